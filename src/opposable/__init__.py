@@ -1,0 +1,1 @@
+"""Opposable: tool use for any model."""

@@ -1,0 +1,101 @@
+"""What happens in a run, told as it happens. Frozen and light: one is made for every piece of text."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from opposable.domain.messages import Message
+from opposable.domain.tools import ToolCall, ToolResult
+from opposable.domain.usage import Usage
+
+FinishReason = Literal["stop", "tool_calls", "length", "content_filter"]
+"""Why a model stopped writing."""
+
+StopReason = Literal["answer", "turns", "tool_calls", "tokens", "time"]
+"""Why a run ended: with the model's answer, or at the limit named."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of the text a user should see."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    """A piece of a reasoning model's reasoning."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallDelta:
+    """A piece of a call being written: `index` counts the calls of a reply from 0.
+
+    `name` and `call_id` come with the first piece of a call and are empty after that; `arguments` is the next piece
+    of its JSON text.
+    """
+
+    index: int
+    call_id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A model's whole reply: the last thing its stream yields. `message` has role "assistant"."""
+
+    message: Message
+    finish: FinishReason = "stop"
+    usage: Usage = Usage()
+
+
+ModelPart = TextDelta | ThinkingDelta | CallDelta | Reply
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run begins. `run_id` is unique."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReplied:
+    """The model finished one reply; `turn` counts from 1."""
+
+    turn: int
+    message: Message
+    finish: FinishReason
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """A call is about to be made."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    """A call ended, well or not; sent the moment that call ends."""
+
+    call: ToolCall
+    result: ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    """A run ended. `text` is its answer and never empty; `messages` are those this run added, in order."""
+
+    text: str
+    reason: StopReason
+    usage: Usage
+    turns: int
+    tool_calls: int
+    messages: tuple[Message, ...]
+
+
+Event = RunStarted | TextDelta | ThinkingDelta | CallDelta | ModelReplied | ToolStarted | ToolFinished | RunFinished

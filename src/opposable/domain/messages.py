@@ -1,0 +1,46 @@
+"""Messages of a conversation, as every provider is told them."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from opposable.domain.tools import ToolCall
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message.
+
+    `tool_calls` belongs to role "assistant"; `call_id` and `name` to role "tool"; `thinking` is a reasoning model's
+    reasoning, kept apart from `content`. `memo` keeps a wire form once it is made (key: the wire format's name), so
+    that a message is serialised once however many turns it is sent in.
+    """
+
+    role: Role
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+    name: str = ""
+    thinking: str = ""
+    memo: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
+
+
+def system(content: str) -> Message:
+    """The instructions a conversation stands under."""
+    return Message("system", content)
+
+
+def user(content: str) -> Message:
+    """What a person said."""
+    return Message("user", content)
+
+
+def assistant(content: str, tool_calls: tuple[ToolCall, ...] = (), thinking: str = "") -> Message:
+    """What the model said, the calls it wants made, and its reasoning."""
+    return Message("assistant", content, tool_calls=tool_calls, thinking=thinking)
+
+
+def tool(call_id: str, name: str, content: str) -> Message:
+    """What came of the call `call_id`."""
+    return Message("tool", content, call_id=call_id, name=name)
