@@ -1,0 +1,310 @@
+"""The functions a calculation may use, exact where that is possible and bounded everywhere.
+
+Every function takes and gives finite `Decimal`s and must run inside `bounded()`.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import (
+    ROUND_CEILING,
+    ROUND_FLOOR,
+    ROUND_HALF_UP,
+    Context,
+    Decimal,
+    DivisionByZero,
+    Inexact,
+    InvalidOperation,
+    Overflow,
+    Underflow,
+    getcontext,
+    localcontext,
+)
+
+from opposable.domain.errors import ToolFailed, ToolRefused
+
+DIGITS = 500
+"""Longest whole number, in digits."""
+
+_ROOT_DIGITS = 60  # roots, logarithms and powers with a fraction never end: this many digits are kept
+_LARGEST_EXPONENT = 10**12
+_LARGEST_FACTORIAL = 250
+
+Numbers = list[Decimal]
+
+
+@contextmanager
+def bounded() -> Generator[Context]:
+    """A decimal context that refuses what is too large or undefined.
+
+    Raises:
+        ToolRefused: a value has more than `DIGITS` digits, or is that close to zero.
+        ToolFailed: division by zero, or a result that is not defined.
+    """
+    traps = [Overflow, Underflow, DivisionByZero, InvalidOperation]
+    context = Context(prec=DIGITS, Emax=DIGITS, Emin=-DIGITS, traps=traps)
+    try:
+        with localcontext(context) as here:
+            yield here
+    except Overflow as error:
+        raise ToolRefused(f"The result is too large: numbers may have at most {DIGITS} digits.") from error
+    except Underflow as error:
+        raise ToolRefused(f"The result is too close to zero: the limit is 1e-{DIGITS}.") from error
+    except DivisionByZero as error:
+        raise ToolFailed("Division by zero: there is no result.") from error
+    except (InvalidOperation, ValueError, OverflowError) as error:
+        message = "This has no real result (such as 0/0, the root or logarithm of a negative number)."
+        raise ToolFailed(message) from error
+
+
+def power(base: Decimal, exponent: Decimal) -> Decimal:
+    """`base` to the power of `exponent`; whole exponents are exact, and 0 to the power of 0 is 1."""
+    if exponent == 0:
+        return Decimal(1)
+    if base == 0 and exponent < 0:
+        raise ToolFailed("Division by zero: 0 cannot be raised to a negative power.")
+    if abs(exponent) > _LARGEST_EXPONENT and abs(base) != 1:
+        raise ToolRefused(f"The exponent is too large: the limit is {_LARGEST_EXPONENT}.")
+    if exponent == exponent.to_integral_value():
+        return base**exponent
+    return _endless(lambda: base**exponent)
+
+
+def modulo(left: Decimal, right: Decimal) -> Decimal:
+    """The remainder of a division, with the sign of the divisor."""
+    if right == 0:
+        raise ToolFailed("Division by zero: there is no remainder.")
+    rest = left % right
+    return rest + right if rest and (rest < 0) != (right < 0) else rest
+
+
+def floor_divide(left: Decimal, right: Decimal) -> Decimal:
+    """The whole part of a division, rounded down."""
+    return (left - modulo(left, right)) / right
+
+
+def mean(numbers: Numbers) -> Decimal:
+    """The average."""
+    return _sum(numbers) / len(numbers)
+
+
+def _sum(numbers: Numbers) -> Decimal:
+    return sum(numbers, Decimal(0))
+
+
+def _median(numbers: Numbers) -> Decimal:
+    ordered = sorted(numbers)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def _mode(numbers: Numbers) -> Decimal:
+    counts = Counter(numbers)
+    most = max(counts.values())
+    return min(number for number, count in counts.items() if count == most)
+
+
+def _squares(numbers: Numbers) -> Decimal:
+    average = mean(numbers)
+    return _sum([(number - average) ** 2 for number in numbers])
+
+
+def _variance(numbers: Numbers) -> Decimal:
+    return _squares(numbers) / (len(numbers) - 1)
+
+
+def _population_variance(numbers: Numbers) -> Decimal:
+    return _squares(numbers) / len(numbers)
+
+
+def _product(numbers: Numbers) -> Decimal:
+    result = Decimal(1)
+    for number in numbers:
+        result *= number
+    return result
+
+
+def _subtract(numbers: Numbers) -> Decimal:
+    return numbers[0] - _sum(numbers[1:])
+
+
+def _divide(numbers: Numbers) -> Decimal:
+    result = numbers[0]
+    for number in numbers[1:]:
+        result /= number
+    return result
+
+
+def _round(numbers: Numbers) -> Decimal:
+    places = _whole(numbers[1], 100) if len(numbers) > 1 else 0
+    return numbers[0].quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP)
+
+
+def _root(number: Decimal) -> Decimal:
+    return _endless(number.sqrt)
+
+
+def _cube_root(number: Decimal) -> Decimal:
+    size = _endless(lambda: abs(number) ** (Decimal(1) / 3)) if number else number
+    return size.copy_sign(number)
+
+
+def _log(numbers: Numbers) -> Decimal:
+    if len(numbers) == 1:
+        return _endless(numbers[0].ln)
+    return _endless(lambda: numbers[0].ln() / numbers[1].ln())
+
+
+def _factorial(number: Decimal) -> Decimal:
+    return Decimal(math.factorial(_whole(number, _LARGEST_FACTORIAL, 0)))
+
+
+def _choose(numbers: Numbers) -> Decimal:
+    return Decimal(math.comb(_whole(numbers[0], 1000, 0), _whole(numbers[1], 1000, 0))) + 0
+
+
+def _arrange(numbers: Numbers) -> Decimal:
+    return Decimal(math.perm(_whole(numbers[0], 1000, 0), _whole(numbers[-1], 1000, 0))) + 0
+
+
+def _common(over: Callable[..., int]) -> Callable[[Numbers], Decimal]:
+    def compute(numbers: Numbers) -> Decimal:
+        result = 1 if over is math.lcm else 0
+        for number in numbers:
+            result = over(result, _whole(number, None))
+            if result.bit_length() > DIGITS * 4:
+                raise ToolRefused(f"The result is too large: numbers may have at most {DIGITS} digits.")
+        return Decimal(result) + 0
+
+    return compute
+
+
+def _whole(number: Decimal, limit: int | None, least: int | None = None) -> int:
+    if number != number.to_integral_value():
+        raise ToolFailed(f"A whole number is needed here, not {number:f}.")
+    if limit is not None and abs(number) > limit:
+        raise ToolRefused(f"The number is too large here: the limit is {limit}.")
+    if least is not None and number < least:
+        raise ToolFailed(f"A number of at least {least} is needed here.")
+    return int(number)
+
+
+def _endless(compute: Callable[[], Decimal]) -> Decimal:
+    """Work out what has no last digit with fewer digits, and tell the outer context when it was rounded."""
+    outer = getcontext()
+    with localcontext(prec=_ROOT_DIGITS) as inner:
+        inner.clear_flags()
+        value = compute()
+        if inner.flags[Inexact]:
+            outer.flags[Inexact] = True
+    if not value.is_finite():
+        raise ToolFailed("This has no finite result (such as the logarithm of zero).")
+    return value
+
+
+def _by_float(function: Callable[[float], float]) -> Callable[[Numbers], Decimal]:
+    def compute(numbers: Numbers) -> Decimal:
+        getcontext().flags[Inexact] = True
+        # 15 places: sin(pi) is then 0, as people expect
+        return Decimal(repr(round(function(float(numbers[0])), 15)))
+
+    return compute
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of `least` to `most` numbers (`most` None: any count)."""
+
+    compute: Callable[[Numbers], Decimal]
+    least: int = 1
+    most: int | None = 1
+
+
+STATISTICS = {
+    "mean": Function(mean, 1, None),
+    "median": Function(_median, 1, None),
+    "sum": Function(_sum, 1, None),
+    "min": Function(min, 1, None),
+    "max": Function(max, 1, None),
+    "count": Function(lambda n: Decimal(len(n)), 1, None),
+    "std": Function(lambda n: _root(_variance(n)), 2, None),
+    "variance": Function(_variance, 2, None),
+    "pstd": Function(lambda n: _root(_population_variance(n)), 1, None),
+    "pvariance": Function(_population_variance, 1, None),
+    "range": Function(lambda n: max(n) - min(n), 1, None),
+    "mode": Function(_mode, 1, None),
+    "product": Function(_product, 1, None),
+}
+"""Functions of many numbers, by the name results carry. `std` and `variance` are those of a sample (n - 1)."""
+
+FUNCTIONS = STATISTICS | {
+    "subtract": Function(_subtract, 2, None),
+    "divide": Function(_divide, 2, None),
+    "power": Function(lambda n: power(n[0], n[1]), 2, 2),
+    "mod": Function(lambda n: modulo(n[0], n[1]), 2, 2),
+    "sqrt": Function(lambda n: _root(n[0])),
+    "cbrt": Function(lambda n: _cube_root(n[0])),
+    "abs": Function(lambda n: abs(n[0])),
+    "round": Function(_round, 1, 2),
+    "floor": Function(lambda n: n[0].to_integral_value(ROUND_FLOOR)),
+    "ceil": Function(lambda n: n[0].to_integral_value(ROUND_CEILING)),
+    "exp": Function(lambda n: _endless(n[0].exp)),
+    "log": Function(_log, 1, 2),
+    "ln": Function(_log),
+    "log10": Function(lambda n: _endless(n[0].log10)),
+    "log2": Function(lambda n: _endless(lambda: n[0].ln() / Decimal(2).ln())),
+    "sin": Function(_by_float(math.sin)),
+    "cos": Function(_by_float(math.cos)),
+    "tan": Function(_by_float(math.tan)),
+    "asin": Function(_by_float(math.asin)),
+    "acos": Function(_by_float(math.acos)),
+    "atan": Function(_by_float(math.atan)),
+    "radians": Function(_by_float(math.radians)),
+    "degrees": Function(_by_float(math.degrees)),
+    "factorial": Function(lambda n: _factorial(n[0])),
+    "comb": Function(_choose, 2, 2),
+    "perm": Function(_arrange, 1, 2),
+    "gcd": Function(_common(math.gcd), 1, None),
+    "lcm": Function(_common(math.lcm), 1, None),
+}
+"""Every function, by name."""
+
+CONSTANTS = {
+    "pi": Decimal("3.14159265358979323846264338327950288419716939937510582097494459"),
+    "e": Decimal("2.71828182845904523536028747135266249775724709369995957496696763"),
+    "tau": Decimal("6.28318530717958647692528676655900576839433879875021164194988918"),
+}
+"""Constants, to more digits than any result shows."""
+
+_OTHER_NAMES = {
+    "mean": "average avg 平均值 平均数 平均 均值",
+    "median": "med 中位数 中值",
+    "sum": "total add addition plus 总和 求和 合计 总计 加 加法 和 +",
+    "min": "minimum smallest lowest 最小值 最小",
+    "max": "maximum largest highest 最大值 最大",
+    "count": "len length size n 个数 计数 数量",
+    "std": "stdev stddev standard_deviation sd 标准差",
+    "variance": "var 方差",
+    "pstd": "pstdev population_std population_standard_deviation 总体标准差",
+    "pvariance": "pvar population_variance 总体方差",
+    "range": "spread 极差",
+    "mode": "众数",
+    "product": "prod multiply multiplication times mul 乘积 乘 乘法 * ×",
+    "subtract": "subtraction minus sub difference 减 减法 -",
+    "divide": "division div quotient 除 除法 / ÷",
+    "power": "pow 幂 ^ **",
+    "mod": "modulo remainder 取余 余数 %",
+    "sqrt": "square_root 平方根 开方 √",
+    "cbrt": "cube_root 立方根",
+    "abs": "absolute fabs 绝对值",
+    "round": "四舍五入",
+    "ceil": "ceiling",
+    "factorial": "fact 阶乘 !",
+    "comb": "choose ncr",
+    "perm": "npr",
+}
+
+NAMES = {other: name for name, others in _OTHER_NAMES.items() for other in others.split()} | {n: n for n in FUNCTIONS}
+"""Every way a function may be called (lower case), to its name."""
