@@ -105,7 +105,7 @@ class PackageServer:
                 self.hanging.set()
                 await asyncio.sleep(60)
             # The client drops what it has not read yet when the connection breaks.
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.2)
             assert request.transport is not None
             request.transport.close()
             return response

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from package_server import PackageServer, serving, small_weights
 
 from opposable.models.file_download import RemoteFile, fetch
+
+from .package_server import PackageServer, serving, small_weights
 
 pytestmark = pytest.mark.anyio
 

@@ -74,5 +74,5 @@ def test_credentials_go_to_the_indexs_own_host_only(url: str, shared: bool) -> N
 @pytest.mark.anyio
 async def test_a_certificate_bundle_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "none.pem"))
-    with pytest.raises(WeightsError, match="certificate bundle .* cannot be read"):
+    with pytest.raises(WeightsError, match=r"certificate bundle .* cannot be read"):
         open_session()

