@@ -5,7 +5,7 @@ from typing import Literal
 
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolResult
-from opposable.domain.usage import Usage
+from opposable.domain.usage import NO_USAGE, Usage
 
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter"]
 """Why a model stopped writing."""
@@ -48,7 +48,7 @@ class Reply:
 
     message: Message
     finish: FinishReason = "stop"
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
 
 
 ModelPart = TextDelta | ThinkingDelta | CallDelta | Reply

@@ -22,3 +22,6 @@ class Usage:
             self.output_tokens + other.output_tokens,
             self.requests + other.requests,
         )
+
+
+NO_USAGE = Usage()

@@ -1,0 +1,1 @@
+"""Runs: a model and tools working on a task."""

@@ -1,0 +1,74 @@
+"""An agent: a model, its tools, its instructions and its limits, ready for many runs."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+from opposable.agent.limits import DEFAULT_LIMITS, Limits
+from opposable.agent.loop import run
+from opposable.domain.events import Event, RunFinished
+from opposable.domain.messages import Message, system, user
+from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
+from opposable.models.build import build
+from opposable.tools.base import Tool
+from opposable.tools.library import ToolLibrary
+
+Task = str | Sequence[Message]
+"""What to do: one sentence, or a conversation whose last message is to be answered."""
+
+
+class Agent:
+    """A model with tools. One agent serves many runs, also at once; each run starts afresh from its task.
+
+    `model` is a `Model` or a name for `models.build`; `tools` are functions, `Tool`s, or a whole `ToolLibrary`. Close
+    it with `aclose`, or use it in `async with`. Raises: `BadInput` for a name no model can be built from and for a
+    function no tool can be made of.
+    """
+
+    def __init__(
+        self,
+        model: Model | str,
+        tools: ToolLibrary | Iterable[Tool | Callable[..., Any]] = (),
+        *,
+        instructions: str = "",
+        limits: Limits = DEFAULT_LIMITS,
+        options: ModelOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        self.model = build(model) if isinstance(model, str) else model
+        self.library = tools if isinstance(tools, ToolLibrary) else ToolLibrary(tools)
+        self._instructions = (system(instructions),) if instructions else ()
+        self._limits = limits
+        self._streamed = options
+        self._whole = replace(options, stream=False)
+
+    async def run(self, task: Task) -> RunFinished:
+        """Do the task and give the end of the run: its text, why it ended, what it used and said.
+
+        Raises: `ModelError` when the model does not answer.
+        """
+        end: Event | None = None
+        async with aclosing(self._events(task, self._whole)) as events:
+            async for end in events:
+                pass
+        if not isinstance(end, RunFinished):
+            raise RuntimeError("a run ends in RunFinished")
+        return end
+
+    def stream(self, task: Task) -> AsyncIterator[Event]:
+        """Do the task and tell everything as it happens. Leaving early stops it. Raises: as `run`."""
+        return self._events(task, self._streamed)
+
+    def _events(self, task: Task, options: ModelOptions) -> AsyncIterator[Event]:
+        messages = (user(task),) if isinstance(task, str) else tuple(task)
+        return run(self.model, self.library, (*self._instructions, *messages), limits=self._limits, options=options)
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        await self.model.aclose()
+
+    async def __aenter__(self) -> "Agent":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

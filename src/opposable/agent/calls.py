@@ -1,0 +1,120 @@
+"""The calls of one reply: each read, made beside the others, and told the moment it ends."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import uuid4
+
+import orjson
+
+from opposable.dialects import read_arguments
+from opposable.domain.events import ToolFinished, ToolStarted
+from opposable.domain.language import Language
+from opposable.domain.tools import ToolCall, ToolResult
+from opposable.tools import sentences
+from opposable.tools.base import CallContext
+from opposable.tools.library import ToolLibrary
+from opposable.tools.names import safe_name
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCall:
+    """A call as it was understood.
+
+    `call` is what stands in the history: a safe name, an id of its own, arguments that are a JSON object, so that no
+    provider chokes on it later. `arguments` are to be run, unless `failure` already says why they are not.
+    """
+
+    call: ToolCall
+    arguments: dict[str, Any]
+    failure: ToolResult | None = None
+
+
+def read_calls(calls: Sequence[ToolCall], library: ToolLibrary, language: Language) -> tuple[ReadCall, ...]:
+    """Understand the calls of a reply; what cannot be read is told, never guessed."""
+    taken: set[str] = set()
+    reads = []
+    for call in calls:
+        own = call if call.id and call.id not in taken else replace(call, id=f"call_{uuid4().hex[:24]}")
+        taken.add(own.id)
+        reads.append(_read(own, library, language))
+    return tuple(reads)
+
+
+async def make(
+    reads: Sequence[ReadCall], library: ToolLibrary, room: int | None, context: CallContext
+) -> AsyncIterator[ToolStarted | ToolFinished]:
+    """Make the calls together and yield each one's beginning and end as they happen.
+
+    Calls beyond `room` are refused. Leaving early cancels what still runs.
+    """
+    if room is not None:
+        told = sentences.call_limit(context.language)
+        reads = [
+            read if n < room else replace(read, failure=ToolResult(read.call.id, read.call.name, told, "refused"))
+            for n, read in enumerate(reads)
+        ]
+    for read in reads:
+        yield ToolStarted(read.call)
+    if len(reads) == 1:
+        yield ToolFinished(reads[0].call, await _make_one(reads[0], library, context))
+        return
+    tasks = {asyncio.create_task(_make_one(read, library, context)): read.call for read in reads}
+    waiting = set(tasks)
+    try:
+        while waiting:
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in [task for task in tasks if task in done]:
+                yield ToolFinished(tasks[task], task.result())
+    finally:
+        for task in waiting:
+            task.cancel()
+        if waiting:
+            await asyncio.wait(waiting)
+
+
+def cut_short(call: ToolCall, language: Language) -> ToolFinished:
+    """The end of a call that the run's end cut short."""
+    return ToolFinished(call, ToolResult(call.id, call.name, sentences.cancelled(call.name, language), "cancelled"))
+
+
+def _read(call: ToolCall, library: ToolLibrary, language: Language) -> ReadCall:
+    tool = library.find(call.name)
+    if tool is None:
+        named = replace(call, name=safe_name(call.name or "unnamed"), arguments=_as_object(call.arguments))
+        told = sentences.unknown_tool(call.name, library.nearest(call.name), library.names, language)
+        return ReadCall(named, {}, ToolResult(call.id, named.name, told, "unknown_tool"))
+    name = tool.definition.name
+    if call.truncated:
+        kept = replace(call, name=name, arguments=_as_object(call.arguments))
+        return ReadCall(kept, {}, ToolResult(call.id, name, sentences.truncated(name, language), "invalid_arguments"))
+    read = read_arguments(call.arguments, tool.definition.parameters)
+    if read.value is None:
+        told = sentences.unreadable(name, read.problem or "", call.arguments, language)
+        kept = replace(call, name=name, arguments=_as_object(call.arguments))
+        return ReadCall(kept, {}, ToolResult(call.id, name, told, "invalid_arguments"))
+    if not read.repairs and name == call.name:
+        return ReadCall(call, read.value)
+    mended = replace(
+        call, name=name, arguments=orjson.dumps(read.value).decode(), repairs=(*call.repairs, *read.repairs)
+    )
+    return ReadCall(mended, read.value)
+
+
+async def _make_one(read: ReadCall, library: ToolLibrary, context: CallContext) -> ToolResult:
+    if read.failure is not None:
+        return read.failure
+    own = CallContext(context.run_id, read.call.id, context.language)
+    result = await library.call(read.call.name, read.arguments, own)
+    return replace(result, repairs=read.call.repairs) if read.call.repairs else result
+
+
+def _as_object(arguments: str) -> str:
+    """Arguments that are shown again in the history: as they are when they are a JSON object, else quoted in one."""
+    try:
+        if isinstance(orjson.loads(arguments), dict):
+            return arguments
+    except orjson.JSONDecodeError:
+        pass
+    return orjson.dumps({"unreadable": arguments.encode("utf-8", "replace").decode()[:4000]}).decode()

@@ -1,0 +1,143 @@
+"""The composition root: opens model, tools and data, and closes them."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from opposable.agent.agent import Agent
+from opposable.agent.limits import Limits
+from opposable.domain.errors import BadInput
+from opposable.domain.events import Event, RunFinished, ToolFinished
+from opposable.domain.language import language_of
+from opposable.models.base import Model
+from opposable.models.build import build
+from opposable.models.weights import QWEN_CODER, Progress, default_directory, installed, pull
+from opposable.settings import Settings
+from opposable.tools.base import Tool
+from opposable.tools.build import builtin_tools, sql_tools
+from opposable.tools.library import ToolLibrary
+from opposable.tools.sql.database import Database, open_database
+
+OnProgress = Callable[[Progress], None]
+LONGEST_TASK = 100_000
+"""Characters of one task or question; what is longer belongs into a file."""
+
+INSTRUCTIONS = {
+    "en": "You are a helpful assistant with tools. Call a tool when it helps, and answer from what it says, "
+    "briefly and in the user's language.",
+    "zh": "你是一个会使用工具的助手。需要时调用工具，并根据工具的结果用中文简短作答。",
+}
+
+ASKING = {
+    "en": """You answer questions about a {dialect} database by calling sql_execute with one {dialect} SELECT statement.
+Use only these tables and columns:
+
+{schema}
+
+Call sql_execute first; when you see its rows, answer in one short sentence.""",
+    "zh": """你通过调用 sql_execute 执行一条 {dialect} SELECT 语句来回答关于数据库的问题。
+只能使用以下表和列：
+
+{schema}
+
+先调用 sql_execute；看到结果后，用一句简短的中文回答。""",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The end of a data question: the sentence, the SQL that was run last, its columns and rows."""
+
+    text: str
+    sql: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    truncated: bool
+    corrections: tuple[str, ...]
+    end: RunFinished
+
+
+def models_directory(settings: Settings) -> Path:
+    """Where models are kept."""
+    return default_directory(settings.home)
+
+
+async def ready_model(settings: Settings, name: str | None = None, on_progress: OnProgress | None = None) -> Model:
+    """The model called `name` (by default the settings'); the embedded one is fetched when it is not there yet.
+
+    Raises: `BadInput` for a name no model has, `WeightsError` when the weights cannot be had.
+    """
+    name = name or settings.model
+    directory = models_directory(settings)
+    if name == "local" and installed(QWEN_CODER, directory) is None:
+        await pull(QWEN_CODER, directory, on_progress)
+    return build(name, models_directory=directory)
+
+
+def ready_tools(settings: Settings, names: Sequence[str] = ()) -> ToolLibrary:
+    """The built-in tools, or those of them that are named. Raises: `BadInput` for a name there is not."""
+    every = ToolLibrary(builtin_tools([root.resolve() for root in settings.roots]))
+    if not names:
+        return every
+    return ToolLibrary([found(every, name) for name in names])
+
+
+def found(library: ToolLibrary, name: str) -> Tool:
+    """The tool called `name`. Raises: `BadInput`, saying which there are."""
+    tool = library.find(name)
+    if tool is None:
+        near = library.nearest(name)
+        meant = f" Did you mean {near[0]}?" if near else ""
+        raise BadInput(f"There is no tool named {name!r}.{meant} The tools are: {', '.join(library.names)}.")
+    return tool
+
+
+def task(text: str) -> str:
+    """A task or question as given by a user. Raises: `BadInput` when it is empty or too long."""
+    text = text.encode("utf-8", "replace").decode()
+    if not text.strip():
+        raise BadInput("The task is empty; say in a sentence what to do.")
+    if len(text) > LONGEST_TASK:
+        raise BadInput(f"The task has {len(text):,} characters; at most {LONGEST_TASK:,} are taken. Put long material into a file and let a tool read it.")
+    return text
+
+
+def limits(settings: Settings) -> Limits:
+    """The limits of one run."""
+    return Limits(turns=settings.turns, tool_calls=settings.tool_calls, seconds=settings.seconds)
+
+
+@asynccontextmanager
+async def agent(
+    settings: Settings,
+    text: str,
+    model: str | None = None,
+    tools: Sequence[str] = (),
+    on_progress: OnProgress | None = None,
+) -> AsyncIterator[Agent]:
+    """An agent with the built-in tools for tasks in the language of `text`; closed at the end."""
+    library = ready_tools(settings, tools)
+    opened = await ready_model(settings, model, on_progress)
+    async with Agent(opened, library, instructions=INSTRUCTIONS[language_of(text)], limits=limits(settings)) as made:
+        yield made
+
+
+@asynccontextmanager
+async def data_agent(
+    settings: Settings, question: str, database: str, model: str | None = None, on_progress: OnProgress | None = None
+) -> AsyncIterator[Agent]:
+    """An agent with the SQL tools over one database, which is told its schema; both are closed at the end.
+
+    Raises: `BadInput` when there is no such database.
+    """
+    opened_database = await open_database(database)
+    try:
+        opened = await ready_model(settings, model, on_progress)
+        instructions = await asking(opened_database, question)
+        library = ToolLibrary(sql_tools(opened_database))
+        async with Agent(opened, library, instructions=instructions, limits=limits(settings)) as made:
+            yield made
+    finally:
+        await opened_database.close()

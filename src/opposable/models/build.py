@@ -1,0 +1,89 @@
+"""Models by name: `local`, `openai:…`, `qwen:…`, `deepseek:…`, `anthropic:…`, `http://…#model`."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from opposable.domain.errors import BadInput
+from opposable.models.anthropic import AnthropicModel
+from opposable.models.base import Model
+from opposable.models.http import Patience
+from opposable.models.local import LocalModel
+from opposable.models.openai_compatible import Habits, OpenAICompatibleModel
+from opposable.models.text_protocol import TextProtocolModel
+from opposable.models.weights import QWEN_CODER, default_directory, installed
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A hosted provider of the chat-completions format: where it is and which variable holds its key."""
+
+    base_url: str
+    key_variable: str
+    url_variable: str
+    habits: Habits = field(default_factory=Habits)
+
+
+PROVIDERS: Mapping[str, Provider] = {
+    "openai": Provider(
+        "https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL", Habits(max_tokens_key="max_completion_tokens")
+    ),
+    "qwen": Provider("https://dashscope.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY", "DASHSCOPE_BASE_URL"),
+    "deepseek": Provider(
+        "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "DEEPSEEK_BASE_URL", Habits(thinking_back=True)
+    ),
+}
+
+FORMS = (
+    "local, local:/path/to/model.gguf, openai:NAME, qwen:NAME, deepseek:NAME, anthropic:NAME, "
+    "or http://HOST:PORT/v1#NAME for any OpenAI-compatible server"
+)
+
+
+def build(name: str, *, models_directory: Path | None = None, patience: Patience | None = None) -> Model:
+    """The model called `name`; nothing is connected to or loaded before the first request.
+
+    Keys are taken from the environment: OPENAI_API_KEY, DASHSCOPE_API_KEY, DEEPSEEK_API_KEY, ANTHROPIC_API_KEY, and
+    OPPOSABLE_API_KEY for a server by URL. Calls written as text are read for every model. Raises: `BadInput`, saying
+    which names there are or which variable is missing.
+    """
+    kind, _, rest = name.partition(":")
+    if kind == "local":
+        return TextProtocolModel(LocalModel(_weights(rest, models_directory)))
+    if kind in ("http", "https"):
+        return TextProtocolModel(_by_url(name, patience))
+    if kind == "anthropic" and rest:
+        key = _key("ANTHROPIC_API_KEY", name)
+        return TextProtocolModel(AnthropicModel(rest, key, os.environ.get("ANTHROPIC_BASE_URL"), patience=patience))
+    provider = PROVIDERS.get(kind)
+    if provider is None or not rest:
+        raise BadInput(f"There is no model named {name!r}. A model is named as one of: {FORMS}.")
+    url = os.environ.get(provider.url_variable) or provider.base_url
+    key = _key(provider.key_variable, name)
+    return TextProtocolModel(OpenAICompatibleModel(rest, url, key, habits=provider.habits, patience=patience))
+
+
+def _by_url(name: str, patience: Patience | None) -> OpenAICompatibleModel:
+    url, _, model = name.partition("#")
+    host = url.partition("://")[2].strip("/")
+    if not host or not model:
+        raise BadInput(f"{name!r} names no model: write the server's base URL, then # and the model's name, "
+                       "for example http://127.0.0.1:11434/v1#qwen3")
+    return OpenAICompatibleModel(model, url, os.environ.get("OPPOSABLE_API_KEY", ""), patience=patience)
+
+
+def _weights(path: str, directory: Path | None) -> Path:
+    if path:
+        return Path(path).expanduser()
+    found = installed(QWEN_CODER, directory or default_directory())
+    if found is None:
+        raise BadInput("The embedded model is not on this machine yet; fetch it once with: opposable models pull")
+    return found
+
+
+def _key(variable: str, name: str) -> str:
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise BadInput(f"{name} needs a key: set the environment variable {variable}.")
+    return key

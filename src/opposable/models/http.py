@@ -1,0 +1,209 @@
+"""Requests to model servers over HTTP: one session, retries, time-outs, errors in plain sentences."""
+
+import asyncio
+import email.utils
+import random
+import re
+import time
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import orjson
+
+from opposable.domain.errors import (
+    ContextFull,
+    ModelError,
+    ModelNotFound,
+    ModelRefusedKey,
+    ModelRejected,
+    ModelUnavailable,
+)
+
+CONTEXT_WORDS = re.compile(
+    r"context.{0,12}(length|size|window)|exceed_context_size|maximum context|too many tokens|prompt is too long", re.IGNORECASE
+)
+RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a request is waited for and how often it is tried again.
+
+    `read` is the longest silence between two pieces, in seconds. A server's `Retry-After` is honoured up to
+    `longest_wait` seconds; a longer one ends the request with an error that says so.
+    """
+
+    attempts: int = 3
+    connect: float = 10.0
+    read: float = 300.0
+    first_wait: float = 0.5
+    longest_wait: float = 60.0
+
+
+class Endpoint:
+    """One URL that JSON is posted to, with its headers. Safe for many requests at once.
+
+    `key` is only for taking the secret out of whatever the server says. `path_hint` completes the sentence told when
+    the server has no such path.
+    """
+
+    def __init__(self, url: str, headers: dict[str, str], key: str, patience: Patience, path_hint: str) -> None:
+        self.url = url
+        self._headers = {"content-type": "application/json", **headers}
+        self._key = key
+        self._patience = patience
+        self._path_hint = path_hint
+        self._session: aiohttp.ClientSession | None = None
+
+    async def post(self, body: bytes) -> Any:
+        """The server's JSON answer. Raises: `ModelError` kinds."""
+        async with self._response(body) as response:
+            raw = await response.read()
+        try:
+            return orjson.loads(raw)
+        except orjson.JSONDecodeError as error:
+            raise ModelRejected(self._not_json(raw)) from error
+
+    async def lines(self, body: bytes) -> AsyncIterator[bytes]:
+        """The payloads of the server's `data:` lines as they come, `[DONE]` left out. Raises: `ModelError` kinds."""
+        async with self._response(body) as response:
+            kind = response.content_type
+            if kind != "text/event-stream" and kind == "application/json":
+                yield await response.read()
+                return
+            rest = b""
+            async for chunk in response.content.iter_any():
+                lines = (rest + chunk if rest else chunk).split(b"\n")
+                rest = lines.pop()
+                for line in lines:
+                    if line.startswith(b"data:") and (payload := line[5:].strip()) != b"[DONE]":
+                        yield payload
+            if rest.startswith(b"data:") and (payload := rest[5:].strip()) != b"[DONE]":
+                yield payload
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            session, self._session = self._session, None
+            await session.close()
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None or self._session.closed:
+            patience = self._patience
+            self._session = aiohttp.ClientSession(
+                headers=self._headers,
+                connector=aiohttp.TCPConnector(limit=0),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=patience.connect, sock_read=patience.read),
+                trust_env=True,
+            )
+        return self._session
+
+    def _response(self, body: bytes) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        return _translated(self._tried(body), self)
+
+    async def _tried(self, body: bytes) -> aiohttp.ClientResponse:
+        """A response with status 200, after as many tries as it takes and patience allows."""
+        attempt = 0
+        while True:
+            attempt += 1
+            last = attempt >= self._patience.attempts
+            try:
+                response = await self._open().post(self.url, data=body, allow_redirects=False)
+            except (aiohttp.ClientConnectionError, TimeoutError):
+                if last:
+                    raise
+                await asyncio.sleep(self._wait(attempt, None))
+                continue
+            if response.status == 200:
+                return response
+            raw = await response.read()
+            wait = self._wait(attempt, response.headers.get("retry-after"))
+            if response.status not in RETRIED or last or wait > self._patience.longest_wait:
+                raise self._error(response.status, raw, response.headers.get("retry-after"))
+            await asyncio.sleep(wait)
+
+    def _wait(self, attempt: int, retry_after: str | None) -> float:
+        """Seconds to wait: what the server asks for, else doubling with jitter."""
+        if retry_after is not None and (asked := _seconds(retry_after)) is not None:
+            return asked
+        jitter = random.uniform(0.7, 1.3)  # noqa: S311 - no secret hangs on it
+        return float(min(self._patience.longest_wait, self._patience.first_wait * 2.0 ** (attempt - 1)) * jitter)
+
+    def _error(self, status: int, raw: bytes, retry_after: str | None) -> ModelError:
+        said, spoken = self._said(raw)
+        if status in (401, 403):
+            return ModelRefusedKey(f"The model server at {self.url} refused the key (HTTP {status}): {said}")
+        if status == 404 and not spoken:
+            return ModelNotFound(f"There is nothing at {self.url} (HTTP 404). {self._path_hint}")
+        if status == 404:
+            return ModelNotFound(f"The model server at {self.url} answered HTTP 404: {said}")
+        if status in (400, 413, 422, 500) and CONTEXT_WORDS.search(said):
+            return ContextFull(f"The messages do not fit into the model's context window: {said}")
+        if 300 <= status < 400:
+            return ModelRejected(f"The model server at {self.url} redirects elsewhere (HTTP {status}); give the final URL.")
+        if status in RETRIED:
+            asked = f" It asks to wait {retry_after} s." if retry_after else ""
+            return ModelUnavailable(
+                f"The model server at {self.url} answered HTTP {status} in {self._patience.attempts} tries: {said}{asked}"
+            )
+        return ModelRejected(f"The model server at {self.url} refused the request (HTTP {status}): {said}")
+
+    def _said(self, raw: bytes) -> tuple[str, bool]:
+        """The server's own sentence without our key, and whether it was told as a JSON error."""
+        try:
+            told = orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            told = None
+        error = told.get("error", told) if isinstance(told, dict) else None
+        message = error.get("message") or error.get("detail") if isinstance(error, dict) else error
+        spoken = isinstance(message, str) and bool(message)
+        text = message if spoken else raw[:300].decode("utf-8", "replace").strip() or "(no text)"
+        return self.redacted(str(text)[:600]), spoken
+
+    def redacted(self, text: str) -> str:
+        """`text` without the key."""
+        return text.replace(self._key, "***") if len(self._key) > 3 else text
+
+    def _not_json(self, raw: bytes) -> str:
+        start = self.redacted(raw[:120].decode("utf-8", "replace"))
+        return f"{self.url} answered something that is no JSON ({start!r}). {self._path_hint}"
+
+
+@asynccontextmanager
+async def _translated(coming: Any, endpoint: Endpoint) -> AsyncIterator[aiohttp.ClientResponse]:
+    """The response, released at the end; the transport's errors told as ours."""
+    response = None
+    try:
+        response = await coming
+        yield response
+    except aiohttp.InvalidURL as error:
+        raise ModelRejected(f"{endpoint.url!r} is no URL; one looks like http://127.0.0.1:8080/v1") from error
+    except (aiohttp.ClientConnectorError, aiohttp.ClientConnectorDNSError) as error:
+        raise ModelUnavailable(
+            f"Cannot reach the model server at {endpoint.url} ({error.os_error.strerror or error.os_error}). "
+            "Is it running, and is the address right?"
+        ) from error
+    except TimeoutError as error:
+        raise ModelUnavailable(f"The model server at {endpoint.url} did not answer in time.") from error
+    except aiohttp.ClientError as error:
+        told = endpoint.redacted(str(error)) or type(error).__name__
+        raise ModelUnavailable(f"The connection to {endpoint.url} broke: {told}") from error
+    finally:
+        if response is not None:
+            response.close() if not response.content.at_eof() else response.release()
+
+
+def _seconds(retry_after: str) -> float | None:
+    """`Retry-After` in seconds from now, given as a number or an HTTP date."""
+    try:
+        return max(0.0, float(retry_after))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return None

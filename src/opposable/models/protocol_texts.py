@@ -1,0 +1,106 @@
+"""The texts of the seed protocol, in English and Chinese: tools told, calls and results written as text."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from opposable.domain.language import Language
+from opposable.domain.messages import Message
+from opposable.domain.tools import ToolCall, ToolDefinition
+from opposable.models.base import Named, ToolChoice
+
+_ENGLISH = """# Tools
+
+You can call these tools:
+
+{tools}
+
+## How to call a tool
+
+To call one or more tools, reply with this JSON and nothing else:
+
+{{"action": "tool_call", "tool_calls": [{{"name": "tool_name", "arguments": {{"parameter": "value"}}}}]}}
+
+When you do not need a tool, reply with this JSON and nothing else:
+
+{{"action": "finish", "content": "your answer"}}
+
+Results of the tools are told to you afterwards. Never make a result up.{must}"""
+
+_CHINESE = """# 工具调用协议
+
+你可以调用以下工具来完成任务：
+
+{tools}
+
+## 如何调用工具
+
+需要调用一个或多个工具时，只返回如下 JSON，不要包含其他文本：
+
+{{"action": "tool_call", "tool_calls": [{{"name": "tool_name", "arguments": {{"param": "value"}}}}]}}
+
+不需要调用工具时，只返回如下 JSON，不要包含其他文本：
+
+{{"action": "finish", "content": "你的最终答案"}}
+
+工具的结果随后会告诉你，不要编造结果。{must}"""
+
+
+def instructions(tools: Sequence[ToolDefinition], choice: ToolChoice, language: Language) -> str:
+    """The protocol with the tools written into it."""
+    template = _CHINESE if language == "zh" else _ENGLISH
+    return template.format(tools="\n\n".join(described(tool, language) for tool in tools), must=_must(choice, language))
+
+
+def described(tool: ToolDefinition, language: Language) -> str:
+    """A tool as a heading, a sentence, and a line for each parameter."""
+    zh = language == "zh"
+    lines = [f"### {tool.name}", tool.description]
+    properties: dict[str, Any] = tool.parameters.get("properties", {})
+    if properties:
+        lines.append("参数：" if zh else "Parameters:")
+    required = tool.parameters.get("required", ())
+    for name, about in properties.items():
+        needed = ("必需" if zh else "required") if name in required else ("可选" if zh else "optional")
+        lines.append(f"  - {name} ({type_of(about)}, {needed}): {about.get('description', '')}".rstrip(": "))
+    return "\n".join(lines)
+
+
+def type_of(schema: dict[str, Any]) -> str:
+    """The type of a parameter in a word or two: `string`, `array of integer`, `one of "a", "b"`."""
+    if "enum" in schema:
+        return "one of " + ", ".join(orjson.dumps(value).decode() for value in schema["enum"])
+    if options := schema.get("anyOf") or schema.get("oneOf"):
+        return " or ".join(type_of(option) for option in options)
+    kind = schema.get("type", "any")
+    if isinstance(kind, list):
+        return " or ".join(kind)
+    if kind == "array" and isinstance(schema.get("items"), dict):
+        return f"array of {type_of(schema['items'])}"
+    if kind == "object" and schema.get("properties"):
+        inner = ", ".join(f"{name}: {type_of(about)}" for name, about in schema["properties"].items())
+        return f"object {{{inner}}}"
+    return str(kind)
+
+
+def calls_as_text(calls: Sequence[ToolCall]) -> str:
+    """Calls of an earlier reply, as the protocol has them written."""
+    written = ", ".join(
+        f'{{"name": {orjson.dumps(call.name).decode()}, "arguments": {call.arguments}}}' for call in calls
+    )
+    return f'{{"action": "tool_call", "tool_calls": [{written}]}}'
+
+
+def results_as_text(results: Sequence[Message], language: Language) -> str:
+    """Results of the calls of one reply, as one text."""
+    head = "工具 {} 的结果：" if language == "zh" else "Result of {}:"
+    return "\n\n".join(f"{head.format(result.name)}\n{result.content}" for result in results)
+
+
+def _must(choice: ToolChoice, language: Language) -> str:
+    if isinstance(choice, Named):
+        return f"\n\n你现在必须调用工具 {choice.name}。" if language == "zh" else f"\n\nYou must call {choice.name} now."
+    if choice == "required":
+        return "\n\n你现在必须调用一个工具。" if language == "zh" else "\n\nYou must call a tool now."
+    return ""

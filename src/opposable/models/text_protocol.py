@@ -1,0 +1,126 @@
+"""Tool calls through plain text: a model around a model that may know nothing of tools.
+
+Three seams: the tools are told (in the prompt or natively), the calls are read from what the model writes, and the
+results are told back (as text or natively). Which way suits a model is found by measuring.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from typing import Literal
+
+import orjson
+
+from opposable.dialects import CallFinished, Reader, Reading, Rejected
+from opposable.domain.events import CallDelta, ModelPart, Reply, TextDelta
+from opposable.domain.language import language_of
+from opposable.domain.messages import Message, assistant, system, user
+from opposable.domain.tools import ToolCall, ToolDefinition
+from opposable.models import protocol_texts
+from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ToolChoice
+
+Telling = Literal["native", "prompt"]
+"""How tools and results are told: in the wire format's own fields, or written into the messages."""
+
+
+class TextProtocolModel:
+    """`inner` with tool calls read from its text.
+
+    `telling="native"` sends tools in the wire format (a server's chat template shows them to the model) and reads what
+    the model writes; calls the server parsed itself are taken as they are. `telling="prompt"` writes the tools and the
+    seed protocol into the system message and the results back as text: nothing is asked of `inner` but text. A call of
+    an unknown tool, or one cut off by the token limit, comes out as a call too, so that the loop can tell the model.
+    """
+
+    def __init__(self, inner: Model, telling: Telling = "native") -> None:
+        self.inner = inner
+        self.telling = telling
+
+    @property
+    def name(self) -> str:
+        """The inner model's name."""
+        return self.inner.name
+
+    async def stream(
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
+    ) -> AsyncIterator[ModelPart]:
+        """One reply in parts, free of markup. Raises: what the inner model raises."""
+        if self.telling == "prompt":
+            parts = self.inner.stream(told(messages, tools, options.tool_choice), (), options)
+        else:
+            parts = self.inner.stream(messages, tools, options)
+        reader = Reader(() if options.tool_choice == "none" else tools)
+        reply: Reply | None = None
+        async with aclosing(parts) as inner:  # type: ignore[type-var]
+            async for part in inner:
+                if type(part) is TextDelta:
+                    for piece in reader.feed(part.text):
+                        if type(piece) is not CallFinished:
+                            yield piece
+                elif type(part) is Reply:
+                    reply = part
+                else:
+                    yield part
+        if reply is None:
+            return
+        if not options.stream:
+            reader.feed(reply.message.content)
+        reading = reader.close(truncated=reply.finish == "length")
+        for piece in reader.rest if options.stream else ():
+            if type(piece) is not CallFinished:
+                yield piece
+        yield understood(reply, reading)
+
+    async def aclose(self) -> None:
+        """Close the inner model."""
+        await self.inner.aclose()
+
+
+def told(messages: Sequence[Message], tools: Sequence[ToolDefinition], choice: ToolChoice) -> list[Message]:
+    """The messages as a model that knows only text is told them."""
+    language = next((language_of(message.content) for message in messages if message.role == "user"), "en")
+    plain: list[Message] = []
+    results: list[Message] = []
+    for message in [*messages, None]:
+        if message is not None and message.role == "tool":
+            results.append(message)
+            continue
+        if results:
+            plain.append(user(protocol_texts.results_as_text(results, language)))
+            results = []
+        if message is not None:
+            plain.append(_written(message))
+    if not tools or choice == "none":
+        return plain
+    protocol = protocol_texts.instructions(tools, choice, language)
+    if plain and plain[0].role == "system":
+        return [system(f"{plain[0].content}\n\n{protocol}"), *plain[1:]]
+    return [system(protocol), *plain]
+
+
+def understood(reply: Reply, reading: Reading) -> Reply:
+    """The reply with the calls that were read from its text; calls the server parsed itself go first and alone."""
+    said = reply.message
+    thinking = said.thinking or reading.thinking
+    if said.tool_calls:
+        return Reply(assistant(reading.text, said.tool_calls, thinking), reply.finish, reply.usage)
+    calls = tuple(
+        ToolCall(call.id, call.name, orjson.dumps(call.arguments).decode(), call.dialect, call.repairs)
+        for call in reading.calls
+    )
+    calls += tuple(_unmade(item, n) for n, item in enumerate(reading.rejected) if item.reason in _TOLD)
+    finish = "tool_calls" if calls and reply.finish == "stop" else reply.finish
+    return Reply(assistant(reading.text, calls, thinking), finish, reply.usage)
+
+
+_TOLD = {"unknown_tool", "truncated", "unreadable"}
+
+
+def _unmade(item: Rejected, place: int) -> ToolCall:
+    """What was meant as a call and cannot be made, as a call that the loop answers with what is wrong."""
+    return ToolCall(f"unmade_{place}", item.name or "unknown", item.text, "text", truncated=item.reason == "truncated")
+
+
+def _written(message: Message) -> Message:
+    if not message.tool_calls:
+        return message
+    return assistant("\n".join(filter(None, (message.content, protocol_texts.calls_as_text(message.tool_calls)))))

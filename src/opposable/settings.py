@@ -1,0 +1,22 @@
+"""The settings a user may give by the environment (OPPOSABLE_…) or a `.env` file."""
+
+from pathlib import Path
+
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Settings, read once and passed down as values.
+
+    `model` is a name for `models.build`; `home` is where models and state are kept (None: the user's cache);
+    `roots` are the folders that the file tools may read, separated as in a JSON list.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="OPPOSABLE_", env_file=".env", extra="ignore")
+
+    model: str = "local"
+    home: Path | None = None
+    roots: tuple[Path, ...] = (Path(),)
+    turns: int = 20
+    tool_calls: int = 50
+    seconds: float = 600.0

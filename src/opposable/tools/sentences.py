@@ -1,0 +1,101 @@
+"""What a model is told of a failed call, in English and Chinese: what is wrong, what was given, what would be right."""
+
+import re
+from collections.abc import Sequence
+
+from opposable.domain.errors import FieldProblem
+
+_CHINESE_PROBLEMS = (
+    (r"is required", "字段是必需的"),
+    (r"there is no such parameter; the parameters are (.*)", r"没有这个参数，可用的参数是 \1"),
+    (r"it takes no parameters", "该工具不需要参数"),
+    (r"must be a valid integer", "必须是整数"),
+    (r"must be a valid number", "必须是数字"),
+    (r"must be a valid string", "必须是字符串"),
+    (r"must be a valid boolean", "必须是布尔值（true 或 false）"),
+    (r"must be a valid list", "必须是数组"),
+    (r"must be a valid dictionary.*", "必须是对象"),
+    (r"must be (?:greater than or equal to|at least) (\S+)", r"必须大于或等于 \1"),
+    (r"must be greater than (\S+)", r"必须大于 \1"),
+    (r"must be (?:less than or equal to|at most) (\S+)", r"必须小于或等于 \1"),
+    (r"must be less than (\S+)", r"必须小于 \1"),
+    (r"must be (?:one of )?(.*)", r"必须是 \1"),
+)
+
+
+def invalid_arguments(name: str, problems: Sequence[FieldProblem], language: str) -> str:
+    """Each problem on a line of its own: field, what is wrong, what was given."""
+    if language == "zh":
+        lines = [f"- {p.field or '参数'}: {_in_chinese(p.problem)}（{_given(p, '当前值: ', '缺失')}）" for p in problems]
+        return "\n".join([f"工具 {name} 的调用参数格式错误：", *lines, "", "请修正参数后重试。"])
+    lines = [f"- {p.field or 'arguments'}: {p.problem} ({_given(p, 'given: ', 'missing')})" for p in problems]
+    return "\n".join([f"The arguments of {name} do not fit:", *lines, "", "Correct the arguments and try again."])
+
+
+def unknown_tool(name: str, near: Sequence[str], all_names: Sequence[str], language: str) -> str:
+    """That there is no such tool, and which there are: the likeliest first, at most 20."""
+    names = list(dict.fromkeys([*near, *all_names]))[:20]
+    if language == "zh":
+        return f"没有名为 {name!r} 的工具。可用的工具：{'、'.join(names) or '无'}。"
+    return f"There is no tool named {name!r}. The tools are: {', '.join(names) or 'none'}."
+
+
+def unreadable(name: str, problem: str, given: str, language: str) -> str:
+    """That the arguments could not be read at all."""
+    shown = given if len(given) <= 300 else given[:300] + "…"
+    if language == "zh":
+        return f"工具 {name} 的调用参数无法解析：{problem}\n收到的内容：{shown}\n请用一个 JSON 对象给出参数后重试。"
+    return f"The arguments of {name} cannot be read: {problem}\nGiven: {shown}\nGive them as one JSON object and try again."
+
+
+def truncated(name: str, language: str) -> str:
+    """That a call was cut off by the token limit and was not run."""
+    if language == "zh":
+        return f"对 {name} 的调用因长度限制被截断，没有执行。请用更短的参数重试。"
+    return f"The call of {name} was cut off by the length limit and was not run. Try again with shorter arguments."
+
+
+def timed_out(name: str, seconds: float, language: str) -> str:
+    """That a tool took too long and was stopped."""
+    if language == "zh":
+        return f"工具 {name} 在 {seconds:g} 秒内没有完成，已停止。"
+    return f"{name} did not finish within {seconds:g} seconds and was stopped."
+
+
+def broke(name: str, error: Exception, language: str) -> str:
+    """That a tool raised an error: its kind and its words, no traceback."""
+    said = f"{type(error).__name__}: {error}".strip(": ")
+    said = said if len(said) <= 1000 else said[:1000] + "…"
+    return f"工具 {name} 执行失败：{said}" if language == "zh" else f"{name} failed: {said}"
+
+
+def call_limit(limit: int, language: str) -> str:
+    """That a call was not run because the run's calls are used up."""
+    if language == "zh":
+        return f"没有执行：本次任务最多允许 {limit} 次工具调用，已用完。请根据已有结果作答。"
+    return f"Not run: this task allows {limit} tool calls and they are used up. Answer with what you have."
+
+
+def cancelled(name: str, language: str) -> str:
+    """That a call was stopped because the run ended."""
+    if language == "zh":
+        return f"任务已结束，对 {name} 的调用被取消。"
+    return f"The task ended before {name} did; the call was cancelled."
+
+
+def left_out(cut: int, whole: int, language: str) -> str:
+    """What stands where a long result was cut."""
+    if language == "zh":
+        return f"…[此处省略了 {cut} 个字符，全文共 {whole} 个字符]…"
+    return f"…[{cut:,} of {whole:,} characters left out here]…"
+
+
+def _given(problem: FieldProblem, before: str, missing: str) -> str:
+    return missing if problem.given is None else f"{before}{problem.given}"
+
+
+def _in_chinese(problem: str) -> str:
+    for pattern, chinese in _CHINESE_PROBLEMS:
+        if re.fullmatch(pattern, problem):
+            return re.sub(pattern, chinese, problem)
+    return problem
