@@ -1,0 +1,1 @@
+"""Reading databases safely: schema, guard, names, repair, execution."""

@@ -1,0 +1,153 @@
+"""DuckDB files, read-only by the engine's own means: a locked configuration, and a look at DuckDB's own parse tree."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from opposable.domain.errors import BadInput, ToolFailed, ToolUnavailable
+from opposable.tools.sql.database import Limits, Rows
+from opposable.tools.sql.duckdb_schema import quoted_path, read_schema
+from opposable.tools.sql.duckdb_tree import refuse_foreign
+from opposable.tools.sql.errors import engine_error, engine_sentence
+from opposable.tools.sql.functions import Dialect
+from opposable.tools.sql.rows import rows_of
+from opposable.tools.sql.schema import Schema, Table, quoted
+from opposable.tools.sql.threads import interruptible
+
+T = TypeVar("T")
+
+_THREADS = 4
+CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",
+    "memory_limit": "512MB",
+    "threads": "2",
+    "temp_directory": "",
+    "max_execution_time": "15000",
+    "lock_configuration": "true",
+}
+"""What makes a connection safe: `read_only` alone still reads and writes other files."""
+
+
+class DuckdbFile:
+    """A `Database` over one DuckDB file; each query has a cursor, and so a transaction, of its own."""
+
+    dialect: Dialect = "duckdb"
+
+    def __init__(self, path: Path, connection: Any, schema: Schema) -> None:
+        self.name = path.name
+        self._path = path
+        self._connection = connection
+        self._schema = schema
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="duckdb")
+        self._closed = False
+
+    async def schema(self) -> Schema:
+        """Its tables and views."""
+        return self._schema
+
+    async def explain(self, sql: str, parameters: dict[str, Any] | None = None) -> None:
+        """Lets DuckDB bind and plan `sql`."""
+
+        def work(cursor: Any) -> None:
+            refuse_foreign(cursor, sql)
+            cursor.execute(f"EXPLAIN {sql}", parameters or None).fetchall()
+
+        await self._work(work, Limits())
+
+    async def run(self, sql: str, parameters: dict[str, Any] | None = None, limits: Limits | None = None) -> Rows:
+        """Runs `sql`; see `Database.run`."""
+        bounds = limits or Limits()
+
+        def work(cursor: Any) -> Rows:
+            started = time.perf_counter()
+            refuse_foreign(cursor, sql)
+            cursor.execute(sql, parameters or None)
+            columns = tuple(str(column[0]) for column in cursor.description or ())
+            found = cursor.fetchmany(bounds.rows + 1)
+            return rows_of(columns, found, bounds, time.perf_counter() - started)
+
+        return await self._work(work, bounds)
+
+    async def samples(self, table: str, values: int = 3) -> dict[str, list[Any]]:
+        """Different values from the first rows of a table."""
+        found = self._schema.find_table(table)
+        if found is None:
+            return {}
+        return await self._work(lambda cursor: _samples(cursor, found, values), Limits())
+
+    async def close(self) -> None:
+        """Closes the file once its queries have ended."""
+        self._closed = True
+        await asyncio.to_thread(self._pool.shutdown, True, cancel_futures=True)
+        self._connection.close()
+
+    async def _work(self, work: Callable[[Any], T], limits: Limits) -> T:
+        import duckdb
+
+        if self._closed:
+            raise ToolUnavailable(f"The database {self.name} is closed.")
+        cursor = self._connection.cursor()
+
+        def guarded() -> T:
+            try:
+                return work(cursor)
+            finally:
+                cursor.close()
+
+        try:
+            return await interruptible(self._pool, guarded, cursor.interrupt, limits.seconds)
+        except (TimeoutError, duckdb.InterruptException):
+            raise ToolFailed(
+                f"The query took longer than {limits.seconds:g} seconds and was stopped."
+                " Hint: filter or aggregate earlier."
+            ) from None
+        except (duckdb.Error, OverflowError, MemoryError, UnicodeDecodeError) as error:
+            raise engine_error(error, self._path) from error
+
+
+def connect(path: Path) -> Any:
+    """A connection that can only read this one file."""
+    import duckdb
+
+    return duckdb.connect(str(path), read_only=True, config=CONFIG)
+
+
+async def open_duckdb(path: Path) -> DuckdbFile:
+    """Opens a DuckDB file and reads its schema.
+
+    Raises:
+        BadInput: it is locked, broken or cannot be read.
+    """
+    import duckdb
+
+    def work() -> tuple[Any, Schema]:
+        connection = connect(path)
+        return connection, read_schema(connection)
+
+    try:
+        connection, schema = await asyncio.to_thread(work)
+    except duckdb.Error as error:
+        told = engine_sentence(error, path)
+        if "lock" in told.casefold() or "different configuration" in told:
+            raise BadInput(f"{path} is locked: another program has it open for writing; close that first.") from error
+        raise BadInput(f"{path} is no DuckDB file this version can read: {told}") from error
+    return DuckdbFile(path, connection, schema)
+
+
+def _samples(cursor: Any, table: Table, values: int) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for column in table.columns:
+        name = quoted(column.name)
+        source = f"SELECT {name} AS v FROM {quoted_path(table)}"  # noqa: S608 - names in quotes
+        source += f" WHERE {name} IS NOT NULL LIMIT 1000"
+        sql = f"SELECT DISTINCT v FROM ({source}) ORDER BY 1 LIMIT {int(values)}"  # noqa: S608 - made above
+        rows = rows_of(("v",), cursor.execute(sql).fetchall(), Limits(rows=values, cell_characters=80), 0.0)
+        found[column.name] = [row[0] for row in rows.rows]
+    return found

@@ -1,0 +1,65 @@
+"""Which of some names was meant by a name that is none of them."""
+
+import re
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+
+SURE = 0.65
+"""From this likeness on, and `MARGIN` ahead of every other name, a name may be put right without asking."""
+MARGIN = 0.08
+_WORTH_TELLING = 0.45
+
+
+def suggestions(name: str, names: Iterable[str], count: int = 3) -> tuple[str, ...]:
+    """Up to `count` of `names` that look like `name`, nearest first."""
+    ranked = _ranked(name, names)
+    return tuple(other for score, other in ranked if score >= _WORTH_TELLING)[:count]
+
+
+def sure_match(name: str, names: Iterable[str]) -> str | None:
+    """The one of `names` that must have been meant, or None when none or several are near."""
+    ranked = _ranked(name, names)
+    if not ranked or ranked[0][0] < SURE:
+        return None
+    if len(ranked) > 1 and ranked[0][0] - ranked[1][0] < MARGIN:
+        return None
+    return ranked[0][1]
+
+
+def likeness(one: str, other: str) -> float:
+    """How alike two names are, 0 to 1: case, underscores and a plural's s hardly count."""
+    a, b = one.casefold(), other.casefold()
+    if a == b:
+        return 1.0
+    bare_a, bare_b = _bare(a), _bare(b)
+    if bare_a == bare_b:
+        return 0.99
+    if bare_a.rstrip("s") == bare_b.rstrip("s"):
+        return 0.97
+    ratio = SequenceMatcher(None, bare_a, bare_b, autojunk=False).ratio()
+    edits = 1 - _edits(bare_a, bare_b) / max(len(bare_a), len(bare_b), 1)
+    return (ratio + max(ratio, edits)) / 2
+
+
+def _ranked(name: str, names: Iterable[str]) -> list[tuple[float, str]]:
+    unique = dict.fromkeys(names)
+    return sorted(((likeness(name, other), other) for other in unique), key=lambda pair: (-pair[0], pair[1]))
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[\s_\-.]+", "", name) or name
+
+
+def _edits(a: str, b: str) -> int:
+    """Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`."""
+    before: list[int] = []
+    last = list(range(len(b) + 1))
+    for i, char in enumerate(a, 1):
+        row = [i]
+        for j, other in enumerate(b, 1):
+            cost = min(row[j - 1] + 1, last[j] + 1, last[j - 1] + (char != other))
+            if i > 1 and j > 1 and char == b[j - 2] and a[i - 2] == other:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        before, last = last, row
+    return last[-1]

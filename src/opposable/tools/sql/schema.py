@@ -1,0 +1,154 @@
+"""What a database holds, as frozen values: tables, columns, keys, and their text for a model."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from opposable.tools.sql.nearest import suggestions
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. `type` is the engine's own name of it; `references` is "table.column" when it is a foreign key."""
+
+    name: str
+    type: str
+    nullable: bool = True
+    primary_key: bool = False
+    references: str | None = None
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table or view. `schema` is empty for the database's default schema; `rows` is None where counting is dear.
+
+    `rows_exact` is false when `rows` is an estimate.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    schema: str = ""
+    kind: str = "table"
+    comment: str | None = None
+    rows: int | None = None
+    rows_exact: bool = True
+
+    @property
+    def full_name(self) -> str:
+        """`schema.name`, or `name` alone in the default schema."""
+        return f"{self.schema}.{self.name}" if self.schema else self.name
+
+    def find_column(self, name: str) -> Column | None:
+        """The column called `name` in any case, or None."""
+        wanted = name.casefold()
+        return next((column for column in self.columns if column.name.casefold() == wanted), None)
+
+    def similar_columns(self, name: str) -> tuple[str, ...]:
+        """Up to three names of columns that `name` may have been meant for, nearest first."""
+        return suggestions(name, [column.name for column in self.columns])
+
+
+@dataclass(frozen=True)
+class Schema:
+    """All tables and views of one database; `default` names the schema that may be left out ("main")."""
+
+    tables: tuple[Table, ...]
+    default: str = "main"
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Table]:
+        named = {table.name.casefold(): table for table in reversed(self.tables) if table.schema}
+        named |= {table.name.casefold(): table for table in self.tables if not table.schema}
+        return named
+
+    @cached_property
+    def _by_full_name(self) -> Mapping[tuple[str, str], Table]:
+        return {((t.schema or self.default).casefold(), t.name.casefold()): t for t in self.tables}
+
+    def find_table(self, name: str, schema: str = "") -> Table | None:
+        """The table called `name` in any case, quoted or not, with or without its schema ("s.t"); or None."""
+        plain = name.strip()
+        if schema:
+            return self._by_full_name.get((schema.casefold(), plain.casefold()))
+        if found := self._by_name.get(unquoted(plain).casefold()):
+            return found
+        if "." in plain:
+            first, _, last = plain.rpartition(".")
+            return self._by_full_name.get((unquoted(first).casefold(), unquoted(last).casefold()))
+        return None
+
+    def similar_tables(self, name: str) -> tuple[str, ...]:
+        """Up to three names of tables that `name` may have been meant for, nearest first."""
+        return suggestions(unquoted(name.strip()), [table.full_name for table in self.tables])
+
+    def text(self, tables: Iterable[str] = (), samples: Mapping[str, Mapping[str, list[Any]]] | None = None) -> str:
+        """The schema as compact DDL with comments, for a model; only `tables` when some are named.
+
+        `samples` maps a table's full name and a column's name to real values shown beside that column.
+        """
+        wanted = {name.casefold() for name in tables}
+        shown = [t for t in self.tables if not wanted or t.full_name.casefold() in wanted]
+        return "\n\n".join(_ddl(table, (samples or {}).get(table.full_name, {})) for table in shown)
+
+
+def unquoted(name: str) -> str:
+    """A name without the quotes around it."""
+    if len(name) >= 2 and (name[0], name[-1]) in {('"', '"'), ("`", "`"), ("[", "]"), ("'", "'")}:
+        return name[1:-1].replace(name[-1] * 2, name[-1])
+    return name
+
+
+def _ddl(table: Table, samples: Mapping[str, list[Any]]) -> str:
+    rows = "" if table.rows is None else f"{'' if table.rows_exact else 'about '}{table.rows} rows"
+    notes = "; ".join(note for note in (one_line(table.comment), rows) if note)
+    lines = [_ddl_column(column, samples.get(column.name, [])) for column in table.columns]
+    body = "\n".join(f"  {code}{',' if i < len(lines) - 1 else ''}{note}" for i, (code, note) in enumerate(lines))
+    head = f"CREATE {table.kind.upper()} {_quoted_path(table)} ("
+    return f"{head}{f' -- {notes}' if notes else ''}\n{body}\n);"
+
+
+def _ddl_column(column: Column, values: list[Any]) -> tuple[str, str]:
+    parts = [quoted(column.name), column.type]
+    parts += ["PRIMARY KEY"] if column.primary_key else []
+    parts += ["NOT NULL"] if not column.nullable and not column.primary_key else []
+    parts += [f"REFERENCES {column.references}"] if column.references else []
+    shown = ", ".join(one_line(repr(value)) or "" for value in values)
+    notes = "; ".join(note for note in (one_line(column.comment), f"e.g. {shown}" if shown else "") if note)
+    return " ".join(part for part in parts if part), f" -- {notes}" if notes else ""
+
+
+def one_line(text: str | None, characters: int = 200) -> str | None:
+    """Text from a database on one line and of bounded length, so that it cannot pose as lines of the schema."""
+    if text is None:
+        return None
+    flat = " ".join(text.split())
+    return flat if len(flat) <= characters else flat[: characters - 1] + "…"
+
+
+def quoted(name: str) -> str:
+    """A name as SQL, in double quotes unless it is a plain word that is no keyword."""
+    if name.isidentifier() and name.casefold() not in _RESERVED:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _quoted_path(table: Table) -> str:
+    return f"{quoted(table.schema)}.{quoted(table.name)}" if table.schema else quoted(table.name)
+
+
+_RESERVED_WORDS = """abort action add after all alter always analyse analyze and anti any array as asc asof asymmetric attach before
+    begin between both by cascade case cast check collate collation column columns commit conflict constraint create
+    cross cube current current_date current_time current_timestamp database default deferrable deferred delete desc
+    describe detach distinct do drop each else end escape except exclude exclusive exists explain fail false fetch
+    filter first following for foreign from full function generated glob grant group grouping groups having if ignore
+    ilike immediate in index indexed initially inner insert instead intersect interval into is isnull join key lambda
+    last lateral leading left like limit localtime localtimestamp map match materialized merge natural no not nothing
+    notnull null nulls of offset on only or order others outer over overlaps partition pivot placing plan positional
+    pragma preceding primary qualify query raise range recursive references regexp reindex release rename replace
+    restrict returning right rollback rollup row rows sample savepoint select semi set show similar some struct
+    summarize symmetric table tablesample temp temporary then ties to trailing transaction trigger true try_cast
+    unbounded union unique unpivot update using vacuum values variadic verbose view virtual when where window with
+    within without"""
+_RESERVED = frozenset(_RESERVED_WORDS.split())
