@@ -1,18 +1,20 @@
 """The composition root: opens model, tools and data, and closes them."""
 
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from opposable.agent.agent import Agent
 from opposable.agent.limits import Limits
 from opposable.domain.errors import BadInput
-from opposable.domain.events import Event, RunFinished, ToolFinished
-from opposable.domain.language import language_of
+from opposable.domain.events import RunFinished
+from opposable.domain.language import Language, language_of
+from opposable.domain.tools import ToolResult
 from opposable.models.base import Model
-from opposable.models.build import build
+from opposable.models.build import KEY_VARIABLES, build
 from opposable.models.weights import QWEN_CODER, Progress, default_directory, installed, pull
 from opposable.settings import Settings
 from opposable.tools.base import Tool
@@ -132,12 +134,121 @@ async def data_agent(
 
     Raises: `BadInput` when there is no such database.
     """
-    opened_database = await open_database(database)
-    try:
-        opened = await ready_model(settings, model, on_progress)
-        instructions = await asking(opened_database, question)
-        library = ToolLibrary(sql_tools(opened_database))
-        async with Agent(opened, library, instructions=instructions, limits=limits(settings)) as made:
+    async with closing(await open_database(database)) as opened:
+        chosen = await ready_model(settings, model, on_progress)
+        library = ToolLibrary(sql_tools(opened))
+        instructions = await asking(opened, language_of(question))
+        async with Agent(chosen, library, instructions=instructions, limits=limits(settings)) as made:
             yield made
+
+
+@asynccontextmanager
+async def chat_agent(
+    settings: Settings,
+    model: str | None = None,
+    names: Sequence[str] = (),
+    database: str | None = None,
+    on_progress: OnProgress | None = None,
+) -> AsyncIterator[Agent]:
+    """An agent for a conversation: the built-in tools, and those over a database if one is given."""
+    async with tools(settings, database) as every:
+        library = ToolLibrary([found(every, name) for name in names]) if names else every
+        chosen = await ready_model(settings, model, on_progress)
+        async with Agent(chosen, library, instructions=INSTRUCTIONS["en"], limits=limits(settings)) as made:
+            yield made
+
+
+@asynccontextmanager
+async def tools(settings: Settings, database: str | None = None) -> AsyncIterator[ToolLibrary]:
+    """The built-in tools, and those over a database if one is given; closed at the end."""
+    library = ready_tools(settings)
+    if database is None:
+        yield library
+        return
+    async with closing(await open_database(database)) as opened:
+        for tool in sql_tools(opened):
+            library.register(tool)
+        yield library
+
+
+async def asking(database: Database, language: Language) -> str:
+    """What a model is told of a database before it is asked about it."""
+    schema = await database.schema()
+    return ASKING[language].format(dialect=database.dialect, schema=schema.text())
+
+
+def answer(end: RunFinished, results: Sequence[ToolResult]) -> Answer:
+    """The answer of a data question: the run's text with the last query that worked."""
+    data = next((r.data for r in reversed(results) if r.failure is None and r.name == "sql_execute"), {})
+    return Answer(
+        end.text,
+        data.get("sql", ""),
+        tuple(data.get("columns", ())),
+        tuple(tuple(row) for row in data.get("rows", ())),
+        bool(data.get("truncated")),
+        tuple(data.get("corrections", ())),
+        end,
+    )
+
+
+def answer_as_json(answer: Answer) -> dict[str, Any]:
+    """An answer for scripts."""
+    usage = answer.end.usage
+    return {
+        "answer": answer.text,
+        "sql": answer.sql,
+        "columns": answer.columns,
+        "rows": answer.rows,
+        "truncated": answer.truncated,
+        "corrections": answer.corrections,
+        "reason": answer.end.reason,
+        "usage": {"total_tokens": usage.total_tokens, "model_calls": usage.requests},
+    }
+
+
+async def pull_embedded(settings: Settings, on_progress: OnProgress | None = None) -> Path:
+    """Fetch the embedded model if it is not there. Raises: `WeightsError`."""
+    return await pull(QWEN_CODER, models_directory(settings), on_progress)
+
+
+def model_kinds(settings: Settings) -> list[tuple[str, bool, str]]:
+    """The kinds of model: name, whether it can be used now, and a note."""
+    there = installed(QWEN_CODER, models_directory(settings))
+    kinds = [("local", there is not None, str(there) if there else "fetch it with: opposable models pull")]
+    for kind, variable in KEY_VARIABLES.items():
+        is_set = bool(os.environ.get(variable))
+        kinds.append((f"{kind}:NAME", is_set, f"{variable} is {'set' if is_set else 'not set'}"))
+    return [*kinds, ("http://HOST:PORT/v1#NAME", True, "any OpenAI-compatible server; key in OPPOSABLE_API_KEY if it wants one")]
+
+
+async def check_model(
+    settings: Settings, name: str, on_progress: OnProgress | None = None
+) -> list[tuple[str, bool, str]]:
+    """Try a model: does it answer, does it call a tool, does it answer from the result."""
+
+    def stock(item: str) -> int:
+        """How many pieces of an item are in stock.
+
+        Args:
+            item: the item's name
+        """
+        return {"bolt": 4711}.get(item, 0)
+
+    async with Agent(await ready_model(settings, name, on_progress), [stock], limits=Limits(turns=4, seconds=120)) as agent:
+        plain = await Agent(agent.model, limits=Limits(seconds=120)).run("Say hello.")
+        called = await agent.run("How many pieces of the item 'bolt' are in stock? Use the tool.")
+    calls = [f"{c.name}{c.arguments}" for m in called.messages for c in m.tool_calls]
+    return [
+        ("answers", plain.reason == "answer", plain.text),
+        ("calls a tool", called.tool_calls > 0, "; ".join(calls) or called.text),
+        ("answers from the result", "4711" in called.text.replace(",", ""), called.text),
+    ]
+
+
+@asynccontextmanager
+async def closing(database: Database) -> AsyncIterator[Database]:
+    """The database, closed at the end."""
+    try:
+        yield database
     finally:
-        await opened_database.close()
+        await database.close()

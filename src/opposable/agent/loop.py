@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 from opposable.agent import prompts
@@ -76,18 +76,21 @@ class _State:
     answered: bool = False
     reminded: bool = False
     reads: tuple[ReadCall, ...] = ()
+    results: dict[str, ToolResult] = field(default_factory=dict)
 
     def cut_short(self) -> list[ToolFinished]:
-        """Tell the calls that the end of time left without a result, so that no call stands alone in the history."""
-        ends = [cut_short(read.call, self.context.language) for read in self.reads]
-        self.tell({end.call.id: end.result for end in ends})
+        """End the calls that are left without a result, so that no call stands alone in the history."""
+        left = [read.call for read in self.reads if read.call.id not in self.results]
+        ends = [cut_short(call, self.context.language) for call in left]
+        self.results |= {end.call.id: end.result for end in ends}
+        self.tell()
         return ends
 
-    def tell(self, results: dict[str, ToolResult]) -> None:
+    def tell(self) -> None:
         """Put the results into the history in the order of their calls."""
-        self.history += [tool(r.call.id, r.call.name, results[r.call.id].content) for r in self.reads]
+        self.history += [tool(r.call.id, r.call.name, self.results[r.call.id].content) for r in self.reads]
         self.calls += len(self.reads)
-        self.reads = ()
+        self.reads, self.results = (), {}
 
 
 async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) -> AsyncIterator[Event]:
@@ -120,13 +123,12 @@ async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) 
 async def _do(library: ToolLibrary, limits: Limits, state: _State, alarm: Alarm) -> AsyncIterator[Event]:
     """The calls of the last reply."""
     room = None if limits.tool_calls is None else limits.tool_calls - state.calls
-    results: dict[str, ToolResult] = {}
     async with aclosing(alarm.each(make(state.reads, library, room, state.context))) as timed:
         async for event in timed:
             if type(event) is ToolFinished:
-                results[event.call.id] = event.result
+                state.results[event.call.id] = event.result
             yield event
-    state.tell(results)
+    state.tell()
     if state.options.tool_choice not in ("auto", "none"):  # a forced choice is for one reply: else it never ends
         state.options = replace(state.options, tool_choice="auto")
 

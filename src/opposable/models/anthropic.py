@@ -11,7 +11,7 @@ from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ModelOptions, Named
-from opposable.models.http import Endpoint, Patience
+from opposable.models.http import Endpoint, Patience, to_json
 
 VERSION = "2023-06-01"
 DEFAULT_MAX_TOKENS = 8192
@@ -75,7 +75,7 @@ def request(
             {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in tools
         ]
         body["tool_choice"] = _choice(options)
-    return orjson.dumps(body)
+    return to_json(body)
 
 
 def whole(answer: Any) -> Reply:

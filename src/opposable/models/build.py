@@ -35,6 +35,12 @@ PROVIDERS: Mapping[str, Provider] = {
     ),
 }
 
+KEY_VARIABLES: Mapping[str, str] = {
+    **{kind: provider.key_variable for kind, provider in PROVIDERS.items()},
+    "anthropic": "ANTHROPIC_API_KEY",
+}
+"""Which environment variable holds which provider's key."""
+
 FORMS = (
     "local, local:/path/to/model.gguf, openai:NAME, qwen:NAME, deepseek:NAME, anthropic:NAME, "
     "or http://HOST:PORT/v1#NAME for any OpenAI-compatible server"
@@ -54,7 +60,7 @@ def build(name: str, *, models_directory: Path | None = None, patience: Patience
     if kind in ("http", "https"):
         return TextProtocolModel(_by_url(name, patience))
     if kind == "anthropic" and rest:
-        key = _key("ANTHROPIC_API_KEY", name)
+        key = _key(KEY_VARIABLES[kind], name)
         return TextProtocolModel(AnthropicModel(rest, key, os.environ.get("ANTHROPIC_BASE_URL"), patience=patience))
     provider = PROVIDERS.get(kind)
     if provider is None or not rest:

@@ -2,6 +2,7 @@
 
 import asyncio
 import email.utils
+import json
 import random
 import re
 import time
@@ -195,6 +196,14 @@ async def _translated(coming: Any, endpoint: Endpoint) -> AsyncIterator[aiohttp.
     finally:
         if response is not None:
             response.close() if not response.content.at_eof() else response.release()
+
+
+def to_json(value: Any) -> bytes:
+    """JSON for the wire; half characters (lone surrogates), which no server takes, become question marks."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _seconds(retry_after: str) -> float | None:

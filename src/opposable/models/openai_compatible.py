@@ -13,7 +13,7 @@ from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ModelOptions, Named
-from opposable.models.http import CONTEXT_WORDS, Endpoint, Patience
+from opposable.models.http import CONTEXT_WORDS, Endpoint, Patience, to_json
 
 FINISH: dict[str | None, FinishReason] = {
     "length": "length",
@@ -152,7 +152,7 @@ class OpenAICompatibleModel:
             ]
         if message.thinking and self._habits.thinking_back:
             wire["reasoning_content"] = message.thinking
-        raw = message.memo[self._format] = orjson.dumps(wire)
+        raw = message.memo[self._format] = to_json(wire)
         return raw
 
     def _whole(self, answer: Any) -> Reply:
@@ -266,7 +266,7 @@ def _tool(definition: ToolDefinition) -> bytes:
             "description": definition.description,
             "parameters": definition.parameters,
         }
-        raw = definition.memo["chat"] = orjson.dumps({"type": "function", "function": function})
+        raw = definition.memo["chat"] = to_json({"type": "function", "function": function})
     return raw
 
 

@@ -69,11 +69,11 @@ def broke(name: str, error: Exception, language: str) -> str:
     return f"工具 {name} 执行失败：{said}" if language == "zh" else f"{name} failed: {said}"
 
 
-def call_limit(limit: int, language: str) -> str:
+def call_limit(language: str) -> str:
     """That a call was not run because the run's calls are used up."""
     if language == "zh":
-        return f"没有执行：本次任务最多允许 {limit} 次工具调用，已用完。请根据已有结果作答。"
-    return f"Not run: this task allows {limit} tool calls and they are used up. Answer with what you have."
+        return "没有执行：本次任务的工具调用次数已用完。请根据已有结果作答。"
+    return "Not run: this task's tool calls are used up. Answer with what you have."
 
 
 def cancelled(name: str, language: str) -> str:

@@ -1,0 +1,18 @@
+"""The command `opposable`, also `python -m opposable`."""
+
+import sys
+
+
+def main() -> None:
+    """Run the command line, or say which extra it needs."""
+    try:
+        from opposable.cli import main as run
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "opposable":
+            raise
+        sys.exit(f'The command line needs the extra "cli" ({error.name} is missing): pip install "opposable[all]"')
+    run()
+
+
+if __name__ == "__main__":
+    main()

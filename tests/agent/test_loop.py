@@ -1,0 +1,275 @@
+"""One run, on scripted models."""
+
+import asyncio
+from contextlib import aclosing
+
+import orjson
+import pytest
+
+from opposable.agent.limits import Limits
+from opposable.agent.loop import run
+from opposable.domain.errors import ModelError, ModelUnavailable
+from opposable.domain.events import (
+    CallDelta,
+    ModelReplied,
+    Reply,
+    RunFinished,
+    RunStarted,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from opposable.domain.messages import assistant, tool, user
+from opposable.domain.tools import ToolCall, ToolResult
+from opposable.domain.usage import Usage
+from opposable.models.base import ModelOptions, Named
+from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.tools.library import ToolLibrary
+
+pytestmark = pytest.mark.anyio
+
+
+def add(a: int, b: int) -> int:
+    """Add two integers."""
+    return a + b
+
+
+def boom(a: int = 0) -> None:
+    """Fail."""
+    raise RuntimeError("exploded")
+
+
+async def nap(seconds: float) -> str:
+    """Sleep."""
+    await asyncio.sleep(seconds)
+    return f"slept {seconds}"
+
+
+async def events_of(model, tools=(add, boom, nap), said="go", limits=Limits(), options=ModelOptions()):
+    async with aclosing(run(model, ToolLibrary(tools), (user(said),), limits=limits, options=options, run_id="r")) as events:
+        return [event async for event in events]
+
+
+async def end_of(model, **more) -> RunFinished:
+    return (await events_of(model, **more))[-1]
+
+
+def told(model: ScriptedModel, request: int) -> list[tuple[str, str]]:
+    """What the model was told of its calls in a request: (call id, content)."""
+    return [(m.call_id, m.content) for m in model.requests[request].messages if m.role == "tool"]
+
+
+async def test_a_run_with_one_call_tells_everything_in_order():
+    wanted = call("add", '{"a": 2, "b": 3}', "c1")
+    model = ScriptedModel(calls(wanted, text="let me"), "It is 5.", piece=100)
+    events = await events_of(model)
+    finished = next(event for event in events if type(event) is ToolFinished)
+    asked, answered = calls(wanted, text="let me"), assistant("It is 5.")
+    result = ToolResult("c1", "add", "5", data=5, seconds=finished.result.seconds)
+    assert events == [
+        RunStarted("r"),
+        TextDelta("let me"),
+        CallDelta(0, "c1", "add", '{"a": 2, "b": 3}'),
+        ModelReplied(1, asked, "tool_calls", Usage(10, 5, 1)),
+        ToolStarted(wanted),
+        ToolFinished(wanted, result),
+        TextDelta("It is 5."),
+        ModelReplied(2, answered, "stop", Usage(10, 5, 1)),
+        RunFinished("It is 5.", "answer", Usage(20, 10, 2), 2, 1, (asked, tool("c1", "add", "5"), answered)),
+    ]
+
+
+async def test_calls_of_one_reply_run_together_and_are_told_in_their_order():
+    model = ScriptedModel(calls(call("nap", '{"seconds": 0.2}', "slow"), call("nap", '{"seconds": 0.01}', "quick")), "done")
+    events = await events_of(model)
+    assert [e.call.id for e in events if type(e) is ToolFinished] == ["quick", "slow"]
+    assert told(model, 1) == [("slow", "slept 0.2"), ("quick", "slept 0.01")]
+
+
+FAILURES = [
+    ("add", '{"a": "two", "b": 3}', "invalid_arguments", '- a: must be a valid integer (given: "two")'),
+    ("add", '{"a": 2}', "invalid_arguments", "- b: is required (missing)"),
+    ("add", '{"a": 2, "b": 3, "c": 4}', "invalid_arguments", "there is no such parameter"),
+    ("add", "certainly!", "invalid_arguments", "cannot be read"),
+    ("no_such_tool", "{}", "unknown_tool", "The tools are: "),
+    ("", "{}", "unknown_tool", "The tools are: "),
+    ("boom", "{}", "failed", "RuntimeError: exploded"),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "failure", "content"), FAILURES)
+async def test_every_failure_goes_back_to_the_model_which_goes_on(name, arguments, failure, content):
+    model = ScriptedModel(calls(call(name, arguments, "c1")), "sorry")
+    events = await events_of(model)
+    [result] = [event.result for event in events if type(event) is ToolFinished]
+    assert result.failure == failure
+    assert content in result.content
+    assert told(model, 1) == [("c1", result.content)]
+    assert events[-1].text == "sorry"
+
+
+async def test_failures_are_told_in_chinese_to_one_who_asks_in_chinese():
+    model = ScriptedModel(calls(call("add", '{"a": 2}')), "好的")
+    await events_of(model, said="请把两个数相加")
+    assert "- b: 字段是必需的（缺失）" in told(model, 1)[0][1]
+
+
+MENDED = [
+    ("functions.add", '{"a": 2, "b": 3}'),
+    ("add", "{'a': 2, 'b': 3}"),
+    ("add", '{"a": 2, "b": 3'),
+    ("add", '"{\\"a\\": 2, \\"b\\": 3}"'),
+    ("add", '{"a": "2", "b": 3}'),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments"), MENDED)
+async def test_what_can_be_mended_is_and_history_stays_valid(name, arguments):
+    model = ScriptedModel(calls(call(name, arguments, "c1")), "5")
+    events = await events_of(model)
+    [finished] = [event for event in events if type(event) is ToolFinished]
+    assert (finished.result.failure, finished.result.content) == (None, "5")
+    [kept] = model.requests[1].messages[-2].tool_calls
+    assert (kept.name, orjson.loads(kept.arguments)) == ("add", {"a": 2, "b": 3})
+
+
+async def test_unreadable_arguments_stand_in_the_history_as_an_object():
+    model = ScriptedModel(calls(call("add", "nonsense", "c1"), call("nope", "[1", "c2")), "sorry")
+    await events_of(model)
+    kept = model.requests[1].messages[-3].tool_calls
+    assert [orjson.loads(one.arguments) for one in kept] == [{"unreadable": "nonsense"}, {"unreadable": "[1"}]
+
+
+async def test_a_call_cut_off_by_the_token_limit_is_not_run():
+    cut = ToolCall("c1", "add", '{"a": 2, "b": 3}', truncated=True)
+    model = ScriptedModel(Reply(assistant("", (cut,)), "length"), "ok")
+    events = await events_of(model)
+    [result] = [event.result for event in events if type(event) is ToolFinished]
+    assert result.failure == "invalid_arguments"
+    assert "cut off by the length limit" in result.content
+
+
+async def test_repeated_or_missing_ids_become_unique():
+    model = ScriptedModel(calls(ToolCall("x", "add", '{"a":1,"b":1}'), ToolCall("x", "add", '{"a":2,"b":2}'), ToolCall("", "boom", "{}")), "ok")
+    await events_of(model)
+    ids = [one.id for one in model.requests[1].messages[1].tool_calls]
+    assert len(set(ids)) == 3
+    assert all(ids)
+    assert [call_id for call_id, _ in told(model, 1)] == ids
+
+
+ENDLESS = calls(call("add", '{"a": 1, "b": 1}'))
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        (Limits(turns=3), "turns"),
+        (Limits(tool_calls=3), "tool_calls"),
+        (Limits(tokens=40), "tokens"),
+    ],
+)
+async def test_a_limit_ends_in_an_answer_asked_for_without_tools(limits, reason):
+    model = ScriptedModel(ENDLESS, ENDLESS, ENDLESS, "The answer so far is 2.")
+    end = await end_of(model, limits=limits)
+    assert (end.text, end.reason, end.turns, end.tool_calls) == ("The answer so far is 2.", reason, 4, 3)
+    last = model.requests[-1]
+    assert last.options.tool_choice == "none"
+    assert "used up" in last.messages[-1].content
+
+
+async def test_a_model_that_never_answers_still_ends_in_a_sentence_and_no_orphan():
+    end = await end_of(ScriptedModel(ENDLESS), limits=Limits(turns=2))
+    assert end.text == "The task used up its number of steps before there was an answer. The last tool result (add): The task ended before add did; the call was cancelled."
+    wanted = [one.id for message in end.messages for one in message.tool_calls]
+    answered = [message.call_id for message in end.messages if message.role == "tool"]
+    assert wanted == answered
+
+
+async def test_calls_beyond_the_limit_are_refused_and_told():
+    model = ScriptedModel(calls(*(call("add", '{"a": 1, "b": 1}', f"c{n}") for n in range(4))), "two done")
+    events = await events_of(model, limits=Limits(tool_calls=2))
+    assert [e.result.failure for e in events if type(e) is ToolFinished].count("refused") == 2
+    assert events[-1].reason == "tool_calls"
+    assert [content for _, content in told(model, 1)][:2] == ["2", "2"]
+
+
+async def test_time_ends_a_slow_tool_and_tells_it_cancelled():
+    model = ScriptedModel(calls(call("nap", '{"seconds": 30}', "slow"), call("add", '{"a":1,"b":1}', "quick")), "never")
+    async with asyncio.timeout(5):
+        events = await events_of(model, limits=Limits(seconds=0.2))
+    ends = {e.call.id: e.result.failure for e in events if type(e) is ToolFinished}
+    assert ends == {"slow": "cancelled", "quick": None}
+    assert events[-1].reason == "time"
+    assert [m.content for m in events[-1].messages if m.role == "tool"][1] == "2"
+    assert len(model.requests) == 1
+
+
+async def test_time_ends_a_slow_model():
+    class Slow(ScriptedModel):
+        async def stream(self, messages, tools=(), options=ModelOptions()):
+            yield TextDelta("thinking")
+            await asyncio.sleep(30)
+
+    async with asyncio.timeout(5):
+        end = await end_of(Slow("x"), limits=Limits(seconds=0.1))
+    assert (end.reason, end.text) == ("time", "The task used up its time before there was an answer.")
+
+
+async def test_an_outer_cancellation_is_no_time_out():
+    task = asyncio.create_task(events_of(ScriptedModel(calls(call("nap", '{"seconds": 30}')), "x"), limits=Limits(seconds=20)))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_leaving_early_cancels_the_tools():
+    stopped = asyncio.Event()
+
+    async def endless() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            stopped.set()
+
+    model = ScriptedModel(calls(call("endless"), call("add", '{"a":1,"b":1}')), "x")
+    async with aclosing(run(model, ToolLibrary([endless, add]), (user("go"),))) as events:
+        async for event in events:
+            if type(event) is ToolFinished:
+                break
+    await asyncio.wait_for(stopped.wait(), 2)
+
+
+async def test_an_empty_reply_is_asked_about_once():
+    model = ScriptedModel("", "here I am")
+    assert (await end_of(model)).text == "here I am"
+    assert model.requests[1].messages[-1] == user("Your reply was empty. Answer the user.")
+    assert (await end_of(ScriptedModel("  "))).text == "The model gave no answer."
+
+
+@pytest.mark.parametrize("choice", ["required", Named("add")])
+async def test_a_forced_choice_is_for_one_reply(choice):
+    model = ScriptedModel(ENDLESS, "2")
+    await events_of(model, options=ModelOptions(tool_choice=choice))
+    assert [request.options.tool_choice for request in model.requests] == [choice, "auto"]
+
+
+async def test_a_model_that_cannot_be_reached_raises():
+    with pytest.raises(ModelUnavailable):
+        await events_of(ScriptedModel(ModelUnavailable("down")))
+
+
+async def test_a_stream_without_a_reply_is_an_error_and_no_silence():
+    class Broken(ScriptedModel):
+        async def stream(self, messages, tools=(), options=ModelOptions()):
+            yield TextDelta("half")
+
+    with pytest.raises(ModelError, match="ended without a reply"):
+        await events_of(Broken("x"))
+
+
+async def test_a_history_is_worked_on_and_only_what_is_new_comes_back():
+    history = (user("hi"), assistant("hello"), user("再见"))
+    events = [event async for event in run(ScriptedModel("再见！"), ToolLibrary(), history)]
+    assert events[-1].messages == (assistant("再见！"),)

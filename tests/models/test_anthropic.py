@@ -1,0 +1,122 @@
+"""Anthropic's wire format against a real server on loopback."""
+
+import pytest
+
+from opposable.domain.errors import ModelRefusedKey, ModelRejected
+from opposable.domain.events import CallDelta, Reply, TextDelta, ThinkingDelta
+from opposable.domain.messages import Message, assistant, system, tool, user
+from opposable.domain.tools import ToolCall, ToolDefinition
+from opposable.domain.usage import Usage
+from opposable.models.anthropic import AnthropicModel
+from opposable.models.base import ModelOptions, Named
+
+from .chat_server import chat_server, events, json
+
+pytestmark = pytest.mark.anyio
+
+ADD = ToolDefinition("add", "Add.", {"type": "object", "properties": {"a": {"type": "integer"}}})
+HISTORY = (
+    system("be brief"),
+    user("add"),
+    assistant("sure", (ToolCall("c1", "add", '{"a": 1}'), ToolCall("c2", "add", '{"a": 2}'))),
+    tool("c1", "add", "1"),
+    tool("c2", "add", "2"),
+    user("and?"),
+)
+
+
+async def parts(server, options=ModelOptions(), tools=(ADD,), messages=(user("hi"),)):
+    model = AnthropicModel("claude", "sk-ant-secret", server.url)
+    try:
+        return [part async for part in model.stream(messages, tools, options)]
+    finally:
+        await model.aclose()
+
+
+async def test_history_takes_turns_and_the_system_stands_apart():
+    answer = {"content": [{"type": "text", "text": "3"}], "stop_reason": "end_turn", "usage": {"input_tokens": 9, "output_tokens": 1}}
+    async with chat_server(json(answer)) as server:
+        got = await parts(server, ModelOptions(stream=False, tool_choice=Named("add")), messages=HISTORY)
+    assert got == [Reply(assistant("3"), "stop", Usage(9, 1, 1))]
+    assert server.headers[0]["x-api-key"] == "sk-ant-secret"
+    assert server.bodies[0] == {
+        "model": "claude",
+        "max_tokens": 8192,
+        "system": "be brief",
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "add"}]},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "text", "text": "sure"},
+                    {"type": "tool_use", "id": "c1", "name": "add", "input": {"a": 1}},
+                    {"type": "tool_use", "id": "c2", "name": "add", "input": {"a": 2}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "c1", "content": "1"},
+                    {"type": "tool_result", "tool_use_id": "c2", "content": "2"},
+                    {"type": "text", "text": "and?"},
+                ],
+            },
+        ],
+        "tools": [{"name": "add", "description": "Add.", "input_schema": ADD.parameters}],
+        "tool_choice": {"type": "tool", "name": "add"},
+    }
+
+
+async def test_a_streamed_reply_brings_thinking_text_and_calls():
+    stream = [
+        {"type": "message_start", "message": {"usage": {"input_tokens": 7, "output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}},
+        {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "好"}},
+        {"type": "ping"},
+        {"type": "content_block_start", "index": 2, "content_block": {"type": "tool_use", "id": "c1", "name": "add", "input": {}}},
+        {"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": '{"a"'}},
+        {"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": ": 1}"}},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 12}},
+        {"type": "message_stop"},
+    ]
+    async with chat_server(events(*stream, done=False, pieces=9)) as server:
+        got = await parts(server)
+    said = Message("assistant", "好", tool_calls=(ToolCall("c1", "add", '{"a": 1}'),), thinking="hm")
+    assert got == [
+        ThinkingDelta("hm"),
+        TextDelta("好"),
+        CallDelta(0, "c1", "add"),
+        CallDelta(0, arguments='{"a"'),
+        CallDelta(0, arguments=": 1}"),
+        Reply(said, "tool_calls", Usage(7, 12, 1)),
+    ]
+
+
+async def test_a_cut_call_is_marked_in_both_ways_of_asking():
+    use = {"type": "tool_use", "id": "c", "name": "add", "input": {}}
+    answer = {"content": [use], "stop_reason": "max_tokens", "usage": {}}
+    async with chat_server(json(answer)) as server:
+        [reply] = await parts(server, ModelOptions(stream=False))
+    assert [call.truncated for call in reply.message.tool_calls] == [True]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "said"),
+    [
+        (json({"error": {"message": "bad key sk-ant-secret"}}, 401), ModelRefusedKey, "bad key ***"),
+        (json({"hello": 1}), ModelRejected, "sent no message"),
+    ],
+)
+async def test_errors_are_told(answer, kind, said):
+    async with chat_server(answer) as server:
+        with pytest.raises(kind) as caught:
+            await parts(server, ModelOptions(stream=False))
+    assert said in str(caught.value)
+
+
+async def test_an_error_in_mid_stream_is_told():
+    async with chat_server(events({"type": "error", "error": {"message": "overloaded"}})) as server:
+        with pytest.raises(ModelRejected, match="overloaded"):
+            await parts(server)

@@ -1,0 +1,229 @@
+"""Functions and objects as tools."""
+
+import asyncio
+import threading
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRegistrationError
+from opposable.tools.base import NO_CONTEXT, CallContext
+from opposable.tools.function import FunctionTool, actions, tool
+
+pytestmark = pytest.mark.anyio
+
+
+def search(query: str, limit: int = 20, mode: Literal["fast", "deep"] = "fast", root: str | None = None) -> list[str]:
+    """Search files.
+
+    Looks into every file.
+
+    Args:
+        query: what to look for
+        limit: the most
+            hits
+    """
+    return [query, str(limit), mode, str(root)]
+
+
+class Point(BaseModel):
+    x: int
+    y: int = 0
+
+
+class Node(BaseModel):
+    name: str
+    children: list["Node"] = []
+
+
+def test_the_schema_comes_from_signature_and_docstring():
+    definition = FunctionTool(search).definition
+    assert definition.name == "search"
+    assert definition.description == "Search files. Looks into every file."
+    assert definition.parameters == {
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "what to look for"},
+            "limit": {"type": "integer", "default": 20, "description": "the most hits"},
+            "mode": {"type": "string", "enum": ["fast", "deep"], "default": "fast"},
+            "root": {"type": "string"},
+        },
+        "required": ["query"],
+    }
+
+
+@pytest.mark.parametrize(
+    "doc",
+    [
+        "Add.\n\nArgs:\n    a: the first\n",
+        "Add.\n\nParameters\n----------\na : int\n    the first\n",
+        "Add.\n\n:param a: the first\n",
+    ],
+)
+def test_docstrings_in_three_styles_describe_parameters(doc):
+    def add(a: int) -> int:
+        return a
+
+    add.__doc__ = doc
+    assert FunctionTool(add).definition.parameters["properties"]["a"]["description"] == "the first"
+
+
+def test_annotations_with_field_describe_and_bound():
+    def f(n: Annotated[int, Field(description="a count", ge=1)]) -> int:
+        return n
+
+    assert FunctionTool(f).definition.parameters["properties"]["n"] == {
+        "description": "a count",
+        "minimum": 1,
+        "type": "integer",
+    }
+
+
+def test_nested_models_are_put_in_place_and_recursive_ones_are_kept_by_reference():
+    def f(points: list[Point], tree: Node) -> int:
+        return 1
+
+    schema = FunctionTool(f).definition.parameters
+    point = {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": "integer", "default": 0}}, "required": ["x"]}
+    assert schema["properties"]["points"] == {"type": "array", "items": point}
+    assert schema["properties"]["tree"] == {"$ref": "#/$defs/Node"}
+    assert list(schema["$defs"]) == ["Node"]
+
+
+def test_a_parameter_named_title_or_with_an_underscore_is_kept():
+    def f(title: str, _secret: int = 1, model_config: str = "", schema: str = "") -> str:
+        return title
+
+    made = FunctionTool(f)
+    assert list(made.definition.parameters["properties"]) == ["title", "_secret", "model_config", "schema"]
+    assert asyncio.run(made.run({"title": "x", "_secret": 2, "schema": "s"}, NO_CONTEXT)) == "x"
+
+
+async def test_models_reach_the_function_as_models():
+    def f(point: Point) -> int:
+        return point.x + point.y
+
+    assert await FunctionTool(f).run({"point": {"x": 1, "y": 2}}, NO_CONTEXT) == 3
+
+
+PROBLEMS = [
+    ({}, [FieldProblem("query", "is required")]),
+    ({"query": "q", "limit": "many"}, [FieldProblem("limit", "must be a valid integer", '"many"')]),
+    ({"query": 5}, [FieldProblem("query", "must be a valid string", "5")]),
+    ({"query": "q", "mode": "slow"}, [FieldProblem("mode", "must be 'fast' or 'deep'", '"slow"')]),
+    (
+        {"query": "q", "size": 3},
+        [FieldProblem("size", "there is no such parameter; the parameters are query, limit, mode, root", "3")],
+    ),
+    ({"limit": []}, [FieldProblem("query", "is required"), FieldProblem("limit", "must be a valid integer", "[]")]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "problems"), PROBLEMS)
+async def test_what_does_not_fit_is_told_by_field(arguments, problems):
+    with pytest.raises(InvalidArguments) as caught:
+        await FunctionTool(search).run(arguments, NO_CONTEXT)
+    assert list(caught.value.problems) == problems
+
+
+async def test_problems_inside_unions_and_lists_name_the_field():
+    def f(points: list[Point], value: int | list[int] | None = None) -> int:
+        return 1
+
+    with pytest.raises(InvalidArguments) as caught:
+        await FunctionTool(f).run({"points": [{"x": 1}, {"x": "a"}], "value": {"k": 1}}, NO_CONTEXT)
+    assert [problem.field for problem in caught.value.problems] == ["points.1.x", "value"]
+
+
+async def test_async_sync_and_callable_objects_run():
+    async def later(a: int) -> int:
+        await asyncio.sleep(0)
+        return a + 1
+
+    def at_once(a: int) -> str:
+        return threading.current_thread().name
+
+    class Doubler:
+        """Double a number."""
+
+        def __call__(self, a: int) -> int:
+            return a * 2
+
+    assert await FunctionTool(later).run({"a": 1}, NO_CONTEXT) == 2
+    assert (await FunctionTool(at_once).run({"a": 1}, NO_CONTEXT)).startswith("tool")
+    assert await FunctionTool(Doubler(), tool_id="double").run({"a": 4}, NO_CONTEXT) == 8
+
+
+async def test_the_context_is_given_and_not_told():
+    def f(a: int, context: CallContext) -> str:
+        return f"{context.call_id}:{a}"
+
+    made = FunctionTool(f)
+    assert list(made.definition.parameters["properties"]) == ["a"]
+    assert await made.run({"a": 1}, CallContext(call_id="c9")) == "c9:1"
+
+
+async def test_the_methods_of_an_object_are_its_actions():
+    class Shop:
+        def __init__(self) -> None:
+            self.sold = 0
+
+        def sell(self, n: int) -> int:
+            """Sell some."""
+            self.sold += n
+            return self.sold
+
+        def stock(self) -> int:
+            """What is left."""
+            return 10 - self.sold
+
+        def _hidden(self) -> None: ...
+
+    shop = Shop()
+    sell, stock = actions(shop, "shop")
+    assert [(t.tool_id, t.definition.name) for t in (sell, stock)] == [("shop.sell", "shop_sell"), ("shop.stock", "shop_stock")]
+    assert await sell.run({"n": 3}, NO_CONTEXT) == 3
+    assert await stock.run({}, NO_CONTEXT) == 7
+
+
+def test_the_decorator_names_describes_and_limits():
+    @tool(name="天气", description="The weather.", timeout=3)
+    def weather(city: str) -> str:
+        return city
+
+    @tool
+    def plain(city: str) -> str:
+        """Plain."""
+        return city
+
+    assert (weather.tool_id, weather.definition.description, weather.timeout) == ("天气", "The weather.", 3)
+    assert weather.definition.name.isascii()
+    assert plain.definition.name == "plain"
+
+
+def star(*args: int) -> int:
+    return 1
+
+
+def keywords(**kwargs: int) -> int:
+    return 1
+
+
+def unknown_type(a: "Missing") -> int:  # noqa: F821 - the point of the test
+    return 1
+
+
+def no_schema(a: threading.Lock) -> int:
+    return 1
+
+
+@pytest.mark.parametrize("function", [star, keywords, unknown_type, no_schema, 5, object()])
+def test_what_cannot_be_described_is_refused_with_a_reason(function):
+    with pytest.raises(ToolRegistrationError):
+        FunctionTool(function)
+
+
+def test_an_object_without_methods_is_refused():
+    with pytest.raises(ToolRegistrationError, match="no public method"):
+        actions(object(), "empty")

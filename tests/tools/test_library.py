@@ -1,0 +1,172 @@
+"""The tool library."""
+
+import asyncio
+import datetime
+import decimal
+import time
+
+import pytest
+from pydantic import BaseModel
+
+from opposable.domain.errors import ToolFailed, ToolRefused, ToolRegistrationError, ToolUnavailable
+from opposable.tools.base import CallContext
+from opposable.tools.function import FunctionTool
+from opposable.tools.library import ToolLibrary
+
+pytestmark = pytest.mark.anyio
+
+CHINESE = CallContext(call_id="c", language="zh")
+
+
+def add(a: int, b: int) -> int:
+    """Add two integers."""
+    return a + b
+
+
+def file_search(query: str, limit: int = 20) -> str:
+    """Search."""
+    return query
+
+
+async def test_a_call_brings_its_value_as_text_and_data():
+    result = await ToolLibrary([add]).call("add", {"a": 2, "b": 3}, CallContext(call_id="c1"))
+    assert (result.call_id, result.name, result.content, result.data, result.failure) == ("c1", "add", "5", 5, None)
+    assert result.seconds > 0
+
+
+async def test_wrong_arguments_are_told_in_the_words_of_the_run():
+    library = ToolLibrary([file_search])
+    english = await library.call("file_search", {"limit": "x"})
+    chinese = await library.call("file_search", {"limit": "x"}, CHINESE)
+    assert english.failure == chinese.failure == "invalid_arguments"
+    assert english.content == (
+        "The arguments of file_search do not fit:\n"
+        "- query: is required (missing)\n"
+        '- limit: must be a valid integer (given: "x")\n\n'
+        "Correct the arguments and try again."
+    )
+    assert chinese.content == (
+        "工具 file_search 的调用参数格式错误：\n"
+        "- query: 字段是必需的（缺失）\n"
+        '- limit: 必须是整数（当前值: "x"）\n\n'
+        "请修正参数后重试。"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "failure", "content"),
+    [
+        (ToolRefused("not there"), "refused", "not there"),
+        (ToolUnavailable("server is down"), "unavailable", "server is down"),
+        (ToolFailed("no luck"), "failed", "no luck"),
+        (ValueError("bad value"), "failed", "f failed: ValueError: bad value"),
+        (TimeoutError("socket"), "timeout", "f failed: TimeoutError: socket"),
+        (KeyError("k"), "failed", "f failed: KeyError: 'k'"),
+        (RecursionError(), "failed", "f failed: RecursionError"),
+    ],
+)
+async def test_every_failure_has_its_kind_and_a_sentence(error, failure, content):
+    def f() -> None:
+        raise error
+
+    result = await ToolLibrary([f]).call("f", {})
+    assert (result.failure, result.content, result.data) == (failure, content, None)
+
+
+async def test_a_tool_that_takes_too_long_is_stopped():
+    async def slow() -> None:
+        await asyncio.sleep(30)
+
+    result = await ToolLibrary([FunctionTool(slow, timeout=0.05)]).call("slow", {})
+    assert (result.failure, result.content) == ("timeout", "slow did not finish within 0.05 seconds and was stopped.")
+
+
+async def test_an_unknown_tool_is_answered_with_the_likeliest_first():
+    library = ToolLibrary([add, file_search])
+    result = await library.call("search_file", {})
+    assert result.failure == "unknown_tool"
+    assert result.content == "There is no tool named 'search_file'. The tools are: file_search, add."
+
+
+@pytest.mark.parametrize("name", ["functions.add", "ADD", "add ", "tools/add", "function:add"])
+async def test_a_miswritten_name_is_understood(name):
+    assert ToolLibrary([add]).find(name).definition.name == "add"
+
+
+def test_ids_with_dots_are_found_both_ways_and_ambiguous_ones_not_at_all():
+    first, second = FunctionTool(add, tool_id="math.add"), FunctionTool(add, tool_id="ma.thadd")
+    assert ToolLibrary([first]).find("math.add") is first
+    assert ToolLibrary([first]).find("math_add") is first
+    both = ToolLibrary([first, second])
+    assert both.find("math_add") is first
+    assert both.find("mathadd") is None
+
+
+def test_a_taken_name_is_refused():
+    with pytest.raises(ToolRegistrationError, match="already"):
+        ToolLibrary([add, add])
+
+
+def test_what_is_no_tool_is_refused():
+    with pytest.raises(ToolRegistrationError, match="no tool"):
+        ToolLibrary([5])
+
+
+async def test_long_output_is_cut_in_the_middle_and_says_so():
+    def much() -> str:
+        return "a" * 6000 + "b" * 6000
+
+    result = await ToolLibrary([much], cap=1000).call("much", {})
+    assert result.cut == 11000
+    assert result.content == "a" * 750 + "\n…[11,000 of 12,000 characters left out here]…\n" + "b" * 250
+
+
+class Shape(BaseModel):
+    sides: int
+
+
+VALUES = [
+    (None, "null"),
+    ("text", "text"),
+    ("a\ud800b", "a?b"),
+    (b"12345", "<5 bytes>"),
+    ({"中": [1, 2.5, True, None]}, '{"中":[1,2.5,true,null]}'),
+    ({1: "x"}, '{"1":"x"}'),
+    (datetime.date(2026, 11, 20), '"2026-11-20"'),
+    (decimal.Decimal("1.10"), '"1.10"'),
+    ({3, }, "[3]"),
+    (Shape(sides=3), '{"sides":3}'),
+    ([Shape(sides=3)], '[{"sides":3}]'),
+    (2**80, '"1208925819614629174706176"'),
+    ({"x": "\ud800"}, '{"x":"?"}'),
+    (float("nan"), "null"),
+    (object, "\"<class 'object'>\""),
+]
+
+
+@pytest.mark.parametrize(("value", "content"), VALUES)
+async def test_any_value_becomes_text(value, content):
+    def f() -> None:
+        return value
+
+    result = await ToolLibrary([f]).call("f", {})
+    assert (result.failure, result.content) == (None, content)
+
+
+async def test_twenty_sync_calls_run_at_once():
+    def nap() -> int:
+        time.sleep(0.2)
+        return 1
+
+    started = time.perf_counter()
+    results = await ToolLibrary([nap]).call_many([("nap", {})] * 20, at_once=20)
+    assert [result.data for result in results] == [1] * 20
+    assert time.perf_counter() - started < 2  # one after the other they need 4 s
+
+
+def test_definitions_are_the_same_object_until_a_tool_is_added():
+    library = ToolLibrary([add])
+    before = library.definitions
+    assert library.definitions is before
+    library.register(file_search)
+    assert [definition.name for definition in library.definitions] == ["add", "file_search"]
