@@ -250,7 +250,7 @@ class _Reader:
         return floor_divide(left, right) if operator == "//" else modulo(left, right)
 
     def _of(self, value: _Value) -> _Value:
-        """"15% of 80", and the Chinese order "[1, 2, 3] 的 平均值"."""
+        """What follows "of": a factor (15% of 80), or in the Chinese order a function ([1, 2, 3] 的平均值)."""
         token = self._peek()
         if token and token.kind == "word" and token.text in NAMES and not self._next_is("(", "of", ahead=1):
             self._at += 1

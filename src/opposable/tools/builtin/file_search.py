@@ -17,6 +17,7 @@ from opposable.tools.builtin.text import clipped, encoding_of, text_of
 _SNIPPET = 160
 _LINE = 500
 _PAGE = 12_000  # characters read_file gives at most
+_PIECE = 65536  # characters of a line read at a time
 _MOST_LINES = 1000
 _MOST_MATCHES = 100
 _MOST_FILES = 50
@@ -102,11 +103,11 @@ class FileSearch:
                 raise ToolRefused(f"{self._roots.shown(place)} is no text file.")
             reader = io.TextIOWrapper(file.stream, encoding, "replace")
             page, last, more = _page(reader, first, most, time.monotonic() + self._seconds)
-        if not page and first > 1:
+        if not page and first > 1 and not more:
             raise ToolFailed(f"{self._roots.shown(place)} has only {last} lines; start_line is {first}.")
         result: dict[str, Any] = {"path": self._roots.shown(place), "start_line": first, "end_line": last}
         if more:
-            result["more"] = f"The file goes on; read on with start_line={last + 1}."
+            result["more"] = f"The file goes on after line {last}; read on with start_line={last + 1}."
         return result | {"text": "\n".join(page)}
 
     def _places(self, root_dir: str | None) -> list[Place]:
@@ -115,17 +116,18 @@ class FileSearch:
         return [self._roots.find(root_dir, "root_dir")]
 
     def _search(self, search: _Search, places: list[Place], pattern: str) -> None:
-        for place in self._files(places):
+        for place in self._files(places, search.until):
             if search.late:
-                search.notes.append(f"Partial: the search was stopped after {self._seconds:g} seconds.")
-                return
+                break
             search.files += 1
             self._in_file(search, place, pattern)
+        if search.late:
+            search.notes.append(f"Partial: the search was stopped after {self._seconds:g} seconds.")
 
-    def _files(self, places: list[Place]) -> Iterator[Place]:
+    def _files(self, places: list[Place], until: float) -> Iterator[Place]:
         for place in places:
             if self._roots.is_folder(place):
-                yield from self._roots.walk(place)
+                yield from self._roots.walk(place, until)
             else:
                 yield place
 
@@ -133,7 +135,9 @@ class FileSearch:
         shown = self._roots.shown(place)
         name = _folded(printable(place.parts[-1]))
         found: list[dict[str, Any]] = []
-        if search.match(_folded(shown)) or (("*" in pattern or "?" in pattern) and fnmatch(name, pattern)):
+        if search.match(_folded(shown) if "/" in search.words[0] else name) or (
+            ("*" in pattern or "?" in pattern) and fnmatch(name, pattern)
+        ):
             found.append({"path": shown, "text": "(the file's name matches)"})
             search.total += 1
         for number, line in self._hits(search, place, shown):
@@ -171,7 +175,9 @@ class FileSearch:
         if len(search.matches) > _MOST_FILES:
             search.notes.append(f"{len(search.matches)} files match; the first {_MOST_FILES} are named.")
         if not search.total:
-            result["message"] = f"Nothing found for {query!r}: names and text of {search.files} files{where} were searched."
+            result["message"] = (
+                f"Nothing found for {query!r}: names and text of {search.files} files{where} were searched."
+            )
         if search.notes:
             result["notes"] = search.notes[:5]
         return result
@@ -216,20 +222,16 @@ def _page(reader: io.TextIOWrapper, first: int, most: int, until: float) -> tupl
     """Lines from `first` on, the number of the last line read, and whether there are more."""
     page: list[str] = []
     number = size = 0
-    for line in _lines(reader):
-        if len(page) >= most or size > _PAGE or time.monotonic() > until:
+    fresh = True
+    while piece := reader.readline(_PIECE):
+        if fresh:
+            if len(page) >= most or size > _PAGE or time.monotonic() > until:
+                return page, number, True
+            number += 1
+            if number >= first:
+                page.append(clipped(piece.rstrip("\r\n"), _LINE))
+                size += len(page[-1]) + 1
+        elif time.monotonic() > until:
             return page, number, True
-        number += 1
-        if number >= first:
-            page.append(clipped(line.rstrip("\r\n"), _LINE))
-            size += len(page[-1]) + 1
+        fresh = piece.endswith("\n")
     return page, number, False
-
-
-def _lines(reader: io.TextIOWrapper) -> Iterator[str]:
-    """Lines, of which only the first 64 K characters are kept."""
-    while line := reader.readline(65536):
-        rest = line
-        while rest and not rest.endswith("\n"):
-            rest = reader.readline(65536)
-        yield line

@@ -7,6 +7,7 @@ absolute path, nor a link made at the last moment leads out; what was opened is 
 import errno
 import os
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -18,10 +19,16 @@ from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments, To
 
 _DEEPEST = 40
 _MOST_LISTED = 20_000  # files walked through when looking for one name
+_LONGEST = 2.0  # seconds for that
 _SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 # not blocking, so that opening a pipe comes back at once
-_FILE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0)
+_FILE = (
+    getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NOCTTY", 0)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,8 @@ class Roots:
     def __init__(self, folders: list[Path]) -> None:
         if not folders:
             raise BadInput("File tools need at least one folder they may read.")
-        self._folders = list(dict.fromkeys(Path(folder).expanduser().resolve() for folder in folders))
+        real = dict.fromkeys(Path(folder).expanduser().resolve() for folder in folders)
+        self._folders = [folder for folder in real if real.keys().isdisjoint(folder.parents)]
         self._given = [Path(os.path.abspath(Path(folder).expanduser())) for folder in folders]  # noqa: PTH100 - links kept
         for folder in self._folders:
             if not folder.is_dir():
@@ -83,7 +91,7 @@ class Roots:
                 return place
         if bare := self._by_name(candidates[-1].parts):
             return bare
-        raise ToolFailed(f"There is no {printable(path)!r}.{self._near(candidates[-1].parts)}")
+        raise ToolFailed(f"There is no {printable(path)!r}.{self._near(candidates[-1].parts, field == 'root_dir')}")
 
     def is_folder(self, place: Place) -> bool:
         """Whether `place` is a folder. Raises: `ToolRefused` for a link."""
@@ -100,17 +108,20 @@ class Roots:
         """
         with self._folder(Place(place.root, place.parts[:-1])) as folder:
             descriptor = self._open_file(place, folder)
-        with os.fdopen(descriptor, "rb") as stream:
+        with os.fdopen(descriptor, "rb", buffering=65536) as stream:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise ToolRefused(f"{self.shown(place)} is no ordinary file.")
             os.set_blocking(descriptor, True)
             yield Opened(stream, status.st_size, status.st_mtime)
 
-    def walk(self, start: Place) -> Iterator[Place]:
-        """Ordinary files under `start`, in the order of their paths; links and hidden files are left out."""
+    def walk(self, start: Place, until: float = float("inf")) -> Iterator[Place]:
+        """Ordinary files under `start`, a folder's own before those below it, each in the order of their names.
+
+        Links and hidden files are left out. Stops at `until` (seconds of the monotonic clock).
+        """
         waiting = [start]
-        while waiting:
+        while waiting and time.monotonic() < until:
             place = waiting.pop()
             files, folders = self._listed(place)
             yield from files
@@ -137,25 +148,24 @@ class Roots:
             raise InvalidArguments((FieldProblem(field, problem, repr(path[:60])),))
         if text.startswith("~"):
             raise ToolRefused(f"{printable(path)!r} is not allowed. {self._allowed()}")
-        found: list[Place] = []
-        if text.startswith("/"):
-            found += self._below(os.path.normpath(text))
+        found = self._below(os.path.normpath(text)) if text.startswith("/") else []
+        inside = bool(found) or not text.startswith("/")
         plain = os.path.normpath(text.lstrip("/"))
         if plain.split("/")[0] == "..":
-            found += self._below(os.path.normpath(os.path.join(os.getcwd(), text)))  # noqa: PTH109, PTH118 - text only
+            found = [] if text.startswith("/") else self._below(os.path.normpath(_working() + "/" + text))
             if not found:
                 raise ToolRefused(f"{printable(path)!r} leads out of the folders that may be read. {self._allowed()}")
             return found
         names = () if plain == "." else tuple(plain.split("/"))
         found += self._relative(names)
-        if text.startswith("/") and names and all(self._kind(place) is None for place in found):
+        if not inside and all(self._kind(place) is None for place in found):
             raise ToolRefused(f"{printable(path)!r} is outside the folders that may be read. {self._allowed()}")
         return found
 
     def _relative(self, names: tuple[str, ...]) -> list[Place]:
         """What a relative path may mean; first from every root, last without the root's own name."""
         found = [Place(number, names) for number in range(len(self._folders))]
-        found += self._below(os.path.join(os.getcwd(), *names))  # noqa: PTH109, PTH118 - text only
+        found += self._below("/".join((_working(), *names)))
         if names:
             found += [Place(number, names[1:]) for number, name in enumerate(self._names) if name == names[0]]
         return found
@@ -181,20 +191,26 @@ class Roots:
         same = [place for place in self._all() if place.parts[-1].lower() == parts[0].lower()]
         return same[0] if len(same) == 1 else None
 
-    def _near(self, parts: tuple[str, ...]) -> str:
-        paths = [self.shown(place) for place in self._all()]
+    def _near(self, parts: tuple[str, ...], folders: bool) -> str:
+        places = self._all()
+        if folders:
+            places = list(dict.fromkeys(Place(place.root, place.parts[:-1]) for place in places))
+        paths = [self.shown(place) for place in places]
         wanted = "/".join(parts).lower()
         same = [path for path in paths if parts and path.rsplit("/", 1)[-1].lower() == parts[-1].lower()]
         by_name = {path.lower(): path for path in paths}
         near = [by_name[like] for like in get_close_matches(wanted, by_name, n=3, cutoff=0.5)]
         if chosen := list(dict.fromkeys(same + near))[:5]:
             return f" Did you mean {' or '.join(chosen)}?"
-        return f" There are: {', '.join(paths[:8])}{' …' if len(paths) > 8 else ''}." if paths else " The folder is empty."
+        return (
+            f" There are: {', '.join(paths[:8])}{' …' if len(paths) > 8 else ''}." if paths else " The folder is empty."
+        )
 
     def _all(self) -> list[Place]:
         places: list[Place] = []
+        until = time.monotonic() + _LONGEST
         for root in self.everything():
-            for place in self.walk(root):
+            for place in self.walk(root, until):
                 places.append(place)
                 if len(places) >= _MOST_LISTED:
                     return places
@@ -239,17 +255,17 @@ class Roots:
                 try:
                     below = os.open(name, os.O_RDONLY | _DIRECTORY, dir_fd=descriptor)
                 except OSError as error:
-                    raise self._failure(place, error) from error
+                    raise self._failure(place, error, _is_link(name, descriptor)) from error
                 os.close(descriptor)
                 descriptor = below
             yield descriptor
         finally:
             os.close(descriptor)
 
-    def _failure(self, place: Place, error: OSError) -> ToolFailed | ToolRefused:
+    def _failure(self, place: Place, error: OSError, link: bool = False) -> ToolFailed | ToolRefused:
         shown = self.shown(place)
-        if error.errno == errno.ELOOP:
-            return ToolRefused(f"{shown} is a link; links are not followed.")
+        if link or error.errno == errno.ELOOP:
+            return ToolRefused(f"{shown} is a link or lies behind one; links are not followed.")
         if error.errno == errno.ENOTDIR:
             return ToolFailed(f"{shown} leads through something that is no folder.")
         return ToolFailed(f"{shown} cannot be read: {error.strerror or error}.")
@@ -258,6 +274,21 @@ class Roots:
 def printable(name: str) -> str:
     """A file name as text that is valid Unicode, whatever bytes it holds."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _is_link(name: str, folder: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def _working() -> str:
+    """The working folder, or a path under which nothing is when it was removed."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return "/dev/null"
 
 
 def _distinct(names: list[str]) -> list[str]:
