@@ -139,6 +139,8 @@ def _refuse_nodes(tree: Any) -> None:
 
     for node in tree.walk():
         name = type(node).__name__
+        if name == "Select" and not node.expressions and not node.args.get("from_"):
+            raise invalid_sql("A SELECT here selects nothing: name its columns.", node.sql())
         if name in _NODES or isinstance(node, exp.Func | exp.Binary | exp.Unary | exp.Predicate | exp.JSONPathPart):
             continue
         if isinstance(node, exp.JSONPath | exp.Interval | exp.TimeUnit):
