@@ -1,0 +1,191 @@
+"""The markup of every model family, as data: a new family is a line here."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+MAX_MARKER = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """A marker behind which calls stand.
+
+    `naked` says that a call may begin with the tool's bare name; `control` that the marker is one token of the
+    model's vocabulary, which is not written by way of mention; `keep` is the number of the marker's last characters
+    that belong to the call itself.
+    """
+
+    dialect: str
+    naked: bool = False
+    control: bool = False
+    keep: int = 0
+
+
+def _deepseek(word: str) -> list[str]:
+    """The ways in which DeepSeek's distilled models write the marker `word`, whose parts are joined by `_`."""
+    return [f"<{bar}{word.replace('_', joint)}{bar}>" for bar in "｜|" for joint in ("▁", "_", " ", "\\_")]
+
+
+_TAG = {
+    "<tool_call>": Opener("hermes", naked=True),
+    "<tool_calls>": Opener("tool_calls"),
+    "<tools>": Opener("hermes"),
+    "<tool>": Opener("hermes"),
+    "<function_call>": Opener("granite_function_call"),
+    "<function_calls>": Opener("function_calls"),
+    "<atem:function_calls>": Opener("invoke"),
+    "<function_calls>": Opener("invoke"),
+    "<seed:tool_call>": Opener("seed_oss"),
+    "<minimax:tool_call>": Opener("minimax_m2"),
+    "<longcat_tool_call>": Opener("longcat", naked=True),
+    "<TOOLCALL>": Opener("nemotron"),
+    "[TOOL_REQUEST]": Opener("tool_request"),
+    "functools[": Opener("functools", keep=1),
+}
+_CONTROL = {
+    **dict.fromkeys(_deepseek("tool_calls_begin"), Opener("deepseek", naked=True, control=True)),
+    **dict.fromkeys(_deepseek("tool_call_begin"), Opener("deepseek", naked=True, control=True)),
+    "]<]minimax[>[<tool_call>": Opener("minimax_m3", control=True),
+    "<｜DSML｜function_calls>": Opener("deepseek_dsml", control=True),
+    "<｜DSML｜tool_calls>": Opener("deepseek_dsml", control=True),
+    "<|python_tag|>": Opener("llama3", naked=True, control=True),
+    "<|python_start|>": Opener("llama4", naked=True, control=True),
+    "[TOOL_CALLS]": Opener("mistral", naked=True, control=True),
+    "<|tool_calls_section_begin|>": Opener("kimi_k2", naked=True, control=True),
+    "<|tool_call_begin|>": Opener("kimi_k2", naked=True, control=True),
+    "<|open|>tools<|sep|>": Opener("kimi_k3", control=True),
+    "<|tool_call|>": Opener("granite", naked=True, control=True),
+    "<|tool_call>": Opener("gemma4", naked=True, control=True),
+    "<start_function_call>": Opener("function_gemma", naked=True, control=True),
+    "<|START_ACTION|>": Opener("cohere", control=True),
+    "<|tool_call_start|>": Opener("lfm2", control=True),
+    "<|tools_prefix|>": Opener("apertus", control=True),
+    "<|action_start|>": Opener("internlm", control=True),
+    "<|function_call|>": Opener("gigachat", control=True),
+    "function call<|role_sep|>": Opener("gigachat", control=True),
+}
+OPENERS = _TAG | _CONTROL
+"""Every marker behind which calls stand."""
+
+CLOSERS = frozenset({
+    "</tool_call>", "</tool_calls>", "</tools>", "</tool>", "</function_call>", "</function_calls>",
+    "</atem:function_calls>", "</function_calls>", "</seed:tool_call>", "</minimax:tool_call>",
+    "</longcat_tool_call>", "</TOOLCALL>", "[END_TOOL_REQUEST]", "[/TOOL_CALLS]",
+    "]<]minimax[>[</tool_call>", "</｜DSML｜function_calls>", "</｜DSML｜tool_calls>",
+    "<|python_end|>", "<|tool_calls_section_end|>", "<|tool_call_end|>", "<|close|>tools<|sep|>", "<|/tool_call|>",
+    "<tool_call|>", "<end_function_call>", "<|END_ACTION|>", "<|tools_suffix|>", "<|action_end|>", "<|eom_id|>",
+    "</function>", "</invoke>",
+    *_deepseek("tool_calls_end"), *_deepseek("tool_call_end"),
+})  # fmt: skip
+"""Every marker that ends a call, or a run of them."""
+
+FILLERS = frozenset({"<|plugin|>", "<|interpreter|>", "<|call|>"})
+"""Markers that stand between a call's marker and the call, and say nothing."""
+
+NOISE = frozenset({
+    "<|im_end|>", "<|im_start|>assistant", "<|im_start|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>",
+    "<|begin_of_text|>", "<|end_of_turn|>", "<end_of_turn>", "<start_of_turn>", "<|role_end|>", "<|END_RESPONSE|>", "<|START_RESPONSE|>",
+    "<|START_TEXT|>", "<|END_TEXT|>", "<|CHATBOT_TOKEN|>", "<|END_OF_TURN_TOKEN|>", "<|START_OF_TURN_TOKEN|>", "<|message_sep|>",
+    "<｜end▁of▁sentence｜>", "<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>",
+    "<|eot|>", "<|eom|>", "<|return|>", "<|end|>", "<|assistant_end|>", "<|assistant_start|>", "<channel|>", "<turn|>",
+    "<|tool_calls_section_end|>", "<|tool_call_end|>", "<|tool_call_argument_begin|>", "<|close|>tools<|sep|>", "<|close|>call<|sep|>",
+    "<|END_ACTION|>", "<|tools_suffix|>", "<|action_end|>", "<|python_end|>", "<|tool_call_start|>", "<tool_call|>",
+    "<|inner_suffix|>", "<|response_prefix|>", "[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]", "[e~[", "<end_function_call>",
+    *_deepseek("tool_calls_end"), *_deepseek("tool_call_end"),
+})  # fmt: skip
+"""Markers that mean nothing where they stand alone and that a user never sees."""
+
+THINKING = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<thought>": "</thought>",
+    "<seed:think>": "</seed:think>",
+    "<mm:think>": "</mm:think>",
+    "<longcat_think>": "</longcat_think>",
+    "[THINK]": "[/THINK]",
+    "◁think▷": "◁/think▷",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+    "<|begin_of_thought|>": "<|end_of_thought|>",
+    "<|inner_prefix|>": "<|inner_suffix|>",
+    "<|channel>thought": "<channel|>",
+    "<|open|>think<|sep|>": "<|close|>think<|sep|>",
+}
+"""What opens the model's reasoning, and what closes it."""
+
+THINKING_ENDS = frozenset({*THINKING.values(), "[BEGIN FINAL RESPONSE]"}) - {"<channel|>", "<|inner_suffix|>"}
+"""What closes reasoning even where nothing in the reply opened it: the prompt did."""
+
+QUOTING = {
+    "<!--": "-->",
+    "<tool_response>": "</tool_response>",
+    "<tool_responses>": "</tool_responses>",
+    "<tool_result>": "</tool_result>",
+    "<tool_results>": "</tool_results>",
+    "<tool_output>": "</tool_output>",
+    "<function_results>": "</function_results>",
+    "<function_result>": "</function_result>",
+    "<result>": "</result>",
+    "<results>": "</results>",
+    "<output>": "</output>",
+    "<observation>": "</observation>",
+    "<search_results>": "</search_results>",
+    "<document>": "</document>",
+    "<documents>": "</documents>",
+    "<example>": "</example>",
+    "<examples>": "</examples>",
+    "<quote>": "</quote>",
+    "<blockquote>": "</blockquote>",
+    "<html": "</html>",
+    "<!DOCTYPE": "</html>",
+    "<body": "</body>",
+    "<pre>": "</pre>",
+    "<code>": "</code>",
+    "<page>": "</page>",
+    "<web_page>": "</web_page>",
+    "<webpage>": "</webpage>",
+    "<content>": "</content>",
+    "<div": "</div>",
+    "<script": "</script>",
+    "[TOOL_RESULTS]": "[/TOOL_RESULTS]",
+    "<|START_TOOL_RESULT|>": "<|END_TOOL_RESULT|>",
+    "<｜tool▁outputs▁begin｜>": "<｜tool▁outputs▁end｜>",
+}
+"""Elements whose content is shown or repeated, never done."""
+
+HEADERS = ("<|start|>", "<|channel|>")
+"""What begins a message header in the harmony form; `<|message|>` ends it."""
+
+TAGGED_STEMS = (
+    "<function=", "<function name=", "<invoke name=", "<atem:invoke name=", "<invoke name=", "<steptml:invoke name=",
+    "<｜DSML｜invoke name=", "]<]minimax[>[<invoke name=", "<|open|>call tool=",
+)  # fmt: skip
+"""How a call begins whose arguments stand in tags."""
+
+
+def one_of(literals: Iterable[str]) -> re.Pattern[str]:
+    """A pattern that matches the longest of `literals`."""
+    return re.compile("|".join(re.escape(literal) for literal in sorted(literals, key=len, reverse=True)))
+
+
+def prefixes_of(literals: Iterable[str]) -> frozenset[str]:
+    """Every beginning of every literal, short of the whole."""
+    return frozenset(literal[:size] for literal in literals for size in range(1, len(literal)))
+
+
+_STOP_LITERALS = (CLOSERS | FILLERS | set(OPENERS) | {"<|end|>", "<|start|>", "<|im_end|>", "<|eot_id|>"} | THINKING_ENDS) - {
+    "functools[", "function call<|role_sep|>",
+}  # fmt: skip
+_STOPS = one_of(_STOP_LITERALS)
+_STOP_PREFIXES = prefixes_of(_STOP_LITERALS)
+
+
+def stop_at(text: str, at: int) -> str:
+    """The marker at `at` where a call's value cannot go on; "" where there is none."""
+    found = _STOPS.match(text, at)
+    return found[0] if found else ""
+
+
+def may_become_stop(text: str, at: int) -> bool:
+    """Whether the text, which ends soon after `at`, may go on to be such a marker."""
+    return len(text) - at < MAX_MARKER and text[at:] in _STOP_PREFIXES

@@ -1,0 +1,95 @@
+"""Calls written as Python: `f(x=1)`, `[f(x=1), g(y="a")]`, `print(f(x=1))`."""
+
+import re
+from typing import Any
+
+from opposable.dialects.by_schema import Schema
+from opposable.dialects.lenient_json import LenientReader, Repairs, Unreadable, skip_space
+from opposable.dialects.names import Tools
+from opposable.dialects.shapes import RawCall
+
+CALL = re.compile(r"\s*(?:print\s*\(\s*)?(?P<name>[^\W\d][\w.\-]*)\s*\(")
+LIST = re.compile(r"\[\s*[^\W\d][\w.\-]*\s*\(")
+_KEYWORD = re.compile(r"\s*(\w+)\s*=\s*")
+_MAX_CALLS = 256
+
+
+def calls_in(text: str, tools: Tools) -> list[RawCall] | None:
+    """The calls that `text` is; None where it is anything else, or names a tool that is not offered."""
+    at = skip_space(text, 0)
+    listed = text.startswith("[", at)
+    at = at + 1 if listed else at
+    result: list[RawCall] = []
+    while found := CALL.match(text, at):
+        if len(result) >= _MAX_CALLS:
+            return None
+        call, at = _call(text, found, tools)
+        if call is None:
+            return None
+        result.append(call)
+        at = skip_space(text, at)
+        if at < len(text) and text[at] in ",;":
+            at = skip_space(text, at + 1)
+    if listed and at < len(text) and text[at] == "]":
+        at = skip_space(text, at + 1)
+    elif listed:
+        result = [_noted(call, "missing closing bracket added") for call in result]
+    return result if result and at >= len(text) else None
+
+
+def _noted(call: RawCall, repair: str) -> RawCall:
+    return RawCall(call.name, call.written, call.id, (*call.repairs, repair))
+
+
+def _call(text: str, found: re.Match[str], tools: Tools) -> tuple[RawCall | None, int]:
+    name = found["name"]
+    tool, _ = tools.find(name)
+    if tool is None and name.endswith(".call"):  # Llama's built-in tools: brave_search.call(query="…")
+        name = name.removesuffix(".call")
+        tool, _ = tools.find(name)
+    repairs = Repairs()
+    try:
+        written, at = _written(text, found.end(), tool.schema if tool else Schema({}), repairs)
+    except (Unreadable, RecursionError):
+        return None, found.end()
+    if found[0].lstrip().startswith("print") and text.startswith(")", skip_space(text, at)):
+        at = skip_space(text, at) + 1
+    return RawCall(name, written, repairs=_told(repairs)), at
+
+
+def _told(repairs: Repairs) -> tuple[str, ...]:
+    """Python's own ways of writing need no mending here."""
+    usual = ("single quotes", "Python literal", "Python tuple", "triple quotes")
+    return tuple(repair for repair in repairs if repair not in usual)
+
+
+def _written(text: str, at: int, schema: Schema, repairs: Repairs) -> tuple[dict[str, Any], int]:
+    """The arguments from after the opening bracket at `at`, and the position after the closing one."""
+    reader = LenientReader(text, repairs)
+    result: dict[str, Any] = {}
+    names = list(schema.properties())
+    while True:
+        at = skip_space(text, at)
+        if at >= len(text):
+            raise Unreadable("the call ends in the middle", cut=True)
+        if text[at] == ")":
+            return result, at + 1
+        if keyword := _KEYWORD.match(text, at):
+            key, at = keyword[1], keyword.end()
+        elif not result and len(names) == 1:
+            key = names[0]
+            repairs.add("argument without its name")
+        elif not result and text.startswith("{", at):
+            value, at = reader.value(at)
+            at = skip_space(text, at)
+            if text.startswith(")", at) and isinstance(value, dict):
+                return value, at + 1
+            raise Unreadable("arguments without their names")
+        else:
+            raise Unreadable("arguments without their names")
+        result[key], at = reader.value(at)
+        at = skip_space(text, at)
+        if at < len(text) and text[at] == ",":
+            at += 1
+        elif at < len(text) and text[at] != ")":
+            raise Unreadable("a comma should stand between arguments")
