@@ -303,7 +303,10 @@ class _Reader:
         if token.text == "[":
             return self._flat(self._items("]"))
         if token.text == "√":
-            return self._call("sqrt", [self._atom()])
+            self._deeper()
+            root = self._call("sqrt", [self._atom()])
+            self._depth -= 1
+            return root
         raise self._wrong(f"a number is missing before {token.text!r}")
 
     def _named(self, word: str) -> _Value:

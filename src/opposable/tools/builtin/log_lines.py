@@ -58,7 +58,7 @@ _LEAD = re.compile(
 )
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _CARRIER = re.compile(rf"^(?P<time>{ISO}) (?:stdout|stderr) [FP] (?P<inner>.*)$|^[\w.\-]+\s+\| (?P<plain>.*)$")
-_PAIR = re.compile(r'([A-Za-z_][\w.]*)=("(?:[^"\\]|\\.)*"|\S*)')
+_PAIR = re.compile(r'(?<![\w.])([A-Za-z_][\w.]{0,60})=("(?:[^"\\]|\\.)*"|\S*)')
 _BAD = re.compile(
     r"(?i:\b(?:error|exception|fatal|panic|critical|failed|failure|segfault)\b)|错误|失败|异常|崩溃", re.ASCII
 )
@@ -112,6 +112,7 @@ class LineReader:
     def __init__(self, changed: float) -> None:
         self._changed = changed
         self._styles = list(_STYLES)
+        self._depth = 0
 
     def read(self, line: str) -> Entry | None:
         """The entry a line begins, None where it begins none."""
@@ -123,6 +124,15 @@ class LineReader:
             if entry := read(line):
                 return entry
         return None
+
+    def _within(self, line: str) -> Entry | None:
+        """The entry inside what a container runtime or shipper put around it, two such layers deep at most."""
+        if self._depth == 2:
+            return None
+        self._depth += 1
+        entry = self.read(line)
+        self._depth -= 1
+        return entry
 
     def _json(self, line: str) -> Entry | None:
         if not line.startswith("{"):
@@ -155,7 +165,7 @@ class LineReader:
         if isinstance(message, dict):
             message = message.get("message") or message.get("msg") or orjson.dumps(message).decode()
         text = orjson.dumps(record, default=str).decode() if message is None else str(message).strip()
-        if not level and (inner := self.read(text)) and inner.level:  # a container's log around the program's own
+        if not level and isinstance(message, str) and (inner := self._within(text)) and inner.level:
             return Entry(style, moment or inner.moment, inner.level, inner.message, guessed=inner.guessed)
         return _entry(style, moment, level, text)
 
@@ -205,7 +215,7 @@ class LineReader:
         if match is None:
             return None
         inner = match["inner"] or match["plain"] or ""
-        entry = self.read(inner)
+        entry = self._within(inner)
         if entry is None:
             return _entry("container log", self._moment(match["time"]), "", inner) if match["time"] else None
         return replace(entry, moment=entry.moment or self._moment(match["time"]))
@@ -219,11 +229,12 @@ def _first(record: dict[str, Any], names: str) -> Any:
 
 
 def _level_of_json(value: Any) -> str:
-    if isinstance(value, str) and not value.isdigit():
-        return _LEVEL_OF.get(value.lower(), value.upper()[:20])
-    if isinstance(value, (int, str)):
-        return next((level for least, level in _JSON_LEVELS if int(value) >= least), "")
-    return ""
+    """A level as programs put it into JSON: a word, or a number of the pino and bunyan kind (30 info, 50 error)."""
+    if isinstance(value, str) and value.isdecimal() and len(value) <= 3:
+        value = int(value)
+    if isinstance(value, int):
+        return next((level for least, level in _JSON_LEVELS if value >= least), "")
+    return _LEVEL_OF.get(value.lower(), value.upper()[:20]) if isinstance(value, str) else ""
 
 
 def _entry(style: str, moment: datetime | None, level: str, message: str) -> Entry:

@@ -11,6 +11,7 @@ from opposable.tools.builtin.log_times import UNDATED
 from opposable.tools.builtin.text import clipped
 
 _MOST_GROUPS = 5000  # different messages kept; what comes after that is counted together
+_MOST_LEVELS = 20
 _MOST_BUCKETS = 20_000
 _MOST_SHOWN = 24
 _MESSAGE = 200
@@ -38,7 +39,7 @@ _EXCEPTION = re.compile(
 )
 _TRACE = re.compile(
     r"^(?:Traceback \(most recent|Caused by: |\.\.\. \d+ more|During handling of|The above exception was|goroutine \d+|"
-    r"panic: |Stack trace|---|[}\])]|at |\S+\(.*\)$)"
+    r"panic: |Stack trace|---|[}\])]|at |[^\s(]+\(.*\)$)"
 )
 _UNITS = ("minute", "10 minutes", "hour", "day", "month", "year")
 
@@ -123,7 +124,8 @@ class LogSummary:
         self._in_trace = False
         self._entries += 1
         self._styles[entry.style] += 1
-        self._levels[entry.level or "NONE"] += 1
+        level = entry.level or "NONE"
+        self._levels[level if level in self._levels or len(self._levels) < _MOST_LEVELS else "OTHER"] += 1
         self._guessed += entry.guessed
         if entry.status is not None:
             self._statuses[entry.status] += 1

@@ -30,7 +30,7 @@ def moment_of(text: str, changed: float) -> datetime | None:
     """
     try:
         return _read(text, changed)
-    except (ValueError, KeyError, OverflowError, OSError):
+    except (ValueError, LookupError, OverflowError, OSError):
         return None
 
 
