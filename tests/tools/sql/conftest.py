@@ -29,11 +29,15 @@ def shop_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("shop")
     paths = {"sqlite": folder / "shop.sqlite", "duckdb": folder / "shop.duckdb"}
     with_sqlite = sqlite3.connect(paths["sqlite"])
-    with_sqlite.executescript(SHOP + "CREATE VIRTUAL TABLE notes USING fts5(body); INSERT INTO notes VALUES('red shoes');")
+    with_sqlite.executescript(
+        SHOP + "CREATE VIRTUAL TABLE notes USING fts5(body); INSERT INTO notes VALUES('red shoes');"
+    )
     with_sqlite.close()
     with duckdb.connect(str(paths["duckdb"])) as with_duckdb:
         with_duckdb.execute(SHOP)
-        with_duckdb.execute("CREATE SCHEMA hr; CREATE TABLE hr.people AS SELECT 1 AS id, [1,2] AS marks, {'a': 7} AS extra")
+        with_duckdb.execute(
+            "CREATE SCHEMA hr; CREATE TABLE hr.people AS SELECT 1 AS id, [1,2] AS marks, {'a': 7} AS extra"
+        )
         with_duckdb.execute("COMMENT ON TABLE customers IS 'who buys'; COMMENT ON COLUMN customers.city IS 'home town'")
     (folder / "secret.csv").write_text("word\nSECRET-4711\n")
     (folder / "secret.json").write_text('{"word": "SECRET-4711"}')

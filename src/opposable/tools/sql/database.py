@@ -57,8 +57,8 @@ class Database(Protocol):
         """Its tables, read once and kept."""
         ...
 
-    async def explain(self, sql: str, parameters: dict[str, Any] | None = None) -> None:
-        """Lets the engine bind and plan `sql` without running it."""
+    async def explain(self, sql: str, parameters: dict[str, Any] | None = None, limits: Limits | None = None) -> None:
+        """Lets the engine bind and plan `sql`; constants are computed, so `limits.seconds` holds here too."""
         ...
 
     async def run(self, sql: str, parameters: dict[str, Any] | None = None, limits: Limits | None = None) -> Rows:
@@ -118,7 +118,8 @@ def _located(url: str) -> tuple[Literal["duckdb", "sqlite", ""], Path]:
 def _existing(rest: str) -> Path:
     """The file behind the slashes of a URL: relative as in `sqlite:///file.db`, else absolute, else percent-decoded."""
     without = rest.removeprefix("/")
-    candidates = [Path(without).expanduser(), Path(rest), Path(unquote(without)), Path(unquote(rest))]
+    whole = "/" + without.lstrip("/")
+    candidates = [Path(without).expanduser(), Path(whole), Path(unquote(without)), Path(unquote(whole))]
     return next((path for path in candidates if path.exists()), candidates[1 if "/" in without else 0])
 
 

@@ -52,14 +52,14 @@ class DuckdbFile:
         """Its tables and views."""
         return self._schema
 
-    async def explain(self, sql: str, parameters: dict[str, Any] | None = None) -> None:
+    async def explain(self, sql: str, parameters: dict[str, Any] | None = None, limits: Limits | None = None) -> None:
         """Lets DuckDB bind and plan `sql`."""
 
         def work(cursor: Any) -> None:
             refuse_foreign(cursor, sql)
             cursor.execute(f"EXPLAIN {sql}", parameters or None).fetchall()
 
-        await self._work(work, Limits())
+        await self._work(work, limits or Limits())
 
     async def run(self, sql: str, parameters: dict[str, Any] | None = None, limits: Limits | None = None) -> Rows:
         """Runs `sql`; see `Database.run`."""

@@ -10,6 +10,7 @@ WHERE NOT internal AND NOT temporary AND database_name = current_database()
 UNION ALL
 SELECT schema_name, view_name, 'view', comment, NULL FROM duckdb_views()
 WHERE NOT internal AND NOT temporary AND database_name = current_database()
+ORDER BY schema_name <> 'main', schema_name, table_name
 """
 _COLUMNS = """
 SELECT schema_name, table_name, column_name, data_type, is_nullable, comment FROM duckdb_columns()
@@ -23,7 +24,7 @@ AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY')
 
 
 def read_schema(connection: Any) -> Schema:
-    """Every table and view that is not DuckDB's own, in the order they were made."""
+    """Every table and view that is not DuckDB's own, by name, the default schema first."""
     columns: dict[tuple[str, str], list[Any]] = {}
     for row in connection.execute(_COLUMNS).fetchall():
         columns.setdefault((row[0], row[1]), []).append(row[2:])

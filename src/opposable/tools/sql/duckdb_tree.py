@@ -17,9 +17,11 @@ _REPLACING = frozenset({"replace", "regexp_replace"})
 _FORMATS = frozenset({"printf", "format"})
 _LISTS = frozenset({"range", "generate_series"})
 _FREE = 100
+"""Growth up to here is what formatting needs, and is not counted."""
 _BUDGET = 100_000
 """How many times over a query may blow up text: memory for it is outside DuckDB's own limit."""
 _LIST_ITEMS = 1_000_000
+"""Items of all lists written as range(…) in one query, multiplied."""
 
 
 def refuse_foreign(cursor: Any, sql: str) -> None:
@@ -38,13 +40,16 @@ def refuse_foreign(cursor: Any, sql: str) -> None:
     tree = json.loads(text)
     if tree.get("error"):
         raise ToolRefused(f"The database refused it: {tree.get('error_message')}")
-    budget = 1.0
+    growth = items = 1.0
     for node, in_from in _nodes(tree["statements"]):
         _refuse_node(node)
         if "function_name" in node:
-            budget *= _growth(node, in_from)
-    if budget > _BUDGET:
-        raise ToolRefused(f"The query would blow text up {budget:g} times: at most {_BUDGET} are allowed.")
+            growth *= _growth(node)
+            items *= 1.0 if in_from else _list_items(node)
+    if growth > _BUDGET:
+        raise ToolRefused(f"The query would blow text up {growth:g} times: at most {_BUDGET} are allowed.")
+    if items > _LIST_ITEMS:
+        raise ToolRefused(f"The query would make lists of {items:g} items: at most {_LIST_ITEMS}; use range() in FROM.")
 
 
 def _nodes(root: Any) -> Iterator[tuple[dict[str, Any], bool]]:
@@ -76,19 +81,30 @@ def _refuse_node(node: dict[str, Any]) -> None:
             raise ToolRefused(f"The database refused it: the function {name} is not available here.")
 
 
-def _growth(node: dict[str, Any], in_from: bool) -> float:
+def _growth(node: dict[str, Any]) -> float:
     """How many times longer than what it is given a function's value can be; 1 for harmless ones."""
     name = str(node["function_name"]).casefold()
-    arguments = [argument.get("expression", argument) for argument in node.get("arguments", [])]
+    arguments = _arguments(node)
     if name in _SIZED:
         return _size(name, arguments[1:2])
     if name in _REPLACING:
         return _size_of_text(name, arguments[2:3])
     if name in _FORMATS:
         _refuse_format(name, arguments[:1])
-    if name in _LISTS and not in_from:
-        _refuse_long_list(name, arguments)
     return 1.0
+
+
+def _list_items(node: dict[str, Any]) -> float:
+    """How many items a list made from numbers written out has; 1 for short ones and for what columns decide."""
+    if str(node["function_name"]).casefold() not in _LISTS:
+        return 1.0
+    numbers = [text for text in map(_literal, _arguments(node)) if text is not None and text.lstrip("-").isdigit()]
+    largest = max((abs(int(text)) for text in numbers), default=0)
+    return 1.0 if largest <= _FREE else float(largest)
+
+
+def _arguments(node: dict[str, Any]) -> list[dict[str, Any]]:
+    return [argument.get("expression", argument) for argument in node.get("arguments", [])]
 
 
 def _literal(argument: dict[str, Any]) -> str | None:
@@ -116,10 +132,3 @@ def _refuse_format(name: str, arguments: list[dict[str, Any]]) -> None:
     text = _literal(arguments[0]) if arguments else None
     if text is None or re.search(r"\d{4}|\*|\{[^}]*\{", text):
         raise ToolRefused(f"{name}() takes its format as text written out, with widths below 1000.")
-
-
-def _refuse_long_list(name: str, arguments: list[dict[str, Any]]) -> None:
-    for argument in arguments:
-        text = _literal(argument)
-        if text is not None and text.lstrip("-").isdigit() and abs(int(text)) > _LIST_ITEMS:
-            raise ToolRefused(f"{name}() makes lists of at most {_LIST_ITEMS} items; in FROM it has no such bound.")

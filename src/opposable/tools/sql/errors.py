@@ -34,7 +34,13 @@ def engine_error(error: BaseException, path: Path) -> ToolError:
 
 def engine_sentence(error: BaseException, path: Path) -> str:
     """The engine's own words on one line, without the excerpt of the SQL, and without folders."""
-    text = str(error).split("\n\nLINE ")[0].split("\n\nPossible solutions")[0].split("\n\nSee also")[0]
+    text = (
+        str(error)
+        .split("Traceback (most recent")[0]
+        .split("\n\nLINE ")[0]
+        .split("\n\nPossible solutions")[0]
+        .split("\n\nSee also")[0]
+    )
     text = text.split("\nDatabase is launched in")[0]
     for place in {str(path), str(path.absolute()), str(path.resolve())}:
         text = text.replace(place, path.name)

@@ -1,5 +1,6 @@
 """Layer 1: lets one reading statement pass and refuses everything else, before any engine sees it."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,6 +17,7 @@ MAX_TOKENS = 10_000
 MAX_DEPTH = 60
 MAX_SELECTS = 200
 MAX_UNARY = 50
+_MISSPELT = 0.8
 
 _FIRST_WORDS = frozenset({"select", "with", "from", "values", "table"})
 _ROOTS = frozenset({"Select", "Union", "Except", "Intersect", "Subquery", "Values"})
@@ -85,7 +87,7 @@ def _tokens(sql: str, dialect: Dialect) -> list[Any]:
 
     first = sql.lstrip("( \t\r\n").split(None, 1)[:1]
     word = first[0].split("(")[0].strip("*;").casefold() if first else ""
-    if likeness(word, "select") > SURE and word != "select":
+    if likeness(word, "select") > _MISSPELT and word != "select":
         raise invalid_sql(f"The SQL must begin with SELECT or WITH, not {one_line(word)}.", sql)
     if word not in _FIRST_WORDS:
         raise ToolRefused(f"{_statement_name(sql)} is not allowed: {_ONLY_READING}.")
@@ -154,7 +156,8 @@ def _refuse_functions(tokens: list[Any], tree: Any, dialect: Dialect) -> None:
     aliases = {name.name.casefold() for name in tree.find_all(exp.TableAlias) if name.columns}
     allowed = FUNCTIONS[dialect] | TABLE_FUNCTIONS[dialect]
     for name in _called(tokens):
-        if name not in allowed and name not in BEFORE_PARENTHESIS and name not in aliases:
+        keyword = name.split()[-1] in BEFORE_PARENTHESIS  # some tokens are two words: ORDER BY
+        if not keyword and name not in allowed and name not in aliases:
             raise _function_refused(name, dialect)
     for node in tree.find_all(exp.Anonymous, exp.AnonymousAggFunc):
         if node.name.casefold() not in allowed:
@@ -220,6 +223,7 @@ def _syntax_sentence(error: Exception) -> str:
     what = str(first.get("description") or "it cannot be read").partition(" but got <Token")[0].rstrip(".")
     if not first.get("line"):
         return "The SQL cannot be read: check quotes, commas and parentheses."
+    what = re.sub(r"Required keyword: '\w+' missing for <class '[\w.]*\.(\w+)'>", r"\1 lacks an argument", what)
     near = one_line(str(first.get("highlight") or ""))
     at = f"near {near!r} (line {first['line']}, column {first['col']})" if near else f"in line {first['line']}"
     return f"The SQL has a syntax error {at}: {what}."

@@ -173,6 +173,11 @@ class _Checker:
         """Adds one item of FROM, and the joins written inside it, to the scope."""
         from sqlglot import exp
 
+        if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Table):  # FROM (a JOIN b ON …)
+            self._source(item.this, scope, ctes)
+            if item.alias:
+                scope.sources[item.alias.casefold()] = _Source(item.alias, None)
+            return
         source = self._read_source(item, scope, ctes)
         if item.args.get("pivots"):
             source = _Source(source.label, None)
@@ -183,8 +188,6 @@ class _Checker:
             self._join(join, scope, ctes)
         for lateral in item.args.get("laterals") or ():
             self._source(lateral, scope, ctes)
-        if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Table) and not item.alias:
-            self._source(item.this, scope, ctes)
 
     def _read_source(self, item: Any, scope: _Scope, ctes: _Ctes) -> _Source:
         from sqlglot import exp

@@ -95,6 +95,7 @@ class _Binder:
             value = self._value(piece)
             if isinstance(value, list | tuple):
                 self.problems.append(FieldProblem(f"parameters.{piece}", "a list cannot stand inside quotes"))
+                value = None
             marks.append(self._mark_of(piece, value))
         return marks[0] if len(marks) == 1 else f"({' || '.join(marks)})"
 

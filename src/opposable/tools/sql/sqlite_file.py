@@ -57,9 +57,11 @@ class SqliteFile:
         """Its tables and views."""
         return self._schema
 
-    async def explain(self, sql: str, parameters: dict[str, Any] | None = None) -> None:
+    async def explain(self, sql: str, parameters: dict[str, Any] | None = None, limits: Limits | None = None) -> None:
         """Lets SQLite compile `sql`."""
-        await self._work(lambda c: c.execute(f"EXPLAIN QUERY PLAN {sql}", parameters or {}).fetchall(), Limits())
+        await self._work(
+            lambda c: c.execute(f"EXPLAIN QUERY PLAN {sql}", parameters or {}).fetchall(), limits or Limits()
+        )
 
     async def run(self, sql: str, parameters: dict[str, Any] | None = None, limits: Limits | None = None) -> Rows:
         """Runs `sql`; see `Database.run`."""

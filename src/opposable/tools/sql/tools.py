@@ -64,7 +64,7 @@ class SqlTools:
         bound = self._bound_loosely(sql)
         query = guard(bound.sql, self._database.dialect, await self._database.schema())
         _raise_problems(check_names(query, await self._database.schema()), query.sql)
-        await self._database.explain(query.sql, bound.values)
+        await self._database.explain(query.sql, bound.values, self._limits)
         return {"valid": True, "dialect": self._database.dialect}
 
     async def validate_columns(self, sql: str, table: str | None = None) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class SqlTools:
             raise InvalidArguments((FieldProblem("limit", "must be 1 to 1000", str(limit)),))
         bound = bind(sql, self._database.dialect, parameters)
         fixed = await self._fixed(bound)
-        await self._database.explain(fixed.query.sql, bound.values)
+        await self._database.explain(fixed.query.sql, bound.values, self._limits)
         bounds = Limits(min(limit, MAX_ROWS), self._limits.cell_characters, self._limits.seconds)
         rows = await self._database.run(fixed.query.sql, bound.values, bounds)
         return _told_rows(rows, bound.restored(fixed.query.sql), fixed.corrections)
