@@ -299,7 +299,7 @@ async def test_every_attack_is_refused_and_leaves_every_file_as_it_was(shop, eng
         try:
             passed.append((attack[:80], await tools.execute(sql)))
         except (ToolRefused, InvalidArguments) as error:
-            assert "SECRET-4711" not in str(error)
+            passed += [(attack[:80], str(error))] if "SECRET-4711" in str(error) else []
     assert passed == []
     assert state(folder) == before
 

@@ -1,14 +1,23 @@
 """Layer 2: checks every table, alias and column of a query against the schema, scope by scope."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from opposable.tools.sql.guard import Query
 from opposable.tools.sql.nearest import suggestions, sure_match
-from opposable.tools.sql.schema import Schema, Table, quoted
-
-_ROWID = frozenset({"rowid", "oid", "_rowid_"})
+from opposable.tools.sql.schema import Schema, quoted
+from opposable.tools.sql.scopes import (
+    Columns,
+    Ctes,
+    Scope,
+    Source,
+    alias_columns,
+    bound_names,
+    output_name,
+    renamed,
+    select_aliases,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,55 +40,6 @@ class NameProblem:
     repair: Replacement | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """Something in FROM. `columns` is None when they cannot be known; `label` is how a sentence calls it."""
-
-    label: str
-    columns: tuple[str, ...] | None
-    table: Table | None = None
-
-    def has(self, name: str) -> bool:
-        if self.columns is None:
-            return True
-        wanted = name.casefold()
-        if any(column.casefold() == wanted for column in self.columns):
-            return True
-        if self.table is not None and wanted in _ROWID:
-            return True
-        return not wanted.isidentifier() and _squeezed(wanted) in {_squeezed(c) for c in self.columns}
-
-
-@dataclass(slots=True)
-class _Scope:
-    """What the names in one SELECT may stand for; `outer` is the SELECT around it."""
-
-    sources: dict[str, _Source]
-    aliases: frozenset[str]
-    outer: "_Scope | None" = None
-
-    def chain(self) -> Iterator["_Scope"]:
-        scope: _Scope | None = self
-        while scope is not None:
-            yield scope
-            scope = scope.outer
-
-    def find_source(self, name: str) -> _Source | None:
-        wanted = name.casefold()
-        return next((scope.sources[wanted] for scope in self.chain() if wanted in scope.sources), None)
-
-    def has_column(self, name: str) -> bool:
-        wanted = name.casefold()
-        return any(
-            wanted in scope.aliases or any(source.has(name) for source in scope.sources.values())
-            for scope in self.chain()
-        )
-
-
-_Columns = tuple[str, ...] | None
-_Ctes = Mapping[str, _Source]
-
-
 def check_names(query: Query, schema: Schema) -> tuple[NameProblem, ...]:
     """Every wrong name in `query`, in no particular order, each told once; () when all names exist."""
     checker = _Checker(query, schema)
@@ -95,7 +55,7 @@ class _Checker:
         self.schema = schema
         self.problems: list[NameProblem] = []
 
-    def query(self, node: Any, ctes: _Ctes, outer: _Scope | None) -> _Columns:
+    def query(self, node: Any, ctes: Ctes, outer: Scope | None) -> Columns:
         """Checks a query and returns the names of its columns (None when they cannot be known)."""
         from sqlglot import exp
 
@@ -107,52 +67,52 @@ class _Checker:
         if isinstance(node, exp.Select):
             return self._select(node, ctes, outer)
         if isinstance(node, exp.Values):
-            scope = _Scope({}, frozenset(), outer)
+            scope = Scope({}, frozenset(), outer)
             self._expressions(node.expressions, scope, ctes)
-            return _alias_columns(node) or None
+            return alias_columns(node) or None
         return None
 
-    def _with_ctes(self, node: Any, ctes: _Ctes, outer: _Scope | None) -> _Ctes:
+    def _with_ctes(self, node: Any, ctes: Ctes, outer: Scope | None) -> Ctes:
         with_ = node.args.get("with_")
         if with_ is None:
             return ctes
         known = dict(ctes)
         for cte in with_.expressions:
             name, key = cte.alias, cte.alias.casefold()
-            named = _alias_columns(cte)
+            named = alias_columns(cte)
             if with_.recursive or self.dialect == "sqlite":
-                known[key] = _Source(name, named or self._anchor_columns(cte.this))
+                known[key] = Source(name, named or self._anchor_columns(cte.this))
             columns = self.query(cte.this, known, outer)
-            known[key] = _Source(name, _renamed(columns, named))
+            known[key] = Source(name, renamed(columns, named))
         return known
 
-    def _anchor_columns(self, node: Any) -> _Columns:
+    def _anchor_columns(self, node: Any) -> Columns:
         """The columns a recursive query's first part names; None when that needs more than a look."""
         from sqlglot import exp
 
         while isinstance(node, exp.SetOperation):
             node = node.this
-        names = [_output_name(item) for item in node.expressions] if isinstance(node, exp.Select) else []
+        names = [output_name(item) for item in node.expressions] if isinstance(node, exp.Select) else []
         return tuple(name for name in names if name) if names and all(names) else None
 
-    def _subquery(self, node: Any, ctes: _Ctes, outer: _Scope | None) -> _Columns:
+    def _subquery(self, node: Any, ctes: Ctes, outer: Scope | None) -> Columns:
         columns = self.query(node.this, ctes, outer)
-        scope = _Scope({"": _Source("the query", columns)}, frozenset(columns or ()), outer)
+        scope = Scope({"": Source("the query", columns)}, frozenset(columns or ()), outer)
         self._expressions([node.args.get(key) for key in ("order", "limit", "offset")], scope, ctes)
-        return None if node.args.get("pivots") else _renamed(columns, _alias_columns(node))
+        return None if node.args.get("pivots") else renamed(columns, alias_columns(node))
 
-    def _set_operation(self, node: Any, ctes: _Ctes, outer: _Scope | None) -> _Columns:
+    def _set_operation(self, node: Any, ctes: Ctes, outer: Scope | None) -> Columns:
         left = self.query(node.this, ctes, outer)
         right = self.query(node.expression, ctes, outer)
         known = None if left is None or right is None else (*left, *right)
-        scope = _Scope({"": _Source("the first SELECT", known)}, frozenset(), outer)
+        scope = Scope({"": Source("the first SELECT", known)}, frozenset(), outer)
         self._expressions([node.args.get(key) for key in ("order", "limit", "offset")], scope, ctes)
         return left
 
-    def _select(self, node: Any, ctes: _Ctes, outer: _Scope | None) -> _Columns:
+    def _select(self, node: Any, ctes: Ctes, outer: Scope | None) -> Columns:
         from sqlglot import exp
 
-        scope = _Scope({}, _select_aliases(node), outer)
+        scope = Scope({}, select_aliases(node), outer)
         joins = list(node.args.get("joins") or ())
         items = [node.args["from_"].this] if node.args.get("from_") else []
         for item in [*items, *(join.this for join in joins), *(node.args.get("laterals") or ())]:
@@ -169,18 +129,18 @@ class _Checker:
             outputs += names
         return tuple(outputs)
 
-    def _source(self, item: Any, scope: _Scope, ctes: _Ctes) -> None:
+    def _source(self, item: Any, scope: Scope, ctes: Ctes) -> None:
         """Adds one item of FROM, and the joins written inside it, to the scope."""
         from sqlglot import exp
 
         if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Table):  # FROM (a JOIN b ON …)
             self._source(item.this, scope, ctes)
             if item.alias:
-                scope.sources[item.alias.casefold()] = _Source(item.alias, None)
+                scope.sources[item.alias.casefold()] = Source(item.alias, None)
             return
         source = self._read_source(item, scope, ctes)
         if item.args.get("pivots"):
-            source = _Source(source.label, None)
+            source = Source(source.label, None)
         name = item.alias_or_name or f"#{len(scope.sources)}"
         scope.sources[name.casefold()] = source
         for join in item.args.get("joins") or ():
@@ -189,7 +149,7 @@ class _Checker:
         for lateral in item.args.get("laterals") or ():
             self._source(lateral, scope, ctes)
 
-    def _read_source(self, item: Any, scope: _Scope, ctes: _Ctes) -> _Source:
+    def _read_source(self, item: Any, scope: Scope, ctes: Ctes) -> Source:
         from sqlglot import exp
 
         label = item.alias_or_name
@@ -199,31 +159,31 @@ class _Checker:
             item = item.this
         if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Query):
             around = scope if self.dialect == "duckdb" else scope.outer
-            return _Source(label, self.query(item, ctes, around))
+            return Source(label, self.query(item, ctes, around))
         if isinstance(item, exp.Values):
-            return _Source(label, self.query(item, ctes, scope.outer))
+            return Source(label, self.query(item, ctes, scope.outer))
         self._expressions([value for key, value in item.args.items() if key not in {"alias", "joins"}], scope, ctes)
-        return _Source(label, None)
+        return Source(label, None)
 
-    def _table(self, item: Any, ctes: _Ctes) -> _Source:
+    def _table(self, item: Any, ctes: Ctes) -> Source:
         label, key = item.alias_or_name, item.name.casefold()
-        named = _alias_columns(item)
+        named = alias_columns(item)
         if not item.db and key in ctes:
-            return _Source(label, _renamed(ctes[key].columns, named))
+            return Source(label, renamed(ctes[key].columns, named))
         found = self.schema.find_table(item.name, item.db) if item.db else self.schema.find_table(f'"{item.name}"')
         if found is None:
             self._unknown_table(item, ctes)
-            return _Source(label, None)
+            return Source(label, None)
         columns = tuple(column.name for column in found.columns) or None
-        return _Source(label, _renamed(columns, named), found)
+        return Source(label, renamed(columns, named), found)
 
-    def _join(self, join: Any, scope: _Scope, ctes: _Ctes) -> None:
+    def _join(self, join: Any, scope: Scope, ctes: Ctes) -> None:
         self._expressions([join.args.get("on"), join.args.get("match_condition")], scope, ctes)
         for name in join.args.get("using") or ():
             if not any(source.has(name.name) for source in scope.sources.values()):
                 self._unknown_column(name, scope)
 
-    def _expressions(self, values: Iterable[Any], scope: _Scope, ctes: _Ctes) -> None:
+    def _expressions(self, values: Iterable[Any], scope: Scope, ctes: Ctes) -> None:
         """Checks every column under `values`, and queries within them as scopes of their own."""
         from sqlglot import exp
 
@@ -237,11 +197,11 @@ class _Checker:
             elif isinstance(node, exp.Column):
                 self._column(node, scope, bound)
             elif isinstance(node, exp.Expression):
-                bound |= _bound_names(node)
+                bound |= bound_names(node)
                 skipped = {"this"} if isinstance(node, exp.PropertyEQ | exp.Kwarg) else set()
                 stack += [(value, bound) for key, value in node.args.items() if key not in skipped]
 
-    def _column(self, node: Any, scope: _Scope, bound: frozenset[str]) -> None:
+    def _column(self, node: Any, scope: Scope, bound: frozenset[str]) -> None:
         from sqlglot import exp
 
         parts = node.parts
@@ -264,7 +224,7 @@ class _Checker:
         if not isinstance(column, exp.Star) and not source.has(column.name):
             self._misplaced_column(owner, column, source, scope)
 
-    def _stands_alone(self, name: Any, scope: _Scope) -> bool:
+    def _stands_alone(self, name: Any, scope: Scope) -> bool:
         """Whether an unqualified name means something: a column, an alias, a row, or text in SQLite's double quotes."""
         if scope.has_column(name.name):
             return True
@@ -272,7 +232,7 @@ class _Checker:
             return bool(name.args.get("quoted"))
         return scope.find_source(name.name) is not None
 
-    def _outputs(self, item: Any, scope: _Scope) -> list[str] | None:
+    def _outputs(self, item: Any, scope: Scope) -> list[str] | None:
         """The column names one item of a SELECT list brings; None when they cannot be known."""
         from sqlglot import exp
 
@@ -280,7 +240,7 @@ class _Checker:
         if not isinstance(star, exp.Star):
             if isinstance(item, exp.Columns | exp.Explode | exp.Unnest):
                 return None
-            return [_output_name(item) or item.sql(dialect=self.dialect)]
+            return [output_name(item) or item.sql(dialect=self.dialect)]
         owner = item.table if isinstance(item, exp.Column) else ""
         found = scope.find_source(owner) if owner else None
         sources = [found] if found else list(scope.sources.values())
@@ -288,14 +248,14 @@ class _Checker:
             return None
         return [column for source in sources for column in source.columns or ()]
 
-    def _unknown_table(self, item: Any, ctes: _Ctes) -> None:
+    def _unknown_table(self, item: Any, ctes: Ctes) -> None:
         names = [*(table.full_name for table in self.schema.tables), *(source.label for source in ctes.values())]
         told = f"There is no table {item.name}. {_choices('Tables', suggestions(item.name, names), names)}"
         match = sure_match(item.name, names)
         repair = None if match is None else self._replace(item.this, _sql_path(match, self.schema), "table")
         self.problems.append(NameProblem("table", item.name, told, repair))
 
-    def _unknown_alias(self, owner: Any, column: Any, scope: _Scope) -> None:
+    def _unknown_alias(self, owner: Any, column: Any, scope: Scope) -> None:
         sources = {name: source for each in scope.chain() for name, source in each.sources.items()}
         having = [s for s in sources.values() if s.columns is not None and s.has(column.name)]
         of_table = [s for s in sources.values() if s.table and s.table.name.casefold() == owner.name.casefold()]
@@ -308,7 +268,7 @@ class _Checker:
         repair = self._replace(owner, quoted(right[0].label), "alias") if right else None
         self.problems.append(NameProblem("alias", owner.name, told, repair))
 
-    def _misplaced_column(self, owner: Any, column: Any, source: _Source, scope: _Scope) -> None:
+    def _misplaced_column(self, owner: Any, column: Any, source: Source, scope: Scope) -> None:
         others = [
             other
             for other in next(s for s in scope.chain() if source in s.sources.values()).sources.values()
@@ -328,7 +288,7 @@ class _Checker:
             told += "" if match else self._elsewhere(column.name)
         self.problems.append(NameProblem("column", column.name, told, repair))
 
-    def _unknown_column(self, name: Any, scope: _Scope) -> None:
+    def _unknown_column(self, name: Any, scope: Scope) -> None:
         sources = [source for each in scope.chain() for source in each.sources.values()]
         names = [column for source in sources for column in source.columns or ()]
         places = ", ".join(dict.fromkeys(_described(source) for source in sources)) or "this query"
@@ -357,7 +317,7 @@ class _Checker:
         return Replacement(start, end + 1, text, f"{what} {name.name}{suffix} → {text}{suffix}")
 
 
-def _described(source: _Source) -> str:
+def _described(source: Source) -> str:
     if source.table is None or source.label.casefold() == source.table.name.casefold():
         return source.label or "the subquery"
     return f"{source.table.full_name} (alias {source.label})"
@@ -376,43 +336,3 @@ def _sql_path(full_name: str, schema: Schema) -> str:
     if table is None or not table.schema:
         return quoted(full_name)
     return f"{quoted(table.schema)}.{quoted(table.name)}"
-
-
-def _alias_columns(node: Any) -> tuple[str, ...]:
-    alias = node.args.get("alias")
-    columns = alias.args.get("columns") if hasattr(alias, "args") else None
-    return tuple(column.name for column in columns or ())
-
-
-def _renamed(columns: _Columns, names: tuple[str, ...]) -> _Columns:
-    """The columns after `AS t(names…)`: the first ones renamed."""
-    if not names:
-        return columns
-    return names if columns is None else (*names, *columns[len(names) :])
-
-
-def _select_aliases(node: Any) -> frozenset[str]:
-    from sqlglot import exp
-
-    return frozenset(item.alias.casefold() for item in node.find_all(exp.Alias) if item.parent_select is node)
-
-
-def _output_name(item: Any) -> str:
-    return str(item.alias_or_name) if item.alias_or_name != "*" else ""
-
-
-def _bound_names(node: Any) -> frozenset[str]:
-    """Names that a lambda or a list comprehension brings with it."""
-    from sqlglot import exp
-
-    if isinstance(node, exp.Lambda):
-        return frozenset(name.name.casefold() for name in node.expressions)
-    if isinstance(node, exp.Comprehension):
-        return frozenset(name.name.casefold() for name in node.find_all(exp.Identifier) if name.parent is node) | {
-            str(node.args["expression"].name).casefold()
-        }
-    return frozenset()
-
-
-def _squeezed(text: str) -> str:
-    return "".join(text.split())
