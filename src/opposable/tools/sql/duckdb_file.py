@@ -20,6 +20,8 @@ from opposable.tools.sql.threads import interruptible
 T = TypeVar("T")
 
 _THREADS = 4
+_SAMPLED = 1_000
+"""Rows looked at for a column's sample values."""
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
@@ -145,9 +147,8 @@ def _samples(cursor: Any, table: Table, values: int) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for column in table.columns:
         name = quoted(column.name)
-        source = f"SELECT {name} AS v FROM {quoted_path(table)}"  # noqa: S608 - names in quotes
-        source += f" WHERE {name} IS NOT NULL LIMIT 1000"
-        sql = f"SELECT DISTINCT v FROM ({source}) ORDER BY 1 LIMIT {int(values)}"  # noqa: S608 - made above
+        source = f"SELECT {name} AS v FROM {quoted_path(table)} LIMIT {_SAMPLED}"  # noqa: S608 - names in quotes
+        sql = f"SELECT DISTINCT v FROM ({source}) WHERE v IS NOT NULL ORDER BY 1 LIMIT {int(values)}"  # noqa: S608 - made above
         rows = rows_of(("v",), cursor.execute(sql).fetchall(), Limits(rows=values, cell_characters=80), 0.0)
         found[column.name] = [row[0] for row in rows.rows]
     return found

@@ -110,7 +110,7 @@ def _ddl(table: Table, samples: Mapping[str, list[Any]]) -> str:
 
 
 def _ddl_column(column: Column, values: list[Any]) -> tuple[str, str]:
-    parts = [quoted(column.name), column.type]
+    parts = [one_line(quoted(column.name)) or "", column.type]
     parts += ["PRIMARY KEY"] if column.primary_key else []
     parts += ["NOT NULL"] if not column.nullable and not column.primary_key else []
     parts += [f"REFERENCES {column.references}"] if column.references else []
@@ -135,7 +135,8 @@ def quoted(name: str) -> str:
 
 
 def _quoted_path(table: Table) -> str:
-    return f"{quoted(table.schema)}.{quoted(table.name)}" if table.schema else quoted(table.name)
+    path = f"{quoted(table.schema)}.{quoted(table.name)}" if table.schema else quoted(table.name)
+    return one_line(path) or path
 
 
 _RESERVED_WORDS = """abort action add after all alter always analyse analyze and anti any array as asc asof asymmetric attach before

@@ -23,8 +23,12 @@ T = TypeVar("T")
 _THREADS = 4
 _STEPS = 1_000
 """Virtual machine steps between two looks at the clock: some 50 µs."""
+_SAMPLED = 1_000
+"""Rows looked at for a column's sample values."""
 _VALUE_BYTES = 1_000_000
+"""The longest text or blob: SQLite cannot be stopped within one function, and some take the square of this."""
 _HEAP_BYTES = 512 * 1024 * 1024
+"""SQLite holds all its connections in this process to this together."""
 _OPERATORS = frozenset({"->", "->>"})
 _ACTIONS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE})
 _LIMITS = {
@@ -209,9 +213,8 @@ def _samples(connection: sqlite3.Connection, table: Table, values: int) -> dict[
     found: dict[str, list[Any]] = {}
     for column in table.columns:
         name = quoted_name(column.name)
-        source = f"SELECT {name} AS v FROM {quoted_name(table.name)}"  # noqa: S608 - names in quotes
-        source += f" WHERE {name} IS NOT NULL AND length({name}) <= 200 LIMIT 1000"
-        sql = f"SELECT DISTINCT v FROM ({source}) LIMIT {int(values)}"  # noqa: S608 - made above
+        source = f"SELECT {name} AS v FROM {quoted_name(table.name)} LIMIT {_SAMPLED}"  # noqa: S608 - names in quotes
+        sql = f"SELECT DISTINCT v FROM ({source}) WHERE v IS NOT NULL AND length(v) <= 200 LIMIT {int(values)}"  # noqa: S608 - made above
         rows = rows_of(("v",), connection.execute(sql).fetchall(), Limits(rows=values, cell_characters=80), 0.0)
         found[column.name] = [row[0] for row in rows.rows]
     return found
