@@ -92,5 +92,4 @@ async def test_a_query_with_placeholders_can_be_checked_before_values_are_known(
     tools = SqlTools(shop)
     assert (await tools.validate("SELECT id FROM orders WHERE ordered > {{d}}"))["valid"] is True
     fixed = await tools.auto_fix_columns("SELECT idd FROM orders WHERE ordred > {{d}}")
-    assert fixed["sql"] == "SELECT idd FROM orders WHERE ordered > {{d}}" or "id" in fixed["sql"]
-    assert "{{d}}" in fixed["sql"]
+    assert fixed["sql"] == "SELECT id FROM orders WHERE ordered > {{d}}"
