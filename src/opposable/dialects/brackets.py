@@ -2,7 +2,7 @@
 
 import re
 
-from opposable.dialects.markers import may_become_stop, stop_at
+from opposable.dialects.markers import MAX_MARKER, may_become_stop, stop_at
 
 _OUTSIDE = re.compile(r"""["'{}\[\]()<]""")
 _IN_STRING = {'"': re.compile(r'["\\<]'), "'": re.compile(r"['\\<]")}
@@ -19,18 +19,24 @@ class BracketScan:
     marker inside a string ends the value only if its own end never comes, or at once where `hard` is set.
     """
 
-    __slots__ = ("_depth", "_fallback", "_quote", "at", "complete", "hard", "start")
+    __slots__ = ("_depth", "_fallback", "_quote", "at", "complete", "end", "hard", "start")
 
     def __init__(self, start: int, hard: bool = False) -> None:
         self.start = self.at = start
         self.complete = False
+        self.end: int | None = None
         self.hard = hard
         self._depth = 0
         self._quote = ""
         self._fallback = -1
 
     def scan(self, text: str, final: bool) -> int | None:
-        """The position after the value, or None while more text is needed."""
+        """The position after the value, or None while more text is needed; once found, it stays."""
+        if self.end is None:
+            self.end = self._end_in(text, final)
+        return self.end
+
+    def _end_in(self, text: str, final: bool) -> int | None:
         while self.at < len(text):
             if len(self._quote) > 1:
                 step = self._in_marked_string(text)
@@ -111,7 +117,8 @@ class BracketScan:
                 return _GO_ON
         if stop_at(text, self.at):
             return self.at
-        if not final and may_become_stop(text, self.at):
+        left = text[self.at : self.at + MAX_MARKER]
+        if not final and (may_become_stop(text, self.at) or any(mark.startswith(left) for mark in _STRING_MARKS)):
             return _WAIT
         self.at += 1
         return _GO_ON

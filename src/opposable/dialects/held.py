@@ -16,10 +16,24 @@ FENCE_INFO = frozenset({
 })  # fmt: skip
 """What may stand behind the backticks of a fence that is an act."""
 
-ACT_INFO = frozenset({"tool_code", "tool_call", "tool_calls", "tool-call", "toolcall", "tool", "tool_use", "function_call", "function_calls"})
+ACT_INFO = frozenset(
+    {
+        "tool_code",
+        "tool_call",
+        "tool_calls",
+        "tool-call",
+        "toolcall",
+        "tool",
+        "tool_use",
+        "function_call",
+        "function_calls",
+    }
+)
 """What stands there only if it is one."""
 
-_FIRST_KEY = re.compile(r"""\{[\s{]*(?P<quote>["'“‘]?)(?P<key>[^"'“”‘’:：=,{}\[\]\n]{0,64})(?P<end>["'”’]|\s*[:：=])?""")
+_FIRST_KEY = re.compile(
+    r"""\{[\s{]*(?P<quote>["'“‘]?)(?P<key>[^"'“”‘’:：=,{}\[\]\n]{0,64})(?P<end>["'”’]|\s*[:：=])?"""
+)
 _IDENTIFIER = re.compile(r"[^\W\d][\w.\-]*")
 _MARKUP = one_of({*OPENERS, *TAGGED_STEMS} - {"functools["})
 _VALUE_JOINT = re.compile(r"[\s,;]*")
@@ -74,7 +88,9 @@ def held_in(text: str, tools: Tools, fence: str | None = None) -> Held | None:
     if body[0] in "{[" and not pythonic.LIST.match(body):
         return _values(body, tools)
     calls = pythonic.calls_in(body, tools)
-    if not calls or (fence is None and not body.startswith("[") and not all(tools.find(call.name)[0] for call in calls)):
+    if not calls or (
+        fence is None and not body.startswith("[") and not all(tools.find(call.name)[0] for call in calls)
+    ):
         return None
     dialect = "tool_code" if fence == "tool_code" else "pythonic"
     return Held([Found(call, 0, 0, dialect, call.id) for call in calls])

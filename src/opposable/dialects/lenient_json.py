@@ -319,23 +319,9 @@ def _bare_word_end(text: str, at: int) -> int:
 
 def _string_may_end(text: str, at: int, key: bool) -> bool:
     """Whether a quotation mark before `at` can be the string's end: what follows must be structure."""
-    at = _skip_blank(text, at)
-    if at >= len(text):
-        return True
-    if key:
-        return text[at] in _COLONS
-    if text[at] in "}])":
-        return True
-    if text[at] in _COMMAS:
-        following = _skip_blank(text, at + 1)
-        return following >= len(text) or text[following] not in _COMMAS
-    # a comma was forgotten: the next key or string begins on a line of its own
-    return text[at] in "\"'" and "\n" in text[at - 40 if at > 40 else 0 : at] and bool(_NEXT_KEY.match(text, at))
+    return (_AFTER_KEY if key else _AFTER_STRING).match(text, at) is not None
 
 
-def _skip_blank(text: str, at: int) -> int:
-    match = _BLANK.match(text, at)
-    return match.end() if match else at
-
-
-_NEXT_KEY = re.compile(r"""["'][\w .$-]{1,64}["']\s*:""")
+_AFTER_KEY = re.compile(r"\s*(?:[:：=]|\Z)")
+_AFTER_STRING = re.compile(r"""\s*(?:[}\])]|[,，、]\s*(?![,，、\s])|\Z)|[^\S\n]*\n\s*["'][\w .$-]{1,64}["']\s*:""")
+"""What may follow a string: a bracket, a comma, the end; or, where a comma was forgotten, a key on the next line."""

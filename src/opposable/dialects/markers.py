@@ -70,7 +70,7 @@ OPENERS = _TAG | _CONTROL
 
 CLOSERS = frozenset({
     "</tool_call>", "</tool_calls>", "</tools>", "</tool>", "</function_call>", "</function_calls>",
-    "</atem:function_calls>", "</function_calls>", "</seed:tool_call>", "</minimax:tool_call>",
+    "</atem:function_calls>", "</seed:tool_call>", "</minimax:tool_call>",
     "</longcat_tool_call>", "</TOOLCALL>", "[END_TOOL_REQUEST]", "[/TOOL_CALLS]",
     "]<]minimax[>[</tool_call>", "</｜DSML｜function_calls>", "</｜DSML｜tool_calls>",
     "<|python_end|>", "<|tool_calls_section_end|>", "<|tool_call_end|>", "<|close|>tools<|sep|>", "<|/tool_call|>",
@@ -84,11 +84,11 @@ FILLERS = frozenset({"<|plugin|>", "<|interpreter|>", "<|call|>"})
 """Markers that stand between a call's marker and the call, and say nothing."""
 
 NOISE = frozenset({
-    "<|im_end|>", "<|im_start|>assistant", "<|im_start|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>",
+    "<|im_end|>", "<|im_start|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>",
     "<|begin_of_text|>", "<|end_of_turn|>", "<end_of_turn>", "<start_of_turn>", "<|role_end|>", "<|END_RESPONSE|>", "<|START_RESPONSE|>",
     "<|START_TEXT|>", "<|END_TEXT|>", "<|CHATBOT_TOKEN|>", "<|END_OF_TURN_TOKEN|>", "<|START_OF_TURN_TOKEN|>", "<|message_sep|>",
     "<｜end▁of▁sentence｜>", "<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>",
-    "<|eot|>", "<|eom|>", "<|return|>", "<|end|>", "<|assistant_end|>", "<|assistant_start|>", "<channel|>", "<turn|>",
+    "<|eot|>", "<|eom|>", "<|return|>", "<|end|>", "<|assistant_end|>", "<|assistant_start|>", "<|channel>", "<channel|>", "<turn|>",
     "<|tool_calls_section_end|>", "<|tool_call_end|>", "<|tool_call_argument_begin|>", "<|close|>tools<|sep|>", "<|close|>call<|sep|>",
     "<|END_ACTION|>", "<|tools_suffix|>", "<|action_end|>", "<|python_end|>", "<|tool_call_start|>", "<tool_call|>",
     "<|inner_suffix|>", "<|response_prefix|>", "[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]", "[e~[", "<end_function_call>",
@@ -164,8 +164,25 @@ TAGGED_STEMS = (
 
 
 def one_of(literals: Iterable[str]) -> re.Pattern[str]:
-    """A pattern that matches the longest of `literals`."""
-    return re.compile("|".join(re.escape(literal) for literal in sorted(literals, key=len, reverse=True)))
+    """A pattern that matches the longest of `literals`, by way of their common beginnings: it fails fast."""
+    return re.compile(pattern_of(literals))
+
+
+def pattern_of(literals: Iterable[str]) -> str:
+    """The text of that pattern."""
+    tails: dict[str, list[str]] = {}
+    ends = False
+    for literal in literals:
+        if literal:
+            tails.setdefault(literal[0], []).append(literal[1:])
+        else:
+            ends = True
+    branches = [re.escape(first) + pattern_of(rest) for first, rest in sorted(tails.items())]
+    if not branches:
+        return ""
+    if len(branches) == 1 and not ends:
+        return branches[0]
+    return f"(?:{'|'.join(branches)}){'?' if ends else ''}"
 
 
 def prefixes_of(literals: Iterable[str]) -> frozenset[str]:

@@ -53,7 +53,9 @@ class M3Scan:
         if not self.complete:
             return Arguments(None, "The call ends in the middle.", cut=True)
         repairs = Repairs()
-        values = {item.name: _value(self.text, item, schema.property(item.name), repairs) for item in _elements(self.text)}
+        values = {
+            item.name: _value(self.text, item, schema.property(item.name), repairs) for item in _elements(self.text)
+        }
         return Arguments(values, None, tuple(repairs))
 
 

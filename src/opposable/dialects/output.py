@@ -15,7 +15,21 @@ from opposable.domain.events import CallDelta, TextDelta, ThinkingDelta
 class Output:
     """Collects what is read. `parts` are those not yet handed on; `blank` tells whether the line so far is empty."""
 
-    __slots__ = ("_calls", "_ids", "_joint", "_new_id", "_raw", "_rejected", "_texts", "_thought_joint", "_thoughts", "_told", "_tools", "blank", "parts")
+    __slots__ = (
+        "_calls",
+        "_ids",
+        "_joint",
+        "_new_id",
+        "_raw",
+        "_rejected",
+        "_texts",
+        "_thought_joint",
+        "_thoughts",
+        "_told",
+        "_tools",
+        "blank",
+        "parts",
+    )
 
     def __init__(self, tools: Tools, new_id: Callable[[], str]) -> None:
         self.parts: list[Part] = []
@@ -150,7 +164,9 @@ class Output:
 
     def reading(self) -> Reading:
         """All that was read."""
-        return Reading("".join(self._texts).strip(), "".join(self._thoughts).strip(), tuple(self._calls), tuple(self._rejected))
+        return Reading(
+            "".join(self._texts).strip(), "".join(self._thoughts).strip(), tuple(self._calls), tuple(self._rejected)
+        )
 
 
 def _json(arguments: dict[str, Any]) -> str:

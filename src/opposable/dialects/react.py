@@ -6,9 +6,12 @@ from typing import Any, Literal
 from opposable.dialects.brackets import BracketScan
 from opposable.dialects.names import Tools
 
-_ACTION = re.compile(r"(?:\*\*)?Action(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*")
+_ACTION = re.compile(r"(?:Action[:：]|\*\*Action:\*\*|\*\*Action\*\*:)[ \t]*")
 _LINE = re.compile(r"(?P<name>[^\n]{0,160})(?P<end>\n|\Z)")
-_INPUT = re.compile(r"\s*(?:\*\*)?(?:Action[ _]?Input|Input|Arguments|Action[ _]?Arguments|Parameters)(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*", re.IGNORECASE)
+_INPUT = re.compile(
+    r"\s*(?:\*\*)?(?:Action[ _]?Input|Input|Arguments|Action[ _]?Arguments|Parameters)(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*",
+    re.IGNORECASE,
+)
 _INPUT_WORDS = ("Action Input:", "**Action Input:**", "Action_Input:", "Input:", "Arguments:")
 _STOP = re.compile(r"\n\s*(?:\*\*)?(?:Observation|Thought|Action|Final Answer|PAUSE)(?:\*\*)?[ \t]*[:：]?")
 _OBSERVATION = re.compile(r"\s*(?:\*\*)?Observation")
@@ -46,7 +49,7 @@ class ReactScan:
         self.invented = False
         self._tools = tools
         self._text = ""
-        self._input_start = -1
+        self._input_start = self._input_end = -1
         self._scan: BracketScan | None = None
         self._from = start
 
@@ -82,7 +85,11 @@ class ReactScan:
         found = _INPUT.match(text, line.end("name"))
         if found is None:
             left = text[line.end("name") :].lstrip()
-            if not final and len(left) < MAX_LABEL and any(word.lower().startswith(left.lower()) for word in _INPUT_WORDS):
+            if (
+                not final
+                and len(left) < MAX_LABEL
+                and any(word.lower().startswith(left.lower()) for word in _INPUT_WORDS)
+            ):
                 return None
             if not known or not left.startswith("{") or not final:
                 return self._python_or_text(line, at, known, final)
@@ -111,7 +118,9 @@ class ReactScan:
     def _input(self, text: str, final: bool) -> Verdict | None:
         fence = _FENCED.match(text, self._input_start)
         first = fence.end() if fence else self._input_start
-        if text.startswith("{", first):
+        if self._input_end >= 0:
+            end: int | None = self._input_end
+        elif text.startswith("{", first):
             self._scan = self._scan or BracketScan(first)
             end = self._scan.scan(text, final)
         else:
@@ -120,6 +129,7 @@ class ReactScan:
             end = stop.start() if stop else (len(text) if final else None)
         if end is None:
             return None
+        self._input_end = end
         return self._finished(text, first, end, fence is not None, final)
 
     def _finished(self, text: str, first: int, end: int, fenced: bool, final: bool) -> Verdict | None:
@@ -129,7 +139,11 @@ class ReactScan:
             after = _BLANK.match(text, start + 3)
             end, start = start + 3, after.end() if after else start + 3
         left = text[start : start + 13]
-        if not final and (not left or any(word.startswith(left) for word in ("```", "Observation", "**Observation"))) and len(left) < 11:
+        if (
+            not final
+            and (not left or any(word.startswith(left) for word in ("```", "Observation", "**Observation")))
+            and len(left) < 11
+        ):
             return None
         self._text = text[first:end].removesuffix("```").strip()
         self.invented = _OBSERVATION.match(text, end) is not None

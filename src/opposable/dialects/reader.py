@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from uuid import uuid4
 
 from opposable.dialects import provenance, react
@@ -9,30 +10,58 @@ from opposable.dialects.brackets import BracketScan
 from opposable.dialects.headers import MAX_HEADER, MESSAGE, header_of
 from opposable.dialects.held import ACT_INFO, FENCE_INFO, Held, held_in, may_be_call
 from opposable.dialects.markers import (
-    CLOSERS, HEADERS, MAX_MARKER, NOISE, OPENERS, QUOTING, TAGGED_STEMS, THINKING, THINKING_ENDS, one_of, prefixes_of,
+    CLOSERS,
+    HEADERS,
+    MAX_MARKER,
+    NOISE,
+    OPENERS,
+    QUOTING,
+    TAGGED_STEMS,
+    THINKING,
+    THINKING_ENDS,
+    one_of,
+    pattern_of,
+    prefixes_of,
 )  # fmt: skip
 from opposable.dialects.names import OfferedTool, Tools
 from opposable.dialects.output import Output
 from opposable.dialects.reading import Part, Reading
 from opposable.dialects.section import MAX_FALLBACKS, Found, Section
 from opposable.dialects.shapes import RawCall
-from opposable.domain.events import TextDelta
 
 _TRIGGER = re.compile(r"[\n`<\[\]◁]")
-_LITERALS = {*OPENERS, *CLOSERS, *NOISE, *THINKING, *THINKING_ENDS, *QUOTING, *HEADERS, *TAGGED_STEMS}
+_LITERALS = {
+    *OPENERS.keys() - {"functools[", "function call<|role_sep|>"},
+    *CLOSERS,
+    *NOISE,
+    *THINKING,
+    *THINKING_ENDS,
+    *QUOTING,
+    *HEADERS,
+    *TAGGED_STEMS,
+}
 _MARKUP = one_of(_LITERALS)
 _MARKUP_PREFIXES = prefixes_of(_LITERALS)
-_THOUGHT_MARKUP = one_of({*OPENERS, *TAGGED_STEMS, *THINKING_ENDS, *THINKING.values()})
-_THOUGHT_PREFIXES = prefixes_of({*OPENERS, *TAGGED_STEMS, *THINKING_ENDS, *THINKING.values()})
-_THOUGHT_TRIGGER = re.compile(r"[<\[\]◁]")
+_NEXT = re.compile("[\n`]|" + pattern_of(_LITERALS))
+_PARTIAL = re.compile(r"[<\[\]◁f]")
+_THOUGHT_MARKUP = one_of({*OPENERS.keys() - {"functools["}, *TAGGED_STEMS, *THINKING_ENDS, *THINKING.values()})
+_THOUGHT_PREFIXES = prefixes_of({*OPENERS.keys() - {"functools["}, *TAGGED_STEMS, *THINKING_ENDS, *THINKING.values()})
 _BODY_END = re.compile(r"<\|(?:end|return|eot|eom|start|call|im_end|channel)\|>")
-_LINE_STARTS = ("functools[", "function call<|role_sep|>", "Action:", "**Action:**", "Action：", ">>>", "<|message_sep|>")
+_LINE_STARTS = (
+    "functools[",
+    "function call<|role_sep|>",
+    "Action:",
+    "**Action:**",
+    "**Action**:",
+    "Action：",
+    ">>>",
+    "to=",
+)
 _LINE_START_PREFIXES = prefixes_of(_LINE_STARTS)
-_START_ONLY = " to="
 _WORD = re.compile(r"(?:functions\.|tools\.)?[^\W\d][\w.\-]{0,127}")
 _BLANK = re.compile(r"[\s\u3000]*")
-_FENCE_OPEN = re.compile(r"(?P<ticks>`{3,})[ \t]*(?P<info>[\w.+\-]{0,32})[ \t]*(?P<rest>[^\n`]*)")
-_TICKS = re.compile(r"`+")
+_FENCE_OPEN = re.compile(r"(?P<ticks>`{3,16})[ \t]*(?P<info>[\w.+\-]{0,32})[ \t]*(?P<rest>[^\n`]*)")
+_TICKS = re.compile(r"`{1,16}")
 _FUNCTIONARY = re.compile(r">>>(?P<name>[\w.\-]{1,128})\n")
 MAX_INFO = 120
 MAX_AFTER = 240
@@ -62,7 +91,9 @@ class Reader:
     reading are the ones to act on: parts are for showing what happens.
     """
 
-    def __init__(self, tools: Sequence[OfferedTool], thinking: bool = False, new_id: Callable[[], str] = _new_id) -> None:
+    def __init__(
+        self, tools: Sequence[OfferedTool], thinking: bool = False, new_id: Callable[[], str] = _new_id
+    ) -> None:
         self.rest: tuple[Part, ...] = ()
         self._tools = Tools(tools)
         self._out = Output(self._tools, new_id)
@@ -110,12 +141,10 @@ class Reader:
     def _run(self, final: bool) -> None:
         while self._mode(final):
             pass
-        if self._at and self._section is None and self._scan is None and self._react is None and self._start >= self._at:
+        if self._at and self._mode.__name__ in _FLOWING:
             self._buffer = self._buffer[self._at :]
-            self._start -= self._at
-            self._scan_from = max(0, self._scan_from - self._at)
             self._at = 0
-        self._plain = self._mode == self._text and not self._buffer and not self._out.blank
+        self._plain = not self._buffer and self._mode == self._text and not self._out.blank
 
     # --- plain text -------------------------------------------------------------------------------------------
 
@@ -127,24 +156,27 @@ class Reader:
         if self._out.blank:
             blank = _BLANK.match(text, at)
             start = blank.end() if blank else at
-            if start >= len(text) and not final:
-                return False
-            if start < len(text) and (step := self._line_start(text, start, final)) is not None:
+            if start >= len(text):
+                return self._say_to(start)
+            if (step := self._line_start(text, start, final)) is not None:
                 return step
             at = start
-        found = _TRIGGER.search(text, at)
+        found = _NEXT.search(text, at)
         if found is None:
-            return self._say_to(len(text))
+            return self._say_to(len(text) if final else _without_partial(text, at, _MARKUP_PREFIXES))
         if found[0] == "\n":
             blank = _BLANK.match(text, found.start())
             return self._say_to(blank.end() if blank else found.end())
         if found.start() > self._at:
             self._say_to(found.start())
-        if found[0] == "`":
-            return self._code_begins(final)
-        return self._markup(final)
+        if not final and len(text) - self._at < MAX_MARKER and text[self._at :] in _MARKUP_PREFIXES:
+            return False
+        return self._code_begins(final) if found[0] == "`" else self._markup(found[0], final)
 
     def _say_to(self, end: int) -> bool:
+        """Tell the text before `end`; false where there was none."""
+        if end <= self._at:
+            return False
         self._out.say(self._buffer[self._at : end])
         self._at = end
         return True
@@ -154,10 +186,10 @@ class Reader:
         if not self._tools:
             return None
         left = text[start : start + MAX_MARKER]
-        if not final and (left in _LINE_START_PREFIXES or (self._out.silent and text[self._at : self._at + 5] in (" ", " t", " to"))):
+        if not final and left in _LINE_START_PREFIXES:
             return False
-        if self._out.silent and text.startswith(_START_ONLY, self._at):
-            return self._enter_header(self._at)
+        if self._out.silent and left.startswith("to="):
+            return self._enter_header(start)
         if left.startswith("functools["):
             return self._enter_section(start, "functools[")
         if left.startswith("function call<|role_sep|>"):
@@ -235,14 +267,8 @@ class Reader:
 
     # --- markers ----------------------------------------------------------------------------------------------
 
-    def _markup(self, final: bool) -> bool:
-        text, at = self._buffer, self._at
-        found = _MARKUP.match(text, at)
-        if found is None:
-            if not final and text[at : at + MAX_MARKER] in _MARKUP_PREFIXES:
-                return False
-            return self._say_to(at + 1)
-        mark = found[0]
+    def _markup(self, mark: str, final: bool) -> bool:
+        at = self._at
         if mark in THINKING:
             return self._thinking_begins(mark)
         if mark in THINKING_ENDS or (mark in THINKING.values() and self._thought):
@@ -274,7 +300,9 @@ class Reader:
         dialect = known.dialect if known else ("functionary" if opener == ">>>" else "")
         naked = known.naked if known else True
         self._start, self._opener = start, opener
-        self._section = Section(self._tools, at, dialect, naked and opener not in _TAGGED, self._fallbacks >= MAX_FALLBACKS)
+        self._section = Section(
+            self._tools, at, dialect, naked and opener not in _TAGGED, self._fallbacks >= MAX_FALLBACKS
+        )
         self._mode = self._in_section
         return True
 
@@ -285,7 +313,7 @@ class Reader:
         if end is None:
             return self._told_early(section)
         self._fallbacks += section.fallbacks
-        if not any(found.written for found in section.found) and not (section.found and section.closed):
+        if not section.found:
             return self._no_section(section)
         line_end = self._rest_of_line(end, final)
         if line_end is None:
@@ -293,11 +321,12 @@ class Reader:
         raw = self._buffer[self._start : end]
         lead = self._out.lead()
         shown = self._shown_only or provenance.is_shown(lead) or provenance.is_mentioned(_last_line(lead), line_end)
-        if shown and not section.told:
+        if shown:
             self._reject_shown(section.found, raw)
         else:
-            self._promote(section, end)
-        self._leave_section(end)
+            self._promote(section.found[section.told :], end)
+            self._out.gap()
+        self._at, self._section, self._mode = end, None, self._text
         return True
 
     def _told_early(self, section: Section) -> bool:
@@ -307,38 +336,36 @@ class Reader:
             line = _last_line(lead)
             certain = not line.strip() or provenance.ends_sentence(line)
             if certain and not provenance.is_shown(lead) and not provenance.is_mentioned(line, ""):
-                self._promote(section, section.at)
+                complete = list(takewhile(lambda found: found.written, section.found[section.told :]))
+                section.told += len(complete)
+                self._promote(complete, section.at)
         return False
 
-    def _promote(self, section: Section, end: int) -> None:
-        for found in section.found[section.told :]:
-            self._out.promote(found, self._buffer[found.start : found.end] or self._buffer[self._start : end], self._truncated)
-        section.told = len(section.found)
+    def _promote(self, calls: list[Found], end: int) -> None:
+        for found in calls:
+            raw = self._buffer[found.start : found.end] or self._buffer[self._start : end]
+            self._out.promote(found, raw, self._truncated)
 
     def _reject_shown(self, found: list[Found], raw: str) -> None:
         for one in found:
             self._out.reject(raw, one.written.name if one.written else "", "quoted")
         self._out.say(raw)
 
-    def _leave_section(self, end: int) -> None:
-        shown = self._out.parts and isinstance(self._out.parts[-1], TextDelta)
-        self._at, self._section, self._mode = end, None, self._text
-        if not shown:
-            self._out.gap()
-
     def _no_section(self, section: Section) -> bool:
         """Behind the marker stands no call: a control token is dropped, a tag is text."""
         self._section, self._mode = None, self._text
         known = OPENERS.get(self._opener)
-        size = len(self._opener) - (known.keep if known else 0) or 1
+        after = max(section.at, section.start) if section.at > self._start else self._start + 1
         if known and known.control:
-            return self._drop(size)
-        return self._say_to(self._at + size)
+            return self._drop(after - self._at)
+        return self._say_to(after)
 
     def _rest_of_line(self, end: int, final: bool) -> str | None:
         """What stands behind `end` on its line, as far as it is there; None where nothing is there yet."""
         left = self._buffer[end : end + 80]
         line = left.split("\n", 1)[0]
+        if not final and line.strip() and line.lstrip()[:MAX_MARKER] in _MARKUP_PREFIXES and "\n" not in left:
+            return None
         if line.strip():
             return "" if _MARKUP.match(line.lstrip()) else line
         return line if final or "\n" in left or len(left) >= 80 else None
@@ -346,7 +373,7 @@ class Reader:
     # --- thinking ---------------------------------------------------------------------------------------------
 
     def _thinking_begins(self, mark: str) -> bool:
-        if not self._out.blank:
+        if not self._out.blank and not mark.startswith("<|"):
             return self._say_to(self._at + len(mark))
         self._at += len(mark)
         self._think(THINKING[mark])
@@ -375,26 +402,22 @@ class Reader:
 
     def _thinking(self, final: bool) -> bool:
         text, at = self._buffer, self._at
-        found = _THOUGHT_TRIGGER.search(text, at)
-        start = found.start() if found else len(text)
+        mark = _THOUGHT_MARKUP.search(text, at)
+        start = mark.start() if mark else (len(text) if final else _without_partial(text, at, _THOUGHT_PREFIXES))
         if start > at:
             self._out.think(text[at:start])
             self._at = start
-        if found is None:
+        if mark is None:
             return False
-        mark = _THOUGHT_MARKUP.match(text, start)
-        if mark is None and not final and text[start : start + MAX_MARKER] in _THOUGHT_PREFIXES:
-            return False
-        if mark and (mark[0] == self._close or (self._close == _ANY_THINKING_END and mark[0] in THINKING_ENDS)):
+        if mark[0] == self._close or (self._close == _ANY_THINKING_END and mark[0] in THINKING_ENDS):
             self._at = mark.end()
             self._mode = self._text
             self._out.thought_ends()
             return True
-        if mark and self._tools and (mark[0] in OPENERS or mark[0] in TAGGED_STEMS):
+        if self._tools and (mark[0] in OPENERS or mark[0] in TAGGED_STEMS):
             return self._call_in_thought(mark[0], start)
-        size = len(mark[0]) if mark else 1
-        self._out.think(text[start : start + size])
-        self._at = start + size
+        self._out.think(mark[0])
+        self._at = mark.end()
         return True
 
     def _call_in_thought(self, mark: str, start: int) -> bool:
@@ -417,7 +440,7 @@ class Reader:
         known = OPENERS.get(self._opener)
         tail = self._out.thinking_tail(80)
         acts = (known is not None and known.control) or not tail.rpartition("\n")[2].strip()
-        whole = final and not text[end:].strip()
+        whole = final and _NOTHING_MORE.match(text, end) is not None
         if whole and acts and not self._truncated and section.found and not provenance.is_shown(tail):
             for found in section.found:
                 self._out.promote(found, text[self._start : end], False, "call in thinking that was never closed")
@@ -437,7 +460,7 @@ class Reader:
         text, at = self._buffer, self._at
         ticks = _TICKS.match(text, at)
         size = ticks.end() - at if ticks else 1
-        if not final and at + size >= len(text):
+        if not final and at + size >= len(text) and size < 16:
             return False
         if size < 3:
             self._close = "`" * size
@@ -455,11 +478,12 @@ class Reader:
         body = opened.start("rest") if same_line else end
         blank = _BLANK.match(text, body)
         first = blank.end() if blank else body
-        if first >= len(text) and not final:
+        if first >= len(text) and not final and first - body < MAX_INFO:
             return False
-        if self._fence_may_act(text, first, opened, final) is None:
+        verdict = self._fence_may_act(text, first, opened, final)
+        if verdict is None:
             return False
-        if not self._fence_may_act(text, first, opened, final):
+        if not verdict:
             return self._enter_code(opened["ticks"], end)
         self._info, self._close = opened["info"].lower(), opened["ticks"]
         self._start, self._body, self._scan_from = at, first, first
@@ -508,7 +532,11 @@ class Reader:
         if end >= 0:
             self._mode = self._text
             return self._say_to(end + len(close))
-        keep = 0 if final else next((n for n in range(min(len(close) - 1, len(text) - at), 0, -1) if text.endswith(close[:n])), 0)
+        keep = (
+            0
+            if final
+            else next((n for n in range(min(len(close) - 1, len(text) - at), 0, -1) if text.endswith(close[:n])), 0)
+        )
         if len(text) - keep > at:
             self._say_to(len(text) - keep)
         return False
@@ -600,6 +628,7 @@ class Reader:
             self._at = mark.end()
             return True
         if mark or text.startswith("```", start) or (text[start] in "{[" and not self._pending_fenced):
+            self._at = start
             return self._decide("", same_line=False)
         paragraph = text.find("\n\n", start)
         if paragraph < 0 and len(text) - start < MAX_AFTER and not final:
@@ -634,11 +663,11 @@ class Reader:
             return False
         if self._pending_fenced:
             if self._info in ("python", "py", "text", "plaintext", "txt", "plain") and (before or after):
-                return self._info == "text" and provenance.does(before)
-            return self._info in ACT_INFO or len(before) < provenance.MAX_LEAD or provenance.does(before)
+                return self._info == "text" and provenance.makes(before)
+            return self._info in ACT_INFO or len(before) < provenance.MAX_LEAD or provenance.makes(before)
         if after and same_line:
             return False
-        return not before or provenance.does(before)
+        return not before or provenance.makes(before)
 
     # --- headers and ReAct -----------------------------------------------------------------------------------------
 
@@ -765,7 +794,18 @@ class Reader:
 
 
 _TAGGED = frozenset(TAGGED_STEMS)
+_NOTHING_MORE = re.compile(rf"(?:\s|{pattern_of(NOISE)})*\Z")
+_FLOWING = frozenset({"_text", "_thinking", "_code", "_quoting", "_inline", "_thinking_body"})
+"""The modes in which what was told is no longer needed."""
 _AFTER = re.compile(r"[\s;,\u3000]*")
+
+
+def _without_partial(text: str, at: int, prefixes: frozenset[str]) -> int:
+    """The end of `text` without what may become a marker."""
+    for found in _PARTIAL.finditer(text, max(at, len(text) - MAX_MARKER)):
+        if text[found.start() :] in prefixes:
+            return found.start()
+    return len(text)
 
 
 def _last_line(text: str) -> str:

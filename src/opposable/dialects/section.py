@@ -8,15 +8,26 @@ from opposable.dialects.arguments import Arguments
 from opposable.dialects.brackets import BracketScan
 from opposable.dialects.by_schema import Schema
 from opposable.dialects.lenient_json import LenientReader, Repairs, Unreadable, lenient
-from opposable.dialects.markers import CLOSERS, FILLERS, NOISE, OPENERS, TAGGED_STEMS, one_of, prefixes_of
+from opposable.dialects.markers import CLOSERS, FILLERS, OPENERS, TAGGED_STEMS, one_of, prefixes_of
 from opposable.dialects.names import Tools
 from opposable.dialects.shapes import RawCall, shape_of
 from opposable.dialects.tagged import KEY_VALUE, TaggedScan, family_at, may_become_call
 
 MAX_FALLBACKS = 8
 MAX_NAMED = 256
-_JOINTS = ("<tool_sep>", "[ARGS]", "[CALL_ID]", "<|tool_call_argument_begin|>", "<arg_key>", *(f"<{bar}tool{gap}sep{bar}>" for bar in "｜|" for gap in ("▁", "_", " ")))
-_MARK_LITERALS = (set(OPENERS) | CLOSERS | FILLERS | NOISE) - {"functools[", "function call<|role_sep|>", "[BEGIN FINAL RESPONSE]"}
+_JOINTS = (
+    "<tool_sep>",
+    "[ARGS]",
+    "[CALL_ID]",
+    "<|tool_call_argument_begin|>",
+    "<arg_key>",
+    *(f"<{bar}tool{gap}sep{bar}>" for bar in "｜|" for gap in ("▁", "_", " ")),
+)
+_MARK_LITERALS = (set(OPENERS) | CLOSERS | FILLERS | NOISE) - {
+    "functools[",
+    "function call<|role_sep|>",
+    "[BEGIN FINAL RESPONSE]",
+}
 _MARKS = one_of(_MARK_LITERALS)
 _MARK_PREFIXES = prefixes_of(_MARK_LITERALS)
 _BLANK = re.compile(r"[\s\u3000]*")
@@ -104,6 +115,7 @@ class Section:
     def _finish_brackets(self, text: str, scan: BracketScan, end: int) -> None:
         if scan.fell_back:
             self.fallbacks += 1
+            self.hard = self.hard or self.fallbacks >= MAX_FALLBACKS
         value = text[scan.start : end]
         if self._name:
             written: Written = RawCall(self._name, _braced(value, self.dialect), self._id)

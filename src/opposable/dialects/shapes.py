@@ -20,7 +20,9 @@ ID_KEYS = ("id", "tool_call_id", "call_id")
 THOUGHT_KEYS = ("reasoning", "thought", "thoughts", "thinking", "analysis")
 ANSWER_KEYS = ("content", "answer", "final_answer", "response")
 FINISHES = frozenset({"finish", "final", "final_answer", "answer", "respond", "done"})
-META_KEYS = frozenset({*ID_KEYS, *THOUGHT_KEYS, *ANSWER_KEYS, "type", "index", "role", "explanation", "status", "action"})
+META_KEYS = frozenset(
+    {*ID_KEYS, *THOUGHT_KEYS, *ANSWER_KEYS, "type", "index", "role", "explanation", "status", "action"}
+)
 FIRST_KEYS = frozenset({*NAME_KEYS, *ARGUMENT_KEYS, *LIST_KEYS, *ENVELOPE_KEYS, *META_KEYS})
 MAX_ENVELOPES = 4
 
@@ -132,11 +134,15 @@ def _single(value: dict[str, Any], tools: Tools, marked: bool) -> Shape | None:
         return None
     if tool is None and (name_key not in ("name", "tool_name", "function_name") or not isinstance(written, dict)):
         return None
-    return Shape([RawCall(name, written, _id(value), repairs)], dialect="react_json" if name_key == "action" else "json")
+    return Shape(
+        [RawCall(name, written, _id(value), repairs)], dialect="react_json" if name_key == "action" else "json"
+    )
 
 
 def _holds_arguments(written: Any) -> bool:
-    return isinstance(written, dict) or written is None or (isinstance(written, str) and written.lstrip()[:1] in ("{", ""))
+    return (
+        isinstance(written, dict) or written is None or (isinstance(written, str) and written.lstrip()[:1] in ("{", ""))
+    )
 
 
 def _is_definition(value: dict[str, Any], written: Any) -> bool:

@@ -59,13 +59,25 @@ FAMILIES = (
         "<|close|>call<|sep|>",
     ),
 )  # fmt: skip
-KEY_VALUE = _tags("glm", r"(?!)", r"<arg_key>(?P<key>[^<]{1,200})</arg_key>\s*<arg_value>", "</arg_value>", "</tool_call>")
+KEY_VALUE = _tags(
+    "glm", r"(?!)", r"<arg_key>(?P<key>[^<]{1,200})</arg_key>\s*<arg_value>", "</arg_value>", "</tool_call>"
+)
 """GLM and Hunyuan: the name stands bare before the first key."""
 
-_PARAMETER_STEMS = ("<parameter", "<param ", "<arg_key>", "<｜DSML｜parameter", "<steptml:parameter", "<atem:parameter", "<parameter", "<|open|>argument")
+_PARAMETER_STEMS = (
+    "<parameter",
+    "<param ",
+    "<arg_key>",
+    "<｜DSML｜parameter",
+    "<steptml:parameter",
+    "<atem:parameter",
+    "<parameter",
+    "<|open|>argument",
+)
 _ENDS = frozenset({family.end for family in FAMILIES}) | CLOSERS
-_FOLLOWS = one_of({*_PARAMETER_STEMS, *_ENDS, *OPENERS, *TAGGED_STEMS, "<|im_end|>", "<|eot_id|>", "<|end|>"})
-_FOLLOW_PREFIXES = prefixes_of({*_PARAMETER_STEMS, *_ENDS, *OPENERS, *TAGGED_STEMS, "<|im_end|>"}) | {""}
+_FOLLOW_LITERALS = {*_PARAMETER_STEMS, *_ENDS, *OPENERS, *TAGGED_STEMS, "<|im_end|>", "<|eot_id|>", "<|end|>"}
+_FOLLOWS = one_of(_FOLLOW_LITERALS)
+_FOLLOW_PREFIXES = prefixes_of(_FOLLOW_LITERALS) | {""}
 _STEM_PREFIXES = prefixes_of(TAGGED_STEMS)
 _THOUGHT_ENDS = one_of(THINKING_ENDS)
 _SPACE = re.compile(r"\s*")
@@ -142,15 +154,16 @@ class TaggedScan:
         """Between tags: a parameter, the end, or nothing that belongs here."""
         self.at = _skip(text, self.at)
         if self.at >= len(text):
+            if not final:
+                return -1
             self.repairs.add("missing end of the call")
-            return self.at if final else -1
+            return self.at
         if found := self.tags.parameter.match(text, self.at):
             self._key, self._kind = found["key"].strip().strip("\"'"), found.groupdict().get("kind") or ""
             self._value_start = self.at = found.end()
             return -2
         if text.startswith(self.tags.end, self.at):
             self.complete = True
-            self.repairs.told.pop("missing end of the call", None)
             return self.at + len(self.tags.end)
         if text[self.at] in "{[" and not self.values and not self.body:
             self._json = BracketScan(self.at)
@@ -198,7 +211,9 @@ class TaggedScan:
         if value_end >= 0:
             self.repairs.add("missing end of a parameter")
             self._keep(text[self._value_start : value_end])
-            self.at = value_end + (len(self.tags.parameter_end) if text.startswith(self.tags.parameter_end, value_end) else 0)
+            self.at = value_end + (
+                len(self.tags.parameter_end) if text.startswith(self.tags.parameter_end, value_end) else 0
+            )
             return -2
         self.cut, self._key = True, None
         return len(text)

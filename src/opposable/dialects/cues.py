@@ -1,0 +1,90 @@
+"""Words that tell whether a call is shown or made, as data, in English and Chinese."""
+
+SUBJECTS = ("you", "users", "user", "people", "developers", "models", "model", "agents", "one", "someone", "they")
+MODALS = (
+    "can",
+    "could",
+    "would",
+    "should",
+    "might",
+    "may",
+    "must",
+    "will",
+    "need",
+    "want",
+    "have",
+    "invoke",
+    "call",
+    "use",
+    "write",
+    "type",
+    "emit",
+    "send",
+    "output",
+)
+THINGS = (
+    "page", "website", "site", "document", "email", "mail", "message", "file", "article", "comment", "result", "output", "response", "log",
+    "text", "string", "tag", "token", "markup", "marker", "json", "snippet", "transcript", "webpage", "web page", "issue", "readme",
+)  # fmt: skip
+
+SHOWN = (
+    "for example", "for instance", "e.g.", "example", "examples", "sample", "samples", "such as",
+    "say", "says", "saying", "said", "wrote", "write", "writes", "written", "reads", "contain", "contains", "containing", "contained",
+    "includes", "including", "embed", "embedded", "embeds", "quote", "quotes", "quoted", "quoting", "look like", "looks like",
+    *(f"would {verb}" for verb in ("be", "look", "write", "use", "call", "send", "produce", "output", "emit")),
+    *(f"{subject} {modal}" for subject in SUBJECTS for modal in MODALS), "you'd",
+    *(f"how {word}" for word in ("to", "you", "a", "an", "it", "the", "do", "does", "is", "tool", "models")),
+    "format", "formats", "syntax", "schema", "template", "documentation", "docs", "tutorial", "spec", "specification", "snippet",
+    "placeholder", "payload", "literal",
+    "don't", "do not", "doesn't", "does not", "did not", "didn't", "never", "instead of", "rather than", "avoid", "without",
+    *(f"{no} {verb}" for no in ("not", "refuse to", "cannot", "can't", "won't") for verb in ("call", "run", "execute", "use", "make", "invoke", "follow", "act")),
+    "ignore", "ignored", "ignoring", "inject", "injected", "injection", "injections", "malicious", "suspicious", "attack", "attacker",
+    "phishing", "returned", "responded", "replied",
+    *(f"{article} {thing}" for article in ("the", "this", "that", "a", "an", "its") for thing in THINGS),
+    *(f"{kind} {thing}" for kind in ("tool", "search") for thing in ("result", "results", "output", "response", "responses")), "observation",
+    "tag", "tags", "tokens", "strings", "means", "is called", "earlier", "previous", "previously", "already", "last time",
+    "you asked", "you requested", "as requested", "config", "configuration",
+    *(f"{verb} {whom} to" for verb in ("ask", "asks", "asked", "tells", "told", "instructs", "wants") for whom in ("me", "us", "you")), "instructs", "instructed",
+    "if i", "if we", "if you", "if the", "if a", "could call", "could use", "could be", "might", "considered", "thought about", "think about", "hypothetical",
+    "hypothetically", "translate", "translates", "translation", "explain", "explains", "explained", "explaining", "illustrate", "illustrates",
+    "demonstrate", "demonstrates", "show", "shows", "shown", "showing", "describe", "describes", "describing",
+)  # fmt: skip
+"""Said before a call that is told of."""
+
+SHOWN_CHINESE = (
+    "例如", "比如", "譬如", "示例", "举例", "样例", "范例", "例子", "格式", "语法", "写道", "写着", "写的是", "说：", "说:", "内容是", "内容为", "内容如", "内容：", "显示",
+    *(f"如果{who}" for who in ("你", "您", "用户")),
+    *(f"{who}{modal}" for who in ("你", "您", "用户", "模型", "它") for modal in ("可以", "可", "应该", "应", "需要", "能", "会")),
+    "不要", "不得", "不应", "不会", "不能", "没有", "并未", "切勿", "请勿", "忽略", "网页", "页面", "网站", "文档", "邮件", "文件中", "文件里", "返回了", "返回的",
+    "结果是", "结果为", "结果中", "之前", "上次", "曾经", "刚才", "引用", "原文", "所谓", "看起来像", "形如", "如何", "怎么", "怎样", "教程", "标签", "字符串", "注入",
+    "恶意", "攻击", "假设", "假如", "解释", "演示",
+)  # fmt: skip
+
+MADE = (
+    "i'll", "i will", "ill", "i am going to", "i am calling", "i am using", "i'm going to", "i'm calling", "i'm using", "let me", "let's", "we'll", "we will",
+    "i need to", "i want to", "i have to", "i should", "i must", "i call", "i can use", "i can call", "i can do", "i can help", "i can check", "i can look",
+    "calling", "now call", "next call", "tool call:", "tool calls:", "function call:", "function calls:", "action:", "here is the call", "here's the call",
+    *(f"{here} {article} {kind} call" for here in ("here is", "here's") for article in ("the", "my", "a") for kind in ("function", "tool", "api")),
+    *(f"{here} the {kind} calls" for here in ("here are",) for kind in ("function", "tool", "api")),
+    "use the following tool", "using the following tool", "going to call", "going to use", "proceed to call",
+)  # fmt: skip
+"""Said before a call that is made."""
+
+MADE_CHINESE = (
+    "我将", "我会", "我来", "让我", "我需要", "我要", "我先", "我这就", "现在调用", "调用工具", "调用函数", "正在", "接下来", "下面我", "我们来", "我现在", "我去", "我帮",
+    "为您查", "为你查", "帮您", "帮你", "好的",
+)  # fmt: skip
+
+EXPLAINED = (
+    "example", "examples", "would be", "would return", "would give", "would call", "would add", "would do", "would produce", "would look", "would then",
+    *(f"you {verb}" for verb in ("can", "could", "would", "should", "might", "may", "need", "asked", "requested", "want")),
+    "replace", "your own", "placeholder", "format", "syntax", "schema", "documentation", "looks like",
+    *(f"{who} {no}" for who in ("i", "we") for no in ("do not", "don't", "did not", "didn't", "will not", "won't", "have not", "haven't", "cannot", "can't")),
+    "not a call", "not a real call", "not executed", "not execute", "not run", "not called", "not real", "never", "ignore", "injected", "injection", "malicious",
+    "suspicious", "is what", "is how", "is used", "is written", "is sent", "is the json", "the json you",
+)  # fmt: skip
+"""Said after a call that was shown."""
+
+EXPLAINED_CHINESE = (
+    "例如", "比如", "示例", "举例", "样例", "格式", "语法", "你可以", "您可以", "不要", "请勿", "切勿", "忽略", "并未", "没有执行", "没有调用", "只是", "仅供", "替换",
+)  # fmt: skip
