@@ -102,7 +102,9 @@ def task(text: str) -> str:
     if not text.strip():
         raise BadInput("The task is empty; say in a sentence what to do.")
     if len(text) > LONGEST_TASK:
-        raise BadInput(f"The task has {len(text):,} characters; at most {LONGEST_TASK:,} are taken. Put long material into a file and let a tool read it.")
+        raise BadInput(
+            f"The task has {len(text):,} characters; at most {LONGEST_TASK:,} are taken. Put long material into a file and let a tool read it."
+        )
     return text
 
 
@@ -179,7 +181,10 @@ async def asking(database: Database, language: Language) -> str:
 
 def answer(end: RunFinished, results: Sequence[ToolResult]) -> Answer:
     """The answer of a data question: the run's text with the last query that worked."""
-    data = next((r.data for r in reversed(results) if r.failure is None and r.name == "sql_execute"), {})
+    data: dict[str, Any] = next(
+        (r.data for r in reversed(results) if r.failure is None and r.name == "sql_execute"),
+        {},
+    )
     return Answer(
         end.text,
         data.get("sql", ""),
@@ -218,7 +223,10 @@ def model_kinds(settings: Settings) -> list[tuple[str, bool, str]]:
     for kind, variable in KEY_VARIABLES.items():
         is_set = bool(os.environ.get(variable))
         kinds.append((f"{kind}:NAME", is_set, f"{variable} is {'set' if is_set else 'not set'}"))
-    return [*kinds, ("http://HOST:PORT/v1#NAME", True, "any OpenAI-compatible server; key in OPPOSABLE_API_KEY if it wants one")]
+    return [
+        *kinds,
+        ("http://HOST:PORT/v1#NAME", True, "any OpenAI-compatible server; key in OPPOSABLE_API_KEY if it wants one"),
+    ]
 
 
 async def check_model(
@@ -234,7 +242,9 @@ async def check_model(
         """
         return {"bolt": 4711}.get(item, 0)
 
-    async with Agent(await ready_model(settings, name, on_progress), [stock], limits=Limits(turns=4, seconds=120)) as agent:
+    async with Agent(
+        await ready_model(settings, name, on_progress), [stock], limits=Limits(turns=4, seconds=120)
+    ) as agent:
         plain = await Agent(agent.model, limits=Limits(seconds=120)).run("Say hello.")
         called = await agent.run("How many pieces of the item 'bolt' are in stock? Use the tool.")
     calls = [f"{c.name}{c.arguments}" for m in called.messages for c in m.tool_calls]

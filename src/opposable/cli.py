@@ -1,6 +1,7 @@
 """The command line: one task, a conversation, a question to a database, tools and models."""
 
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import Coroutine, Sequence
@@ -41,11 +42,15 @@ cli.add_typer(models_cli, name="models")
 
 ModelOption = Annotated[
     str | None,
-    typer.Option("--model", "-m", help=f"Which model: {FORMS}. Default: OPPOSABLE_MODEL, else local.", show_default=False),
+    typer.Option(
+        "--model", "-m", help=f"Which model: {FORMS}. Default: OPPOSABLE_MODEL, else local.", show_default=False
+    ),
 ]
 RootOption = Annotated[
     list[Path] | None,
-    typer.Option("--root", help="A folder the file tools may read; may be given again. Default: this folder.", show_default=False),
+    typer.Option(
+        "--root", help="A folder the file tools may read; may be given again. Default: this folder.", show_default=False
+    ),
 ]
 ToolOption = Annotated[
     list[str] | None,
@@ -83,7 +88,9 @@ def run(
 
 @cli.command()
 def ask(
-    question: Annotated[str, typer.Argument(help="A question about the data, in English or Chinese; - reads it from standard input.")],
+    question: Annotated[
+        str, typer.Argument(help="A question about the data, in English or Chinese; - reads it from standard input.")
+    ],
     db: DatabaseOption = None,
     model: ModelOption = None,
     json: JsonOption = False,
@@ -109,7 +116,9 @@ def ask(
 
 
 @cli.command()
-def chat(model: ModelOption = None, root: RootOption = None, tool: ToolOption = None, db: DatabaseOption = None) -> None:
+def chat(
+    model: ModelOption = None, root: RootOption = None, tool: ToolOption = None, db: DatabaseOption = None
+) -> None:
     """Talk with the model in the terminal, with each call shown as it happens.
 
     Ctrl-C stops the answer being written and keeps the conversation; Ctrl-D or /exit ends it.
@@ -148,7 +157,9 @@ def tools_show(name: str, db: DatabaseOption = None, json: JsonOption = False) -
 @tools_cli.command("call")
 def tools_call(
     name: str,
-    arguments: Annotated[str, typer.Argument(help="The arguments as a JSON object; - reads it from standard input.")] = "{}",
+    arguments: Annotated[
+        str, typer.Argument(help="The arguments as a JSON object; - reads it from standard input.")
+    ] = "{}",
     root: RootOption = None,
     db: DatabaseOption = None,
     json: JsonOption = False,
@@ -164,7 +175,17 @@ def tools_call(
             tool = app.found(library, name)
             result = await library.call(tool.definition.name, given)
         if json:
-            print(as_json({"content": result.content, "failure": result.failure, "data": result.data, "cut": result.cut, "seconds": round(result.seconds, 4)}))
+            print(
+                as_json(
+                    {
+                        "content": result.content,
+                        "failure": result.failure,
+                        "data": result.data,
+                        "cut": result.cut,
+                        "seconds": round(result.seconds, 4),
+                    }
+                )
+            )
         elif result.failure is None:
             print(result.content)
         if result.failure is not None:
@@ -184,7 +205,9 @@ def models_list(json: JsonOption = False) -> None:
         if json:
             print(as_json([{"model": name, "ready": ready, "note": note} for name, ready, note in rows]))
             return
-        out.print(table(("model", "ready", "note"), [(name, "yes" if ready else "no", note) for name, ready, note in rows]))
+        out.print(
+            table(("model", "ready", "note"), [(name, "yes" if ready else "no", note) for name, ready, note in rows])
+        )
 
     _do(work(), json)
 
@@ -205,7 +228,9 @@ def models_pull(json: JsonOption = False) -> None:
 
 
 @models_cli.command("check")
-def models_check(name: Annotated[str, typer.Argument(help=f"Which model: {FORMS}")] = "local", json: JsonOption = False) -> None:
+def models_check(
+    name: Annotated[str, typer.Argument(help=f"Which model: {FORMS}")] = "local", json: JsonOption = False
+) -> None:
     """Try a model: a plain answer, one call, and the right answer from its result."""
 
     async def work() -> None:
@@ -213,7 +238,12 @@ def models_check(name: Annotated[str, typer.Argument(help=f"Which model: {FORMS}
         if json:
             print(as_json([{"check": what, "passed": passed, "note": note} for what, passed, note in rows]))
         else:
-            out.print(table(("check", "passed", "note"), [(what, "yes" if passed else "no", short(note)) for what, passed, note in rows]))
+            out.print(
+                table(
+                    ("check", "passed", "note"),
+                    [(what, "yes" if passed else "no", short(note)) for what, passed, note in rows],
+                )
+            )
         if not all(passed for _, passed, _ in rows):
             raise typer.Exit(1)
 
@@ -231,7 +261,7 @@ async def _follow(
     """Run a task to its end with its trace on standard error, and its answer on standard output unless `quiet`."""
     shown = Trace(err, None if quiet else out)
     results: list[ToolFinished] = []
-    async with aclosing(agent.stream(task)) as events:  # type: ignore[type-var]
+    async with aclosing(agent.stream(task)) as events:
         async for event in events:
             if trace and not (quiet and isinstance(event, RunFinished)):
                 shown.show(event)
@@ -244,17 +274,17 @@ async def _follow(
 
 def _chat(model: str | None, root: list[Path] | None, tool: list[str] | None, db: str | None) -> None:
     """A conversation: one event loop for all of it, each answer a run of its own that Ctrl-C stops."""
-    try:
+    with contextlib.suppress(ImportError):
         import readline  # noqa: F401 - line editing and history at the prompt
-    except ImportError:
-        pass
     settings = _settings(root)
     history: list[Message] = []
     with asyncio.Runner() as runner:
         opening = app.chat_agent(settings, model, tool or (), db, PullBar(err))
         agent = runner.run(opening.__aenter__())
         try:
-            err.print(f"[dim]{escape(agent.model.name)} · {len(agent.library.names)} tools · Ctrl-C stops an answer, Ctrl-D ends[/]")
+            err.print(
+                f"[dim]{escape(agent.model.name)} · {len(agent.library.names)} tools · Ctrl-C stops an answer, Ctrl-D ends[/]"
+            )
             while (said := _prompt()) is not None:
                 if not said.strip():
                     continue
@@ -318,9 +348,9 @@ def _arguments(text: str) -> dict[str, Any]:
     try:
         value = orjson.loads(text.encode("utf-8", "replace"))
     except orjson.JSONDecodeError as error:
-        raise BadInput(f"The arguments are no JSON ({error}); give an object like '{{\"text\": \"hello\"}}'.") from error
+        raise BadInput(f'The arguments are no JSON ({error}); give an object like \'{{"text": "hello"}}\'.') from error
     if not isinstance(value, dict):
-        raise BadInput("The arguments must be a JSON object like '{\"text\": \"hello\"}'.")
+        raise BadInput('The arguments must be a JSON object like \'{"text": "hello"}\'.')
     return value
 
 

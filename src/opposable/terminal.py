@@ -6,7 +6,15 @@ from typing import Any
 import orjson
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 from rich.table import Table
 
 from opposable.domain.events import Event, RunFinished, TextDelta, ToolFinished, ToolStarted
@@ -36,13 +44,17 @@ class Trace:
             self._write(event.text)
         elif isinstance(event, ToolStarted):
             self._end_line()
-            self._err.print(f"[cyan]→[/] [bold]{escape(event.call.name)}[/]{escape(short(event.call.arguments))}", highlight=False)
+            self._err.print(
+                f"[cyan]→[/] [bold]{escape(event.call.name)}[/]{escape(short(event.call.arguments))}", highlight=False
+            )
         elif isinstance(event, ToolFinished):
             self._end_line()
             result = event.result
             mended = f" [yellow](mended: {escape('; '.join(result.repairs))})[/]" if result.repairs else ""
             mark = "[green]✓[/]" if result.failure is None else f"[red]✗ {result.failure}[/]"
-            self._err.print(f"  {mark} {escape(short(result.content))} [dim]{result.seconds:.2f} s[/]{mended}", highlight=False)
+            self._err.print(
+                f"  {mark} {escape(short(result.content))} [dim]{result.seconds:.2f} s[/]{mended}", highlight=False
+            )
         elif isinstance(event, RunFinished):
             if not self._written.strip().endswith(event.text.strip()):
                 self._end_line()
@@ -125,7 +137,9 @@ class PullBar:
             self._bar = Progress(TextColumn("{task.description}"), *columns, console=self._err)
             self._bar.start()
         if now.stage not in self._tasks:
-            self._tasks[now.stage] = self._bar.add_task(f"{_STAGES[now.stage]} the embedded model", total=now.total_bytes)
+            self._tasks[now.stage] = self._bar.add_task(
+                f"{_STAGES[now.stage]} the embedded model", total=now.total_bytes
+            )
         self._bar.update(self._tasks[now.stage], completed=now.done_bytes, total=now.total_bytes)
         if now.stage == "verify" and now.done_bytes >= now.total_bytes:
             self.stop()

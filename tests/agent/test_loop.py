@@ -46,7 +46,9 @@ async def nap(seconds: float) -> str:
 
 
 async def events_of(model, tools=(add, boom, nap), said="go", limits=Limits(), options=ModelOptions()):
-    async with aclosing(run(model, ToolLibrary(tools), (user(said),), limits=limits, options=options, run_id="r")) as events:
+    async with aclosing(
+        run(model, ToolLibrary(tools), (user(said),), limits=limits, options=options, run_id="r")
+    ) as events:
         return [event async for event in events]
 
 
@@ -80,7 +82,9 @@ async def test_a_run_with_one_call_tells_everything_in_order():
 
 
 async def test_calls_of_one_reply_run_together_and_are_told_in_their_order():
-    model = ScriptedModel(calls(call("nap", '{"seconds": 0.2}', "slow"), call("nap", '{"seconds": 0.01}', "quick")), "done")
+    model = ScriptedModel(
+        calls(call("nap", '{"seconds": 0.2}', "slow"), call("nap", '{"seconds": 0.01}', "quick")), "done"
+    )
     events = await events_of(model)
     assert [e.call.id for e in events if type(e) is ToolFinished] == ["quick", "slow"]
     assert told(model, 1) == [("slow", "slept 0.2"), ("quick", "slept 0.01")]
@@ -150,7 +154,10 @@ async def test_a_call_cut_off_by_the_token_limit_is_not_run():
 
 
 async def test_repeated_or_missing_ids_become_unique():
-    model = ScriptedModel(calls(ToolCall("x", "add", '{"a":1,"b":1}'), ToolCall("x", "add", '{"a":2,"b":2}'), ToolCall("", "boom", "{}")), "ok")
+    model = ScriptedModel(
+        calls(ToolCall("x", "add", '{"a":1,"b":1}'), ToolCall("x", "add", '{"a":2,"b":2}'), ToolCall("", "boom", "{}")),
+        "ok",
+    )
     await events_of(model)
     ids = [one.id for one in model.requests[1].messages[1].tool_calls]
     assert len(set(ids)) == 3
@@ -180,7 +187,10 @@ async def test_a_limit_ends_in_an_answer_asked_for_without_tools(limits, reason)
 
 async def test_a_model_that_never_answers_still_ends_in_a_sentence_and_no_orphan():
     end = await end_of(ScriptedModel(ENDLESS), limits=Limits(turns=2))
-    assert end.text == "The task used up its number of steps before there was an answer. The last tool result (add): The task ended before add did; the call was cancelled."
+    assert (
+        end.text
+        == "The task used up its number of steps before there was an answer. The last tool result (add): The task ended before add did; the call was cancelled."
+    )
     wanted = [one.id for message in end.messages for one in message.tool_calls]
     answered = [message.call_id for message in end.messages if message.role == "tool"]
     assert wanted == answered
@@ -217,7 +227,9 @@ async def test_time_ends_a_slow_model():
 
 
 async def test_an_outer_cancellation_is_no_time_out():
-    task = asyncio.create_task(events_of(ScriptedModel(calls(call("nap", '{"seconds": 30}')), "x"), limits=Limits(seconds=20)))
+    task = asyncio.create_task(
+        events_of(ScriptedModel(calls(call("nap", '{"seconds": 30}')), "x"), limits=Limits(seconds=20))
+    )
     await asyncio.sleep(0.1)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

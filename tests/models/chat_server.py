@@ -27,7 +27,9 @@ class ChatServer:
         return await self.answers[min(len(self.bodies), len(self.answers)) - 1](request)
 
 
-def message(content: str | None = None, calls: list[dict[str, Any]] | None = None, finish: str = "stop", **more: Any) -> Handler:
+def message(
+    content: str | None = None, calls: list[dict[str, Any]] | None = None, finish: str = "stop", **more: Any
+) -> Handler:
     """A whole completion."""
     said = {"role": "assistant", "content": content, **({"tool_calls": calls} if calls else {}), **more}
     usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}

@@ -34,7 +34,11 @@ async def parts(server, options=ModelOptions(), tools=(ADD,), messages=(user("hi
 
 
 async def test_history_takes_turns_and_the_system_stands_apart():
-    answer = {"content": [{"type": "text", "text": "3"}], "stop_reason": "end_turn", "usage": {"input_tokens": 9, "output_tokens": 1}}
+    answer = {
+        "content": [{"type": "text", "text": "3"}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 9, "output_tokens": 1},
+    }
     async with chat_server(json(answer)) as server:
         got = await parts(server, ModelOptions(stream=False, tool_choice=Named("add")), messages=HISTORY)
     assert got == [Reply(assistant("3"), "stop", Usage(9, 1, 1))]
@@ -75,7 +79,11 @@ async def test_a_streamed_reply_brings_thinking_text_and_calls():
         {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
         {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "好"}},
         {"type": "ping"},
-        {"type": "content_block_start", "index": 2, "content_block": {"type": "tool_use", "id": "c1", "name": "add", "input": {}}},
+        {
+            "type": "content_block_start",
+            "index": 2,
+            "content_block": {"type": "tool_use", "id": "c1", "name": "add", "input": {}},
+        },
         {"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": '{"a"'}},
         {"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": ": 1}"}},
         {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 12}},

@@ -106,7 +106,10 @@ async def test_a_stream_without_indexes_keeps_its_calls_apart():
 
 
 async def test_a_call_cut_off_by_the_token_limit_is_marked():
-    chunks = [delta(tool_calls=[{"index": 0, "id": "c", "function": {"name": "add", "arguments": '{"a'}}]), delta("length")]
+    chunks = [
+        delta(tool_calls=[{"index": 0, "id": "c", "function": {"name": "add", "arguments": '{"a'}}]),
+        delta("length"),
+    ]
     async with chat_server(events(*chunks)) as server:
         reply = (await parts(server, tools=(ADD,)))[-1]
     assert reply.finish == "length"
@@ -151,7 +154,9 @@ async def test_tool_choice_is_told(choice, wire):
 
 
 async def test_options_are_told():
-    options = ModelOptions(stream=False, max_tokens=5, temperature=0.5, stop=("X",), seed=3, response_schema={"type": "object"})
+    options = ModelOptions(
+        stream=False, max_tokens=5, temperature=0.5, stop=("X",), seed=3, response_schema={"type": "object"}
+    )
     async with chat_server(message("x")) as server:
         await parts(server, options, habits=Habits(max_tokens_key="max_completion_tokens"))
     body = server.bodies[0]
@@ -177,7 +182,12 @@ ERRORS = [
     (403, {"error": "forbidden"}, ModelRefusedKey, "forbidden"),
     (404, {"error": {"message": "model 'm' not found"}}, ModelNotFound, "model 'm' not found"),
     (400, {"error": {"message": "maximum context length is 5"}}, ContextFull, "context window"),
-    (400, {"error": {"type": "exceed_context_size_error", "message": "request (9) exceeds the available context size"}}, ContextFull, "context window"),
+    (
+        400,
+        {"error": {"type": "exceed_context_size_error", "message": "request (9) exceeds the available context size"}},
+        ContextFull,
+        "context window",
+    ),
     (400, {"error": {"message": "bad tool"}}, ModelRejected, "bad tool"),
     (422, {"detail": [{"msg": "x"}]}, ModelRejected, "refused the request"),
     (302, {}, ModelRejected, "redirects"),
@@ -205,7 +215,9 @@ async def test_a_wrong_path_says_what_a_base_url_looks_like():
             await parts(server, WHOLE)
 
 
-@pytest.mark.parametrize("body", ["<html>hello</html>", "", "null", "[]", '{"choices": []}', '{"choices": [{"message": 5}]}'])
+@pytest.mark.parametrize(
+    "body", ["<html>hello</html>", "", "null", "[]", '{"choices": []}', '{"choices": [{"message": 5}]}']
+)
 async def test_an_answer_that_is_no_completion_is_refused(body):
     async with chat_server(text(body, content_type="application/json")) as server:
         with pytest.raises(ModelRejected):

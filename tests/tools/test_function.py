@@ -85,7 +85,11 @@ def test_nested_models_are_put_in_place_and_recursive_ones_are_kept_by_reference
         return 1
 
     schema = FunctionTool(f).definition.parameters
-    point = {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": "integer", "default": 0}}, "required": ["x"]}
+    point = {
+        "type": "object",
+        "properties": {"x": {"type": "integer"}, "y": {"type": "integer", "default": 0}},
+        "required": ["x"],
+    }
     assert schema["properties"]["points"] == {"type": "array", "items": point}
     assert schema["properties"]["tree"] == {"$ref": "#/$defs/Node"}
     assert list(schema["$defs"]) == ["Node"]
@@ -182,7 +186,10 @@ async def test_the_methods_of_an_object_are_its_actions():
 
     shop = Shop()
     sell, stock = actions(shop, "shop")
-    assert [(t.tool_id, t.definition.name) for t in (sell, stock)] == [("shop.sell", "shop_sell"), ("shop.stock", "shop_stock")]
+    assert [(t.tool_id, t.definition.name) for t in (sell, stock)] == [
+        ("shop.sell", "shop_sell"),
+        ("shop.stock", "shop_stock"),
+    ]
     assert await sell.run({"n": 3}, NO_CONTEXT) == 3
     assert await stock.run({}, NO_CONTEXT) == 7
 

@@ -1,6 +1,6 @@
 """An agent: a model, its tools, its instructions and its limits, ready for many runs."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -47,19 +47,17 @@ class Agent:
 
         Raises: `ModelError` when the model does not answer.
         """
-        end: Event | None = None
         async with aclosing(self._events(task, self._whole)) as events:
-            async for end in events:
-                pass
-        if not isinstance(end, RunFinished):
-            raise RuntimeError("a run ends in RunFinished")
+            async for event in events:
+                if type(event) is RunFinished:
+                    end = event
         return end
 
-    def stream(self, task: Task) -> AsyncIterator[Event]:
+    def stream(self, task: Task) -> AsyncGenerator[Event, None]:
         """Do the task and tell everything as it happens. Leaving early stops it. Raises: as `run`."""
         return self._events(task, self._streamed)
 
-    def _events(self, task: Task, options: ModelOptions) -> AsyncIterator[Event]:
+    def _events(self, task: Task, options: ModelOptions) -> AsyncGenerator[Event, None]:
         messages = (user(task),) if isinstance(task, str) else tuple(task)
         return run(self.model, self.library, (*self._instructions, *messages), limits=self._limits, options=options)
 

@@ -1,7 +1,7 @@
 """The calls of one reply: each read, made beside the others, and told the moment it ends."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -44,7 +44,7 @@ def read_calls(calls: Sequence[ToolCall], library: ToolLibrary, language: Langua
 
 async def make(
     reads: Sequence[ReadCall], library: ToolLibrary, room: int | None, context: CallContext
-) -> AsyncIterator[ToolStarted | ToolFinished]:
+) -> AsyncGenerator[ToolStarted | ToolFinished, None]:
     """Make the calls together and yield each one's beginning and end as they happen.
 
     Calls beyond `room` are refused. Leaving early cancels what still runs.

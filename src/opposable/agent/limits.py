@@ -1,7 +1,7 @@
 """How far a run may go, and an alarm that ends one wait at the limit of time."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
@@ -62,11 +62,13 @@ class Alarm:
             self._handle = asyncio.get_running_loop().call_later(self._seconds, self._ring)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._handle is not None:
             self._handle.cancel()
 
-    async def each(self, source: AsyncIterator[T]) -> AsyncIterator[T]:
+    async def each(self, source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
         """What `source` yields, which is closed at the end. Raises: `OutOfTime` once the alarm has rung."""
         try:
             while True:
@@ -85,7 +87,7 @@ class Alarm:
                     self._waiting = None
                 yield item
         finally:
-            await source.aclose()  # type: ignore[attr-defined]
+            await source.aclose()
 
     def _ring(self) -> None:
         self._rang = True

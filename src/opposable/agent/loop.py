@@ -1,6 +1,6 @@
 """One run: ask the model, make the calls it wants, tell it what came of them, until there is an answer."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from uuid import uuid4
@@ -27,7 +27,7 @@ async def run(
     limits: Limits = DEFAULT_LIMITS,
     options: ModelOptions = DEFAULT_OPTIONS,
     run_id: str = "",
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event, None]:
     """Work on the last message of `messages` and tell everything that happens; the last event is `RunFinished`.
 
     Leaving the iterator early stops the model and the tools. A limit ends the run in an answer too. Raises:
@@ -93,7 +93,7 @@ class _State:
         self.reads, self.results = (), {}
 
 
-async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) -> AsyncIterator[Event]:
+async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) -> AsyncGenerator[Event, None]:
     """One reply of the model."""
     state.turns += 1
     reply = None
@@ -120,7 +120,7 @@ async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) 
         state.history.append(user(prompts.empty_reply(state.context.language)))
 
 
-async def _do(library: ToolLibrary, limits: Limits, state: _State, alarm: Alarm) -> AsyncIterator[Event]:
+async def _do(library: ToolLibrary, limits: Limits, state: _State, alarm: Alarm) -> AsyncGenerator[Event, None]:
     """The calls of the last reply."""
     room = None if limits.tool_calls is None else limits.tool_calls - state.calls
     async with aclosing(alarm.each(make(state.reads, library, room, state.context))) as timed:
@@ -135,7 +135,7 @@ async def _do(library: ToolLibrary, limits: Limits, state: _State, alarm: Alarm)
 
 async def _last_chance(
     model: Model, library: ToolLibrary, state: _State, over: StopReason, alarm: Alarm
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event, None]:
     """One more reply, without tools, for the answer."""
     state.history.append(user(prompts.last_chance(over, state.context.language)))
     state.options = replace(state.options, tool_choice="none")

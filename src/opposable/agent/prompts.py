@@ -18,7 +18,9 @@ def last_chance(reason: StopReason, language: Language) -> str:
     """Asks for the answer when a limit is reached and tools are gone."""
     english, chinese = _LIMITS[reason]
     if language == "zh":
-        return f"本次任务的{chinese}已用完，不能再调用工具。请根据以上结果直接给出最终答案；如果不完整，请说明缺少什么。"
+        return (
+            f"本次任务的{chinese}已用完，不能再调用工具。请根据以上结果直接给出最终答案；如果不完整，请说明缺少什么。"
+        )
     return (
         f"This task has used up {english}; no more tools can be called. Answer now from the results above, "
         "and say what is missing if the answer is not complete."
@@ -37,5 +39,7 @@ def no_answer(reason: StopReason, messages: Sequence[Message], language: Languag
     if language == "zh":
         said = f"任务在得出答案之前用完了{chinese}。" if reason != "answer" else "模型没有给出答案。"
         return f"{said}最后一个工具结果（{results[-1].name}）：{results[-1].content[:500]}" if results else said
-    said = f"The task used up {english} before there was an answer." if reason != "answer" else "The model gave no answer."
+    said = (
+        f"The task used up {english} before there was an answer." if reason != "answer" else "The model gave no answer."
+    )
     return f"{said} The last tool result ({results[-1].name}): {results[-1].content[:500]}" if results else said

@@ -10,7 +10,7 @@ _LATIN_WORD = re.compile(r"[A-Za-z]{2,}")
 
 
 def language_of(text: str) -> Language:
-    """ "zh" where Chinese characters are at least a third of the words (a character counts as a word), else "en".
+    """Chinese ("zh") where its characters are at least a third of the words, each counted as one; else "en".
 
     Only the first 2,000 characters are looked at.
     """

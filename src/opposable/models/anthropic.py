@@ -1,6 +1,6 @@
 """Anthropic's messages wire format."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import orjson
@@ -32,7 +32,7 @@ class AnthropicModel:
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
-    ) -> AsyncIterator[ModelPart]:
+    ) -> AsyncGenerator[ModelPart, None]:
         """One reply in parts. Raises: `ModelError` kinds."""
         body = request(self.name, messages, tools, options)
         if not options.stream:
@@ -45,7 +45,7 @@ class AnthropicModel:
                 for part in writing.read(orjson.loads(line)):
                     yield part
         finally:
-            await lines.aclose()  # type: ignore[attr-defined]
+            await lines.aclose()
         yield writing.reply()
 
     async def aclose(self) -> None:
@@ -53,9 +53,7 @@ class AnthropicModel:
         await self._endpoint.aclose()
 
 
-def request(
-    model: str, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
-) -> bytes:
+def request(model: str, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions) -> bytes:
     """The request's JSON: the system's words apart, results inside user messages, roles taking turns."""
     body: dict[str, Any] = {
         "model": model,
@@ -160,8 +158,10 @@ def _message(message: Message) -> dict[str, Any]:
         block = {"type": "tool_result", "tool_use_id": message.call_id, "content": message.content}
         return {"role": "user", "content": [block]}
     blocks: list[dict[str, Any]] = [{"type": "text", "text": message.content}] if message.content.strip() else []
-    for call in message.tool_calls:
-        blocks.append({"type": "tool_use", "id": call.id, "name": call.name, "input": orjson.loads(call.arguments)})
+    blocks += [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": orjson.loads(call.arguments)}
+        for call in message.tool_calls
+    ]
     return {"role": message.role, "content": blocks or [{"type": "text", "text": "…"}]}
 
 

@@ -1,6 +1,6 @@
 """What a model is to the rest: messages and tools in, a stream of parts out."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -53,7 +53,7 @@ class Model(Protocol):
 
     def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
-    ) -> AsyncIterator[ModelPart]:
+    ) -> AsyncGenerator[ModelPart, None]:
         """One reply to `messages`, in parts; the last part is a `Reply`."""
         ...
 

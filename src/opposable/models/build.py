@@ -74,8 +74,10 @@ def _by_url(name: str, patience: Patience | None) -> OpenAICompatibleModel:
     url, _, model = name.partition("#")
     host = url.partition("://")[2].strip("/")
     if not host or not model:
-        raise BadInput(f"{name!r} names no model: write the server's base URL, then # and the model's name, "
-                       "for example http://127.0.0.1:11434/v1#qwen3")
+        raise BadInput(
+            f"{name!r} names no model: write the server's base URL, then # and the model's name, "
+            "for example http://127.0.0.1:11434/v1#qwen3"
+        )
     return OpenAICompatibleModel(model, url, os.environ.get("OPPOSABLE_API_KEY", ""), patience=patience)
 
 

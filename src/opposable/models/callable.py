@@ -1,7 +1,7 @@
 """A model behind a Python function that takes one prompt and gives back text or a dict."""
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -29,7 +29,7 @@ class CallableModel:
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
-    ) -> AsyncIterator[ModelPart]:
+    ) -> AsyncGenerator[ModelPart, None]:
         """The function's answer to all messages written as one prompt."""
         answer = self._function(prompt(messages))
         text = text_of(await answer if inspect.isawaitable(answer) else answer)

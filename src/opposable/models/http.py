@@ -6,10 +6,12 @@ import json
 import random
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import orjson
@@ -24,7 +26,8 @@ from opposable.domain.errors import (
 )
 
 CONTEXT_WORDS = re.compile(
-    r"context.{0,12}(length|size|window)|exceed_context_size|maximum context|too many tokens|prompt is too long", re.IGNORECASE
+    r"context.{0,12}(length|size|window)|exceed_context_size|maximum context|too many tokens|prompt is too long",
+    re.IGNORECASE,
 )
 RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
@@ -58,6 +61,7 @@ class Endpoint:
         self._patience = patience
         self._path_hint = path_hint
         self._session: aiohttp.ClientSession | None = None
+        self._proxy: str | None = None
 
     async def post(self, body: bytes) -> Any:
         """The server's JSON answer. Raises: `ModelError` kinds."""
@@ -68,7 +72,7 @@ class Endpoint:
         except orjson.JSONDecodeError as error:
             raise ModelRejected(self._not_json(raw)) from error
 
-    async def lines(self, body: bytes) -> AsyncIterator[bytes]:
+    async def lines(self, body: bytes) -> AsyncGenerator[bytes, None]:
         """The payloads of the server's `data:` lines as they come, `[DONE]` left out. Raises: `ModelError` kinds."""
         async with self._response(body) as response:
             kind = response.content_type
@@ -99,8 +103,8 @@ class Endpoint:
                 connector=aiohttp.TCPConnector(limit=0),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=patience.connect, sock_read=patience.read),
-                trust_env=True,
             )
+            self._proxy = _proxy_for(self.url)
         return self._session
 
     def _response(self, body: bytes) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
@@ -113,7 +117,8 @@ class Endpoint:
             attempt += 1
             last = attempt >= self._patience.attempts
             try:
-                response = await self._open().post(self.url, data=body, allow_redirects=False)
+                session = self._open()
+                response = await session.post(self.url, data=body, allow_redirects=False, proxy=self._proxy)
             except (aiohttp.ClientConnectionError, TimeoutError):
                 if last:
                     raise
@@ -145,7 +150,9 @@ class Endpoint:
         if status in (400, 413, 422, 500) and CONTEXT_WORDS.search(said):
             return ContextFull(f"The messages do not fit into the model's context window: {said}")
         if 300 <= status < 400:
-            return ModelRejected(f"The model server at {self.url} redirects elsewhere (HTTP {status}); give the final URL.")
+            return ModelRejected(
+                f"The model server at {self.url} redirects elsewhere (HTTP {status}); give the final URL."
+            )
         if status in RETRIED:
             asked = f" It asks to wait {retry_after} s." if retry_after else ""
             return ModelUnavailable(
@@ -175,7 +182,9 @@ class Endpoint:
 
 
 @asynccontextmanager
-async def _translated(coming: Any, endpoint: Endpoint) -> AsyncIterator[aiohttp.ClientResponse]:
+async def _translated(
+    coming: Awaitable[aiohttp.ClientResponse], endpoint: Endpoint
+) -> AsyncGenerator[aiohttp.ClientResponse, None]:
     """The response, released at the end; the transport's errors told as ours."""
     response = None
     try:
@@ -196,6 +205,15 @@ async def _translated(coming: Any, endpoint: Endpoint) -> AsyncIterator[aiohttp.
     finally:
         if response is not None:
             response.close() if not response.content.at_eof() else response.release()
+
+
+def _proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for a URL. Asked once: aiohttp's `trust_env` asks for every request."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if host == "localhost" or host.startswith("127.") or host == "::1" or proxy_bypass(host):
+        return None
+    return getproxies().get(parts.scheme)
 
 
 def to_json(value: Any) -> bytes:

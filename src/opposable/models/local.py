@@ -3,7 +3,7 @@
 import asyncio
 import os
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +25,21 @@ class LocalModel:
     """
 
     def __init__(
-        self, path: Path, *, context: int = 16384, parallel: int = 2, threads: int | None = None, read_timeout: float = 900
+        self,
+        path: Path,
+        *,
+        context: int = 16384,
+        parallel: int = 2,
+        threads: int | None = None,
+        read_timeout: float = 900,
     ) -> None:
         self.name = path.stem
         self._path = checked(path)
         self._context = context
         self._parallel = parallel
-        self._threads = threads or max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+        self._threads = threads or max(
+            1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        )
         self._read_timeout = read_timeout
         self._server: Any = None
         self._client: OpenAICompatibleModel | None = None
@@ -39,7 +47,7 @@ class LocalModel:
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
-    ) -> AsyncIterator[ModelPart]:
+    ) -> AsyncGenerator[ModelPart, None]:
         """One reply in parts; leaving early stops the computation. Raises: `ModelError` kinds."""
         client = self._client or await self._start()
         parts = client.stream(messages, tools, options)
@@ -47,7 +55,7 @@ class LocalModel:
             async for part in parts:
                 yield part
         finally:
-            await parts.aclose()  # type: ignore[attr-defined]
+            await parts.aclose()
 
     async def aclose(self) -> None:
         """Free the model's memory."""
@@ -90,7 +98,9 @@ class LocalModel:
         try:
             return xllamacpp.Server(params)
         except RuntimeError as error:
-            raise ModelUnavailable(f"llama.cpp cannot load {self._path.name}: the file may be damaged or too large for this machine's memory.") from error
+            raise ModelUnavailable(
+                f"llama.cpp cannot load {self._path.name}: the file may be damaged or too large for this machine's memory."
+            ) from error
 
 
 def checked(path: Path) -> Path:

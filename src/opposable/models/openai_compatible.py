@@ -1,6 +1,6 @@
 """The chat-completions wire format: OpenAI, DashScope, DeepSeek, vLLM, Ollama, llama.cpp and whoever speaks it."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -66,7 +66,7 @@ class OpenAICompatibleModel:
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
-    ) -> AsyncIterator[ModelPart]:
+    ) -> AsyncGenerator[ModelPart, None]:
         """One reply in parts. Raises: `ModelError` kinds."""
         body = self._body(messages, tools, options)
         if not options.stream:
@@ -91,7 +91,7 @@ class OpenAICompatibleModel:
                 for part in writing.read(chunk):
                     yield part
         finally:
-            await lines.aclose()  # type: ignore[attr-defined]
+            await lines.aclose()
         yield writing.reply()
 
     async def aclose(self) -> None:
@@ -135,8 +135,10 @@ class OpenAICompatibleModel:
             if len(self._tools) >= 64:
                 self._tools.clear()
             kept = self._tools[id(tools)] = (tools, raw)
-        return kept[1] + _CHOICES[options.tool_choice] if isinstance(options.tool_choice, str) else (
-            kept[1] + _named_choice(options.tool_choice)
+        return (
+            kept[1] + _CHOICES[options.tool_choice]
+            if isinstance(options.tool_choice, str)
+            else (kept[1] + _named_choice(options.tool_choice))
         )
 
     def _message(self, message: Message) -> bytes:
@@ -164,7 +166,9 @@ class OpenAICompatibleModel:
             message = choice["message"]
             calls = tuple(_call(raw) for raw in message.get("tool_calls") or ())
         except (KeyError, IndexError, TypeError, AttributeError) as error:
-            raise ModelRejected(f"The server at {self._endpoint.url} sent no chat completion: {str(answer)[:200]}") from error
+            raise ModelRejected(
+                f"The server at {self._endpoint.url} sent no chat completion: {str(answer)[:200]}"
+            ) from error
         thinking = message.get("reasoning_content") or message.get("reasoning") or ""
         said = Message("assistant", message.get("content") or "", tool_calls=calls, thinking=thinking)
         return Reply(said, _finish(choice.get("finish_reason"), bool(calls)), _usage(answer.get("usage") or {}))

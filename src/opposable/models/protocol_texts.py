@@ -100,7 +100,9 @@ def results_as_text(results: Sequence[Message], language: Language) -> str:
 
 def _must(choice: ToolChoice, language: Language) -> str:
     if isinstance(choice, Named):
-        return f"\n\n你现在必须调用工具 {choice.name}。" if language == "zh" else f"\n\nYou must call {choice.name} now."
+        return (
+            f"\n\n你现在必须调用工具 {choice.name}。" if language == "zh" else f"\n\nYou must call {choice.name} now."
+        )
     if choice == "required":
         return "\n\n你现在必须调用一个工具。" if language == "zh" else "\n\nYou must call a tool now."
     return ""

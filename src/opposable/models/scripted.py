@@ -1,6 +1,6 @@
 """The public fake: a model that says what it is told to say."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 
 from opposable.domain.errors import ModelError
@@ -37,7 +37,7 @@ class ScriptedModel:
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
-    ) -> AsyncIterator[ModelPart]:
+    ) -> AsyncGenerator[ModelPart, None]:
         """The next line of the script in parts. Raises: the error that stands in the script."""
         line = self._lines[min(len(self.requests), len(self._lines) - 1)]
         self.requests.append(Request(tuple(messages), tuple(tools), options))

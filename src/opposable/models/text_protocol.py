@@ -4,15 +4,15 @@ Three seams: the tools are told (in the prompt or natively), the calls are read 
 results are told back (as text or natively). Which way suits a model is found by measuring.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Literal
 
 import orjson
 
-from opposable.dialects import CallFinished, Reader, Reading, Rejected
-from opposable.domain.events import CallDelta, ModelPart, Reply, TextDelta
-from opposable.domain.language import language_of
+from opposable.dialects import Reader, Reading, Rejected
+from opposable.domain.events import CallDelta, FinishReason, ModelPart, Reply, TextDelta, ThinkingDelta
+from opposable.domain.language import Language, language_of
 from opposable.domain.messages import Message, assistant, system, user
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models import protocol_texts
@@ -20,6 +20,9 @@ from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ToolChoi
 
 Telling = Literal["native", "prompt"]
 """How tools and results are told: in the wire format's own fields, or written into the messages."""
+
+SHOWN = frozenset({TextDelta, ThinkingDelta, CallDelta})
+"""What is passed on of the parts a reader gives."""
 
 
 class TextProtocolModel:
@@ -42,7 +45,7 @@ class TextProtocolModel:
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
-    ) -> AsyncIterator[ModelPart]:
+    ) -> AsyncGenerator[ModelPart, None]:
         """One reply in parts, free of markup. Raises: what the inner model raises."""
         if self.telling == "prompt":
             parts = self.inner.stream(told(messages, tools, options.tool_choice), (), options)
@@ -50,12 +53,12 @@ class TextProtocolModel:
             parts = self.inner.stream(messages, tools, options)
         reader = Reader(() if options.tool_choice == "none" else tools)
         reply: Reply | None = None
-        async with aclosing(parts) as inner:  # type: ignore[type-var]
-            async for part in inner:
+        async with aclosing(parts):
+            async for part in parts:
                 if type(part) is TextDelta:
                     for piece in reader.feed(part.text):
-                        if type(piece) is not CallFinished:
-                            yield piece
+                        if type(piece) in SHOWN:
+                            yield piece  # type: ignore[misc]  # the parts shown are events too
                 elif type(part) is Reply:
                     reply = part
                 else:
@@ -66,8 +69,8 @@ class TextProtocolModel:
             reader.feed(reply.message.content)
         reading = reader.close(truncated=reply.finish == "length")
         for piece in reader.rest if options.stream else ():
-            if type(piece) is not CallFinished:
-                yield piece
+            if type(piece) in SHOWN:
+                yield piece  # type: ignore[misc]  # as above
         yield understood(reply, reading)
 
     async def aclose(self) -> None:
@@ -77,7 +80,7 @@ class TextProtocolModel:
 
 def told(messages: Sequence[Message], tools: Sequence[ToolDefinition], choice: ToolChoice) -> list[Message]:
     """The messages as a model that knows only text is told them."""
-    language = next((language_of(message.content) for message in messages if message.role == "user"), "en")
+    language: Language = next((language_of(message.content) for message in messages if message.role == "user"), "en")
     plain: list[Message] = []
     results: list[Message] = []
     for message in [*messages, None]:
@@ -108,7 +111,7 @@ def understood(reply: Reply, reading: Reading) -> Reply:
         for call in reading.calls
     )
     calls += tuple(_unmade(item, n) for n, item in enumerate(reading.rejected) if item.reason in _TOLD)
-    finish = "tool_calls" if calls and reply.finish == "stop" else reply.finish
+    finish: FinishReason = "tool_calls" if calls and reply.finish == "stop" else reply.finish
     return Reply(assistant(reading.text, calls, thinking), finish, reply.usage)
 
 

@@ -71,7 +71,12 @@ def tool(*, name: str = "", description: str = "", timeout: float | None = None)
 
 
 def tool(
-    function: Callable[..., Any] | None = None, /, *, name: str = "", description: str = "", timeout: float | None = None
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str = "",
+    description: str = "",
+    timeout: float | None = None,
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
     """Make a function a tool: `@tool`, or `@tool(name=…, timeout=…)`."""
     if function is not None:

@@ -33,7 +33,11 @@ class ToolLibrary:
     """
 
     def __init__(
-        self, tools: Iterable[Tool | Callable[..., Any]] = (), *, timeout: float = DEFAULT_TIMEOUT, cap: int = DEFAULT_CAP
+        self,
+        tools: Iterable[Tool | Callable[..., Any]] = (),
+        *,
+        timeout: float = DEFAULT_TIMEOUT,
+        cap: int = DEFAULT_CAP,
     ) -> None:
         self._timeout = timeout
         self._cap = cap

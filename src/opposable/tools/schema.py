@@ -1,5 +1,6 @@
 """A JSON Schema and a validator from a function's signature and docstring, made once a function."""
 
+import contextlib
 import inspect
 import re
 from collections.abc import Callable
@@ -41,10 +42,8 @@ def signature_of(function: Callable[..., Any]) -> Signature:
     except (KeyError, TypeError):
         pass
     made = _read(plain, bound=plain is not function)
-    try:
+    with contextlib.suppress(TypeError):  # a callable object that cannot be weakly referred to is read each time
         _known[plain] = made
-    except TypeError:
-        pass  # a callable object that cannot be weakly referred to is read each time
     return made
 
 
@@ -122,8 +121,6 @@ def _validator(model: Any, fields: tuple[str, ...]) -> Callable[[dict[str, Any]]
 
 def problems_of(error: Any, names: tuple[str, ...]) -> tuple[FieldProblem, ...]:
     """A pydantic error told by field, in plain words."""
-    import orjson
-
     found: dict[str, FieldProblem] = {}
     for item in error.errors(include_url=False):
         path = ".".join(str(step) for step in item["loc"] if not _branch(step))
@@ -131,7 +128,11 @@ def problems_of(error: Any, names: tuple[str, ...]) -> tuple[FieldProblem, ...]:
         if kind == "missing":
             found.setdefault(path, FieldProblem(path, "is required"))
         elif kind == "extra_forbidden":
-            known = f"there is no such parameter; the parameters are {', '.join(names)}" if names else "it takes no parameters"
+            known = (
+                f"there is no such parameter; the parameters are {', '.join(names)}"
+                if names
+                else "it takes no parameters"
+            )
             found.setdefault(path, FieldProblem(path, known, _shown(item["input"])))
         else:
             found.setdefault(path, FieldProblem(path, _plain(item["msg"]), _shown(item["input"])))
@@ -168,7 +169,9 @@ def tidy(schema: dict[str, Any]) -> dict[str, Any]:
     """
     definitions = schema.get("$defs", {})
     tidied: dict[str, Any] = _tidied(schema, definitions, ())
-    left = {name: _tidied(inner, definitions, (name,)) for name, inner in definitions.items() if _recurs(name, definitions)}
+    left = {
+        name: _tidied(inner, definitions, (name,)) for name, inner in definitions.items() if _recurs(name, definitions)
+    }
     tidied.pop("$defs", None)
     if left:
         tidied["$defs"] = left
@@ -187,7 +190,9 @@ def _tidied(node: Any, definitions: dict[str, Any], path: tuple[str, ...]) -> An
     reference = node.get("$ref", "")
     name = reference.rpartition("/")[2]
     if name in definitions and not _recurs(name, definitions) and name not in path:
-        return _tidied({**definitions[name], **{k: v for k, v in node.items() if k != "$ref"}}, definitions, (*path, name))
+        return _tidied(
+            {**definitions[name], **{k: v for k, v in node.items() if k != "$ref"}}, definitions, (*path, name)
+        )
     options = node.get("anyOf")
     if options and NULL in options and "default" in node and len(options) == 2:
         one = next(option for option in options if option != NULL)

@@ -26,7 +26,9 @@ _CHINESE_PROBLEMS = (
 def invalid_arguments(name: str, problems: Sequence[FieldProblem], language: str) -> str:
     """Each problem on a line of its own: field, what is wrong, what was given."""
     if language == "zh":
-        lines = [f"- {p.field or '参数'}: {_in_chinese(p.problem)}（{_given(p, '当前值: ', '缺失')}）" for p in problems]
+        lines = [
+            f"- {p.field or '参数'}: {_in_chinese(p.problem)}（{_given(p, '当前值: ', '缺失')}）" for p in problems
+        ]
         return "\n".join([f"工具 {name} 的调用参数格式错误：", *lines, "", "请修正参数后重试。"])
     lines = [f"- {p.field or 'arguments'}: {p.problem} ({_given(p, 'given: ', 'missing')})" for p in problems]
     return "\n".join([f"The arguments of {name} do not fit:", *lines, "", "Correct the arguments and try again."])

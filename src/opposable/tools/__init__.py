@@ -1,0 +1,1 @@
+"""Tools: what a model can call, whatever it is made from."""
