@@ -27,6 +27,9 @@ def _deepseek(word: str) -> list[str]:
     return [f"<{bar}{word.replace('_', joint)}{bar}>" for bar in "｜|" for joint in ("▁", "_", " ", "\\_")]
 
 
+SPACE = "antml:"
+"""The name space of one family's tags."""
+
 _TAG = {
     "<tool_call>": Opener("hermes", naked=True),
     "<tool_calls>": Opener("tool_calls"),
@@ -35,7 +38,7 @@ _TAG = {
     "<function_call>": Opener("granite_function_call"),
     "<function_calls>": Opener("function_calls"),
     "<atem:function_calls>": Opener("invoke"),
-    "<function_calls>": Opener("invoke"),
+    f"<{SPACE}function_calls>": Opener("invoke"),
     "<seed:tool_call>": Opener("seed_oss"),
     "<minimax:tool_call>": Opener("minimax_m2"),
     "<longcat_tool_call>": Opener("longcat", naked=True),
@@ -70,7 +73,7 @@ OPENERS = _TAG | _CONTROL
 
 CLOSERS = frozenset({
     "</tool_call>", "</tool_calls>", "</tools>", "</tool>", "</function_call>", "</function_calls>",
-    "</atem:function_calls>", "</seed:tool_call>", "</minimax:tool_call>",
+    "</atem:function_calls>", f"</{SPACE}function_calls>", "</seed:tool_call>", "</minimax:tool_call>",
     "</longcat_tool_call>", "</TOOLCALL>", "[END_TOOL_REQUEST]", "[/TOOL_CALLS]",
     "]<]minimax[>[</tool_call>", "</｜DSML｜function_calls>", "</｜DSML｜tool_calls>",
     "<|python_end|>", "<|tool_calls_section_end|>", "<|tool_call_end|>", "<|close|>tools<|sep|>", "<|/tool_call|>",
@@ -157,7 +160,7 @@ HEADERS = ("<|start|>", "<|channel|>")
 """What begins a message header in the harmony form; `<|message|>` ends it."""
 
 TAGGED_STEMS = (
-    "<function=", "<function name=", "<invoke name=", "<atem:invoke name=", "<invoke name=", "<steptml:invoke name=",
+    "<function=", "<function name=", "<invoke name=", "<atem:invoke name=", f"<{SPACE}invoke name=", "<steptml:invoke name=",
     "<｜DSML｜invoke name=", "]<]minimax[>[<invoke name=", "<|open|>call tool=",
 )  # fmt: skip
 """How a call begins whose arguments stand in tags."""

@@ -77,7 +77,7 @@ def is_mentioned(line: str, after: str) -> bool:
     before = line.rstrip()
     if not before or _LIST_ITEM.search(before):
         return False
-    if before[-1] in _QUOTES or (before[-1] in "`" and after[:1] == "`"):
+    if before[-1] in _QUOTES or (before[-1] == "`" and after[:1] == "`"):
         return True
     if before.lstrip().startswith(">") and not before.lstrip().startswith(">>>"):
         return True

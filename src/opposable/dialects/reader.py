@@ -256,7 +256,7 @@ class Reader:
             self._start, self._scan = start, BracketScan(word.end())
             self._mode = self._brackets
             return True
-        if left.startswith("\n") or left.startswith("\r\n"):
+        if left.startswith(("\n", "\r\n")):
             blank = _BLANK.match(text, word.end())
             after = blank.end() if blank else word.end()
             if after >= len(text) and not final:

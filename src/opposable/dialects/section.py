@@ -23,11 +23,7 @@ _JOINTS = (
     "<arg_key>",
     *(f"<{bar}tool{gap}sep{bar}>" for bar in "｜|" for gap in ("▁", "_", " ")),
 )
-_MARK_LITERALS = (set(OPENERS) | CLOSERS | FILLERS | NOISE) - {
-    "functools[",
-    "function call<|role_sep|>",
-    "[BEGIN FINAL RESPONSE]",
-}
+_MARK_LITERALS = (set(OPENERS) | CLOSERS | FILLERS) - {"functools[", "function call<|role_sep|>"}
 _MARKS = one_of(_MARK_LITERALS)
 _MARK_PREFIXES = prefixes_of(_MARK_LITERALS)
 _BLANK = re.compile(r"[\s\u3000]*")
@@ -45,7 +41,9 @@ _GO_ON = -2
 class Written(Protocol):
     """A call as a section hands it on: its name and a way to its arguments."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The tool's name as written."""
 
     def arguments(self, schema: Schema, truncated: bool) -> Arguments:
         """The arguments, typed by the tool's schema."""

@@ -8,7 +8,7 @@ from opposable.dialects.arguments import Arguments, arguments_of
 from opposable.dialects.brackets import BracketScan
 from opposable.dialects.by_schema import Schema, from_text
 from opposable.dialects.lenient_json import Repairs, Unreadable, strict
-from opposable.dialects.markers import CLOSERS, OPENERS, TAGGED_STEMS, THINKING_ENDS, one_of, prefixes_of
+from opposable.dialects.markers import CLOSERS, OPENERS, SPACE, TAGGED_STEMS, THINKING_ENDS, one_of, prefixes_of
 
 MAX_TAG = 400
 MAX_TAG_END = 40
@@ -71,7 +71,7 @@ _PARAMETER_STEMS = (
     "<｜DSML｜parameter",
     "<steptml:parameter",
     "<atem:parameter",
-    "<parameter",
+    f"<{SPACE}parameter",
     "<|open|>argument",
 )
 _ENDS = frozenset({family.end for family in FAMILIES}) | CLOSERS
@@ -80,7 +80,7 @@ _FOLLOWS = one_of(_FOLLOW_LITERALS)
 _FOLLOW_PREFIXES = prefixes_of(_FOLLOW_LITERALS) | {""}
 _STEM_PREFIXES = prefixes_of(TAGGED_STEMS)
 _THOUGHT_ENDS = one_of(THINKING_ENDS)
-_SPACE = re.compile(r"\s*")
+_BLANK = re.compile(r"\s*")
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
 
 
@@ -276,5 +276,5 @@ def _unwrapped(value: str) -> str:
 
 
 def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
+    found = _BLANK.match(text, at)
     return found.end() if found else at
