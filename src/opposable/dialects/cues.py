@@ -66,6 +66,7 @@ MADE = (
     "calling", "now call", "next call", "tool call:", "tool calls:", "function call:", "function calls:", "action:", "here is the call", "here's the call",
     *(f"{here} {article} {kind} call" for here in ("here is", "here's") for article in ("the", "my", "a") for kind in ("function", "tool", "api")),
     *(f"{here} the {kind} calls" for here in ("here are",) for kind in ("function", "tool", "api")),
+    *(f"{here} the {thing}" for here in ("here is", "here's") for thing in ("json", "tool", "function", "response", "output")),
     "use the following tool", "using the following tool", "going to call", "going to use", "proceed to call",
 )  # fmt: skip
 """Said before a call that is made."""

@@ -231,7 +231,9 @@ class Reader:
             self._at = found.end()
             self._out.gap()
             return True
-        if self._tools.find(found["name"])[0] is None:
+        if found.end() >= len(text) and not final:
+            return False
+        if self._tools.find(found["name"])[0] is None and not text.startswith("{", found.end()):
             return None
         return self._enter_section(start, ">>>")
 
@@ -510,7 +512,7 @@ class Reader:
                 return False
             if word.end() >= len(text) and not final:
                 return None
-            return word[0] == "print" or self._tools.find(word[0])[0] is not None
+            return info == "tool_code" or word[0] == "print" or self._tools.find(word[0])[0] is not None
         return False
 
     def _enter_code(self, ticks: str, end: int) -> bool:

@@ -132,7 +132,8 @@ def _single(value: dict[str, Any], tools: Tools, marked: bool) -> Shape | None:
         return Shape([RawCall(name, written, _id(value), repairs)], dialect="json")
     if not _only(value, name_key, argument_key) or not _holds_arguments(written):
         return None
-    if tool is None and (name_key not in ("name", "tool_name", "function_name") or not isinstance(written, dict)):
+    plainly = name_key in ("name", "tool_name", "function_name") or argument_key == "action_input"
+    if tool is None and not (plainly and isinstance(written, dict)):
         return None
     return Shape(
         [RawCall(name, written, _id(value), repairs)], dialect="react_json" if name_key == "action" else "json"
@@ -174,8 +175,11 @@ def _keyed(value: dict[str, Any], tools: Tools, marked: bool) -> Shape | None:
     calls = []
     for name, written in value.items():
         tool, repair = tools.find(name)
-        if tool is None or not isinstance(written, dict):
+        if not isinstance(written, dict) or (tool is None and not (marked and len(value) == 1)):
             return None
+        if tool is None:
+            calls.append(RawCall(name, written))
+            continue
         properties = tool.schema.properties()
         strange = [key for key in written if key not in properties]
         missing = [key for key in tool.schema.required() if key not in written]

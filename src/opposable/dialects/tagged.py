@@ -77,6 +77,7 @@ _PARAMETER_STEMS = (
 _ENDS = frozenset({family.end for family in FAMILIES}) | CLOSERS
 _FOLLOW_LITERALS = {*_PARAMETER_STEMS, *_ENDS, *OPENERS, *TAGGED_STEMS, "<|im_end|>", "<|eot_id|>", "<|end|>"}
 _FOLLOWS = one_of(_FOLLOW_LITERALS)
+_CALL_ENDS = one_of(_FOLLOW_LITERALS - set(_PARAMETER_STEMS))
 _FOLLOW_PREFIXES = prefixes_of(_FOLLOW_LITERALS) | {""}
 _STEM_PREFIXES = prefixes_of(TAGGED_STEMS)
 _THOUGHT_ENDS = one_of(THINKING_ENDS)
@@ -172,7 +173,8 @@ class TaggedScan:
         if not final and len(left) < MAX_TAG and (left in _FOLLOW_PREFIXES or left.startswith(_PARAMETER_STEMS)):
             return -1
         self.repairs.add("missing end of the call")
-        self.complete = _FOLLOWS.match(text, self.at) is not None
+        self.complete = _CALL_ENDS.match(text, self.at) is not None
+        self.cut = self.cut or any(stem.startswith(left) or left.startswith(stem) for stem in _PARAMETER_STEMS)
         return self.at
 
     def _in_value(self, text: str, final: bool) -> int:
