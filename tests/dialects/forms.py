@@ -54,7 +54,9 @@ def named(calls: Calls, key: str = "arguments") -> list[dict[str, Any]]:
     return [{"name": name, key: arguments} for name, arguments in calls]
 
 
-def in_tags(opening: str, closing: str, one: Callable[[str, dict[str, Any]], str], joint: str = "\n") -> Callable[[Calls], str]:
+def in_tags(
+    opening: str, closing: str, one: Callable[[str, dict[str, Any]], str], joint: str = "\n"
+) -> Callable[[Calls], str]:
     return lambda calls: f"{opening}{each(one, joint)(calls)}{closing}"
 
 
@@ -181,7 +183,9 @@ def openai(calls: Calls) -> str:
 
 
 def seed(calls: Calls) -> str:
-    return json.dumps({"reasoning": "需要", "action": "tool_call", "tool_calls": named(calls)}, ensure_ascii=False, indent=2)
+    return json.dumps(
+        {"reasoning": "需要", "action": "tool_call", "tool_calls": named(calls)}, ensure_ascii=False, indent=2
+    )
 
 
 def react(name: str, arguments: dict[str, Any]) -> str:
@@ -236,17 +240,21 @@ FORMS: dict[str, Callable[[Calls], str]] = {
     "harmony, recipient in the role": harmony_role,
     "minimax m2": in_tags("<minimax:tool_call>\n", "\n</minimax:tool_call>", invoke()),
     "minimax m3": in_tags(f"{M3}<tool_call>\n", f"{M3}</tool_call>", minimax_m3, ""),
-    "cohere": lambda calls: "<|START_ACTION|>"
-    + json.dumps([{"tool_call_id": str(i), "tool_name": n, "parameters": a} for i, (n, a) in enumerate(calls)], indent=4)
-    + "<|END_ACTION|>",
-    "cohere r+": lambda calls: "Action:\n```json\n" + dumps([{"tool_name": n, "parameters": a} for n, a in calls]) + "\n```",
+    "cohere": lambda calls: (
+        "<|START_ACTION|>"
+        + json.dumps(
+            [{"tool_call_id": str(i), "tool_name": n, "parameters": a} for i, (n, a) in enumerate(calls)], indent=4
+        )
+        + "<|END_ACTION|>"
+    ),
+    "cohere r+": lambda calls: (
+        "Action:\n```json\n" + dumps([{"tool_name": n, "parameters": a} for n, a in calls]) + "\n```"
+    ),
     "step 3": in_tags("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>", step3, ""),
     "minicpm": each(minicpm),
     "nemotron": lambda calls: f"<TOOLCALL>{dumps(named(calls))}</TOOLCALL>",
     "apertus": lambda calls: f"<|tools_prefix|>{dumps([{n: a} for n, a in calls])}<|tools_suffix|>",
-    "internlm": each(
-        lambda n, a: f"<|action_start|><|plugin|>{dumps({'name': n, 'parameters': a})}<|action_end|>"
-    ),
+    "internlm": each(lambda n, a: f"<|action_start|><|plugin|>{dumps({'name': n, 'parameters': a})}<|action_end|>"),
     "gigachat 3": each(lambda n, a: f"<|message_sep|>\n\nfunction call<|role_sep|>\n{one_json(n, a)}", ""),
     "gigachat 3.1": each(lambda n, a: f"<|function_call|>{one_json(n, a)}", ""),
     "xlam": lambda calls: dumps(named(calls)),
@@ -264,7 +272,9 @@ FORMS: dict[str, Callable[[Calls], str]] = {
     "doubled braces": each(lambda n, a: one_json(n, a).replace("{", "{{").replace("}", "}}")),
     "doubled braces, fenced": lambda calls: f"```json\n{FORMS['doubled braces'](calls)}\n```",
     "tool request": each(lambda n, a: f"[TOOL_REQUEST]{one_json(n, a)}[END_TOOL_REQUEST]"),
-    "anthropic": lambda calls: dumps([{"type": "tool_use", "id": f"t{i}", "name": n, "input": a} for i, (n, a) in enumerate(calls)]),
+    "anthropic": lambda calls: dumps(
+        [{"type": "tool_use", "id": f"t{i}", "name": n, "input": a} for i, (n, a) in enumerate(calls)]
+    ),
 }
 
 CANNOT_SAY = {

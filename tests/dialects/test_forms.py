@@ -2,8 +2,9 @@
 
 import pytest
 
-from .forms import CALLS, CANNOT_SAY, FORMS, TOOLS
 from opposable.dialects import Reader, Reading, read
+
+from .forms import CALLS, CANNOT_SAY, FORMS, TOOLS
 
 TABLE = [
     pytest.param(form, calls, id=f"{form_name}: {calls_name}")
@@ -29,7 +30,9 @@ def in_pieces(text, size):
 def test_calls_are_read_exactly_with_their_types(form, calls):
     reading = read(form(calls), TOOLS)
     assert made(reading) == calls
-    assert [type(v) for c in reading.calls for v in c.arguments.values()] == [type(v) for _, a in calls for v in a.values()]
+    assert [type(v) for c in reading.calls for v in c.arguments.values()] == [
+        type(v) for _, a in calls for v in a.values()
+    ]
     assert reading.rejected == ()
 
 
@@ -44,7 +47,12 @@ def test_a_stream_cut_anywhere_reads_as_the_whole(form, calls):
 @pytest.mark.parametrize(("name", "form", "calls"), TRUNK, ids=FORMS)
 def test_no_markup_is_left_in_the_text(name, form, calls):
     text = read(form(calls), TOOLS).text
-    assert text in ("", "Thought: I need it.", "Thought: I need it.\n\nThought: I need it.", "Thought: I need it.\nThought: I need it.")
+    assert text in (
+        "",
+        "Thought: I need it.",
+        "Thought: I need it.\n\nThought: I need it.",
+        "Thought: I need it.\nThought: I need it.",
+    )
 
 
 @pytest.mark.parametrize(("name", "form", "calls"), TRUNK, ids=FORMS)

@@ -2,8 +2,9 @@
 
 import pytest
 
-from .no_calls import NO_CALLS, PLAIN, QUOTED
 from opposable.dialects import Reader, read
+
+from .no_calls import NO_CALLS, PLAIN, QUOTED
 
 TOOLS = [
     {

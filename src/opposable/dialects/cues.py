@@ -40,7 +40,6 @@ SHOWN = (
     *(f"{no} {verb}" for no in ("not", "refuse to", "cannot", "can't", "won't") for verb in ("call", "run", "execute", "use", "make", "invoke", "follow", "act")),
     "ignore", "ignored", "ignoring", "inject", "injected", "injection", "injections", "malicious", "suspicious", "attack", "attacker",
     "phishing", "returned", "responded", "replied",
-    *(f"{article} {thing}" for article in ("the", "this", "that", "a", "an", "its") for thing in THINGS),
     *(f"{kind} {thing}" for kind in ("tool", "search") for thing in ("result", "results", "output", "response", "responses")), "observation",
     "tag", "tags", "tokens", "strings", "means", "is called", "earlier", "previous", "previously", "already", "last time",
     "you asked", "you requested", "as requested", "config", "configuration",
@@ -50,6 +49,11 @@ SHOWN = (
     "demonstrate", "demonstrates", "show", "shows", "shown", "showing", "describe", "describes", "describing",
 )  # fmt: skip
 """Said before a call that is told of."""
+
+NAMED = (
+    *(f"{article} {thing}" for article in ("the", "this", "that", "a", "an", "its", "following") for thing in THINGS),
+)
+"""Named right before a call, where nothing says that it is made: then the call is part of that thing."""
 
 SHOWN_CHINESE = (
     "例如", "比如", "譬如", "示例", "举例", "样例", "范例", "例子", "格式", "语法", "写道", "写着", "写的是", "说：", "说:", "内容是", "内容为", "内容如", "内容：", "显示",
@@ -78,7 +82,7 @@ MADE_CHINESE = (
 
 EXPLAINED = (
     "example", "examples", "would be", "would return", "would give", "would call", "would add", "would do", "would produce", "would look", "would then",
-    *(f"you {verb}" for verb in ("can", "could", "would", "should", "might", "may", "need", "asked", "requested", "want")),
+    *(f"you {verb}" for verb in ("can", "could", "would", "should", "might", "may", "asked", "requested")),
     "replace", "your own", "placeholder", "format", "syntax", "schema", "documentation", "looks like",
     *(f"{who} {no}" for who in ("i", "we") for no in ("do not", "don't", "did not", "didn't", "will not", "won't", "have not", "haven't", "cannot", "can't")),
     "not a call", "not a real call", "not executed", "not execute", "not run", "not called", "not real", "never", "ignore", "injected", "injection", "malicious",

@@ -11,10 +11,12 @@ MAX_LEAD = 600
 
 
 def _said(words: tuple[str, ...], chinese: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(rf"\b{pattern_of(words)}(?!\w)|{pattern_of(chinese)}")
+    latin = rf"\b{pattern_of(words)}(?!\w)"
+    return re.compile(f"{latin}|{pattern_of(chinese)}" if chinese else latin)
 
 
 _SHOWN = _said(cues.SHOWN, cues.SHOWN_CHINESE)
+_NAMED = _said(cues.NAMED, ())
 _MADE = _said(cues.MADE, cues.MADE_CHINESE)
 _EXPLAINED = _said(cues.EXPLAINED, cues.EXPLAINED_CHINESE)
 _GAPS = re.compile(r"[\s*_`]+")
@@ -51,7 +53,15 @@ def _cues(before: str) -> tuple[int, int]:
         return -1, -1
     sentence = _plain(_last_sentence(before[-LOOK_BACK:]))
     shown = max((found.end() for found in _SHOWN.finditer(sentence)), default=-1)
-    return shown, max((found.end() for found in _MADE.finditer(sentence)), default=-1)
+    made = max((found.end() for found in _MADE.finditer(sentence)), default=-1)
+    if (
+        shown < 0
+        and made < 0
+        and not sentence.rstrip().endswith((".", "!", "?", "。", "！", "？"))
+        and _NAMED.search(sentence)
+    ):
+        return 0, -1
+    return shown, made
 
 
 def _plain(text: str) -> str:
