@@ -44,7 +44,8 @@ SHOWN = (
     "tag", "tags", "tokens", "strings", "means", "is called", "earlier", "previous", "previously", "already", "last time",
     "you asked", "you requested", "as requested", "config", "configuration",
     *(f"{verb} {whom} to" for verb in ("ask", "asks", "asked", "tells", "told", "instructs", "wants") for whom in ("me", "us", "you")), "instructs", "instructed",
-    "if i", "if we", "if you", "if the", "if a", "could call", "could use", "could be", "might", "considered", "thought about", "think about", "hypothetical",
+    *(f"{thing} of" for thing in ("output", "outputs", "content", "contents", "text", "result", "results", "transcript", "summary", "copy")),
+    "verbatim", "repeat", "repeats", "repeated", "repeating", "if i", "if we", "if you", "if the", "if a", "could call", "could use", "could be", "might", "considered", "thought about", "think about", "hypothetical",
     "hypothetically", "translate", "translates", "translation", "explain", "explains", "explained", "explaining", "illustrate", "illustrates",
     "demonstrate", "demonstrates", "show", "shows", "shown", "showing", "describe", "describes", "describing",
 )  # fmt: skip
@@ -59,7 +60,7 @@ SHOWN_CHINESE = (
     "例如", "比如", "譬如", "示例", "举例", "样例", "范例", "例子", "格式", "语法", "写道", "写着", "写的是", "说：", "说:", "内容是", "内容为", "内容如", "内容：", "显示",
     *(f"如果{who}" for who in ("你", "您", "用户")),
     *(f"{who}{modal}" for who in ("你", "您", "用户", "模型", "它") for modal in ("可以", "可", "应该", "应", "需要", "能", "会")),
-    "不要", "不得", "不应", "不会", "不能", "没有", "并未", "切勿", "请勿", "忽略", "网页", "页面", "网站", "文档", "邮件", "文件中", "文件里", "返回了", "返回的",
+    "不要", "不得", "不应", "不会", "不能", "没有", "并未", "切勿", "请勿", "忽略", "网页", "页面", "网站", "文档", "邮件", "文件中", "文件里", "返回了", "返回的", "返回：", "返回:", "结果：", "结果:", "重复", "复述", "原样",
     "结果是", "结果为", "结果中", "之前", "上次", "曾经", "刚才", "引用", "原文", "所谓", "看起来像", "形如", "如何", "怎么", "怎样", "教程", "标签", "字符串", "注入",
     "恶意", "攻击", "假设", "假如", "解释", "演示",
 )  # fmt: skip

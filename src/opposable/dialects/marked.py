@@ -59,7 +59,7 @@ class Marked(Holding):
             return False
         raw = self._buffer[self._start : end]
         lead = self._out.lead()
-        shown = self._shown_only or provenance.is_shown(lead) or provenance.is_mentioned(_last_line(lead), line_end)
+        shown = self._shown_only or self._is_shown(lead, line_end)
         if shown:
             self._reject_shown(section.found, raw)
         else:
@@ -74,11 +74,19 @@ class Marked(Holding):
             lead = self._out.lead()
             line = _last_line(lead)
             certain = not line.strip() or provenance.ends_sentence(line)
-            if certain and not provenance.is_shown(lead) and not provenance.is_mentioned(line, ""):
+            if certain and not self._is_shown(lead, ""):
                 complete = list(takewhile(lambda found: found.written, section.found[section.told :]))
                 section.told += len(complete)
                 self._promote(complete, section.at)
         return False
+
+    def _is_shown(self, lead: str, after: str) -> bool:
+        """Whether calls behind `lead`, with `after` behind them on their line, are shown rather than made."""
+        return (
+            provenance.is_shown(lead)
+            or provenance.is_mentioned(_last_line(lead), after)
+            or provenance.is_indented_code(lead)
+        )
 
     def _promote(self, calls: list[Found], end: int) -> None:
         for found in calls:

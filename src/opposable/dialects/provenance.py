@@ -23,6 +23,7 @@ _GAPS = re.compile(r"[\s*_`]+")
 _SENTENCE_END = re.compile(r"[.!?。！？](?=\s|$)|[。！？]|\n\s*\n")
 _ENDS_SENTENCE = re.compile(r"[.!?。！？:：;；…]['\"”’)\]*_]*\s*\Z")
 _QUOTES = "\"'“‘«「『《(（"
+_SPEAKER = re.compile(r"\W*(?:assistant|user|human|model|ai|system|tool|bot|助手|用户|模型|系统|工具)\W*[:：]\W*", re.IGNORECASE)
 _LIST_ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)、])\s*\Z")
 
 
@@ -82,9 +83,17 @@ def ends_sentence(line: str) -> bool:
     return _ENDS_SENTENCE.search(line.rstrip()) is not None
 
 
+def is_indented_code(lead: str) -> bool:
+    """Whether what follows `lead` is indented as Markdown's code is, below other text."""
+    text, _, line = lead.rpartition("\n")
+    return bool(text.strip()) and not line.strip() and len(line.expandtabs(4)) >= 4
+
+
 def is_mentioned(line: str, after: str) -> bool:
     """Whether a call stands inside a sentence: `line` is what is before it on its line, `after` what follows on it."""
     before = line.rstrip()
+    if _SPEAKER.fullmatch(before):
+        return True
     if not before or _LIST_ITEM.search(before):
         return False
     if before[-1] in _QUOTES or (before[-1] == "`" and after[:1] == "`"):
