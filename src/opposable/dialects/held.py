@@ -8,7 +8,7 @@ from opposable.dialects.lenient_json import LenientReader, Repairs, Unreadable, 
 from opposable.dialects.markers import OPENERS, TAGGED_STEMS, one_of
 from opposable.dialects.names import Tools
 from opposable.dialects.section import Found, Section, Whole
-from opposable.dialects.shapes import FIRST_KEYS, RawCall, shape_of
+from opposable.dialects.shapes import FIRST_KEYS, RawCall, broken_call, shape_of
 
 FENCE_INFO = frozenset({
     "", "json", "json5", "jsonc", "tool_call", "tool_calls", "tool-call", "toolcall", "tool_code", "tool", "tool_use", "tools",
@@ -113,8 +113,8 @@ def _values(body: str, tools: Tools) -> Held | None:
         try:
             value, at = _value(body, at, repairs)
         except (Unreadable, RecursionError):
-            broken = _broken_call(body, tools)
-            return Held([*result.found, broken]) if broken else None
+            broken = broken_call(body, tools)
+            return Held([*result.found, Found(broken, 0, 0, "json")]) if broken else None
         shape = shape_of(value, tools, marked=False)
         if shape is None or (result.found and not shape.calls):
             return None
@@ -148,17 +148,3 @@ def _value(body: str, at: int, repairs: Repairs) -> tuple[object, int]:
 def _joint(body: str, at: int) -> int:
     found = _VALUE_JOINT.match(body, at)
     return found.end() if found else at
-
-
-_NAMED = re.compile(r"""["'](?:name|tool_name|tool|action|function)["']\s*[:：]\s*["'](?P<name>[\w.\-:/]{1,128})["']""")
-_ARGUED = re.compile(r"""["'](?:arguments|parameters|args|action_input|tool_calls|input|params)["']\s*[:：]""")
-
-
-def _broken_call(body: str, tools: Tools) -> Found | None:
-    """A call that cannot be read, which the model can be told of: it names an offered tool and begins its arguments."""
-    name = _NAMED.search(body, 0, 4000)
-    if name is None or tools.find(name["name"])[0] is None or not _ARGUED.search(body, 0, 4000):
-        return None
-    begun = _ARGUED.search(body, name.end()) or _ARGUED.search(body)
-    written = body[begun.end() :] if begun else body
-    return Found(RawCall(name["name"], written.strip()), 0, 0, "json")

@@ -10,7 +10,7 @@ from opposable.dialects.by_schema import Schema
 from opposable.dialects.lenient_json import LenientReader, Repairs, Unreadable, lenient
 from opposable.dialects.markers import CLOSERS, FILLERS, OPENERS, TAGGED_STEMS, one_of, prefixes_of
 from opposable.dialects.names import Tools
-from opposable.dialects.shapes import RawCall, shape_of
+from opposable.dialects.shapes import RawCall, broken_call, shape_of
 from opposable.dialects.tagged import KEY_VALUE, TaggedScan, family_at, may_become_call
 
 MAX_FALLBACKS = 8
@@ -27,7 +27,7 @@ _MARK_LITERALS = (set(OPENERS) | CLOSERS | FILLERS) - {"functools[", "function c
 _MARKS = one_of(_MARK_LITERALS)
 _MARK_PREFIXES = prefixes_of(_MARK_LITERALS)
 _BLANK = re.compile(r"[\s\u3000]*")
-_BETWEEN = re.compile(r"[\s,;]*")
+_BETWEEN = re.compile(r"(?:[\s,;})]|\](?=[^<]))*")
 _NAME = re.compile(r"(?:call:)?(?P<name>[^\s<>\[\]{}()\"'=,;|｜`]{1,128})")
 _JOINT = re.compile(r"\s*(?:" + "|".join(re.escape(joint) for joint in _JOINTS) + r")")
 _CALL_ID = re.compile(r"\s*\[CALL_ID\](?P<id>[^\[\]\s]{1,64})\s*\[ARGS\]")
@@ -133,7 +133,7 @@ class Section:
         except (Unreadable, RecursionError):
             shape = None
         if shape is None or not shape.calls:
-            self.found.append(Found(None, start, end, self.dialect))
+            self.found.append(Found(broken_call(value, self.tools), start, end, self._called("json")))
             return
         for call in shape.calls:
             mended = RawCall(call.name, call.written, call.id, (*repairs, *call.repairs))

@@ -1,5 +1,6 @@
 """Which JSON values are calls: every shape in which a model writes a call as an object or a list."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,7 +90,12 @@ def _enveloped(value: dict[str, Any], tools: Tools, marked: bool, depth: int) ->
             if found:
                 ids = [call if call.id else _with_id(call, _id(value)) for call in found.calls]
                 return Shape(ids, answer or None, thinking, "openai")
-    if value.get("action") in FINISHES and answer is not None and set(value) <= META_KEYS | {"tool_calls"}:
+    if (
+        isinstance(value.get("action"), str)
+        and value["action"] in FINISHES
+        and answer is not None
+        and set(value) <= META_KEYS | {"tool_calls"}
+    ):
         return Shape([], answer, thinking, "seed")
     return None
 
@@ -187,3 +193,17 @@ def _keyed(value: dict[str, Any], tools: Tools, marked: bool) -> Shape | None:
             return None
         calls.append(RawCall(name, written))
     return Shape(calls, dialect="name_as_key")
+
+
+_NAMED = re.compile(r"""["'](?:name|tool_name|tool|action|function)["']\s*[:：]\s*["'](?P<name>[\w.\-:/]{1,128})["']""")
+_ARGUED = re.compile(r"""["'](?:arguments|parameters|args|action_input|tool_calls|input|params)["']\s*[:：]""")
+
+
+def broken_call(body: str, tools: Tools) -> RawCall | None:
+    """A call that cannot be read, which the model can be told of: it names an offered tool and begins its arguments."""
+    name = _NAMED.search(body, 0, 4000)
+    if name is None or tools.find(name["name"])[0] is None or not _ARGUED.search(body, 0, 4000):
+        return None
+    begun = _ARGUED.search(body, name.end()) or _ARGUED.search(body)
+    written = body[begun.end() :] if begun else body
+    return RawCall(name["name"], written.strip())
