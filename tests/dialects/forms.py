@@ -277,6 +277,22 @@ FORMS: dict[str, Callable[[Calls], str]] = {
     ),
 }
 
+
+def solar(name: str, arguments: dict[str, Any]) -> str:
+    values = "".join(f"<|tool_arg:start|>{k}<|tool_arg:value|>{raw(v)}<|tool_arg:end|>\n" for k, v in arguments.items())
+    return f"<|tool_call:start|>{name}\n{values}<|tool_call:end|>"
+
+
+def k2_horizon(name: str, arguments: dict[str, Any]) -> str:
+    values = "".join(
+        f"<ifm|arg_key>{k}</ifm|arg_key><ifm|arg_value>{raw(v)}</ifm|arg_value>" for k, v in arguments.items()
+    )
+    return f"<ifm|tool_call>{name}{values}</ifm|tool_call>"
+
+
+FORMS["solar open 2"] = each(solar)
+FORMS["k2 horizon"] = in_tags("<ifm|tool_calls>", "</ifm|tool_calls>", k2_horizon)
+
 CANNOT_SAY = {
     "doubled braces": {"text that looks like JSON", "lines"},  # the braces in strings are doubled too
     "doubled braces, fenced": {"text that looks like JSON", "lines"},

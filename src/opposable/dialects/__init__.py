@@ -1,5 +1,6 @@
 """Every way a language model writes a tool call as text, read into calls."""
 
+from opposable.dialects.aliases import aliases_of
 from opposable.dialects.arguments import Arguments, read_arguments
 from opposable.dialects.names import OfferedTool
 from opposable.dialects.reader import Reader, read
@@ -24,6 +25,7 @@ __all__ = [
     "Rejected",
     "RejectionReason",
     "TextWasThinking",
+    "aliases_of",
     "read",
     "read_arguments",
 ]

@@ -5,7 +5,8 @@ import re
 from opposable.dialects.markers import MAX_MARKER, may_become_stop, stop_at
 
 _OUTSIDE = re.compile(r"""["'{}\[\]()<]""")
-_IN_STRING = {'"': re.compile(r'["\\<]'), "'": re.compile(r"['\\<]")}
+_IN_STRING = {quote: re.compile(rf"[^{quote}\\<]*(?:\\.[^{quote}\\<]*){{0,1000}}", re.DOTALL) for quote in ('"', "'")}
+"""The plain part of a string, with what is escaped in it."""
 _STRING_MARKS = ("<escape>", '<|"|>')
 _LOOK_BACK = 64
 _WAIT = -1
@@ -67,17 +68,14 @@ class BracketScan:
         return _GO_ON
 
     def _in_string(self, text: str, final: bool) -> int:
-        found = _IN_STRING[self._quote].search(text, self.at)
-        if found is None:
-            self.at = len(text)
+        found = _IN_STRING[self._quote].match(text, self.at)
+        self.at = found.end() if found else self.at
+        if self.at >= len(text):
             return _WAIT
-        self.at = found.start()
-        if found[0] == "\\":
-            if self.at + 1 >= len(text):
-                return _WAIT
-            self.at += 2
-            return _GO_ON
-        if found[0] == self._quote:
+        char = text[self.at]
+        if char == "\\":
+            return _WAIT if self.at + 1 >= len(text) else _GO_ON
+        if char == self._quote:
             self._quote = ""
         elif stop_at(text, self.at):
             if self.hard:

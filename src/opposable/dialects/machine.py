@@ -4,6 +4,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
+from opposable.dialects.aliases import Translation
 from opposable.dialects.brackets import BracketScan
 from opposable.dialects.held import Held
 from opposable.dialects.markers import (
@@ -41,6 +42,10 @@ _FLOWING = frozenset({"_text", "_thinking", "_code", "_quoting", "_inline", "_th
 """The modes in which what was told is no longer needed."""
 
 
+_LINE_FIRSTS = frozenset("{[>*Af t")
+"""What begins a line that may be more than text, besides the tools' names."""
+
+
 class Machine(ABC):
     """The reader's state.
 
@@ -48,9 +53,11 @@ class Machine(ABC):
     whichever mode it set), and False where it waits for more text. `final` says that none will come.
     """
 
-    def __init__(self, tools: Sequence[OfferedTool], new_id: Callable[[], str]) -> None:
+    def __init__(self, tools: Sequence[OfferedTool], new_id: Callable[[], str], translation: Translation) -> None:
         self._tools = Tools(tools)
         self._out = Output(self._tools, new_id)
+        self._translation = translation
+        self._line_firsts = _LINE_FIRSTS | self._tools.first_letters()
         self._buffer = ""
         self._at = 0
         self._mode: Callable[[bool], bool] = self._text
@@ -80,7 +87,8 @@ class Machine(ABC):
         if self._at and self._mode.__name__ in _FLOWING:
             self._buffer = self._buffer[self._at :]
             self._at = 0
-        self._plain = not self._buffer and self._mode.__name__ == "_text" and not self._out.blank
+        flowing = self._mode.__name__ == "_text" and not self._out.blank
+        self._plain = flowing and not self._buffer and not self._translation.held and self._translation.usual
 
     def _say_to(self, end: int) -> bool:
         """Tell the text before `end`; false where there was none."""

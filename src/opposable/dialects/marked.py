@@ -24,7 +24,12 @@ from opposable.dialects.markers import (
 from opposable.dialects.section import MAX_FALLBACKS, Found, Section
 from opposable.dialects.shapes import RawCall
 
-_THOUGHT_LITERALS = {*OPENERS.keys() - {"functools["}, *TAGGED_STEMS, *THINKING_ENDS, *THINKING.values()}
+_THOUGHT_LITERALS = {
+    *OPENERS.keys() - {"functools[", "function call<|role_sep|>"},
+    *TAGGED_STEMS,
+    *THINKING_ENDS,
+    *THINKING.values(),
+}
 _THOUGHT_MARKUP = one_of(_THOUGHT_LITERALS)
 _THOUGHT_PREFIXES = prefixes_of(_THOUGHT_LITERALS)
 _NOTHING_MORE = re.compile(rf"(?:\s|{pattern_of(NOISE)})*\Z")

@@ -9,7 +9,7 @@ from opposable.dialects.by_schema import Schema, from_text
 from opposable.dialects.lenient_json import MAX_DEPTH, Repairs
 
 PREFIX = "]<]minimax[>["
-_CALL = re.compile(re.escape(PREFIX) + r'<invoke name="(?P<name>[^"\n]{1,200})"[^>]{0,200}>')
+_CALL = re.compile(re.escape(PREFIX) + r'<invoke name="(?P<name>[^"\n]{1,200})"[^>\n]{0,200}>')
 _END = PREFIX + "</invoke>"
 _TAG = re.compile(re.escape(PREFIX) + r"<(?P<close>/?)(?P<name>[^<>/\s]{1,200})>")
 

@@ -34,6 +34,7 @@ class Tools:
             name, parameters = _described(tool)
             if name:
                 self.by_name[name] = Tool(name, Schema(parameters))
+        self._firsts: frozenset[str] | None = None
         self._sorted: list[str] | None = None
         self._normal: dict[str, list[Tool]] | None = None
 
@@ -54,6 +55,13 @@ class Tools:
                 break
         found = self.by_name.get(bare) or self._same_when_normal(bare)
         return (found, f"tool name {written!r} read as {found.name!r}") if found else (None, "")
+
+    def first_letters(self) -> frozenset[str]:
+        """The letters with which a tool's name may begin as a model writes it."""
+        if self._firsts is None:
+            firsts = {name[0] for name in self.by_name} | {prefix[0] for prefix in _PREFIXES}
+            self._firsts = frozenset(form for first in firsts for form in (first, first.lower(), first.upper()))
+        return self._firsts
 
     def may_begin(self, written: str) -> bool:
         """Whether a tool's name may begin with `written`, or be it."""

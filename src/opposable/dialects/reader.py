@@ -1,10 +1,11 @@
 """Reads a reply as it comes: what is plain goes through at once, what may be a call is held until that is decided."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from uuid import uuid4
 
 from opposable.dialects import react
+from opposable.dialects.aliases import translation
 from opposable.dialects.brackets import BracketScan
 from opposable.dialects.flowing import ANY_THINKING_END
 from opposable.dialects.machine import BLANK, MARKUP_PREFIXES, NEXT, WORD, without_partial
@@ -58,13 +59,18 @@ class Reader(Marked):
     """Reads a reply in pieces, cut anywhere; what comes out is the same however it is cut.
 
     `feed` gives the parts that the piece made certain. After `close`, `rest` holds the last parts. The calls of the
-    reading are the ones to act on: parts are for showing what happens.
+    reading are the ones to act on: parts are for showing what happens. `aliases` gives markers of a family that the
+    reader does not know, with what they mean (see `aliases_of`).
     """
 
     def __init__(
-        self, tools: Sequence[OfferedTool], thinking: bool = False, new_id: Callable[[], str] = _new_id
+        self,
+        tools: Sequence[OfferedTool],
+        thinking: bool = False,
+        new_id: Callable[[], str] = _new_id,
+        aliases: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(tools, new_id)
+        super().__init__(tools, new_id, translation(aliases))
         self.rest: tuple[Part, ...] = ()
         if thinking:
             self._think(ANY_THINKING_END)
@@ -74,7 +80,7 @@ class Reader(Marked):
         if self._plain and not _TRIGGER.search(piece):
             return (self._out.plain(piece),) if piece else ()
         buffer, self._buffer = self._buffer, ""
-        buffer += piece  # on a local name, so that CPython extends the text in place
+        buffer += self._translation.feed(piece)  # on a local name, so that CPython extends the text in place
         self._buffer = buffer
         del buffer
         self._run(final=False)
@@ -83,6 +89,7 @@ class Reader(Marked):
     def close(self, truncated: bool = False) -> Reading:
         """All that was read. `truncated` says that the model was stopped by its token limit."""
         self._truncated = truncated
+        self._buffer += self._translation.close()
         self._run(final=True)
         self.rest = self._out.take()
         return self._out.reading()
@@ -114,7 +121,7 @@ class Reader(Marked):
 
     def _line_start(self, text: str, start: int, final: bool) -> bool | None:
         """What can only begin at the beginning of a line; None where nothing does, False to wait."""
-        if not self._tools:
+        if text[start] not in self._line_firsts or not self._tools:
             return None
         left = text[start : start + MAX_MARKER]
         if not final and left in _LINE_START_PREFIXES:

@@ -36,8 +36,8 @@ def _tags(dialect: str, call: str, parameter: str, parameter_end: str, end: str)
 def _invoke(dialect: str, prefix: str) -> Tags:
     return _tags(
         dialect,
-        rf'<{prefix}invoke name="(?P<name>[^"\n]{{1,200}})"[^>]*>',
-        rf'<{prefix}parameter name="(?P<key>[^"\n]{{1,200}})"(?:[^>]*?\bstring="(?P<kind>true|false)")?[^>]*>',
+        rf'<{prefix}invoke name="(?P<name>[^"\n]{{1,200}})"[^>\n]*>',
+        rf'<{prefix}parameter name="(?P<key>[^"\n]{{1,200}})"(?:[^>\n]{{0,60}}?\bstring="(?P<kind>true|false)")?[^>\n]{{0,60}}>',
         f"</{prefix}parameter>",
         f"</{prefix}invoke>",
     )
@@ -45,7 +45,7 @@ def _invoke(dialect: str, prefix: str) -> Tags:
 
 FAMILIES = (
     _tags("qwen_xml", r"<function=(?P<name>[^>\n]{1,200})>", r"<parameter=(?P<key>[^>\n]{1,200})>", "</parameter>", "</function>"),
-    _tags("minicpm", r'<function name="(?P<name>[^"\n]{1,200})"[^>]*>', r'<param name="(?P<key>[^"\n]{1,200})"[^>]*>', "</param>", "</function>"),
+    _tags("minicpm", r'<function name="(?P<name>[^"\n]{1,200})"[^>\n]*>', r'<param name="(?P<key>[^"\n]{1,200})"[^>\n]*>', "</param>", "</function>"),
     _invoke("invoke", ""),
     _invoke("invoke", "atem:"),
     _invoke("invoke", "antml:"),
@@ -53,14 +53,14 @@ FAMILIES = (
     _invoke("deepseek_dsml", "｜DSML｜"),
     _tags(
         "kimi_k3",
-        r'<\|open\|>call tool="(?P<name>[^"\n]{1,200})"[^<]{0,100}<\|sep\|>',
-        r'<\|open\|>argument key="(?P<key>[^"\n]{1,200})"(?:[^<]*?type="(?P<kind>[a-z]+)")?[^<]{0,100}<\|sep\|>',
+        r'<\|open\|>call tool="(?P<name>[^"\n]{1,200})"[^<>\n]{0,100}<\|sep\|>',
+        r'<\|open\|>argument key="(?P<key>[^"\n]{1,200})"(?:[^<\n]{0,60}?type="(?P<kind>[a-z]{1,20})")?[^<\n]{0,60}<\|sep\|>',
         "<|close|>argument<|sep|>",
         "<|close|>call<|sep|>",
     ),
 )  # fmt: skip
 KEY_VALUE = _tags(
-    "glm", r"(?!)", r"<arg_key>(?P<key>[^<]{1,200})</arg_key>\s*<arg_value>", "</arg_value>", "</tool_call>"
+    "glm", r"(?!)", r"<arg_key>(?P<key>[^<]{1,200})</arg_key>\s{0,100}<arg_value>", "</arg_value>", "</tool_call>"
 )
 """GLM and Hunyuan: the name stands bare before the first key."""
 
@@ -80,6 +80,13 @@ _FOLLOWS = one_of(_FOLLOW_LITERALS)
 _CALL_ENDS = one_of(_FOLLOW_LITERALS - set(_PARAMETER_STEMS))
 _FOLLOW_PREFIXES = prefixes_of(_FOLLOW_LITERALS) | {""}
 _STEM_PREFIXES = prefixes_of(TAGGED_STEMS)
+_PARTIAL_CALL = re.compile(
+    "|".join(
+        re.escape(stem) + (r"[^>\n]*\Z" if stem == "<function=" else r'(?:"[^"\n]*(?:"[^>\n]*)?)?\Z')
+        for stem in TAGGED_STEMS
+    )
+)
+"""An opening tag of a call whose end has not come."""
 _THOUGHT_ENDS = one_of(THINKING_ENDS)
 _BLANK = re.compile(r"\s*")
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
@@ -95,10 +102,9 @@ def family_at(text: str, at: int) -> tuple[Tags, str, int] | None:
 
 def may_become_call(text: str, at: int) -> bool:
     """Whether the text, which ends soon after `at`, may go on to be the opening tag of a call."""
-    left = text[at : at + MAX_TAG]
-    if left in _STEM_PREFIXES:
-        return True
-    return len(text) - at < MAX_TAG and left.startswith(TAGGED_STEMS) and "\n" not in left and not left.endswith(">")
+    if len(text) - at >= MAX_TAG:
+        return False
+    return text[at:] in _STEM_PREFIXES or _PARTIAL_CALL.match(text, at) is not None
 
 
 @dataclass(frozen=True, slots=True)
