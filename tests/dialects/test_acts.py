@@ -195,3 +195,23 @@ def test_the_final_answer_of_the_seed_protocol_is_shown_without_its_json():
     )
     reading = read(text, TOOLS)
     assert (reading.text, reading.thinking, reading.calls) == ("SELECT * FROM t WHERE dt > {{start}}", "信息足够", ())
+
+
+FINISHED = {
+    "seed protocol": '{"reasoning": "r", "action": "finish", "content": "5"}',
+    "after a word": 'I know it.\n\n{"reasoning": "r", "action": "finish", "content": "5"}',
+    "JSON agent": '```json\n{"action": "Final Answer", "action_input": "5"}\n```',
+}
+
+
+@pytest.mark.parametrize("text", FINISHED.values(), ids=FINISHED)
+def test_a_final_answer_is_shown_as_text(text):
+    reading = read(text, TOOLS)
+    assert reading.text.split("\n")[-1] == "5"
+    assert reading.calls == ()
+
+
+def test_the_one_argument_of_a_tool_needs_no_name():
+    tools = [{"name": "search", "parameters": {"type": "object", "properties": {"query": {"type": "string"}}}}]
+    for text in ('{"action": "search", "action_input": "weather"}', "Action: search\nAction Input: weather"):
+        assert [call.arguments for call in read(text, tools).calls] == [{"query": "weather"}]

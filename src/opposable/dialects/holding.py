@@ -167,9 +167,10 @@ class Holding(Flowing):
     def _decide(self, after: str, same_line: bool) -> bool:
         held, raw = self._pending, self._pending_raw
         assert held is not None
-        self._pending, self._mode = None, self._text
-        lead = self._out.lead()
-        if self._is_act(lead, after, same_line):
+        self._mode = self._text
+        act = self._is_act(self._out.lead(), after, same_line)
+        self._pending = None
+        if act:
             if held.thinking:
                 self._out.think(held.thinking)
             for found in held.found:
@@ -189,6 +190,8 @@ class Holding(Flowing):
         before = lead.strip()
         if provenance.explains(after) or provenance.is_shown(before):
             return False
+        if self._pending is not None and not self._pending.found:
+            return True
         if self._pending_fenced:
             if self._info in ("python", "py", "text", "plaintext", "txt", "plain") and (before or after):
                 return self._info == "text" and provenance.makes(before)

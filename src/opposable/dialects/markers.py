@@ -150,11 +150,22 @@ QUOTING = {
     "<content>": "</content>",
     "<div": "</div>",
     "<script": "</script>",
+    "<|im_start|>user": "<|im_end|>",
+    "<|im_start|>tool": "<|im_end|>",
+    "<|im_start|>system": "<|im_end|>",
+    "<|start_header_id|>user<|end_header_id|>": "<|eot_id|>",
+    "<|start_header_id|>tool<|end_header_id|>": "<|eot_id|>",
+    "<|start_header_id|>ipython<|end_header_id|>": "<|eot_id|>",
+    "<start_of_turn>user": "<end_of_turn>",
+    "<｜User｜>": "<｜Assistant｜>",
+    "<|user|>": "<|assistant|>",
+    "<|observation|>": "<|assistant|>",
+    "[INST]": "[/INST]",
     "[TOOL_RESULTS]": "[/TOOL_RESULTS]",
     "<|START_TOOL_RESULT|>": "<|END_TOOL_RESULT|>",
     "<｜tool▁outputs▁begin｜>": "<｜tool▁outputs▁end｜>",
 }
-"""Elements whose content is shown or repeated, never done."""
+"""Elements whose content is shown or repeated, and other people's turns made up by the model: never done."""
 
 HEADERS = ("<|start|>", "<|channel|>")
 """What begins a message header in the harmony form; `<|message|>` ends it."""

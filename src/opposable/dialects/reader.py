@@ -1,4 +1,16 @@
-"""Reads a reply as it comes: what is plain goes through at once, what may be a call is held until that is decided."""
+"""Reads a reply as it comes: what is plain goes through at once, what may be a call is held until that is decided.
+
+How the folder fits together, from what is told down to what is data:
+
+- `reader` has plain text and sees where it ends; below it are the other modes: `marked` (behind a marker, a header or a
+  label), `holding` (JSON, Python and fences that may be calls), `flowing` (code, reasoning), all on one state in
+  `machine`. `output` collects what is told and makes the calls; `reading` has the classes that come out.
+- `section` reads what stands behind a marker; `held` and `shapes` say what JSON may mean; `tagged`, `pythonic`, `react`,
+  `headers` and `minimax_m3` are ways of writing; `brackets` finds where a value ends.
+- `provenance` decides whether a call is made or shown, by the words in `cues`.
+- `arguments`, `lenient_json` and `by_schema` read arguments; `names` finds the tool that is meant.
+- `markers` and `aliases` are data: a new family is a line there, a new way of writing one small file.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -90,14 +90,21 @@ def _enveloped(value: dict[str, Any], tools: Tools, marked: bool, depth: int) ->
             if found:
                 ids = [call if call.id else _with_id(call, _id(value)) for call in found.calls]
                 return Shape(ids, answer or None, thinking, "openai")
-    if (
-        isinstance(value.get("action"), str)
-        and value["action"] in FINISHES
-        and answer is not None
-        and set(value) <= META_KEYS | {"tool_calls"}
-    ):
-        return Shape([], answer, thinking, "seed")
+    if _finishes(value) and (said := answer if answer is not None else _text(value.get("action_input"))) is not None:
+        return Shape([], said, thinking, "seed")
     return None
+
+
+def _finishes(value: dict[str, Any]) -> bool:
+    """Whether this is a final answer: the seed protocol's, or a JSON agent's."""
+    action = _text(value.get("action"))
+    if action is None or action.strip().casefold().replace(" ", "_") not in FINISHES:
+        return False
+    return set(value) <= META_KEYS | {"tool_calls", "action_input"}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _list_dialect(value: dict[str, Any], key: str) -> str:
@@ -133,7 +140,11 @@ def _single(value: dict[str, Any], tools: Tools, marked: bool) -> Shape | None:
     written = value[argument_key]
     if _is_definition(value, written):
         return None
-    repairs = () if argument_key == "arguments" else (f"key {argument_key!r} for 'arguments'",)
+    repairs: tuple[str, ...] = () if argument_key == "arguments" else (f"key {argument_key!r} for 'arguments'",)
+    if tool is not None and argument_key in ("action_input", "tool_input") and _is_plain(written):
+        names = list(tool.schema.properties())
+        if len(names) == 1:
+            written, repairs = {names[0]: written}, (*repairs, "the one argument given without its name")
     if marked:
         return Shape([RawCall(name, written, _id(value), repairs)], dialect="json")
     if not _only(value, name_key, argument_key) or not _holds_arguments(written):
@@ -144,6 +155,10 @@ def _single(value: dict[str, Any], tools: Tools, marked: bool) -> Shape | None:
     return Shape(
         [RawCall(name, written, _id(value), repairs)], dialect="react_json" if name_key == "action" else "json"
     )
+
+
+def _is_plain(written: Any) -> bool:
+    return isinstance(written, str) and written.strip()[:1] not in ("{", "[", "")
 
 
 def _holds_arguments(written: Any) -> bool:
