@@ -158,11 +158,23 @@ class Holding(Flowing):
         if mark or text.startswith("```", start) or (text[start] in "{[" and not self._pending_fenced):
             self._at = start
             return self._decide("", same_line=False)
+        if not self._pending_fenced and (follows := self._call_follows(text, start, final)) is not False:
+            self._at = start if follows else self._at
+            return self._decide("", same_line=False) if follows else False
         paragraph = text.find("\n\n", start)
         if paragraph < 0 and len(text) - start < MAX_AFTER and not final:
             return False
         after = text[start : paragraph if 0 <= paragraph - start < MAX_AFTER else start + MAX_AFTER]
         return self._decide(after, same_line="\n" not in text[at:start])
+
+    def _call_follows(self, text: str, start: int, final: bool) -> bool | None:
+        """Whether another call in Python follows; None while that is not clear."""
+        word = WORD.match(text, start)
+        if word is None:
+            return False
+        if word.end() >= len(text) and not final:
+            return None if self._tools.may_begin(word[0]) else False
+        return text.startswith("(", word.end()) and self._tools.find(word[0])[0] is not None
 
     def _decide(self, after: str, same_line: bool) -> bool:
         held, raw = self._pending, self._pending_raw

@@ -68,6 +68,7 @@ def _written(text: str, at: int, schema: Schema, repairs: Repairs) -> tuple[dict
     reader = LenientReader(text, repairs)
     result: dict[str, Any] = {}
     names = list(schema.properties())
+    named = False
     while True:
         at = skip_space(text, at)
         if at >= len(text):
@@ -76,20 +77,28 @@ def _written(text: str, at: int, schema: Schema, repairs: Repairs) -> tuple[dict
             return result, at + 1
         if keyword := _KEYWORD.match(text, at):
             key, at = keyword[1], keyword.end()
-        elif not result and len(names) == 1:
-            key = names[0]
-            repairs.add("argument without its name")
-        elif not result and text.startswith("{", at):
-            value, at = reader.value(at)
-            at = skip_space(text, at)
-            if text.startswith(")", at) and isinstance(value, dict):
-                return value, at + 1
-            raise Unreadable("arguments without their names")
+            named = True
+        elif not result and text.startswith("{", at) and (whole := _whole(reader, at, names)):
+            return whole
+        elif not named and len(result) < len(names):
+            key = names[len(result)]
+            repairs.add("arguments named by their order")
         else:
-            raise Unreadable("arguments without their names")
+            raise Unreadable("an argument without a name")
+        if key in result:
+            raise Unreadable(f"{key} is given twice")
         result[key], at = reader.value(at)
         at = skip_space(text, at)
         if at < len(text) and text[at] == ",":
             at += 1
         elif at < len(text) and text[at] != ")":
             raise Unreadable("a comma should stand between arguments")
+
+
+def _whole(reader: LenientReader, at: int, names: list[str]) -> tuple[dict[str, Any], int] | None:
+    """All arguments given as one object: `f({"x": 1})`; None where the object is itself the first argument."""
+    value, end = reader.value(at)
+    end = skip_space(reader.text, end)
+    if reader.text.startswith(")", end) and isinstance(value, dict) and value and all(key in names for key in value):
+        return value, end + 1
+    return None
