@@ -28,6 +28,7 @@ LED_UP_TO = {
     "here is the call": f"Here is the function call:\n{FENCE}",
     "here is the JSON": f"Here's the JSON for the tool call:\n{FENCE}",
     "BFCL style": "Based on the question, I will need to make one function call.\n\n[add(a=2, b=3)]",
+    "promise, Python": "I'll call the tool:\n```python\nadd(a=2, b=3)\n```",
     "Chinese": f"好的，我来计算：\n{FENCE}",
     "Chinese, from a result": f"根据返回结果，我需要继续计算。\n{TAG}",
     "explained in the future": f"{FENCE}\n\nThis function call will add 2 and 3.",

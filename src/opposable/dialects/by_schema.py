@@ -10,7 +10,6 @@ _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
 _BOOLEANS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 _NOTHING = frozenset({"null", "none", "nil"})
 _KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
-ANY = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
 MAX_REFERENCES = 32
 
 

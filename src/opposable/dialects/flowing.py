@@ -97,6 +97,3 @@ class Flowing(Machine):
         self._out.thought_ends()
         self._mode = self._text
         return True
-
-    def _thinking(self, final: bool) -> bool:
-        raise NotImplementedError

@@ -6,7 +6,7 @@ from opposable.dialects import provenance
 from opposable.dialects.brackets import BracketScan
 from opposable.dialects.flowing import Flowing
 from opposable.dialects.held import ACT_INFO, FENCE_INFO, Held, held_in, may_be_call
-from opposable.dialects.machine import BLANK, MARKUP, MARKUP_PREFIXES, MAX_INFO, WORD
+from opposable.dialects.machine import MARKUP, MARKUP_PREFIXES, MAX_INFO, WORD, blank_end
 from opposable.dialects.markers import CLOSERS, MAX_MARKER, NOISE, OPENERS, TAGGED_STEMS
 
 _FENCE_OPEN = re.compile(r"(?P<ticks>`{3,16})[ \t]*(?P<info>[\w.+\-]{0,32})[ \t]*(?P<rest>[^\n`]*)")
@@ -66,8 +66,7 @@ class Holding(Flowing):
         if not same_line and end >= len(text) and not final:
             return len(text) - at >= MAX_INFO and self._enter_code(opened["ticks"], end)
         body = opened.start("rest") if same_line else end
-        blank = BLANK.match(text, body)
-        first = blank.end() if blank else body
+        first = blank_end(text, body)
         if first >= len(text) and not final and first - body < MAX_INFO:
             return False
         verdict = self._fence_may_act(text, first, opened, final)
@@ -128,8 +127,7 @@ class Holding(Flowing):
         if self._scan is not None:
             value_end = self._scan.scan(text, False)
             if value_end is not None and (found < 0 or value_end <= found):
-                blank = BLANK.match(text, value_end)
-                after = blank.end() if blank else value_end
+                after = blank_end(text, value_end)
                 if text.startswith(self._close, after):
                     return value_end, after + len(self._close)
         if found >= 0:
@@ -205,8 +203,8 @@ class Holding(Flowing):
         if self._pending is not None and not self._pending.found:
             return True
         if self._pending_fenced:
-            if self._info in ("python", "py", "text", "plaintext", "txt", "plain") and (before or after):
-                return self._info == "text" and provenance.makes(before)
+            if self._info in _PROGRAM_OR_TEXT and (before or after):
+                return provenance.makes(before) and (self._info == "text" or not after)
             return self._info in ACT_INFO or len(before) < provenance.MAX_LEAD or provenance.makes(before)
         if after and same_line:
             return False

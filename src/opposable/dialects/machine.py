@@ -81,6 +81,10 @@ class Machine(ABC):
     def _text(self, final: bool) -> bool:
         """The mode of plain text."""
 
+    @abstractmethod
+    def _thinking(self, final: bool) -> bool:
+        """The mode of reasoning."""
+
     def _run(self, final: bool) -> None:
         while self._mode(final):
             pass

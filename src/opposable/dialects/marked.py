@@ -8,7 +8,7 @@ from opposable.dialects.brackets import BracketScan
 from opposable.dialects.flowing import ANY_THINKING_END, BODY_END
 from opposable.dialects.headers import MAX_HEADER, MESSAGE, header_of
 from opposable.dialects.holding import Holding
-from opposable.dialects.machine import BLANK, MARKUP, MARKUP_PREFIXES, without_partial
+from opposable.dialects.machine import MARKUP, MARKUP_PREFIXES, blank_end, without_partial
 from opposable.dialects.markers import (
     HEADERS,
     MAX_MARKER,
@@ -215,8 +215,7 @@ class Marked(Holding):
     def _call_body(self, final: bool) -> bool:
         """The body of a message that is addressed to a tool."""
         text = self._buffer
-        blank = BLANK.match(text, self._start)
-        first = blank.end() if blank else self._start
+        first = blank_end(text, self._start)
         if first >= len(text) and not final:
             return False
         if text[first : first + 1] == "<" and not BODY_END.match(text, first):

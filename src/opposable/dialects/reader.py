@@ -20,7 +20,7 @@ from opposable.dialects import react
 from opposable.dialects.aliases import translation
 from opposable.dialects.brackets import BracketScan
 from opposable.dialects.flowing import ANY_THINKING_END
-from opposable.dialects.machine import BLANK, MARKUP_PREFIXES, NEXT, WORD, without_partial
+from opposable.dialects.machine import BLANK, MARKUP_PREFIXES, NEXT, WORD, blank_end, without_partial
 from opposable.dialects.marked import Marked
 from opposable.dialects.markers import (
     HEADERS,
@@ -112,8 +112,7 @@ class Reader(Marked):
         if at >= len(text):
             return False
         if self._out.blank:
-            blank = BLANK.match(text, at)
-            start = blank.end() if blank else at
+            start = blank_end(text, at)
             if start >= len(text):
                 return self._say_to(start)
             if (step := self._line_start(text, start, final)) is not None:
@@ -188,8 +187,7 @@ class Reader(Marked):
             self._mode = self._brackets
             return True
         if left.startswith(("\n", "\r\n")):
-            blank = BLANK.match(text, word.end())
-            after = blank.end() if blank else word.end()
+            after = blank_end(text, word.end())
             if after >= len(text) and not final:
                 return False
             if text.startswith("{", after):
