@@ -17,11 +17,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from opposable import Event, RunFinished, ToolFinished, app
+from opposable import Event, ModelOptions, RunFinished, ToolFinished, app
 from opposable.agent.agent import Agent
+from opposable.domain.language import language_of
 from opposable.models.base import Model
 from opposable.settings import Settings
 from opposable.terminal import PullBar, Trace, table
+from opposable.tools.build import sql_tools
 from opposable.tools.library import ToolLibrary
 from opposable.tools.sql.database import open_database
 
@@ -49,7 +51,6 @@ def jobs() -> list[Job]:
     log = (FILES / "logs" / "app.log").read_text()
     errors = len(re.findall(r"^\S+ \S+ - \S+ - ERROR - ", log, re.MULTILINE))
     mean = sum((12.5, 18, 7, 30.5)) / 4
-    delivery = sum((12, 18, 24, 30, 36)) / 5
     [(country,)] = query("SELECT Country FROM Customer GROUP BY Country ORDER BY count(*) DESC LIMIT 1")
     [(genre, tracks)] = query(
         "SELECT g.Name, count(*) FROM Track t JOIN Genre g USING (GenreId) GROUP BY g.Name ORDER BY 2 DESC LIMIT 1"
@@ -63,15 +64,21 @@ def jobs() -> list[Job]:
         ),
         Job(
             "two tools",
-            "Read the file docs/calculator.md, then calculate the mean of the delivery times of the five test orders it names.",
-            both(says(delivery), called("read_file", "calculator")),
-            ("read_file", "calculator", "time"),
+            "Search the files for 'refund', then calculate the mean of [1, 2, 3, 4, 6].",
+            both(says(3.2), called("file_search", "calculator")),
+            ("file_search", "calculator", "time"),
         ),
         Job(
             "a failing call to get over",
-            "How many ERROR entries are in the log file app.log?",
-            both(says(errors), called("log_transform"), failed_first),
-            ("log_transform", "file_search", "calculator"),
+            "Search the folder ./data/docs for the word openSkill. Which file holds it?",
+            both(says("getting-started.md"), called("file_search"), failed_first),
+            ("file_search", "calculator", "time"),
+        ),
+        Job(
+            "a log, in Chinese",
+            "帮我分析一下 logs/app.log，有多少条 ERROR？",
+            both(says(errors), called("log_transform")),
+            ("log_transform", "calculator", "time"),
         ),
         Job("a question about data", "Which country has the most customers?", says(country), database=CHINOOK),
         Job(
@@ -133,12 +140,13 @@ async def do(job: Job, model: Model, settings: Settings, console: Console) -> tu
     trace = Trace(console, console)
     async with app.closing(await open_database(str(job.database or CHINOOK))) as database:
         if job.database:
-            library = ToolLibrary(app.sql_tools(database))
-            instructions = await app.asking(database, app.language_of(job.said))
+            library = ToolLibrary(sql_tools(database))
+            instructions = await app.asking(database, language_of(job.said))
         else:
             library = app.ready_tools(settings, job.tools)
-            instructions = app.INSTRUCTIONS[app.language_of(job.said)]
-        agent = Agent(model, library, instructions=instructions, limits=app.limits(settings))
+            instructions = app.INSTRUCTIONS[language_of(job.said)]
+        options = app.ASK_THE_DATABASE if job.database else ModelOptions()
+        agent = Agent(model, library, instructions=instructions, limits=app.limits(settings), options=options)
         async with aclosing(agent.stream(job.said)) as events:
             async for end in events:
                 trace.show(end)

@@ -13,7 +13,7 @@ from opposable.domain.errors import BadInput
 from opposable.domain.events import RunFinished
 from opposable.domain.language import Language, language_of
 from opposable.domain.tools import ToolResult
-from opposable.models.base import Model
+from opposable.models.base import Model, ModelOptions, Named
 from opposable.models.build import KEY_VARIABLES, build
 from opposable.models.weights import QWEN_CODER, Progress, default_directory, installed, pull
 from opposable.settings import Settings
@@ -26,26 +26,27 @@ OnProgress = Callable[[Progress], None]
 LONGEST_TASK = 100_000
 """Characters of one task or question; what is longer belongs into a file."""
 
-INSTRUCTIONS = {
-    "en": "You are a helpful assistant with tools. Call a tool when it helps, and answer from what it says, "
-    "briefly and in the user's language.",
-    "zh": "你是一个会使用工具的助手。需要时调用工具，并根据工具的结果用中文简短作答。",
-}
+INSTRUCTIONS: dict[Language, str] = {"en": "You are a helpful assistant.", "zh": "你是一个有用的助手。"}
+"""Few words on purpose: with more of them the embedded model explains its tools instead of calling them (measured)."""
 
-ASKING = {
-    "en": """You answer questions about a {dialect} database by calling sql_execute with one {dialect} SELECT statement.
+ASKING: dict[Language, str] = {
+    "en": """You answer questions about a {dialect} database. Call sql_execute with one {dialect} SELECT statement that gives just what is asked for; write the values you look for into it.
 Use only these tables and columns:
 
 {schema}
 
-Call sql_execute first; when you see its rows, answer in one short sentence.""",
-    "zh": """你通过调用 sql_execute 执行一条 {dialect} SELECT 语句来回答关于数据库的问题。
+When you see the rows, answer the question from them in one short sentence.""",
+    "zh": """你回答关于 {dialect} 数据库的问题。用一条 {dialect} SELECT 语句调用 sql_execute，只查询问题所要的内容，条件的值直接写进语句。
 只能使用以下表和列：
 
 {schema}
 
-先调用 sql_execute；看到结果后，用一句简短的中文回答。""",
+看到结果后，根据结果用一句简短的中文回答问题。""",
 }
+
+
+ASK_THE_DATABASE = ModelOptions(tool_choice=Named("sql_execute"))
+"""A data question begins with a query; what follows is the model's choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,9 @@ async def data_agent(
         chosen = await ready_model(settings, model, on_progress)
         library = ToolLibrary(sql_tools(opened))
         instructions = await asking(opened, language_of(question))
-        async with Agent(chosen, library, instructions=instructions, limits=limits(settings)) as made:
+        async with Agent(
+            chosen, library, instructions=instructions, limits=limits(settings), options=ASK_THE_DATABASE
+        ) as made:
             yield made
 
 

@@ -261,10 +261,16 @@ async def test_an_empty_reply_is_asked_about_once():
 
 
 @pytest.mark.parametrize("choice", ["required", Named("add")])
-async def test_a_forced_choice_is_for_one_reply(choice):
+async def test_a_forced_choice_holds_until_a_call_worked_and_not_for_ever(choice):
     model = ScriptedModel(ENDLESS, "2")
     await events_of(model, options=ModelOptions(tool_choice=choice))
     assert [request.options.tool_choice for request in model.requests] == [choice, "auto"]
+    model = ScriptedModel(calls(call("boom")), ENDLESS, "2")
+    await events_of(model, options=ModelOptions(tool_choice=choice))
+    assert [request.options.tool_choice for request in model.requests] == [choice, choice, "auto"]
+    model = ScriptedModel(*[calls(call("boom"))] * 4, "sorry")
+    await events_of(model, options=ModelOptions(tool_choice=choice))
+    assert [request.options.tool_choice for request in model.requests] == [choice] * 3 + ["auto"] * 2
 
 
 async def test_a_model_that_cannot_be_reached_raises():

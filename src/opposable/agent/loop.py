@@ -18,6 +18,9 @@ from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.tools.base import CallContext
 from opposable.tools.library import ToolLibrary
 
+FORCED_REPLIES = 3
+"""A forced tool choice holds until a call worked, for this many replies at most: forced for good, a run never ends."""
+
 
 async def run(
     model: Model,
@@ -128,8 +131,9 @@ async def _do(library: ToolLibrary, limits: Limits, state: _State, alarm: Alarm)
             if type(event) is ToolFinished:
                 state.results[event.call.id] = event.result
             yield event
+    worked = any(result.failure is None for result in state.results.values())
     state.tell()
-    if state.options.tool_choice not in ("auto", "none"):  # a forced choice is for one reply: else it never ends
+    if state.options.tool_choice not in ("auto", "none") and (worked or state.turns >= FORCED_REPLIES):
         state.options = replace(state.options, tool_choice="auto")
 
 

@@ -56,7 +56,7 @@ def build(name: str, *, models_directory: Path | None = None, patience: Patience
     """
     kind, _, rest = name.partition(":")
     if kind == "local":
-        return TextProtocolModel(LocalModel(_weights(rest, models_directory)))
+        return TextProtocolModel(LocalModel(_weights(rest, models_directory)), "protocol")
     if kind in ("http", "https"):
         return TextProtocolModel(_by_url(name, patience))
     if kind == "anthropic" and rest:

@@ -6,7 +6,9 @@ results are told back (as text or natively). Which way suits a model is found by
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Literal
+from dataclasses import replace
+from types import ModuleType
+from typing import Any, Literal
 
 import orjson
 
@@ -15,11 +17,14 @@ from opposable.domain.events import CallDelta, FinishReason, ModelPart, Reply, T
 from opposable.domain.language import Language, language_of
 from opposable.domain.messages import Message, assistant, system, user
 from opposable.domain.tools import ToolCall, ToolDefinition
-from opposable.models import protocol_texts
-from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ToolChoice
+from opposable.models import protocol_texts, python_texts
+from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, Named, ToolChoice
 
-Telling = Literal["native", "prompt"]
-"""How tools and results are told: in the wire format's own fields, or written into the messages."""
+Telling = Literal["native", "protocol", "python"]
+"""How tools and results are told: in the wire format's own fields, or written into the messages, as the seed protocol's
+JSON or as Python signatures and calls."""
+
+_TEXTS = {"protocol": protocol_texts, "python": python_texts}
 
 SHOWN = frozenset({TextDelta, ThinkingDelta, CallDelta})
 """What is passed on of the parts a reader gives."""
@@ -34,9 +39,10 @@ class TextProtocolModel:
     an unknown tool, or one cut off by the token limit, comes out as a call too, so that the loop can tell the model.
     """
 
-    def __init__(self, inner: Model, telling: Telling = "native") -> None:
+    def __init__(self, inner: Model, telling: Telling = "native", *, constrained: bool = False) -> None:
         self.inner = inner
         self.telling = telling
+        self.constrained = constrained
 
     @property
     def name(self) -> str:
@@ -47,8 +53,9 @@ class TextProtocolModel:
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelPart, None]:
         """One reply in parts, free of markup. Raises: what the inner model raises."""
-        if self.telling == "prompt":
-            parts = self.inner.stream(told(messages, tools, options.tool_choice), (), options)
+        if self.telling != "native":
+            told_so = told(messages, tools, options.tool_choice, self.telling)
+            parts = self.inner.stream(told_so, (), constrained(tools, options, self.constrained))
         else:
             parts = self.inner.stream(messages, tools, options)
         reader = Reader(() if options.tool_choice == "none" else tools)
@@ -78,8 +85,11 @@ class TextProtocolModel:
         await self.inner.aclose()
 
 
-def told(messages: Sequence[Message], tools: Sequence[ToolDefinition], choice: ToolChoice) -> list[Message]:
+def told(
+    messages: Sequence[Message], tools: Sequence[ToolDefinition], choice: ToolChoice, telling: Telling
+) -> list[Message]:
     """The messages as a model that knows only text is told them."""
+    texts = _TEXTS[telling]
     language: Language = next((language_of(message.content) for message in messages if message.role == "user"), "en")
     plain: list[Message] = []
     results: list[Message] = []
@@ -88,16 +98,36 @@ def told(messages: Sequence[Message], tools: Sequence[ToolDefinition], choice: T
             results.append(message)
             continue
         if results:
-            plain.append(user(protocol_texts.results_as_text(results, language)))
+            plain.append(user(texts.results_as_text(results, language)))
             results = []
         if message is not None:
-            plain.append(_written(message))
+            plain.append(_written(message, texts))
     if not tools or choice == "none":
         return plain
-    protocol = protocol_texts.instructions(tools, choice, language)
+    protocol = texts.instructions(tools, choice, language)
     if plain and plain[0].role == "system":
         return [system(f"{plain[0].content}\n\n{protocol}"), *plain[1:]]
     return [system(protocol), *plain]
+
+
+def constrained(tools: Sequence[ToolDefinition], options: ModelOptions, always: bool) -> ModelOptions:
+    """The options with a schema of the protocol's reply, for servers that enforce one.
+
+    A forced choice is made certain by it; `always` makes every reply one of the protocol's two.
+    """
+    choice = options.tool_choice
+    if not tools or choice == "none" or (choice == "auto" and not always):
+        return options
+    meant = [tool for tool in tools if not isinstance(choice, Named) or tool.name == choice.name]
+    each = [_object(name={"const": tool.name}, arguments=tool.parameters) for tool in meant]
+    calls = {"type": "array", "items": each[0] if len(each) == 1 else {"anyOf": each}, "minItems": 1, "maxItems": 8}
+    call = _object(action={"const": "tool_call"}, tool_calls=calls)
+    finish = _object(action={"const": "finish"}, content={"type": "string"})
+    return replace(options, response_schema=call if choice != "auto" else {"anyOf": [call, finish]})
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def understood(reply: Reply, reading: Reading) -> Reply:
@@ -123,7 +153,7 @@ def _unmade(item: Rejected, place: int) -> ToolCall:
     return ToolCall(f"unmade_{place}", item.name or "unknown", item.text, "text", truncated=item.reason == "truncated")
 
 
-def _written(message: Message) -> Message:
+def _written(message: Message, texts: ModuleType) -> Message:
     if not message.tool_calls:
         return message
-    return assistant("\n".join(filter(None, (message.content, protocol_texts.calls_as_text(message.tool_calls)))))
+    return assistant("\n".join(filter(None, (message.content, texts.calls_as_text(message.tool_calls)))))

@@ -75,8 +75,8 @@ def calculator(
     names = _operations(operation)
     given = _decimals(numbers or [])
     text = (expression or "").strip()
-    if text.lower() in NAMES and given and not names:
-        names, text = _operations(text), ""
+    if text.lower() in NAMES and given:  # the operation said twice, or in the wrong place
+        names, text = names or _operations(text), ""
     if text:
         return _expression(text, given, names)
     if given:

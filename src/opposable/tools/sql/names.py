@@ -250,10 +250,19 @@ class _Checker:
 
     def _unknown_table(self, item: Any, ctes: Ctes) -> None:
         names = [*(table.full_name for table in self.schema.tables), *(source.label for source in ctes.values())]
-        told = f"There is no table {item.name}. {_choices('Tables', suggestions(item.name, names), names)}"
+        told = f"There is no table {item.name}. {self._as_column(item.name)}"
+        told += _choices("Tables", suggestions(item.name, names), names)
         match = sure_match(item.name, names)
         repair = None if match is None else self._replace(item.this, _sql_path(match, self.schema), "table")
         self.problems.append(NameProblem("table", item.name, told, repair))
+
+    def _as_column(self, name: str) -> str:
+        """Where a supposed table is a column: models take a column of codes or names for a table of its own."""
+        owners = [table.full_name for table in self.schema.tables if table.find_column(name) is not None]
+        if not owners:
+            return ""
+        listed = ", ".join(owners[:5])
+        return f"{name} is a column of {listed}: use it there, without a join. "
 
     def _unknown_alias(self, owner: Any, column: Any, scope: Scope) -> None:
         sources = {name: source for each in scope.chain() for name, source in each.sources.items()}
