@@ -21,7 +21,7 @@ from opposable.dialects.markers import (
     pattern_of,
     prefixes_of,
 )  # fmt: skip
-from opposable.dialects.names import OfferedTool, Tools
+from opposable.dialects.names import OfferedTool, tools_of
 from opposable.dialects.output import Output
 from opposable.dialects.react import ReactScan
 from opposable.dialects.section import Section
@@ -54,7 +54,7 @@ class Machine(ABC):
     """
 
     def __init__(self, tools: Sequence[OfferedTool], new_id: Callable[[], str], translation: Translation) -> None:
-        self._tools = Tools(tools)
+        self._tools = tools_of(tools)
         self._out = Output(self._tools, new_id)
         self._translation = translation
         self._line_firsts = _LINE_FIRSTS | self._tools.first_letters()

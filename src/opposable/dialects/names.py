@@ -84,6 +84,24 @@ class Tools:
         return same[0] if len(same) == 1 else None
 
 
+_kept: dict[int, tuple[tuple[OfferedTool, ...], Tools]] = {}
+_KEPT_MOST = 64
+
+
+def tools_of(offered: Sequence[OfferedTool]) -> Tools:
+    """The offered tools, made ready once for a tuple: the same tuple comes with every reply of a run."""
+    if not isinstance(offered, tuple):
+        return Tools(offered)
+    kept = _kept.get(id(offered))
+    if kept is not None and kept[0] is offered:
+        return kept[1]
+    made = Tools(offered)
+    if len(_kept) >= _KEPT_MOST:
+        _kept.clear()
+    _kept[id(offered)] = (offered, made)
+    return made
+
+
 def _normal(name: str) -> str:
     return _SEPARATORS.sub("_", name).strip("_").casefold()
 

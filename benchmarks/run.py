@@ -1,0 +1,212 @@
+"""The project's own cases: what a run, a streamed piece and a tool cost beside a bare loop on the same machine.
+
+    python benchmarks/run.py            all cases, a table; --json for scripts; name cases to run only some
+
+Figures are CPU time of this process (the scripted server runs in another), the median of several rounds, next to the
+bare loop (aiohttp + orjson, no framework) in the same round: only the ratio says something on a noisy machine.
+"""
+
+import argparse
+import asyncio
+import gc
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import aiohttp
+import orjson
+
+from opposable import Agent, Limits, RunFinished, TextDelta, ToolLibrary
+
+SERVER = Path(__file__).parent / "scripted_server.py"
+Case = Callable[[str], Awaitable[dict[str, float]]]
+
+
+def add(a: int, b: int) -> int:
+    """Add two integers.
+
+    Args:
+        a: the first integer
+        b: the second integer
+    """
+    return a + b
+
+
+class Bare:
+    """The loop without a framework: what any Python agent on aiohttp has to pay."""
+
+    def __init__(self, url: str) -> None:
+        self.url = f"{url}/chat/completions"
+        self.session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
+        parameters = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
+        self.tools = [{"type": "function", "function": {"name": "add", "parameters": parameters}}]
+
+    async def run(self, task: str) -> str:
+        messages = [{"role": "user", "content": task}]
+        while True:
+            body = orjson.dumps({"model": "m", "messages": messages, "tools": self.tools})
+            async with self.session.post(self.url, data=body) as response:
+                said = orjson.loads(await response.read())["choices"][0]["message"]
+            messages.append(said)
+            if not said.get("tool_calls"):
+                return said["content"]
+            for call in said["tool_calls"]:
+                value = add(**orjson.loads(call["function"]["arguments"]))
+                messages.append({"role": "tool", "tool_call_id": call["id"], "content": str(value)})
+
+    async def pieces(self, task: str) -> int:
+        body = orjson.dumps({"model": "m", "messages": [{"role": "user", "content": task}], "stream": True})
+        count, rest = 0, b""
+        async with self.session.post(self.url, data=body) as response:
+            async for chunk in response.content.iter_any():
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    if line.startswith(b"data: {") and orjson.loads(line[6:])["choices"][0]["delta"].get("content"):
+                        count += 1
+        return count
+
+
+async def cpu(what: Callable[[], Awaitable[object]], times: int) -> float:
+    """CPU microseconds of one `what`, over `times`."""
+    gc.collect()
+    start = time.process_time()
+    for _ in range(times):
+        await what()
+    return (time.process_time() - start) / times * 1e6
+
+
+async def beside(
+    ours: Callable[[], Awaitable[object]], bare: Callable[[], Awaitable[object]], times: int, rounds: int = 5
+) -> dict[str, float]:
+    """Both in each round; the medians and the median ratio."""
+    await ours()
+    await bare()
+    pairs = [(await cpu(ours, times), await cpu(bare, times)) for _ in range(rounds)]
+    return {
+        "ours_us": statistics.median(a for a, _ in pairs),
+        "bare_us": statistics.median(b for _, b in pairs),
+        "ratio": statistics.median(a / b for a, b in pairs),
+    }
+
+
+async def one_call(url: str) -> dict[str, float]:
+    """A run with one tool call."""
+    return await run_of(f"{url}/calls-1/v1", times=150)
+
+
+async def fifty_calls(url: str) -> dict[str, float]:
+    """A run with fifty tool calls, one after the other."""
+    return await run_of(f"{url}/calls-50/v1", times=8)
+
+
+async def run_of(url: str, times: int) -> dict[str, float]:
+    bare = Bare(url)
+    async with Agent(f"{url}#m", [add], limits=Limits(turns=200, tool_calls=None)) as agent, bare.session:
+        return await beside(lambda: agent.run("go"), lambda: bare.run("go"), times)
+
+
+async def streamed_piece(url: str) -> dict[str, float]:
+    """A piece of a streamed answer, calls in the text being watched for."""
+    url, pieces = f"{url}/stream-2000/v1", 2000
+    bare = Bare(url)
+    async with Agent(f"{url}#m", [add]) as agent, bare.session:
+
+        async def watched() -> None:
+            count = 0
+            async for event in agent.stream("go"):
+                count += type(event) is TextDelta
+            assert count == pieces, count
+
+        found = await beside(watched, lambda: bare.pieces("go"), times=5)
+    return {"ours_us": found["ours_us"] / pieces, "bare_us": found["bare_us"] / pieces, "ratio": found["ratio"]}
+
+
+async def many_at_once(url: str) -> dict[str, float]:
+    """200 runs at once, three calls each, the model taking 50 ms: runs a second."""
+    url = f"{url}/calls-3-wait-50/v1"
+    bare = Bare(url)
+    rates: dict[str, list[float]] = {"ours": [], "bare": []}
+    async with Agent(f"{url}#m", [add]) as agent, bare.session:
+        for _ in range(4):
+            for name, what in (("ours", agent.run), ("bare", bare.run)):
+                start = time.perf_counter()
+                await asyncio.gather(*(what("go") for _ in range(200)))
+                rates[name].append(200 / (time.perf_counter() - start))
+    ours, plain = (statistics.median(rates[name][1:]) for name in ("ours", "bare"))  # the first opens connections
+    return {"ours_per_s": ours, "bare_per_s": plain, "ratio": ours / plain}
+
+
+async def thousand_tools(url: str) -> dict[str, float]:
+    """Making a library of 1,000 functions, and a run with it."""
+
+    def make(n: int) -> Callable[..., object]:
+        def f(query: str, limit: int = 10, tags: list[str] | None = None) -> str:
+            """Search a source."""
+            return query
+
+        f.__name__ = f"tool_{n}"
+        return f
+
+    functions = [make(n) for n in range(1000)]
+    start = time.process_time()
+    library = ToolLibrary([*functions, add])
+    built = time.process_time() - start
+    async with Agent(f"{url}/calls-1/v1#m", library) as agent:
+        end: RunFinished = await agent.run("go")
+        assert end.tool_calls == 1
+        return {"build_ms": built * 1e3, "run_ms": await cpu(lambda: agent.run("go"), 20) / 1e3}
+
+
+async def importing(url: str) -> dict[str, float]:
+    """Importing the package in a fresh interpreter: CPU and memory over an empty one."""
+    code = "{}\nimport time\nstatus = dict(line.split(':', 1) for line in open('/proc/self/status'))\nprint(time.process_time(), status['VmHWM'].split()[0])"
+
+    def cost(statement: str) -> tuple[float, float]:
+        runs = [
+            subprocess.run(
+                [sys.executable, "-c", code.format(statement)], capture_output=True, text=True, check=True
+            ).stdout.split()
+            for _ in range(5)
+        ]
+        return min(float(r[0]) for r in runs) * 1e3, min(float(r[1]) for r in runs) / 1024
+
+    (empty_ms, _), (full_ms, full_mb) = cost("pass"), cost("from opposable import Agent")
+    return {"cpu_ms": full_ms - empty_ms, "rss_mb": full_mb}
+
+
+CASES: dict[str, Case] = {
+    case.__name__: case for case in (one_call, fifty_calls, streamed_piece, many_at_once, thousand_tools, importing)
+}
+
+
+async def main() -> None:
+    """Run the cases and print them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", metavar="case", help=f"of: {', '.join(CASES)}")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    if unknown := set(given.cases) - CASES.keys():
+        parser.error(f"no such case: {', '.join(unknown)}; there are {', '.join(CASES)}")
+    server = subprocess.Popen([sys.executable, SERVER], stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220 - before all work
+    try:
+        assert server.stdout is not None
+        url = server.stdout.readline().strip()
+        figures = {}
+        for name in given.cases or CASES:
+            figures[name] = await CASES[name](url)
+            if not given.json:
+                told = "  ".join(f"{key} {value:,.2f}" for key, value in figures[name].items())
+                print(f"{name:16} {told:60} {(CASES[name].__doc__ or '').splitlines()[0]}", flush=True)
+        if given.json:
+            print(json.dumps(figures, indent=1))
+    finally:
+        server.kill()
+        server.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

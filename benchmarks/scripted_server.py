@@ -1,0 +1,61 @@
+"""A chat-completions server for benchmarks: the scenario is the first part of the path, the answers are made before.
+
+`/calls-N/…` wants N calls of `add`, one a turn, then answers; `/calls-N-wait-MS/…` takes MS milliseconds a reply;
+`/stream-N/…` streams N pieces. Prints its address once it listens.
+"""
+
+import asyncio
+import re
+
+import orjson
+from aiohttp import web
+
+USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
+
+
+def completion(turn: int, calls: int) -> bytes:
+    """The reply of a turn."""
+    arguments = f'{{"a": {turn}, "b": 2}}'
+    wanted = [{"id": f"call_{turn}", "type": "function", "function": {"name": "add", "arguments": arguments}}]
+    said = (
+        {"role": "assistant", "content": None, "tool_calls": wanted}
+        if turn < calls
+        else {"role": "assistant", "content": "done"}
+    )
+    return orjson.dumps({"choices": [{"index": 0, "message": said, "finish_reason": "stop"}], "usage": USAGE})
+
+
+def stream(pieces: int) -> bytes:
+    """A streamed answer."""
+    piece = orjson.dumps({"choices": [{"index": 0, "delta": {"content": "word "}, "finish_reason": None}]})
+    return (b"data: " + piece + b"\n\n") * pieces + b"data: [DONE]\n\n"
+
+
+async def answer(request: web.Request) -> web.Response:
+    """Whatever the path's scenario says."""
+    body = await request.read()
+    found = re.fullmatch(r"(calls|stream)-(\d+)(?:-wait-(\d+))?", request.match_info["scenario"])
+    if found is None:
+        return web.Response(status=404)
+    if found[3]:
+        await asyncio.sleep(int(found[3]) / 1000)
+    if found[1] == "stream":
+        return web.Response(body=stream(int(found[2])), content_type="text/event-stream")
+    return web.Response(
+        body=completion(body.count(b'"role":"assistant"'), int(found[2])), content_type="application/json"
+    )
+
+
+async def main() -> None:
+    """Serve until killed."""
+    app = web.Application(client_max_size=1 << 28)
+    app.router.add_post("/{scenario}/v1/chat/completions", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, backlog=1024).start()
+    print(f"http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
