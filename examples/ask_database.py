@@ -1,0 +1,55 @@
+"""A question to a database: the model is told the schema, its SQL is checked, mended where certain, and only reads.
+
+python examples/ask_database.py              on a script, without any model
+python examples/ask_database.py local        on the embedded model; any other model's name does too
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import orjson
+
+from opposable import Agent, Model, ModelOptions, Named, RunFinished, ScriptedModel, ToolFinished
+from opposable.models.scripted import call, calls
+from opposable.tools.build import sql_tools
+from opposable.tools.sql.database import open_database
+
+CHINOOK = Path(__file__).parent / "data" / "chinook.sqlite"
+ASKING = "You answer questions about a {dialect} database. Call sql_execute with one SELECT.\n\n{schema}"
+
+
+def script() -> ScriptedModel:
+    """A model that tries to write, then misspells a table and a column, then answers."""
+    wrong = "SELECT Land, count(*) AS n FROM Customer GROUP BY Land ORDER BY n DESC LIMIT 1"
+    slip = "SELECT Contry, count(*) AS n FROM Customers GROUP BY Contry ORDER BY n DESC LIMIT 1"
+    return ScriptedModel(
+        calls(call("sql_execute", '{"sql": "DELETE FROM Customer"}')),
+        calls(call("sql_execute", orjson.dumps({"sql": wrong}).decode())),
+        calls(call("sql_execute", orjson.dumps({"sql": slip}).decode())),
+        "Most customers live in the USA: 13.",
+    )
+
+
+async def main(model: Model | str) -> None:
+    """Ask, and print what came of each query."""
+    database = await open_database(str(CHINOOK))
+    schema = (await database.schema()).text()
+    async with Agent(
+        model,
+        sql_tools(database),
+        instructions=ASKING.format(dialect=database.dialect, schema=schema),
+        options=ModelOptions(tool_choice=Named("sql_execute")),
+    ) as agent:
+        async for event in agent.stream("Which country has the most customers?"):
+            if isinstance(event, ToolFinished) and event.result.failure:
+                print(f"{event.result.failure}: {event.result.content}")
+            elif isinstance(event, ToolFinished):
+                print(f"rows {event.result.data['rows']}, corrected: {event.result.data['corrections']}")
+            elif isinstance(event, RunFinished):
+                print(event.text)
+    await database.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else script()))

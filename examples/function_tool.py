@@ -1,0 +1,50 @@
+"""A Python function as a tool: the schema comes from its signature, and a wrong argument goes back to the model.
+
+python examples/function_tool.py              on a script, without any model
+python examples/function_tool.py local        on the embedded model; any other model's name does too
+"""
+
+import asyncio
+import sys
+from typing import Annotated
+
+from pydantic import Field
+
+from opposable import Agent, Model, ScriptedModel
+from opposable.models.scripted import call, calls
+
+STOCK = {"bolt": 4711, "nut": 12}
+
+
+def stock(item: str, least: Annotated[int, Field(ge=0, le=9999)] = 0) -> dict[str, int | bool]:
+    """How many pieces of an item are in stock, and whether these are enough.
+
+    Args:
+        item: the item's name, such as bolt.
+        least: how many are needed.
+    """
+    pieces = STOCK.get(item, 0)
+    return {"pieces": pieces, "enough": pieces >= least}
+
+
+def script() -> ScriptedModel:
+    """A model that gets an argument wrong, is told so, and mends it."""
+    return ScriptedModel(
+        calls(call("stock", '{"item": "bolt", "least": "five thousand"}')),
+        calls(call("stock", '{"item": "bolt", "least": 5000}')),
+        "No: there are 4711 bolts.",
+    )
+
+
+async def main(model: Model | str) -> None:
+    """Ask, then show what was said to the model and what it answered."""
+    async with Agent(model, [stock]) as agent:
+        end = await agent.run("Are there 5000 pieces of the item 'bolt' in stock?")
+    for message in end.messages:
+        if message.role == "tool":
+            print(f"told the model: {message.content}")
+    print(f"answer: {end.text}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else script()))

@@ -1,0 +1,61 @@
+"""A service that takes one prompt and gives back text or a dict, and knows nothing of tools: it gets them by text.
+
+python examples/plain_text_service.py              a service of ten lines that answers from a script
+python examples/plain_text_service.py local        the embedded model, asked for plain text only
+"""
+
+import asyncio
+import re
+import sys
+from typing import Any
+
+from opposable import Agent, CallableModel, Message, Model, TextProtocolModel
+from opposable.domain.events import Reply
+from opposable.models.build import build
+
+
+def add(a: int, b: int) -> int:
+    """Add two whole numbers."""
+    return a + b
+
+
+def service(prompt: str) -> dict[str, Any]:
+    """Somebody else's HTTP endpoint, say: the prompt goes in, a dict with the text comes out."""
+    result = re.search(r"Result of add:\n(\d+)", prompt)
+    if result:
+        return {"response": f'{{"action": "finish", "content": "The sum is {result[1]}."}}'}
+    return {
+        "response": """I will add them.
+```json
+{"reasoning": "a sum", "action": "tool_call", "tool_calls": [{"name": "add", "arguments": {"a": "2500", "b": 42}}]}
+```"""
+    }
+
+
+def text_only(model: Model) -> CallableModel:
+    """A real model reduced to what the service above is: a prompt in, text out."""
+
+    async def generate(prompt: str) -> str:
+        async for part in model.stream((Message("user", prompt),)):
+            if isinstance(part, Reply):
+                return part.message.content
+        return ""
+
+    return CallableModel(generate, model.name)
+
+
+async def main(name: str = "") -> None:
+    """One question that needs the tool."""
+    real = build(name).inner if name else None  # `inner`: without the text protocol that `build` puts around it
+    plain = text_only(real) if real else CallableModel(service, "a service")
+    async with Agent(TextProtocolModel(plain, "protocol"), [add]) as agent:
+        end = await agent.run("What is 2500 + 42?")
+    if real:
+        await real.aclose()
+    for call in [call for message in end.messages for call in message.tool_calls]:
+        print(f"{call.name}{call.arguments} written as {call.dialect}, mended: {', '.join(call.repairs) or 'nothing'}")
+    print(end.text)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:2]))

@@ -1,0 +1,55 @@
+"""Four scenarios of a model that calls tools by itself: one tool, two steps, a choice, a failure to answer for.
+
+python examples/scenarios.py              on a script, without any model
+python examples/scenarios.py local        on the embedded model; any other model's name does too
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from opposable import Agent, Model, ScriptedModel
+from opposable.models.scripted import call, calls
+from opposable.tools.build import builtin_tools
+
+FILES = Path(__file__).parent / "data" / "files"
+
+TASKS = (
+    "echo hello",
+    "搜索包含 'calculator' 的文件，然后计算 [1,2,3,4,5] 的平均值",
+    "帮我分析一下 logs/app.log",
+    "Search the folder nowhere for the word refund.",
+)
+
+
+def script() -> ScriptedModel:
+    """What a good model does with the tasks."""
+    return ScriptedModel(
+        calls(call("echo", '{"text": "hello"}')),
+        "hello",
+        calls(call("file_search", '{"query": "calculator"}')),
+        calls(call("calculator", '{"numbers": [1, 2, 3, 4, 5], "operation": "mean"}')),
+        "docs/calculator.md 等文件包含 calculator；平均值是 3。",
+        calls(call("log_transform", '{"path": "logs/app.log"}')),
+        "日志共 305 行，其中 ERROR 20 条。",
+        calls(call("file_search", '{"query": "refund", "root_dir": "nowhere"}')),
+        "There is no folder called nowhere, so nothing could be searched.",
+    )
+
+
+async def main(model: Model | str) -> None:
+    """Do the tasks one after the other, each a run of its own."""
+    async with Agent(model, builtin_tools([FILES])) as agent:
+        for task in TASKS:
+            end = await agent.run(task)
+            print(f"task    {task}")
+            for message in end.messages:
+                for made in message.tool_calls:
+                    print(f"call    {made.name}{made.arguments}")
+                if message.role == "tool":
+                    print(f"result  {message.content[:100]}")
+            print(f"answer  {end.text}\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else script()))

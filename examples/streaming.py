@@ -1,0 +1,67 @@
+"""A run as it happens: text piece by piece, two calls side by side, each result the moment it is there.
+
+python examples/streaming.py              on a script, without any model
+python examples/streaming.py local        on the embedded model; any other model's name does too
+"""
+
+import asyncio
+import sys
+
+from opposable import (
+    Agent,
+    Model,
+    ModelOptions,
+    ModelReplied,
+    RunFinished,
+    ScriptedModel,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from opposable.models.scripted import call, calls
+
+POPULATION = {"Reykjavik": 139_000, "Oslo": 717_000}
+
+
+async def population(city: str) -> int:
+    """How many people live in a city.
+
+    Args:
+        city: the city's name, such as Oslo.
+    """
+    await asyncio.sleep(0.1 if city == "Oslo" else 0.05)
+    return POPULATION[city]
+
+
+def script() -> ScriptedModel:
+    """A model that asks for two cities at once; Reykjavik's number comes first, being quicker."""
+    return ScriptedModel(
+        calls(
+            call("population", '{"city": "Oslo"}', "call_1"),
+            call("population", '{"city": "Reykjavik"}', "call_2"),
+        ),
+        "Oslo is larger than Reykjavik.",
+        piece=10,
+    )
+
+
+async def main(model: Model | str) -> None:
+    """Print every event that a person would want to see."""
+    # A small model would rather answer from memory: the first reply must call a tool.
+    async with Agent(model, [population], options=ModelOptions(tool_choice="required")) as agent:
+        async for event in agent.stream("Which city has more people, Oslo or Reykjavik?"):
+            match event:
+                case TextDelta(text):
+                    print(f"text    {text!r}")
+                case ToolStarted(call):
+                    print(f"call    {call.name}{call.arguments}")
+                case ToolFinished(call, result):
+                    print(f"result  {call.arguments} -> {result.content}")
+                case ModelReplied(turn):
+                    print(f"reply   {turn}")
+                case RunFinished(text, reason):
+                    print(f"end     {reason}: {text}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else script()))
