@@ -1,0 +1,1 @@
+"""The service over HTTP: an OpenAI-compatible gateway in front of any model."""

@@ -1,0 +1,115 @@
+"""What the OpenAPI document says of the routes. Data only: requests are read by hand, which is faster and tells more."""
+
+from typing import Any
+
+_ERROR = {
+    "type": "object",
+    "properties": {
+        "error": {
+            "type": "object",
+            "properties": {
+                "message": {"type": "string"},
+                "type": {"type": "string"},
+                "param": {"type": ["string", "null"]},
+                "code": {"type": ["string", "null"]},
+            },
+            "required": ["message", "type", "param", "code"],
+        }
+    },
+    "required": ["error"],
+}
+_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "stock",
+        "description": "How many pieces of an item are in stock.",
+        "parameters": {"type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]},
+    },
+}
+_REQUEST = {
+    "model": "local",
+    "messages": [{"role": "user", "content": "How many bolts are in stock?"}],
+    "tools": [_TOOL],
+}
+_CALL = {"id": "call_1", "type": "function", "function": {"name": "stock", "arguments": '{"item":"bolt"}'}}
+_ANSWER = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "created": 1790000000,
+    "model": "local",
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": None, "tool_calls": [_CALL]},
+            "finish_reason": "tool_calls",
+        }
+    ],
+    "usage": {"prompt_tokens": 120, "completion_tokens": 18, "total_tokens": 138},
+}
+_MODEL = {"id": "local", "object": "model", "created": 1790000000, "owned_by": "opposable"}
+
+
+def _answers(example: Any, **others: str) -> dict[str, Any]:
+    told = {
+        status: {"description": what, "content": {"application/json": {"schema": _ERROR}}}
+        for status, what in others.items()
+    }
+    return {"200": {"description": "The answer.", "content": {"application/json": {"example": example}}}, **told}
+
+
+CHAT: dict[str, Any] = {
+    "summary": "A chat completion, whole or streamed, with tool calls from any model",
+    "tags": ["gateway"],
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "properties": {
+                        "model": {"type": "string"},
+                        "messages": {"type": "array", "items": {"type": "object"}, "minItems": 1},
+                        "tools": {"type": "array", "items": {"type": "object"}},
+                        "tool_choice": {},
+                        "parallel_tool_calls": {"type": "boolean"},
+                        "stream": {"type": "boolean"},
+                        "stream_options": {"type": "object"},
+                        "max_completion_tokens": {"type": "integer", "minimum": 1},
+                        "temperature": {"type": "number", "minimum": 0, "maximum": 2},
+                        "stop": {},
+                        "seed": {"type": "integer"},
+                        "response_format": {"type": "object"},
+                    },
+                    "required": ["model", "messages"],
+                },
+                "example": _REQUEST,
+            }
+        },
+    },
+    "responses": _answers(
+        _ANSWER,
+        **{
+            "400": "The request cannot be used, or does not fit into the model's context.",
+            "401": "The API key is missing or wrong.",
+            "404": "There is no such model.",
+            "413": "The request is too large.",
+            "502": "The model's server refused its key or failed.",
+            "503": "The model is not there now; try again.",
+        },
+    ),
+}
+MODELS: dict[str, Any] = {
+    "summary": "The models served",
+    "tags": ["gateway"],
+    "responses": _answers({"object": "list", "data": [_MODEL]}),
+}
+MODEL: dict[str, Any] = {
+    "summary": "One model",
+    "tags": ["gateway"],
+    "responses": _answers(_MODEL, **{"404": "There is no such model."}),
+}
+HEALTH: dict[str, Any] = {
+    "summary": "Whether the service is up",
+    "tags": ["service"],
+    "responses": _answers({"status": "ok"}),
+}

@@ -1,0 +1,114 @@
+"""The service: its application, and the server that runs it until it is told to stop."""
+
+import asyncio
+import contextlib
+import gc
+import signal
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
+
+import uvicorn
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from opposable.domain.errors import BadInput
+from opposable.models.base import Model
+from opposable.web.access import Access, is_loopback
+from opposable.web.gateway import gateway
+from opposable.web.openai_errors import WireError, translated
+
+LARGEST_BODY = 32 * 1024 * 1024
+GRACE = 5
+"""Seconds that answers under way have when the service is told to stop."""
+
+
+def create_app(models: Mapping[str, Model], *, api_key: str = "", largest_body: int = LARGEST_BODY) -> FastAPI:
+    """The application in front of `models`, by the names that clients call them (see `names_of`).
+
+    With an `api_key` every request but `/healthz` must bear it. `largest_body` is in bytes. The models stay the
+    caller's: close them when the application is done.
+    """
+    app = FastAPI(title="Opposable", docs_url=None, redoc_url=None)
+    app.include_router(gateway(models, largest_body))
+    app.add_exception_handler(WireError, _told)
+    app.add_exception_handler(HTTPException, _told)
+    app.add_exception_handler(Exception, _told)
+    app.add_middleware(Access, key=api_key)
+    return app
+
+
+def names_of(asked: str, model: Model) -> list[str]:
+    """The names clients may call a model by: the one it was asked for by, unless that is a URL, and its own."""
+    return list(dict.fromkeys([model.name] if "://" in asked else [asked, model.name]))
+
+
+def checked(host: str, api_key: str) -> None:
+    """Refuse to serve others than this machine without a key. Raises: `BadInput`."""
+    if not api_key and not is_loopback(host):
+        raise BadInput(
+            f"Serving on {host} lets others in, which needs an API key: set OPPOSABLE_SERVE_KEY, "
+            "or name the variable that holds it with --api-key-env. Without a key, use --host 127.0.0.1."
+        )
+
+
+async def serve(app: FastAPI, host: str, port: int, on_ready: Callable[[str], None] = lambda url: None) -> None:
+    """Serve until SIGINT or SIGTERM; `on_ready` is told the base URL. Port 0 takes a free one.
+
+    Raises: `BadInput` where the address cannot be had.
+    """
+    listening = _listen(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    url = f"http://{shown}:{listening.getsockname()[1]}/v1"
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=GRACE
+    )
+    gc.collect()
+    gc.freeze()  # what lives as long as the service need not be looked at by every collection
+    await _Server(config, lambda: on_ready(url)).serve([listening])
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which ends quietly where its own raises the signal that stopped it once more."""
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._on_ready()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        stopping = (signal.SIGINT, signal.SIGTERM)
+        try:
+            for number in stopping:
+                loop.add_signal_handler(number, self.handle_exit, number, None)
+        except (NotImplementedError, RuntimeError):  # no such handlers on Windows, or outside the main thread
+            yield
+            return
+        try:
+            yield
+        finally:
+            for number in stopping:
+                loop.remove_signal_handler(number)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except (OSError, OverflowError) as error:
+        raise BadInput(f"Cannot listen on {host}:{port}: {error}.") from error
+
+
+async def _told(request: Request, error: Exception) -> Response:
+    """Any error in OpenAI's shape, those of the routing too."""
+    if isinstance(error, HTTPException):
+        said = f"{HTTPStatus(error.status_code).phrase}: {request.method} {request.url.path}"
+        return WireError(error.status_code, said, headers=dict(error.headers or {})).response()
+    return translated(error).response()

@@ -1,0 +1,112 @@
+"""Answers for as long as the client is there: whole ones, and streams of server-sent events."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import aclosing
+from typing import TypeVar
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from opposable.web.openai_errors import WireError
+
+T = TypeVar("T")
+
+SILENCE = 10.0
+"""Seconds without an event after which a comment is sent, so that nobody on the way takes the stream for dead."""
+
+COMMENT = b": still working\n\n"
+HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+class Gone(Exception):
+    """The client left before its answer was there."""
+
+
+class EventStream(Response):
+    """A stream of events, made by `events` (bytes of one or more whole events each).
+
+    An error before the first event is answered with its status; a later one is the last event, in `told`'s words. A
+    client that leaves cancels `events` at once.
+    """
+
+    def __init__(self, events: AsyncGenerator[bytes, None], told: Callable[[Exception], WireError]) -> None:
+        super().__init__()
+        self._events = events
+        self._told = told
+        self._made: list[bytes] = []
+        self._ready = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events as they are made."""
+        making = asyncio.create_task(self._make())
+        leaving = asyncio.create_task(until_gone(receive))
+        for task in (making, leaving):
+            task.add_done_callback(lambda _: self._ready.set())
+        try:
+            await self._send(scope, receive, send, making, leaving)
+        finally:
+            making.cancel()
+            leaving.cancel()
+            await asyncio.gather(making, leaving, return_exceptions=True)
+
+    async def _make(self) -> None:
+        async with aclosing(self._events) as events:
+            async for event in events:
+                self._made.append(event)
+                self._ready.set()
+
+    async def _send(
+        self, scope: Scope, receive: Receive, send: Send, making: asyncio.Task[None], leaving: asyncio.Task[None]
+    ) -> None:
+        """What is made while the client is there; a comment where nothing is for too long."""
+        loop = asyncio.get_running_loop()
+        started = False
+        while True:
+            reminder = loop.call_later(SILENCE, self._ready.set)
+            await self._ready.wait()
+            reminder.cancel()
+            self._ready.clear()
+            if leaving.done():
+                return
+            ended = making.done()
+            made = b"".join(self._made)
+            self._made.clear()
+            if ended and (error := making.exception()):
+                wire = self._told(error if isinstance(error, Exception) else RuntimeError(str(error)))
+                if not started and not made:
+                    await wire.response()(scope, receive, send)
+                    return
+                made += b"data: " + wire.raw() + b"\n\n"
+            if not started:
+                await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+                started = True
+            body = made if made or ended else COMMENT
+            await send({"type": "http.response.body", "body": body, "more_body": not ended})
+            if ended:
+                return
+
+
+async def while_there(receive: Receive, work: Coroutine[None, None, T]) -> T:
+    """The outcome of `work`, which is cancelled when the client leaves. Raises: `Gone` then."""
+    working = asyncio.create_task(work)
+    leaving = asyncio.create_task(until_gone(receive))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise Gone
+        return working.result()
+    finally:
+        working.cancel()
+        leaving.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)
+
+
+async def until_gone(receive: Receive) -> None:
+    """Returns when the client has left."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,28 @@
+"""The real application behind a real server on loopback."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import uvicorn
+
+from opposable.models.base import Model
+from opposable.web.server import create_app
+
+
+@asynccontextmanager
+async def serving(models: Model | Mapping[str, Model], **options) -> AsyncIterator[str]:
+    """Its base URL, for as long as the block lasts. A single model is called `m`."""
+    app = create_app(models if isinstance(models, Mapping) else {"m": models}, **options)
+    config = uvicorn.Config(app, log_level="warning", access_log=False, ws="none", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    listening = socket.create_server(("127.0.0.1", 0))
+    task = asyncio.create_task(server.serve([listening]))
+    try:
+        while not server.started:
+            await asyncio.sleep(0.005)
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+    finally:
+        server.should_exit = True
+        await task
