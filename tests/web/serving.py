@@ -20,7 +20,7 @@ async def serving(models: Model | Mapping[str, Model], **options) -> AsyncIterat
     listening = socket.create_server(("127.0.0.1", 0))
     task = asyncio.create_task(server.serve([listening]))
     try:
-        while not server.started:
+        while not server.started:  # noqa: ASYNC110 - uvicorn tells it in no other way
             await asyncio.sleep(0.005)
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
     finally:

@@ -1,16 +1,31 @@
 """Tools as clients send them, made into definitions that every model can be told."""
 
-from collections.abc import Sequence
 from typing import Any
+
+import orjson
 
 from opposable.domain.tools import ToolDefinition
 from opposable.tools.names import SAFE
-from opposable.tools.schema import tidy
 from opposable.web.openai_errors import bad_request
 
+MOST = 2000
+"""Parts that the schema of one tool may have."""
+
+_DEFINITIONS = ("$defs", "definitions")
+_MAPPINGS = ("properties", "patternProperties", "dependentSchemas")
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _NODES = ("items", "additionalProperties", "not", "contains", "if", "then", "else", "propertyNames")
-_MAPPINGS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_FORMS: dict[str, Any] = {
+    "$ref": (),  # what stands elsewhere is never fetched
+    "type": str | list,
+    "required": list,
+    "enum": list,
+    "examples": list,
+    "const": object,
+    "default": object,
+    "description": str,
+}
+"""The forms of the other keywords' values; those not named here have plain values."""
 
 
 def definitions(tools: Any) -> tuple[ToolDefinition, ...]:
@@ -57,46 +72,66 @@ def _parameters(schema: Any, where: str, name: str) -> dict[str, Any]:
     if kind != "object" and not (isinstance(kind, list) and "object" in kind):
         raise bad_request(where, f"The parameters of tool {name!r} must be of type object, not {kind!r}.")
     try:
-        node = _mended({**schema, "type": "object"})
-        if _refers(node):
-            node = tidy({**node, "$defs": {**node.pop("definitions", {}), **node.get("$defs", {})}})
-    except RecursionError as error:
+        orjson.dumps(schema)
+        return _Schema(schema).mended()
+    except (TypeError, _TooLarge) as error:  # TypeError: deeper than 254 levels, which nobody could send on
         raise bad_request(where, f"The parameters of tool {name!r} are nested too deeply.") from error
-    node.setdefault("properties", {})
-    return node
 
 
-def _mended(node: Any) -> dict[str, Any]:
-    """A schema whose every part has the form that JSON Schema gives it; what has another form says nothing."""
-    if not isinstance(node, dict):
-        return {"not": {}} if node is False else {}
-    out = dict(node)
-    for key in _MAPPINGS:
-        if key in out:
-            inner = out[key]
-            out[key] = {name: _mended(one) for name, one in inner.items()} if isinstance(inner, dict) else {}
-    for key in _LISTS:
-        if key in out:
-            out[key] = [_mended(one) for one in out[key]] if isinstance(out[key], list) else []
-    for key in _NODES:
-        if key in out and not isinstance(out[key], bool):
-            out[key] = _mended(out[key])
-    if "type" in out and not _is_type(out["type"]):
-        del out["type"]
-    for key, right in (("required", list), ("enum", list), ("description", str), ("$ref", str)):
-        if key in out and not isinstance(out[key], right):
-            del out[key]
-    if not out.get("$ref", "#").startswith("#"):
-        del out["$ref"]  # what stands elsewhere is never fetched
-    return out
+class _TooLarge(Exception):
+    """A schema whose references, put in place, make more than `MOST` parts."""
 
 
-def _is_type(kind: Any) -> bool:
-    kinds: Sequence[Any] = kind if isinstance(kind, list) else [kind]
-    return bool(kinds) and all(isinstance(one, str) for one in kinds)
+class _Schema:
+    """A schema being mended: every part gets the form that JSON Schema gives it, and what has another says nothing.
 
+    References are put in place, since a model reads a schema from top to bottom; one that recurs stays a reference.
+    """
 
-def _refers(node: Any) -> bool:
-    if isinstance(node, dict):
-        return "$ref" in node or any(_refers(inner) for inner in node.values())
-    return isinstance(node, list) and any(_refers(inner) for inner in node)
+    def __init__(self, root: dict[str, Any]) -> None:
+        self._root = root
+        self._parts = 0
+        self._recurs = False
+
+    def mended(self) -> dict[str, Any]:
+        """The whole schema, of type object."""
+        whole = self._node({**self._root, "type": "object"}, ())
+        for key in _DEFINITIONS if self._recurs else ():
+            known = self._root.get(key)
+            if isinstance(known, dict):
+                whole[key] = {name: self._node(one, (f"#/{key}/{name}",)) for name, one in known.items()}
+        return {"type": "object", "properties": {}, **whole}
+
+    def _node(self, node: Any, path: tuple[str, ...]) -> dict[str, Any]:
+        self._parts += 1
+        if self._parts > MOST:
+            raise _TooLarge
+        if not isinstance(node, dict):
+            return {"not": {}} if node is False else {}
+        reference = node.get("$ref")
+        if isinstance(reference, str) and reference.startswith("#/"):
+            if reference in path:
+                self._recurs = True
+                return {"$ref": reference}
+            beside = {key: value for key, value in node.items() if key != "$ref"}
+            target = self._target(reference)
+            return self._node({**(target if isinstance(target, dict) else {}), **beside}, (*path, reference))
+        return {key: inner for key, value in node.items() for inner in self._keyword(key, value, path)}
+
+    def _keyword(self, key: str, value: Any, path: tuple[str, ...]) -> list[Any]:
+        """The value of a keyword as it should be, in a list; an empty one where the keyword is to be left out."""
+        if key in _MAPPINGS:
+            return [{name: self._node(one, path) for name, one in value.items()} if isinstance(value, dict) else {}]
+        if key in _LISTS:
+            return [[self._node(one, path) for one in value]] if isinstance(value, list) else []
+        if key in _NODES:
+            return [value if isinstance(value, bool) else self._node(value, path)]
+        right = _FORMS.get(key, str | int | float | bool | None)
+        items = value if isinstance(value, list) and key in ("type", "required") else ()
+        return [value] if isinstance(value, right) and all(isinstance(one, str) for one in items) else []
+
+    def _target(self, reference: str) -> Any:
+        found: Any = self._root
+        for step in reference[2:].split("/"):
+            found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
+        return found
