@@ -1,0 +1,98 @@
+"""The embedded model itself: the real weights, run in this process."""
+
+import asyncio
+import subprocess
+import sys
+from contextlib import aclosing
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from opposable import Agent, TextDelta
+from opposable.domain.errors import ContextFull
+from opposable.domain.messages import user
+from opposable.models.base import ModelOptions, Named
+from opposable.models.local import LocalModel
+from opposable.models.text_protocol import TextProtocolModel
+from opposable.models.weights import QWEN_CODER, default_directory, pull
+from opposable.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [pytest.mark.anyio, pytest.mark.real_model]
+
+
+@pytest.fixture(scope="module")
+def anyio_backend():
+    """One loop for all tests here: they share one loaded model."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def local(anyio_backend):
+    path = await pull(QWEN_CODER, default_directory(Settings().home))
+    model = LocalModel(path, context=4096, parallel=2)
+    yield model
+    await model.aclose()
+
+
+def stock(item: str) -> int:
+    """How many pieces of an item are in stock.
+
+    Args:
+        item: the item's name
+    """
+    return {"bolt": 4711, "螺栓": 4711}.get(item, 0)
+
+
+QUESTION = "How many pieces of the item 'bolt' are in stock? Use the tool."
+
+
+async def test_asked_natively_it_writes_its_call_as_text_which_is_read(local):
+    tools = Agent(local, [stock]).library.definitions
+    raw = [part async for part in local.stream((user(QUESTION),), tools)][-1]
+    assert raw.message.tool_calls == ()
+    read = [part async for part in TextProtocolModel(local).stream((user(QUESTION),), tools)][-1]
+    assert [(call.name, call.arguments) for call in read.message.tool_calls] == [("stock", '{"item":"bolt"}')]
+
+
+@pytest.mark.parametrize("question", [QUESTION, "仓库里 'bolt' 还有多少件？请使用工具查询。"])
+async def test_it_answers_from_a_tools_result(local, question):
+    end = await Agent(TextProtocolModel(local, "protocol"), [stock]).run(question)
+    assert end.tool_calls >= 1
+    assert "4711" in end.text.replace(",", "")
+
+
+async def test_a_forced_choice_is_kept_by_the_grammar(local):
+    options = ModelOptions(tool_choice=Named("stock"), max_tokens=60)
+    model = TextProtocolModel(local, "protocol")
+    tools = Agent(local, [stock]).library.definitions
+    reply = [part async for part in model.stream((user("Tell me a joke."),), tools, options)][-1]
+    assert [call.name for call in reply.message.tool_calls][:1] == ["stock"]
+
+
+async def test_what_does_not_fit_the_window_is_told(local):
+    with pytest.raises(ContextFull, match="context"):
+        await Agent(local).run("word " * 20_000)
+
+
+async def test_leaving_a_stream_stops_the_computation(local):
+    async with aclosing(local.stream((user("Count from 1 to 2000, one number a line."),))) as parts:
+        async for part in parts:
+            if type(part) is TextDelta:
+                break
+    started = asyncio.get_running_loop().time()
+    await Agent(local, options=ModelOptions(max_tokens=4)).run("Say hi.")
+    assert asyncio.get_running_loop().time() - started < 20
+
+
+async def test_its_server_lets_nobody_else_in(local):
+    await Agent(local, options=ModelOptions(max_tokens=2)).run("Say hi.")
+    url = f"{local._server.listening_address}/v1/chat/completions"
+    async with aiohttp.ClientSession() as session, session.post(url, json={"messages": []}) as response:
+        assert response.status == 401
+
+
+def test_the_demo_does_all_its_tasks():
+    done = subprocess.run([sys.executable, ROOT / "examples" / "demo.py"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
