@@ -1,0 +1,123 @@
+"""Clients that leave, stall or come in numbers."""
+
+import asyncio
+import time
+
+import aiohttp
+import orjson
+import pytest
+from tests.models.chat_server import chat_server, delta
+
+from opposable.domain.events import Reply, TextDelta
+from opposable.domain.messages import assistant
+from opposable.models.openai_compatible import OpenAICompatibleModel
+from opposable.models.text_protocol import TextProtocolModel
+from opposable.web import sse
+
+from .serving import serving
+
+pytestmark = pytest.mark.anyio
+
+BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+TOOLS = [{"type": "function", "function": {"name": "add"}}]
+
+
+class SlowModel:
+    """Says `a` every `pause` seconds, or nothing at all, and notes when its stream is closed."""
+
+    name = "slow"
+
+    def __init__(self, pause, pieces=1000):
+        self.pause = pause
+        self.pieces = pieces
+        self.begun = asyncio.Event()
+        self.closed = asyncio.Event()
+
+    async def stream(self, messages, tools=(), options=None):
+        self.begun.set()
+        try:
+            for _ in range(self.pieces):
+                await asyncio.sleep(self.pause)
+                if options.stream:
+                    yield TextDelta("a")
+            yield Reply(assistant("a" * self.pieces))
+        finally:
+            self.closed.set()
+
+    async def aclose(self):
+        pass
+
+
+@pytest.mark.parametrize("tools", [None, TOOLS], ids=["plain", "tools"])
+@pytest.mark.parametrize("pause", [0.02, 1000], ids=["in mid-stream", "before the first word"])
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_client_that_leaves_stops_the_model_within_a_second(stream, pause, tools):
+    model = SlowModel(pause)
+    async with serving(model) as url, aiohttp.ClientSession() as session:
+        asking = asyncio.create_task(
+            session.post(f"{url}/chat/completions", json=BODY | {"stream": stream, "tools": tools})
+        )
+        await asyncio.wait_for(model.begun.wait(), 5)
+        await asyncio.sleep(0.2)
+        assert not model.closed.is_set()
+        if stream and pause < 1:
+            (await asking).close()
+        else:
+            asking.cancel()
+        await asyncio.wait_for(model.closed.wait(), 1)
+        async with session.get(f"{url}/models") as response:  # the service goes on
+            assert response.status == 200
+
+
+async def test_the_server_behind_sees_it_too():
+    left = asyncio.Event()
+
+    async def slowly(request):
+        response = aiohttp.web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        try:
+            while True:
+                await response.write(b"data: " + orjson.dumps(delta(content="a")) + b"\n\n")
+                await asyncio.sleep(0.02)
+        finally:
+            left.set()
+
+    async with chat_server(slowly) as server:
+        model = TextProtocolModel(OpenAICompatibleModel("up", server.url))
+        async with serving(model) as url, aiohttp.ClientSession() as session:
+            response = await session.post(f"{url}/chat/completions", json=BODY | {"stream": True})
+            await response.content.readline()
+            response.close()
+            await asyncio.wait_for(left.wait(), 1)
+        await model.aclose()
+
+
+async def test_a_silent_model_keeps_the_connection_alive_with_comments(monkeypatch):
+    monkeypatch.setattr(sse, "SILENCE", 0.05)
+    async with serving(SlowModel(0.2, 2)) as url, aiohttp.ClientSession() as session:
+        response = await session.post(f"{url}/chat/completions", json=BODY | {"stream": True})
+        lines = (await response.read()).decode().split("\n\n")
+    assert lines[0] == ": still working"
+    told = [line for line in lines if line and not line.startswith(":")]
+    assert [orjson.loads(line[6:])["choices"][0]["delta"] for line in told[:-1]] == [
+        {"role": "assistant", "content": ""},
+        {"content": "a"},
+        {"content": "a"},
+        {},
+    ]
+    assert told[-1] == "data: [DONE]"
+
+
+async def test_many_are_answered_at_once():
+    model = SlowModel(0.2, 2)
+    async with serving(model) as url, aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+
+        async def one(stream):
+            async with session.post(f"{url}/chat/completions", json=BODY | {"stream": stream}) as response:
+                return (await response.read()).decode()
+
+        begun = time.perf_counter()
+        answers = await asyncio.gather(*(one(n % 2 == 0) for n in range(60)))
+        seconds = time.perf_counter() - begun
+    assert all('"aa"' in answer or answer.count('"content":"a"') == 2 for answer in answers)
+    assert seconds < 4  # one after the other would take 24
