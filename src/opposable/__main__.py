@@ -7,11 +7,14 @@ def main() -> None:
     """Run the command line, or say which extra it needs."""
     try:
         from opposable.cli import main as run
+
+        run()
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "opposable":
             raise
         sys.exit(f'The command line needs the extra "cli" ({error.name} is missing): pip install "opposable[all]"')
-    run()
+    except KeyboardInterrupt:  # before the command began, or again while it ended
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from opposable.domain.language import Language, language_of
 from opposable.domain.tools import ToolResult
 from opposable.models.base import Model, ModelOptions, Named
 from opposable.models.build import KEY_VARIABLES, build
+from opposable.models.http import Patience
 from opposable.models.weights import QWEN_CODER, Progress, default_directory, installed, pull
 from opposable.settings import Settings
 from opposable.tools.base import Tool
@@ -23,6 +24,8 @@ from opposable.tools.library import ToolLibrary
 from opposable.tools.sql.database import Database, open_database
 
 OnProgress = Callable[[Progress], None]
+PATIENCE = Patience(connect=2.5)
+"""An address where nothing answers is told of within ten seconds, in three tries."""
 LONGEST_TASK = 100_000
 """Characters of one task or question; what is longer belongs into a file."""
 
@@ -76,7 +79,7 @@ async def ready_model(settings: Settings, name: str | None = None, on_progress: 
     directory = models_directory(settings)
     if name == "local" and installed(QWEN_CODER, directory) is None:
         await pull(QWEN_CODER, directory, on_progress)
-    return build(name, models_directory=directory)
+    return build(name, models_directory=directory, patience=PATIENCE)
 
 
 def ready_tools(settings: Settings, names: Sequence[str] = ()) -> ToolLibrary:

@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import os
 import sys
-from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,17 +10,17 @@ from typing import Annotated, Any
 import orjson
 import typer
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 from rich.console import Console
-from rich.markup import escape
 
-from opposable import app
+from opposable import app, exits
 from opposable.agent.agent import Agent
-from opposable.domain.errors import BadInput, OpposableError
+from opposable.domain.errors import BadInput, ModelError, OpposableError
 from opposable.domain.events import RunFinished, ToolFinished
 from opposable.domain.messages import Message, user
 from opposable.models.build import FORMS
 from opposable.settings import Settings
-from opposable.terminal import PullBar, Trace, as_json, end_as_json, short, table
+from opposable.terminal import PullBar, Trace, as_json, end_as_json, plain, result_as_json, short, styled, table
 
 out = Console(soft_wrap=True)
 err = Console(stderr=True)
@@ -78,12 +76,13 @@ def run(
 
     async def work() -> None:
         text = app.task(_text(task))
-        async with app.agent(_settings(root), text, model, tool or (), PullBar(err)) as agent:
-            end, results = await _follow(agent, (user(text),), quiet=json)
+        with PullBar(err) as bar:
+            async with app.agent(_settings(root), text, model, tool or (), bar) as agent:
+                end, results = await _follow(agent, (user(text),), Trace(err, None if json else out))
         if json:
             print(as_json(end_as_json(end, results)))
 
-    _do(work(), json)
+    asyncio.run(work())
 
 
 @cli.command()
@@ -104,15 +103,16 @@ def ask(
         text = app.task(_text(question))
         if not db:
             raise BadInput("Say which database to ask: --db duckdb:///FILE, --db sqlite:///FILE, or just --db FILE.")
-        async with app.data_agent(_settings(), text, db, model, PullBar(err)) as agent:
-            end, results = await _follow(agent, (user(text),), quiet=True, trace=not json)
+        with PullBar(err) as bar:
+            async with app.data_agent(_settings(), text, db, model, bar) as agent:
+                end, results = await _follow(agent, (user(text),), Trace(err, None))
         answer = app.answer(end, [item.result for item in results])
         if json:
             print(as_json(app.answer_as_json(answer)))
             return
         _show_answer(answer)
 
-    _do(work(), json)
+    asyncio.run(work())
 
 
 @cli.command()
@@ -121,29 +121,54 @@ def chat(
 ) -> None:
     """Talk with the model in the terminal, with each call shown as it happens.
 
-    Ctrl-C stops the answer being written and keeps the conversation; Ctrl-D or /exit ends it.
+    Ctrl-C stops the answer being written and forgets its question; Ctrl-D or /exit ends the conversation.
+
+    Example: opposable chat --db examples/data/chinook.sqlite
     """
-    _guarded(lambda: _chat(model, root, tool, db))
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401 - line editing and history at the prompt
+    settings = _settings(root)
+    history: list[Message] = []
+    # One event loop for all of it; each answer is a run of its own, which Ctrl-C stops.
+    with asyncio.Runner() as runner, PullBar(err) as bar:
+        opening = app.chat_agent(settings, model, tool or (), db, bar)
+        agent = runner.run(opening.__aenter__())
+        told = f"{agent.model.name} · {len(agent.library.names)} tools · Ctrl-C stops an answer, Ctrl-D ends"
+        err.print(styled((told, "dim")))
+        try:
+            while (said := _prompt()) is not None:
+                if said.strip():
+                    _answer(runner, agent, history, said)
+        finally:
+            runner.run(opening.__aexit__(None, None, None))
 
 
 @tools_cli.command("list")
 def tools_list(root: RootOption = None, db: DatabaseOption = None, json: JsonOption = False) -> None:
-    """List the tools, a line each; with --db those over a database too."""
+    """List the tools, a line each; with --db those over a database too.
+
+    Example: opposable tools list --db examples/data/chinook.sqlite
+    """
 
     async def work() -> None:
         async with app.tools(_settings(root), db) as library:
             rows = [(tool.tool_id, tool.definition.name, tool.definition.description) for tool in library.tools]
         if json:
-            print(as_json([{"tool_id": r[0], "name": r[1], "description": r[2]} for r in rows]))
+            print(as_json({"tools": [{"tool_id": r[0], "name": r[1], "description": r[2]} for r in rows]}))
             return
         out.print(table(("tool", "what it does"), [(r[0], r[2].partition(". ")[0]) for r in rows], most=1000))
 
-    _do(work(), json)
+    asyncio.run(work())
 
 
 @tools_cli.command("show")
-def tools_show(name: str, db: DatabaseOption = None, json: JsonOption = False) -> None:
-    """Show what a model is told of a tool: its name, description and parameters."""
+def tools_show(
+    name: Annotated[str, typer.Argument(help="The tool's name.")], db: DatabaseOption = None, json: JsonOption = False
+) -> None:
+    """Show what a model is told of a tool: its name, description and parameters.
+
+    Example: opposable tools show calculator
+    """
 
     async def work() -> None:
         async with app.tools(_settings(), db) as library:
@@ -151,12 +176,12 @@ def tools_show(name: str, db: DatabaseOption = None, json: JsonOption = False) -
         told = {"name": definition.name, "description": definition.description, "parameters": definition.parameters}
         print(as_json(told)) if json else out.print_json(as_json(told))
 
-    _do(work(), json)
+    asyncio.run(work())
 
 
 @tools_cli.command("call")
 def tools_call(
-    name: str,
+    name: Annotated[str, typer.Argument(help="The tool's name.")],
     arguments: Annotated[
         str, typer.Argument(help="The arguments as a JSON object; - reads it from standard input.")
     ] = "{}",
@@ -164,7 +189,7 @@ def tools_call(
     db: DatabaseOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Call a tool yourself.
+    """Call a tool yourself. The exit code is 1 when the tool fails.
 
     Example: opposable tools call calculator '{"expression": "17 * 23"}'
     """
@@ -175,154 +200,132 @@ def tools_call(
             tool = app.found(library, name)
             result = await library.call(tool.definition.name, given)
         if json:
-            print(
-                as_json(
-                    {
-                        "content": result.content,
-                        "failure": result.failure,
-                        "data": result.data,
-                        "cut": result.cut,
-                        "seconds": round(result.seconds, 4),
-                    }
-                )
-            )
+            print(as_json(result_as_json(result)))
         elif result.failure is None:
-            print(result.content)
+            print(plain(result.content))
+        else:
+            err.print(styled((result.failure, "red"), f": {result.content}"), soft_wrap=True)
         if result.failure is not None:
-            if not json:
-                err.print(f"[red]{result.failure}[/]: {escape(result.content)}", highlight=False)
             raise typer.Exit(1)
 
-    _do(work(), json)
+    asyncio.run(work())
 
 
 @models_cli.command("list")
 def models_list(json: JsonOption = False) -> None:
-    """List the kinds of model, and whether each can be used here now."""
+    """List the kinds of model, and whether each can be used here now.
 
-    async def work() -> None:
-        rows = app.model_kinds(_settings())
-        if json:
-            print(as_json([{"model": name, "ready": ready, "note": note} for name, ready, note in rows]))
-            return
-        out.print(
-            table(("model", "ready", "note"), [(name, "yes" if ready else "no", note) for name, ready, note in rows])
-        )
-
-    _do(work(), json)
+    Example: opposable models list --json
+    """
+    rows = app.model_kinds(_settings())
+    if json:
+        print(as_json({"models": [{"model": name, "ready": ready, "note": note} for name, ready, note in rows]}))
+        return
+    out.print(table(("model", "ready", "note"), [(name, "yes" if ready else "no", note) for name, ready, note in rows]))
 
 
 @models_cli.command("pull")
 def models_pull(json: JsonOption = False) -> None:
-    """Fetch the embedded model (1.1 GB, once); goes on where it was cut and checks the file's SHA-256."""
+    """Fetch the embedded model (1.1 GB, once); goes on where it was cut and checks the file's SHA-256.
 
-    async def work() -> None:
-        bar = PullBar(err)
-        try:
-            path = await app.pull_embedded(_settings(), bar)
-        finally:
-            bar.stop()
-        print(as_json({"path": path})) if json else out.print(f"The embedded model is at {path}", highlight=False)
-
-    _do(work(), json)
+    Example: opposable models pull
+    """
+    with PullBar(err) as bar:
+        path = asyncio.run(app.pull_embedded(_settings(), bar))
+    print(as_json({"path": path})) if json else out.print(styled(f"The embedded model is at {path}"))
 
 
 @models_cli.command("check")
 def models_check(
     name: Annotated[str, typer.Argument(help=f"Which model: {FORMS}")] = "local", json: JsonOption = False
 ) -> None:
-    """Try a model: a plain answer, one call, and the right answer from its result."""
+    """Try a model: a plain answer, one call, and the right answer from its result.
 
-    async def work() -> None:
-        rows = await app.check_model(_settings(), name, PullBar(err))
-        if json:
-            print(as_json([{"check": what, "passed": passed, "note": note} for what, passed, note in rows]))
-        else:
-            out.print(
-                table(
-                    ("check", "passed", "note"),
-                    [(what, "yes" if passed else "no", short(note)) for what, passed, note in rows],
-                )
-            )
-        if not all(passed for _, passed, _ in rows):
-            raise typer.Exit(1)
+    The exit code is 1 when it fails one of them.
 
-    _do(work(), json)
+    Example: opposable models check http://127.0.0.1:11434/v1#qwen3
+    """
+    with PullBar(err) as bar:
+        rows = asyncio.run(app.check_model(_settings(), name, bar))
+    passed = all(right for _, right, _ in rows)
+    if json:
+        checks = [{"check": what, "passed": right, "note": note} for what, right, note in rows]
+        print(as_json({"model": name, "passed": passed, "checks": checks}))
+    else:
+        shown = [(what, "yes" if right else "no", short(note)) for what, right, note in rows]
+        out.print(table(("check", "passed", "note"), shown))
+    if not passed:
+        raise typer.Exit(1)
 
 
 def main() -> None:
     """Run the command line. Whatever goes wrong ends in one sentence and a non-zero exit."""
-    cli()
+    exits.end(lambda: int(cli(standalone_mode=False) or 0), err)
 
 
-async def _follow(
-    agent: Agent, task: Sequence[Message], *, quiet: bool, trace: bool = True
-) -> tuple[RunFinished, list[ToolFinished]]:
-    """Run a task to its end with its trace on standard error, and its answer on standard output unless `quiet`."""
-    shown = Trace(err, None if quiet else out)
+async def _follow(agent: Agent, task: tuple[Message, ...], shown: Trace) -> tuple[RunFinished, list[ToolFinished]]:
+    """Run a task to its end and show what happens.
+
+    Raises: `ModelError` when the model gave nothing at all: what is no model server often answers so.
+    """
     results: list[ToolFinished] = []
-    async with aclosing(agent.stream(task)) as events:
-        async for event in events:
-            if trace and not (quiet and isinstance(event, RunFinished)):
+    try:
+        async with aclosing(agent.stream(task)) as events:
+            async for event in events:
+                if isinstance(event, RunFinished):
+                    if not any(message.content or message.tool_calls for message in _said(event)):
+                        break
+                    shown.show(event)
+                    return event, results
                 shown.show(event)
-            if isinstance(event, ToolFinished):
-                results.append(event)
-            if isinstance(event, RunFinished):
-                return event, results
-    raise OpposableError("The run ended without an end.")
+                if isinstance(event, ToolFinished):
+                    results.append(event)
+    finally:
+        shown.end_line()
+    raise ModelError(
+        f"The model {agent.model.name} gave neither an answer nor a call: is it a chat model, at this URL?"
+    )
 
 
-def _chat(model: str | None, root: list[Path] | None, tool: list[str] | None, db: str | None) -> None:
-    """A conversation: one event loop for all of it, each answer a run of its own that Ctrl-C stops."""
-    with contextlib.suppress(ImportError):
-        import readline  # noqa: F401 - line editing and history at the prompt
-    settings = _settings(root)
-    history: list[Message] = []
-    with asyncio.Runner() as runner:
-        opening = app.chat_agent(settings, model, tool or (), db, PullBar(err))
-        agent = runner.run(opening.__aenter__())
-        try:
-            err.print(
-                f"[dim]{escape(agent.model.name)} · {len(agent.library.names)} tools · Ctrl-C stops an answer, Ctrl-D ends[/]"
-            )
-            while (said := _prompt()) is not None:
-                if not said.strip():
-                    continue
-                asked = user(app.task(said))
-                try:
-                    end, _ = runner.run(_follow(agent, (*history, asked), quiet=False))
-                    history += [asked, *end.messages]
-                except KeyboardInterrupt:
-                    err.print("[yellow]stopped[/]")
-                except OpposableError as error:
-                    err.print(f"[red]{escape(str(error))}[/]", highlight=False)
-        finally:
-            runner.run(opening.__aexit__(None, None, None))
+def _said(end: RunFinished) -> list[Message]:
+    return [message for message in end.messages if message.role == "assistant"]
+
+
+def _answer(runner: asyncio.Runner, agent: Agent, history: list[Message], said: str) -> None:
+    """Answer what was said and remember both; errors are told and end nothing."""
+    try:
+        asked = user(app.task(said))
+        end, _ = runner.run(_follow(agent, (*history, asked), Trace(err, out)))
+        history += [asked, *end.messages]
+    except KeyboardInterrupt:
+        err.print(styled(("stopped", "yellow")))
+    except OpposableError as error:
+        exits.tell(error, err)
 
 
 def _prompt() -> str | None:
     """The next thing the user says, None at the end."""
     while True:
         try:
-            said = input("> ")
+            said = input("> " if sys.stdin.isatty() else "")
         except EOFError:
             return None
         except KeyboardInterrupt:
-            err.print("[dim](Ctrl-D ends the conversation)[/]")
+            err.print(styled(("\n(Ctrl-D ends the conversation)", "dim")))
             continue
         return None if said.strip() in ("/exit", "/quit") else said
 
 
 def _show_answer(answer: app.Answer) -> None:
     if answer.sql:
-        out.print(f"[bold]SQL[/]  {escape(answer.sql)}", highlight=False)
+        out.print(styled(("SQL", "bold"), f"  {answer.sql}"))
     for correction in answer.corrections:
-        out.print(f"[yellow]corrected[/]  {escape(correction)}", highlight=False)
+        out.print(styled(("corrected", "yellow"), f"  {correction}"))
     if answer.columns:
         out.print(table(answer.columns, answer.rows))
     if answer.truncated:
-        out.print("[yellow]more rows were left out[/]")
-    out.print(answer.text, markup=False, highlight=False)
+        out.print(styled(("more rows were left out", "yellow")))
+    print(plain(answer.text))
 
 
 def _settings(root: list[Path] | None = None) -> Settings:
@@ -332,16 +335,28 @@ def _settings(root: list[Path] | None = None) -> Settings:
         first = error.errors()[0]
         name = "OPPOSABLE_" + "_".join(str(step) for step in first["loc"]).upper()
         raise BadInput(f"The setting {name} is wrong: {first['msg']} (given: {first['input']!r}).") from error
-    if root:
-        for folder in root:
-            if not folder.is_dir():
-                raise BadInput(f"There is no folder {folder}; --root takes a folder that exists.")
-        settings = settings.model_copy(update={"roots": tuple(root)})
-    return settings
+    except SettingsError as error:
+        raise BadInput(f'A setting is wrong ({error}); lists are written as JSON, like ["docs", "logs"].') from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"The file .env in this folder cannot be read: {short(str(error))}.") from error
+    if not root:
+        return settings
+    for folder in root:
+        if not folder.is_dir():
+            raise BadInput(f"There is no folder {folder}; --root takes a folder that exists.")
+    return settings.model_copy(update={"roots": tuple(root)})
 
 
 def _text(given: str) -> str:
-    return sys.stdin.read() if given == "-" else given
+    """What was given, or standard input for a dash. Raises: `BadInput`."""
+    if given != "-":
+        return given
+    if sys.stdin is None:
+        raise BadInput("Standard input is closed, so - has nothing to read.")
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"Standard input is no UTF-8 text (its byte {error.start + 1} is wrong).") from error
 
 
 def _arguments(text: str) -> dict[str, Any]:
@@ -352,25 +367,3 @@ def _arguments(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadInput('The arguments must be a JSON object like \'{"text": "hello"}\'.')
     return value
-
-
-def _do(work: Coroutine[Any, Any, None], json: bool = False) -> None:
-    """Run a command; errors become one sentence on standard error (or one JSON object) and a non-zero exit."""
-    _guarded(lambda: asyncio.run(work), json)
-
-
-def _guarded(command: Any, json: bool = False) -> None:
-    try:
-        command()
-    except KeyboardInterrupt:
-        err.print("[yellow]Stopped.[/]")
-        raise typer.Exit(130) from None
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(141) from None
-    except OpposableError as error:
-        if json:
-            print(as_json({"error": {"kind": type(error).__name__, "message": str(error)}}))
-        else:
-            err.print(f"[red]Error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-        raise typer.Exit(2 if isinstance(error, BadInput) else 1) from None

@@ -1,11 +1,14 @@
 """What a person at a terminal sees of a run: the calls as they happen, the answer, tables, progress."""
 
+import asyncio
+import json
+import re
 from collections.abc import Sequence
+from types import TracebackType
 from typing import Any
 
 import orjson
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -16,21 +19,37 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
-from opposable.domain.events import Event, RunFinished, TextDelta, ToolFinished, ToolStarted
+from opposable.domain.events import Event, RunFinished, StopReason, TextDelta, ToolFinished, ToolStarted
+from opposable.domain.tools import ToolResult
 from opposable.models.weights import Progress as PullProgress
 
 SHOWN = 200
 """Characters of a result or of arguments shown in the trace."""
 
-_STAGES = {"wait": "waiting", "download": "fetching", "join": "joining", "verify": "verifying"}
+_STAGES = {"wait": "waiting for", "download": "fetching", "join": "joining", "verify": "verifying"}
+_LIMITS: dict[StopReason, str] = {
+    "turns": "model replies",
+    "tool_calls": "tool calls",
+    "tokens": "tokens",
+    "time": "time",
+}
+
+# What a terminal would obey instead of showing: control characters, and those that turn the direction of writing.
+_SEEN: dict[int, str | None] = {
+    **{code: chr(0x2400 + code) for code in range(0x20)},
+    **dict.fromkeys((*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xD800, 0xE000)), "�"),
+    0x7F: "␡",
+    ord("\r"): None,
+    ord("\n"): "\n",
+    ord("\t"): "\t",
+}
+_OBEYED_IN_JSON = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 class Trace:
-    """Shows a run's events: calls on `err`, the answer on `out` as it is written.
-
-    `out` None shows the answer's text nowhere (it is printed otherwise).
-    """
+    """Shows a run's events: calls on `err`, the answer on `out` as it is written, or nowhere when `out` is None."""
 
     def __init__(self, err: Console, out: Console | None) -> None:
         self._err = err
@@ -43,34 +62,46 @@ class Trace:
         if isinstance(event, TextDelta):
             self._write(event.text)
         elif isinstance(event, ToolStarted):
-            self._end_line()
-            self._err.print(
-                f"[cyan]→[/] [bold]{escape(event.call.name)}[/]{escape(short(event.call.arguments))}", highlight=False
-            )
+            self._line(("→ ", "cyan"), (event.call.name, "bold"), short(event.call.arguments))
         elif isinstance(event, ToolFinished):
-            self._end_line()
             result = event.result
-            mended = f" [yellow](mended: {escape('; '.join(result.repairs))})[/]" if result.repairs else ""
-            mark = "[green]✓[/]" if result.failure is None else f"[red]✗ {result.failure}[/]"
-            self._err.print(
-                f"  {mark} {escape(short(result.content))} [dim]{result.seconds:.2f} s[/]{mended}", highlight=False
-            )
+            mark = ("  ✓ ", "green") if result.failure is None else (f"  ✗ {result.failure} ", "red")
+            mended = f" (mended: {short('; '.join(result.repairs))})" if result.repairs else ""
+            self._line(mark, short(result.content), (f" {result.seconds:.2f} s", "dim"), (mended, "yellow"))
         elif isinstance(event, RunFinished):
             if not self._written.strip().endswith(event.text.strip()):
-                self._end_line()
+                self.end_line()
                 self._write(event.text)
-            self._end_line()
+            self.end_line()
+            if event.reason != "answer":
+                self._line((f"The run ended at its limit of {_LIMITS[event.reason]}.", "yellow"))
+
+    def end_line(self) -> None:
+        """Begin a new line if the answer stands in the middle of one."""
+        if self._open and self._out is not None:
+            self._out.print()
+        self._open = False
+
+    def _line(self, *parts: str | tuple[str, str]) -> None:
+        self.end_line()
+        self._err.print(styled(*parts), soft_wrap=True)
 
     def _write(self, text: str) -> None:
         self._written = (self._written + text)[-200_000:]
         if self._out is not None:
-            self._out.print(text, end="", markup=False, highlight=False, soft_wrap=True, emoji=False)
+            self._out.file.write(plain(text))  # Console.print would turn tabs into spaces
+            self._out.file.flush()
             self._open = not text.endswith("\n")
 
-    def _end_line(self) -> None:
-        if self._open and self._out is not None:
-            self._out.print()
-        self._open = False
+
+def plain(text: str) -> str:
+    """`text` with every character that a terminal would obey shown instead: what a tool or model says is not trusted."""
+    return text.translate(_SEEN)
+
+
+def styled(*parts: str | tuple[str, str]) -> Text:
+    """Parts of a line, each a text or a text with its style, made `plain`; no markup is read in them."""
+    return Text.assemble(*(plain(part) if isinstance(part, str) else (plain(part[0]), part[1]) for part in parts))
 
 
 def short(text: str) -> str:
@@ -80,20 +111,24 @@ def short(text: str) -> str:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], most: int = 50) -> Table:
-    """Rows as a table, at most `most` of them."""
+    """Rows as a table, at most `most` of them; None is shown as NULL."""
     shown = Table(show_header=True, header_style="bold")
     for column in columns:
-        shown.add_column(escape(str(column)), overflow="fold")
+        shown.add_column(styled(str(column)), overflow="fold")
     for row in rows[:most]:
-        shown.add_row(*(escape("" if cell is None else str(cell)) for cell in row))
+        shown.add_row(*(styled(("NULL", "dim") if cell is None else str(cell)) for cell in row))
     if len(rows) > most:
         shown.caption = f"{most} of {len(rows)} rows"
     return shown
 
 
 def as_json(value: Any) -> str:
-    """JSON for scripts."""
-    return orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
+    """JSON for scripts: no half characters, and nothing in it that a terminal would obey."""
+    try:
+        text = orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
+    except TypeError:  # a half character or an integer beyond 64 bits
+        text = json.dumps(value, default=str, indent=2, ensure_ascii=False).encode("utf-8", "replace").decode()
+    return _OBEYED_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def end_as_json(end: RunFinished, results: Sequence[ToolFinished]) -> dict[str, Any]:
@@ -122,8 +157,22 @@ def end_as_json(end: RunFinished, results: Sequence[ToolFinished]) -> dict[str, 
     }
 
 
+def result_as_json(result: ToolResult) -> dict[str, Any]:
+    """What came of one call, for scripts."""
+    return {
+        "content": result.content,
+        "failure": result.failure,
+        "data": result.data,
+        "cut": result.cut,
+        "seconds": round(result.seconds, 4),
+    }
+
+
 class PullBar:
-    """A bar for the fetching of weights, on `err`; it appears with the first `Progress` and stops with the last."""
+    """A bar for the fetching of weights, on `err`; it appears with the first `Progress` and stops with the last.
+
+    In a `with` block it stops at the block's end too, and says that nothing is lost when the user stopped it.
+    """
 
     def __init__(self, err: Console) -> None:
         self._err = err
@@ -149,3 +198,14 @@ class PullBar:
         if self._bar is not None:
             self._bar.stop()
             self._bar, self._tasks = None, {}
+
+    def __enter__(self) -> "PullBar":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        unfinished = self._bar is not None
+        self.stop()
+        if unfinished and kind in (asyncio.CancelledError, KeyboardInterrupt):
+            self._err.print("What was fetched stays; the next pull goes on from there.", soft_wrap=True)
