@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +21,7 @@ from opposable.web.access import Access, is_loopback
 from opposable.web.gateway import gateway
 from opposable.web.openai_errors import WireError, translated
 
+KEY_VARIABLE = "OPPOSABLE_SERVE_KEY"
 LARGEST_BODY = 32 * 1024 * 1024
 GRACE = 5
 """Seconds that answers under way have when the service is told to stop."""
@@ -45,11 +47,22 @@ def names_of(asked: str, model: Model) -> list[str]:
     return list(dict.fromkeys([model.name] if "://" in asked else [asked, model.name]))
 
 
+def key_from(variable: str) -> str:
+    """The API key that an environment variable holds; "" where none is set.
+
+    Raises: `BadInput` where a variable other than OPPOSABLE_SERVE_KEY is named and holds nothing.
+    """
+    key = os.environ.get(variable, "").strip()
+    if not key and variable != KEY_VARIABLE:
+        raise BadInput(f"The environment variable {variable} is to hold the API key, but is not set.")
+    return key
+
+
 def checked(host: str, api_key: str) -> None:
     """Refuse to serve others than this machine without a key. Raises: `BadInput`."""
     if not api_key and not is_loopback(host):
         raise BadInput(
-            f"Serving on {host} lets others in, which needs an API key: set OPPOSABLE_SERVE_KEY, "
+            f"Serving on {host} lets others in, which needs an API key: set {KEY_VARIABLE}, "
             "or name the variable that holds it with --api-key-env. Without a key, use --host 127.0.0.1."
         )
 
@@ -103,7 +116,8 @@ def _listen(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, OverflowError) as error:
-        raise BadInput(f"Cannot listen on {host}:{port}: {error}.") from error
+        said = str(getattr(error, "strerror", None) or error).partition(" (while")[0]
+        raise BadInput(f"Cannot listen on {host}:{port}: {said}. Choose others with --host and --port.") from error
 
 
 async def _told(request: Request, error: Exception) -> Response:
