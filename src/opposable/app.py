@@ -85,9 +85,13 @@ async def ready_model(settings: Settings, name: str | None = None, on_progress: 
 def ready_tools(settings: Settings, names: Sequence[str] = ()) -> ToolLibrary:
     """The built-in tools, or those of them that are named. Raises: `BadInput` for a name there is not."""
     every = ToolLibrary(builtin_tools([root.resolve() for root in settings.roots]))
-    if not names:
-        return every
-    return ToolLibrary([found(every, name) for name in names])
+    return chosen(every, names) if names else every
+
+
+def chosen(library: ToolLibrary, names: Sequence[str]) -> ToolLibrary:
+    """The tools of those names. Raises: `BadInput` for a name there is not."""
+    tools = {tool.tool_id: tool for tool in (found(library, name) for name in names)}
+    return ToolLibrary(tools.values())
 
 
 def found(library: ToolLibrary, name: str) -> Tool:
@@ -141,11 +145,11 @@ async def data_agent(
     Raises: `BadInput` when there is no such database.
     """
     async with closing(await open_database(database)) as opened:
-        chosen = await ready_model(settings, model, on_progress)
+        answering = await ready_model(settings, model, on_progress)
         library = ToolLibrary(sql_tools(opened))
         instructions = await asking(opened, language_of(question))
         async with Agent(
-            chosen, library, instructions=instructions, limits=limits(settings), options=ASK_THE_DATABASE
+            answering, library, instructions=instructions, limits=limits(settings), options=ASK_THE_DATABASE
         ) as made:
             yield made
 
@@ -160,9 +164,9 @@ async def chat_agent(
 ) -> AsyncIterator[Agent]:
     """An agent for a conversation: the built-in tools, and those over a database if one is given."""
     async with tools(settings, database) as every:
-        library = ToolLibrary([found(every, name) for name in names]) if names else every
-        chosen = await ready_model(settings, model, on_progress)
-        async with Agent(chosen, library, instructions=INSTRUCTIONS["en"], limits=limits(settings)) as made:
+        library = chosen(every, names) if names else every
+        opened = await ready_model(settings, model, on_progress)
+        async with Agent(opened, library, instructions=INSTRUCTIONS["en"], limits=limits(settings)) as made:
             yield made
 
 

@@ -337,7 +337,7 @@ def _answer(runner: asyncio.Runner, agent: Agent, history: list[Message], said: 
 
 def _prompt() -> str | None:
     """The next thing the user says, None at the end."""
-    while True:
+    while sys.stdin is not None:
         try:
             said = input("> " if sys.stdin.isatty() else "")
         except EOFError:
@@ -346,6 +346,7 @@ def _prompt() -> str | None:
             err.print(styled(("\n(Ctrl-D ends the conversation)", "dim")))
             continue
         return None if said.strip() in ("/exit", "/quit") else said
+    return None
 
 
 def _show_answer(answer: app.Answer) -> None:

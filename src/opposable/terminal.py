@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 import orjson
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -62,7 +62,7 @@ class Trace:
         if isinstance(event, TextDelta):
             self._write(event.text)
         elif isinstance(event, ToolStarted):
-            self._line(("→ ", "cyan"), (event.call.name, "bold"), short(event.call.arguments))
+            self._line(("→ ", "cyan"), (short(event.call.name), "bold"), short(event.call.arguments))
         elif isinstance(event, ToolFinished):
             result = event.result
             mark = ("  ✓ ", "green") if result.failure is None else (f"  ✗ {result.failure} ", "red")
@@ -110,16 +110,14 @@ def short(text: str) -> str:
     return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], most: int = 50) -> Table:
+def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], most: int = 50) -> RenderableType:
     """Rows as a table, at most `most` of them; None is shown as NULL."""
     shown = Table(show_header=True, header_style="bold")
     for column in columns:
         shown.add_column(styled(str(column)), overflow="fold")
     for row in rows[:most]:
         shown.add_row(*(styled(("NULL", "dim") if cell is None else str(cell)) for cell in row))
-    if len(rows) > most:
-        shown.caption = f"{most} of {len(rows)} rows"
-    return shown
+    return shown if len(rows) <= most else Group(shown, styled((f"{most} of {len(rows)} rows", "dim")))
 
 
 def as_json(value: Any) -> str:
