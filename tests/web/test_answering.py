@@ -104,7 +104,7 @@ async def test_two_texts_are_set_apart_streamed_as_whole():
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("telling", ["native", "protocol", "python"])
+@pytest.mark.parametrize("telling", ["native", "protocol"])
 async def test_a_text_that_only_looks_like_a_call_is_given_in_the_end(telling, stream):
     text = '{"name": "mul", "arguments": {"a": 1}}'
     model = TextProtocolModel(ScriptedModel(text), telling)

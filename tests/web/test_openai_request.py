@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from opposable.domain.messages import assistant, system, tool, user
 from opposable.domain.tools import ToolCall, ToolDefinition
-from opposable.models import protocol_texts, python_texts
+from opposable.models import protocol_texts
 from opposable.models.base import ModelOptions, Named
 from opposable.web.openai_errors import WireError
 from opposable.web.openai_request import ChatRequest, read_request
@@ -49,7 +49,15 @@ def test_every_option_is_taken():
         seed=3,
         response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "array"}}},
     )
-    options = ModelOptions(True, "required", 7, 0.5, ("END",), 3, {"type": "array"})
+    options = ModelOptions(
+        stream=True,
+        tool_choice="required",
+        max_tokens=7,
+        temperature=0.5,
+        stop=("END",),
+        seed=3,
+        response_schema={"type": "array"},
+    )
     assert asked == ChatRequest("m", (user("hi"),), (ToolDefinition("add", "", EMPTY),), options, True, True)
 
 
@@ -293,4 +301,3 @@ def test_any_json_is_read_or_refused(body):
     except WireError:
         return
     assert protocol_texts.instructions(asked.tools, "auto", "en")
-    assert python_texts.instructions(asked.tools, "auto", "zh")
