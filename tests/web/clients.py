@@ -6,7 +6,7 @@ from functools import partial
 
 import openai
 
-TASK = "Find the order number of the customer Ada Byron with find_order, then look up that order's status with order_status."
+TASK = "Customer Ada Byron asks where her order is. Find her order number first; you do not know it yet."
 SYSTEM = "You are a helpful assistant."
 STATUS = "delivered on 14 May"
 ORDER = "4711"
@@ -19,7 +19,11 @@ def do(name: str, argument: str) -> str:
     """The tools themselves: the second only works with what the first one gives."""
     if name == "find_order":
         return f"order number: {ORDER}" if argument.lower() == "ada byron" else "there is no such customer"
-    return f"status: {STATUS}" if argument == ORDER else "there is no such order"
+    return (
+        f"status: {STATUS}"
+        if argument == ORDER
+        else f"error: there is no order {argument}; find_order tells the number"
+    )
 
 
 class Log:

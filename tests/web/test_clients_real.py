@@ -4,8 +4,8 @@ import pytest
 
 from opposable.domain.messages import user
 from opposable.models.base import ModelOptions
+from opposable.models.build import build
 from opposable.models.local import LocalModel
-from opposable.models.text_protocol import TextProtocolModel
 from opposable.models.weights import QWEN_CODER, default_directory, pull
 from opposable.settings import Settings
 
@@ -23,24 +23,35 @@ def anyio_backend():
 
 @pytest.fixture(scope="module")
 async def local(anyio_backend):
-    model = LocalModel(await pull(QWEN_CODER, default_directory(Settings().home)), context=4096)
+    directory = default_directory(Settings().home)
+    await pull(QWEN_CODER, directory)
+    model = build("local", models_directory=directory)
     async for _ in model.stream((user("hi"),), (), ModelOptions(max_tokens=1)):
         pass  # the weights are loaded now
     yield model
     await model.aclose()
 
 
+def raw(model):
+    """The model without anything around it."""
+    while not isinstance(model, LocalModel):
+        model = model.inner
+    return model
+
+
 @pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
 async def test_through_the_gateway_each_client_does_both_steps(local, client):
-    async with serving({"local": TextProtocolModel(local, "protocol")}) as url:
+    async with serving({"local": local}) as url:
         answer = await client(url, "local", "none", log := Log())
-    assert ("order_status", ORDER) in log.calls
+    assert log.calls[0] == ("find_order", "Ada Byron")
+    assert log.calls[-1] == ("order_status", ORDER)
     assert STATUS.split()[0] in answer
 
 
 @pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
 async def test_on_the_raw_server_no_client_makes_a_single_call(local, client):
-    url, key = f"{local._server.listening_address}/v1", local._client._endpoint._headers["authorization"].split()[1]
-    answer = await client(url, local.name, key, log := Log())
+    server, endpoint = raw(local)._server, raw(local)._client._endpoint
+    key = endpoint._headers["authorization"].removeprefix("Bearer ")
+    answer = await client(f"{server.listening_address}/v1", local.name, key, log := Log())
     assert log.calls == []
     assert STATUS.split()[0] not in answer
