@@ -105,7 +105,7 @@ async def test_with_tool_choice_none_nothing_is_promoted():
 
 
 def test_tools_are_told_in_the_seed_protocol():
-    [first, second] = told((user("check it"),), (VALIDATE,), "auto", "protocol")
+    [first, second] = told((user("check it"),), (VALIDATE,), "auto")
     assert first.role == "system"
     assert (
         "### sql_validate\nCheck SQL.\nParameters:\n"
@@ -120,17 +120,9 @@ def test_tools_are_told_in_the_seed_protocol():
 
 
 def test_tools_are_told_in_chinese_to_one_who_asks_in_chinese():
-    [first, _] = told((system("你是助手"), user("帮我查看有哪些表")), (VALIDATE,), "auto", "protocol")
+    [first, _] = told((system("你是助手"), user("帮我查看有哪些表")), (VALIDATE,), "auto")
     assert first.content.startswith("你是助手\n\n# 工具调用协议")
     assert "  - sql (string, 必需): the query\n  - strict (boolean, 可选)" in first.content
-
-
-def test_tools_are_told_as_python():
-    [first, _] = told((user("check it"),), (VALIDATE,), "auto", "python")
-    assert (
-        "def sql_validate(sql: str, strict: bool = None, limit: int = 10, mode: Literal['a', 'b'] = None):\n"
-        '    """Check SQL.\n\n    sql: the query\n    """'
-    ) in first.content
 
 
 HISTORY = (
@@ -143,7 +135,7 @@ HISTORY = (
 
 
 def test_calls_and_results_are_told_as_text():
-    plain = told(HISTORY, (), "auto", "protocol")
+    plain = told(HISTORY, (), "auto")
     assert [(m.role, m.content) for m in plain] == [
         ("user", "go"),
         (
@@ -154,16 +146,12 @@ def test_calls_and_results_are_told_as_text():
         ("user", "Result of sql_validate:\nfine\n\nResult of sql_validate:\nbroken"),
         ("user", "and?"),
     ]
-    assert (
-        told(HISTORY, (), "auto", "python")[1].content == "```python\nsql_validate(sql='a')\nsql_validate(sql='b')\n```"
-    )
 
 
-@pytest.mark.parametrize("telling", ["protocol", "python"])
-def test_a_forced_choice_is_told_and_no_choice_tells_no_tools(telling):
-    assert "must call sql_validate now" in told((user("x"),), (VALIDATE,), Named("sql_validate"), telling)[0].content
-    assert "必须调用" in told((user("请检查"),), (VALIDATE,), "required", telling)[0].content
-    assert told((user("x"),), (VALIDATE,), "none", telling) == [user("x")]
+def test_a_forced_choice_is_told_and_no_choice_tells_no_tools():
+    assert "must call sql_validate now" in told((user("x"),), (VALIDATE,), Named("sql_validate"))[0].content
+    assert "必须调用" in told((user("请检查"),), (VALIDATE,), "required")[0].content
+    assert told((user("x"),), (VALIDATE,), "none") == [user("x")]
 
 
 def test_a_forced_choice_becomes_a_schema_of_the_reply():

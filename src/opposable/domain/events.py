@@ -43,12 +43,24 @@ class CallDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class Token:
+    """A token of a reply, and what else could have stood there: words with their log-probabilities, likeliest first."""
+
+    text: str
+    alternatives: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
-    """A model's whole reply: the last thing its stream yields. `message` has role "assistant"."""
+    """A model's whole reply: the last thing its stream yields.
+
+    `message` has role "assistant"; `tokens` are there where they were asked for and the server gives them.
+    """
 
     message: Message
     finish: FinishReason = "stop"
     usage: Usage = NO_USAGE
+    tokens: tuple[Token, ...] = ()
 
 
 ModelPart = TextDelta | ThinkingDelta | CallDelta | Reply

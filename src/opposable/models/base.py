@@ -24,7 +24,8 @@ class ModelOptions:
     """How a reply is asked for.
 
     `stream` false asks for the reply in one piece (cheaper where nobody watches). `max_tokens` bounds the reply,
-    `response_schema` is a JSON Schema the reply must fit, where the server can enforce it.
+    `response_schema` is a JSON Schema the reply must fit, where the server can enforce it. `alternatives` asks for
+    that many words' log-probabilities at each token of a reply that is not streamed, where the server gives them.
     """
 
     stream: bool = True
@@ -33,6 +34,7 @@ class ModelOptions:
     temperature: float | None = None
     stop: tuple[str, ...] = ()
     seed: int | None = None
+    alternatives: int | None = None
     response_schema: dict[str, Any] | None = field(default=None, hash=False)
 
 

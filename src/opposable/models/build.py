@@ -84,7 +84,8 @@ def _by_url(name: str, patience: Patience | None) -> OpenAICompatibleModel:
 def _weights(path: str, directory: Path | None) -> Path:
     if path:
         return Path(path).expanduser()
-    found = installed(QWEN_CODER, directory or default_directory())
+    home = os.environ.get("OPPOSABLE_HOME")
+    found = installed(QWEN_CODER, directory or default_directory(Path(home) if home else None))
     if found is None:
         raise BadInput("The embedded model is not on this machine yet; fetch it once with: opposable models pull")
     return found

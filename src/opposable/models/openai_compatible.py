@@ -8,7 +8,7 @@ from uuid import uuid4
 import orjson
 
 from opposable.domain.errors import ContextFull, ModelError, ModelRejected
-from opposable.domain.events import CallDelta, FinishReason, ModelPart, Reply, TextDelta, ThinkingDelta
+from opposable.domain.events import CallDelta, FinishReason, ModelPart, Reply, TextDelta, ThinkingDelta, Token
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
@@ -121,6 +121,8 @@ class OpenAICompatibleModel:
             body["stop"] = options.stop
         if options.seed is not None:
             body["seed"] = options.seed
+        if options.alternatives is not None:
+            body |= {"logprobs": True, "top_logprobs": options.alternatives}
         if options.response_schema is not None:
             schema = {"name": "reply", "schema": options.response_schema, "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -171,7 +173,8 @@ class OpenAICompatibleModel:
             ) from error
         thinking = message.get("reasoning_content") or message.get("reasoning") or ""
         said = Message("assistant", message.get("content") or "", tool_calls=calls, thinking=thinking)
-        return Reply(said, _finish(choice.get("finish_reason"), bool(calls)), _usage(answer.get("usage") or {}))
+        finish = _finish(choice.get("finish_reason"), bool(calls))
+        return Reply(said, finish, _usage(answer.get("usage") or {}), _tokens(choice.get("logprobs")))
 
     def _told(self, error: Any) -> ModelError:
         """An error the server told with status 200."""
@@ -260,6 +263,15 @@ def _finish(said: str | None, calls: bool) -> FinishReason:
 
 def _usage(raw: dict[str, Any]) -> Usage:
     return Usage(raw.get("prompt_tokens") or 0, raw.get("completion_tokens") or 0, 1)
+
+
+def _tokens(raw: Any) -> tuple[Token, ...]:
+    """The tokens of a reply with their alternatives, where the server gave any."""
+    content = raw.get("content") if isinstance(raw, dict) else None
+    return tuple(
+        Token(one["token"], tuple((other["token"], other["logprob"]) for other in one.get("top_logprobs") or ()))
+        for one in content or ()
+    )
 
 
 def _tool(definition: ToolDefinition) -> bytes:

@@ -24,7 +24,7 @@ To call one or more tools, reply with this JSON and nothing else:
 
 When you do not need a tool, reply with this JSON and nothing else:
 
-{{"action": "finish", "content": "your answer"}}
+{{"action": "finish", "content": "…"}}
 
 Results of the tools are told to you afterwards. Never make a result up.{must}"""
 
@@ -42,7 +42,7 @@ _CHINESE = """# 工具调用协议
 
 不需要调用工具时，只返回如下 JSON，不要包含其他文本：
 
-{{"action": "finish", "content": "你的最终答案"}}
+{{"action": "finish", "content": "…"}}
 
 工具的结果随后会告诉你，不要编造结果。{must}"""
 

@@ -7,7 +7,6 @@ results are told back (as text or natively). Which way suits a model is found by
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from types import ModuleType
 from typing import Any, Literal
 
 import orjson
@@ -17,14 +16,11 @@ from opposable.domain.events import CallDelta, FinishReason, ModelPart, Reply, T
 from opposable.domain.language import Language, language_of
 from opposable.domain.messages import Message, assistant, system, user
 from opposable.domain.tools import ToolCall, ToolDefinition
-from opposable.models import protocol_texts, python_texts
+from opposable.models import protocol_texts
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, Named, ToolChoice
 
-Telling = Literal["native", "protocol", "python"]
-"""How tools and results are told: in the wire format's own fields, or written into the messages, as the seed protocol's
-JSON or as Python signatures and calls."""
-
-_TEXTS = {"protocol": protocol_texts, "python": python_texts}
+Telling = Literal["native", "protocol"]
+"""How tools and results are told: in the wire format's own fields, or written into the messages (the seed protocol)."""
 
 SHOWN = frozenset({TextDelta, ThinkingDelta, CallDelta})
 """What is passed on of the parts a reader gives."""
@@ -34,7 +30,7 @@ class TextProtocolModel:
     """`inner` with tool calls read from its text.
 
     `telling="native"` sends tools in the wire format (a server's chat template shows them to the model) and reads what
-    the model writes; calls the server parsed itself are taken as they are. `telling="prompt"` writes the tools and the
+    the model writes; calls the server parsed itself are taken as they are. `telling="protocol"` writes the tools and the
     seed protocol into the system message and the results back as text: nothing is asked of `inner` but text. A call of
     an unknown tool, or one cut off by the token limit, comes out as a call too, so that the loop can tell the model.
     """
@@ -54,7 +50,7 @@ class TextProtocolModel:
     ) -> AsyncGenerator[ModelPart, None]:
         """One reply in parts, free of markup. Raises: what the inner model raises."""
         if self.telling != "native":
-            told_so = told(messages, tools, options.tool_choice, self.telling)
+            told_so = told(messages, tools, options.tool_choice)
             parts = self.inner.stream(told_so, (), constrained(tools, options, self.constrained))
         else:
             parts = self.inner.stream(messages, tools, options)
@@ -85,11 +81,8 @@ class TextProtocolModel:
         await self.inner.aclose()
 
 
-def told(
-    messages: Sequence[Message], tools: Sequence[ToolDefinition], choice: ToolChoice, telling: Telling
-) -> list[Message]:
+def told(messages: Sequence[Message], tools: Sequence[ToolDefinition], choice: ToolChoice) -> list[Message]:
     """The messages as a model that knows only text is told them."""
-    texts = _TEXTS[telling]
     language: Language = next((language_of(message.content) for message in messages if message.role == "user"), "en")
     plain: list[Message] = []
     results: list[Message] = []
@@ -98,13 +91,13 @@ def told(
             results.append(message)
             continue
         if results:
-            plain.append(user(texts.results_as_text(results, language)))
+            plain.append(user(protocol_texts.results_as_text(results, language)))
             results = []
         if message is not None:
-            plain.append(_written(message, texts))
+            plain.append(_written(message))
     if not tools or choice == "none":
         return plain
-    protocol = texts.instructions(tools, choice, language)
+    protocol = protocol_texts.instructions(tools, choice, language)
     if plain and plain[0].role == "system":
         return [system(f"{plain[0].content}\n\n{protocol}"), *plain[1:]]
     return [system(protocol), *plain]
@@ -153,7 +146,7 @@ def _unmade(item: Rejected, place: int) -> ToolCall:
     return ToolCall(f"unmade_{place}", item.name or "unknown", item.text, "text", truncated=item.reason == "truncated")
 
 
-def _written(message: Message, texts: ModuleType) -> Message:
+def _written(message: Message) -> Message:
     if not message.tool_calls:
         return message
-    return assistant("\n".join(filter(None, (message.content, texts.calls_as_text(message.tool_calls)))))
+    return assistant("\n".join(filter(None, (message.content, protocol_texts.calls_as_text(message.tool_calls)))))
