@@ -71,6 +71,11 @@ async def test_the_final_answer_is_unwrapped():
     assert got[-1].message.tool_calls == ()
 
 
+async def test_a_model_that_repeats_the_placeholder_has_said_nothing():
+    got = await parts(TextProtocolModel(ScriptedModel('{"action": "finish", "content": "…"}'), "protocol"))
+    assert got[-1].message == assistant("")
+
+
 async def test_native_calls_are_taken_as_they_are_and_the_inner_model_gets_the_tools():
     inner = ScriptedModel(calls(call("sql_validate", '{"sql": "x"}', "n1"), text="ok"))
     reply = (await parts(TextProtocolModel(inner)))[-1]

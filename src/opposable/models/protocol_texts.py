@@ -10,6 +10,9 @@ from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import Named, ToolChoice
 
+PLACEHOLDER = "…"
+"""What stands for the answer in the instructions; a model that repeats it has said nothing."""
+
 _ENGLISH = """# Tools
 
 You can call these tools:

@@ -20,6 +20,10 @@ from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import NO_USAGE
 from opposable.models import python_texts as texts
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, Named
+from opposable.models.text_protocol import TextProtocolModel
+
+_NO_CALL = re.compile(r"\s*(#|print\(\w+\)\s*$)")
+_ASSIGNED = re.compile(r"^\s*\w+ = (?=\w+\()")
 
 ALTERNATIVES = 20
 """How many words' probabilities are asked for at each place."""
@@ -39,7 +43,7 @@ class Threshold:
     that the conversation holds (1 where nothing is required). The figures are measured for one model.
     """
 
-    least: float = 5.4
+    least: float = 5.0
     weight: float = 2.0
 
 
@@ -53,6 +57,7 @@ class PythonProtocolModel:
     def __init__(self, inner: Model, threshold: Threshold | None = None) -> None:
         self.inner = inner
         self._threshold = threshold or Threshold()
+        self._after_results = TextProtocolModel(inner, "protocol")
 
     @property
     def name(self) -> str:
@@ -63,6 +68,11 @@ class PythonProtocolModel:
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelPart, None]:
         """One reply in parts: calls, or an answer as it is written."""
+        if has_results(messages) and not isinstance(options.tool_choice, Named):
+            async with aclosing(self._after_results.stream(messages, tools, options)) as parts:
+                async for part in parts:
+                    yield part
+            return
         usage = NO_USAGE
         if tools and options.tool_choice != "none":
             tried = await self._calls(messages, tools, options)
@@ -122,6 +132,18 @@ class PythonProtocolModel:
         return sure + self._threshold.weight * ground >= self._threshold.least
 
 
+def has_results(messages: Sequence[Message]) -> bool:
+    """Whether tools have answered since the user last spoke.
+
+    Then the question is no longer whether a tool fits but whether more is needed: the seed protocol's question, which
+    the embedded model answers better than the verdict's (measured: with the verdict it makes the same calls again).
+    """
+    for message in reversed(messages):
+        if message.role in ("tool", "user"):
+            return message.role == "tool"
+    return False
+
+
 def told(messages: Sequence[Message], tools: Sequence[ToolDefinition]) -> list[Message]:
     """The messages with the functions in front, calls and results written as text."""
     own = [message.content for message in messages if message.role == "system"]
@@ -152,7 +174,7 @@ def as_text(messages: Sequence[Message]) -> list[Message]:
 def read_calls(written: str, tools: Sequence[ToolDefinition], *, cut: bool) -> tuple[Call, ...]:
     """The calls of a reply in this protocol: the lines that are no comment, read as a block of calls."""
     lines = written.removeprefix(f"{texts.FENCE}python\n").splitlines()
-    code = "\n".join(line for line in lines if not line.lstrip().startswith("#")).strip()
+    code = "\n".join(_ASSIGNED.sub("", line) for line in lines if not _NO_CALL.match(line)).strip()
     if not code:
         return ()
     return read(f"{texts.FENCE}python\n{code}\n" + ("" if cut else texts.FENCE), tuple(tools), truncated=cut).calls

@@ -126,16 +126,17 @@ def _object(**properties: Any) -> dict[str, Any]:
 def understood(reply: Reply, reading: Reading) -> Reply:
     """The reply with the calls that were read from its text; calls the server parsed itself go first and alone."""
     said = reply.message
+    shown = "" if reading.text.strip() == protocol_texts.PLACEHOLDER else reading.text
     thinking = said.thinking or reading.thinking
     if said.tool_calls:
-        return Reply(assistant(reading.text, said.tool_calls, thinking), reply.finish, reply.usage)
+        return Reply(assistant(shown, said.tool_calls, thinking), reply.finish, reply.usage)
     calls = tuple(
         ToolCall(call.id, call.name, orjson.dumps(call.arguments).decode(), call.dialect, call.repairs)
         for call in reading.calls
     )
     calls += tuple(_unmade(item, n) for n, item in enumerate(reading.rejected) if item.reason in _TOLD)
     finish: FinishReason = "tool_calls" if calls and reply.finish == "stop" else reply.finish
-    return Reply(assistant(reading.text, calls, thinking), finish, reply.usage)
+    return Reply(assistant(shown, calls, thinking), finish, reply.usage)
 
 
 _TOLD = {"unknown_tool", "truncated", "unreadable"}
