@@ -17,13 +17,15 @@ class Limits:
 
     `turns` counts model replies, `tool_calls` calls made, `tokens` input and output of all requests together,
     `seconds` wall time. At a limit the model is asked once more for its answer, without tools; after `seconds` it is
-    not asked any more.
+    not asked any more. `context` is the window in tokens that the messages sent are trimmed to, the oldest going first;
+    without it they are trimmed when a server says that they do not fit.
     """
 
     turns: int | None = 20
     tool_calls: int | None = 50
     tokens: int | None = None
     seconds: float | None = 600.0
+    context: int | None = None
 
 
 DEFAULT_LIMITS = Limits()

@@ -7,8 +7,10 @@ from uuid import uuid4
 
 from opposable.agent import prompts
 from opposable.agent.calls import ReadCall, cut_short, make, read_calls
+from opposable.agent.history import estimated, repaired, trimmed
 from opposable.agent.limits import DEFAULT_LIMITS, Alarm, Limits, OutOfTime, reached
-from opposable.domain.errors import ModelError
+from opposable.dialects import defuse
+from opposable.domain.errors import ContextFull, ModelError
 from opposable.domain.events import Event, ModelReplied, Reply, RunFinished, RunStarted, StopReason, ToolFinished
 from opposable.domain.language import Language, language_of
 from opposable.domain.messages import Message, tool, user
@@ -36,7 +38,10 @@ async def run(
     Leaving the iterator early stops the model and the tools. A limit ends the run in an answer too. Raises:
     `ModelError` when the model does not answer.
     """
-    state = _State(list(messages), CallContext(run_id or uuid4().hex, "", _language(messages)), options)
+    history = repaired(messages)
+    context = CallContext(run_id or uuid4().hex, "", _language(messages))
+    state = _State(history, context, options, limits.context)
+    start = len(history)
     over: StopReason | None = None
     yield RunStarted(state.context.run_id)
     with Alarm(limits.seconds) as alarm:
@@ -61,7 +66,7 @@ async def run(
             for end in state.cut_short():
                 yield end
     text = state.text or prompts.no_answer(over or "answer", state.history, state.context.language)
-    added = tuple(state.history[len(messages) :])
+    added = tuple(state.history[start:])
     yield RunFinished(text, over or "answer", state.usage, state.turns, state.calls, added)
 
 
@@ -72,6 +77,7 @@ class _State:
     history: list[Message]
     context: CallContext
     options: ModelOptions
+    window: int | None
     usage: Usage = NO_USAGE
     turns: int = 0
     calls: int = 0
@@ -91,7 +97,7 @@ class _State:
 
     def tell(self) -> None:
         """Put the results into the history in the order of their calls."""
-        self.history += [tool(r.call.id, r.call.name, self.results[r.call.id].content) for r in self.reads]
+        self.history += [tool(r.call.id, r.call.name, defuse(self.results[r.call.id].content)) for r in self.reads]
         self.calls += len(self.reads)
         self.reads, self.results = (), {}
 
@@ -100,13 +106,22 @@ async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) 
     """One reply of the model."""
     state.turns += 1
     reply = None
-    parts = model.stream(state.history, library.definitions, state.options)
-    async with aclosing(alarm.each(parts)) as timed:
-        async for part in timed:
-            if type(part) is Reply:
-                reply = part
-            else:
-                yield part  # type: ignore[misc]  # a Reply is the one part that is no event
+    while reply is None:
+        sent = state.history if state.window is None else trimmed(state.history, state.window)
+        try:
+            async with aclosing(alarm.each(model.stream(sent, library.definitions, state.options))) as parts:
+                async for part in parts:
+                    if type(part) is Reply:
+                        reply = part
+                    else:
+                        yield part  # type: ignore[misc]  # a Reply is the one part that is no event
+        except ContextFull:
+            smaller = trimmed(state.history, (state.window or estimated(state.history)) // 2)
+            if len(smaller) == len(sent):
+                raise
+            state.window = (state.window or estimated(state.history)) // 2
+            continue
+        break
     if reply is None:
         raise ModelError(f"The stream of model {model.name!r} ended without a reply.")
     state.usage += reply.usage

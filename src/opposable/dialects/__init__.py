@@ -2,6 +2,7 @@
 
 from opposable.dialects.aliases import aliases_of
 from opposable.dialects.arguments import Arguments, read_arguments
+from opposable.dialects.defuse import defuse
 from opposable.dialects.names import OfferedTool
 from opposable.dialects.reader import Reader, read
 from opposable.dialects.reading import (
@@ -26,6 +27,7 @@ __all__ = [
     "RejectionReason",
     "TextWasThinking",
     "aliases_of",
+    "defuse",
     "read",
     "read_arguments",
 ]

@@ -1,0 +1,120 @@
+"""What of a conversation is sent: whole pairs of calls and results, and not more than fits. Pure functions."""
+
+from collections.abc import Iterable, Sequence
+
+from opposable.domain.language import language_of
+from opposable.domain.messages import Message, tool
+from opposable.domain.tools import ToolCall
+
+MISSING = {"en": "There is no result: the call was not finished.", "zh": "没有结果：该调用没有完成。"}
+"""What stands for a result that was lost. It blames nobody, so that a model draws no conclusion from it."""
+
+LEFT_OUT = {"en": "[Earlier messages were left out here to make room.]", "zh": "[为节省空间，此处省略了较早的消息。]"}
+
+
+def repaired(messages: Sequence[Message]) -> list[Message]:
+    """The messages with every call followed by its result, and no result without its call.
+
+    A provider refuses a conversation that breaks either rule, each time it is sent again. A call without a result gets
+    one that says so; a result without a call, or a second one, is dropped; results that come late are put behind
+    their calls.
+    """
+    if _whole(messages):
+        return list(messages)
+    results = _results(messages)
+    mended: list[Message] = []
+    for n, message in enumerate(messages):
+        if message.role == "tool":
+            continue
+        mended.append(message)
+        for call in message.tool_calls:
+            mended.append(results.pop((n, call.id)) if (n, call.id) in results else _missing(call, message.content))
+    return mended
+
+
+def trimmed(messages: Sequence[Message], tokens: int) -> list[Message]:
+    """The messages that fit into about `tokens`: the oldest go first, calls together with their results.
+
+    What is never dropped: the system's words, the first thing the user said, the last thing the user said and what
+    came after it, except the oldest of these calls where nothing else is left to drop.
+    """
+    groups = _groups(messages)
+    kept = [True] * len(groups)
+    over = estimated(messages) - tokens
+    for n in _droppable(groups):
+        if over <= 0:
+            break
+        kept[n] = False
+        over -= estimated(groups[n])
+    if all(kept):
+        return list(messages)
+    out: list[Message] = []
+    said = False
+    for group, stays in zip(groups, kept, strict=True):
+        if stays:
+            out += group
+        elif not said:
+            said = True
+            out.append(Message("user", LEFT_OUT[language_of(messages[-1].content)]))
+    return out
+
+
+def estimated(messages: Iterable[Message]) -> int:
+    """About how many tokens messages take: four characters of Latin text or two thirds of a Chinese one each."""
+    return sum(8 + _tokens(m.content) + sum(8 + _tokens(c.arguments) for c in m.tool_calls) for m in messages)
+
+
+def _tokens(text: str) -> int:
+    wide = 0 if text.isascii() else sum(character > "\u2e7f" for character in text)
+    return (len(text) - wide) // 4 + wide * 2 // 3
+
+
+def _whole(messages: Sequence[Message]) -> bool:
+    """Whether each run of calls is followed by just its results."""
+    open_calls: list[str] = []
+    for message in messages:
+        if message.role == "tool":
+            if message.call_id not in open_calls:
+                return False
+            open_calls.remove(message.call_id)
+            continue
+        if open_calls:
+            return False
+        open_calls = [call.id for call in message.tool_calls]
+    return not open_calls
+
+
+def _results(messages: Sequence[Message]) -> dict[tuple[int, str], Message]:
+    """Results by the place of their call's message and the call's id; ids may come again later in a conversation."""
+    found: dict[tuple[int, str], Message] = {}
+    asked: dict[str, int] = {}
+    for n, message in enumerate(messages):
+        for call in message.tool_calls:
+            asked[call.id] = n
+        if message.role == "tool" and message.call_id in asked:
+            found.setdefault((asked[message.call_id], message.call_id), message)
+    return found
+
+
+def _missing(call: ToolCall, beside: str) -> Message:
+    return tool(call.id, call.name, MISSING[language_of(beside)])
+
+
+def _groups(messages: Sequence[Message]) -> list[list[Message]]:
+    """Messages that stay or go together: a reply with its results, any other alone."""
+    groups: list[list[Message]] = []
+    for message in messages:
+        if message.role == "tool" and groups:
+            groups[-1].append(message)
+        else:
+            groups.append([message])
+    return groups
+
+
+def _droppable(groups: Sequence[list[Message]]) -> list[int]:
+    """The groups that may go, in the order in which they go."""
+    users = [n for n, group in enumerate(groups) if group[0].role == "user"]
+    first, last = (users[0], users[-1]) if users else (0, 0)
+    before = [n for n in range(len(groups)) if n < last and n != first and groups[n][0].role != "system"]
+    after = [n for n in range(last + 1, len(groups) - 1) if groups[n][0].role == "assistant"]
+    return before + after
