@@ -1,7 +1,7 @@
 """A chat-completions server for benchmarks: the scenario is the first part of the path, the answers are made before.
 
 `/calls-N/…` wants N calls of `add`, one a turn, then answers; `/calls-N-wait-MS/…` takes MS milliseconds a reply;
-`/stream-N/…` streams N pieces. Prints its address once it listens.
+`/stream-N/…` streams N pieces, `/paced-N/…` each of them in a packet of its own. Prints its address once it listens.
 """
 
 import asyncio
@@ -31,14 +31,27 @@ def stream(pieces: int) -> bytes:
     return (b"data: " + piece + b"\n\n") * pieces + b"data: [DONE]\n\n"
 
 
-async def answer(request: web.Request) -> web.Response:
+async def paced(request: web.Request, pieces: int) -> web.StreamResponse:
+    """A streamed answer as a model writes it: piece by piece."""
+    response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+    await response.prepare(request)
+    for piece in stream(pieces).split(b"\n\n")[:-1]:
+        await response.write(piece + b"\n\n")
+        await asyncio.sleep(0.0002)
+    await response.write_eof()
+    return response
+
+
+async def answer(request: web.Request) -> web.StreamResponse:
     """Whatever the path's scenario says."""
     body = await request.read()
-    found = re.fullmatch(r"(calls|stream)-(\d+)(?:-wait-(\d+))?", request.match_info["scenario"])
+    found = re.fullmatch(r"(calls|stream|paced)-(\d+)(?:-wait-(\d+))?", request.match_info["scenario"])
     if found is None:
         return web.Response(status=404)
     if found[3]:
         await asyncio.sleep(int(found[3]) / 1000)
+    if found[1] == "paced":
+        return await paced(request, int(found[2]))
     if found[1] == "stream":
         return web.Response(body=stream(int(found[2])), content_type="text/event-stream")
     return web.Response(

@@ -144,7 +144,8 @@ def serve(
             await opened.aclose()
         err.print("Stopped.")
 
-    asyncio.run(work())
+    with asyncio.Runner(loop_factory=server.new_loop()) as runner:
+        runner.run(work())
 
 
 @cli.command()

@@ -4,11 +4,14 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import sys
 
 import aiohttp
 import pytest
 from tests.models.chat_server import chat_server, message
+
+from opposable.web import server
 
 from .test_leaving import BODY
 
@@ -108,3 +111,9 @@ async def test_a_port_that_is_taken_is_told():
         assert await process.wait() == 2
         await process.communicate()
     assert f"Cannot listen on 127.0.0.1:{port}: Address already in use." in line
+
+
+async def test_pieces_are_sent_at_once():
+    """Without TCP_NODELAY, asyncio's own loop lets each wait 40 ms for the client to confirm the one before."""
+    with server._listen("127.0.0.1", 0) as listening:
+        assert listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
