@@ -27,8 +27,10 @@ def repaired(messages: Sequence[Message]) -> list[Message]:
         if message.role == "tool":
             continue
         mended.append(message)
-        for call in message.tool_calls:
-            mended.append(results.pop((n, call.id)) if (n, call.id) in results else _missing(call, message.content))
+        mended += [
+            results.pop((n, call.id)) if (n, call.id) in results else _missing(call, message.content)
+            for call in message.tool_calls
+        ]
     return mended
 
 
