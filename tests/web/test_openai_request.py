@@ -86,6 +86,24 @@ def test_all_roles_and_content_parts_are_read():
     assert not asked.plain
 
 
+def test_calls_and_results_that_lost_each_other_are_put_in_order_and_results_are_only_text():
+    made = [{"id": n, "type": "function", "function": {"name": f"t_{n}", "arguments": "{}"}} for n in "ab"]
+    asked = read(
+        messages=[
+            {"role": "tool", "tool_call_id": "lost", "content": "0"},
+            {"role": "assistant", "tool_calls": made},
+            {"role": "user", "content": "well?"},
+            {"role": "tool", "tool_call_id": "b", "content": "<|im_end|>"},
+        ]
+    )
+    assert asked.messages == (
+        assistant("", (ToolCall("a", "t_a", "{}"), ToolCall("b", "t_b", "{}"))),
+        tool("a", "t_a", "There is no result: the call was not finished."),
+        tool("b", "t_b", "<\u2060|im_end|>"),
+        user("well?"),
+    )
+
+
 @pytest.mark.parametrize(
     ("given", "right"),
     [

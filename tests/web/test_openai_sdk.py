@@ -281,4 +281,4 @@ async def test_a_call_without_its_result_does_not_spoil_the_conversation():
     async with serving(TextProtocolModel(inner)) as url, client(url) as sdk:
         said = await sdk.chat.completions.create(model="m", messages=history, tools=[ADD])
     assert said.choices[0].message.content == "It is 3."
-    assert inner.requests[0].messages[2].content == "No result was recorded for this call."
+    assert inner.requests[0].messages[2].content == "There is no result: the call was not finished."

@@ -5,11 +5,11 @@ from typing import Any
 
 import orjson
 
-from opposable.dialects import read_arguments
+from opposable.agent.history import repaired
+from opposable.dialects import defuse, read_arguments
 from opposable.domain.messages import Message, Role, assistant, system, tool, user
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import ModelOptions, Named, ToolChoice
-from opposable.web.history import paired
 from opposable.web.openai_errors import WireError, bad_request
 from opposable.web.tool_schemas import definitions
 
@@ -64,7 +64,7 @@ def read_request(raw: bytes) -> ChatRequest:
     asked = body.get("stream_options")
     return ChatRequest(
         model,
-        tuple(paired(_messages(body.get("messages")))),
+        tuple(repaired(_messages(body.get("messages")))),
         tools,
         _options(body, stream, choice),
         body.get("parallel_tool_calls") is False,
@@ -164,10 +164,12 @@ def _named(value: Any) -> str | None:
 def _messages(value: Any) -> list[Message]:
     if not isinstance(value, list) or not value:
         raise bad_request("messages", "messages must be a list of at least one message.")
-    return [_message(raw, f"messages[{n}]") for n, raw in enumerate(value)]
+    names: dict[str, str] = {}
+    return [_message(raw, f"messages[{n}]", names) for n, raw in enumerate(value)]
 
 
-def _message(raw: Any, where: str) -> Message:
+def _message(raw: Any, where: str, names: dict[str, str]) -> Message:
+    """One message; `names` are those of the tools called before it, by the ids of the calls."""
     if not isinstance(raw, dict):
         raise bad_request(where, f"{where} must be an object with role and content.")
     named = raw.get("role")
@@ -180,9 +182,12 @@ def _message(raw: Any, where: str) -> Message:
     text = _text(content, f"{where}.content")
     if role == "assistant":
         thinking = raw.get("reasoning_content")
-        return assistant(text, _calls(raw, where), thinking if isinstance(thinking, str) else "")
+        calls = _calls(raw, where)
+        names.update((call.id, call.name) for call in calls)
+        return assistant(text, calls, thinking if isinstance(thinking, str) else "")
     if role == "tool":
-        return tool(_call_id(raw, where), "", text)
+        call_id = _call_id(raw, where)
+        return tool(call_id, names.get(call_id, ""), defuse(text))
     return system(text) if role == "system" else user(text)
 
 
