@@ -167,7 +167,7 @@ def chat(
         opening = app.chat_agent(settings, model, tool or (), db, bar)
         agent = runner.run(opening.__aenter__())
         told = f"{agent.model.name} · {len(agent.library.names)} tools · Ctrl-C stops an answer, Ctrl-D ends"
-        err.print(styled((told, "dim")))
+        err.print(styled((told, "dim")), soft_wrap=True)
         try:
             while (said := _prompt()) is not None:
                 if said.strip():
