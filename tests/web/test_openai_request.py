@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from opposable.domain.messages import assistant, system, tool, user
 from opposable.domain.tools import ToolCall, ToolDefinition
-from opposable.models import protocol_texts
+from opposable.models import protocol_texts, python_texts
 from opposable.models.base import ModelOptions, Named
 from opposable.web.openai_errors import WireError
 from opposable.web.openai_request import ChatRequest, read_request
@@ -319,3 +319,4 @@ def test_any_json_is_read_or_refused(body):
     except WireError:
         return
     assert protocol_texts.instructions(asked.tools, "auto", "en")
+    assert python_texts.functions(asked.tools)
