@@ -18,26 +18,28 @@ from .test_leaving import BODY
 pytestmark = pytest.mark.anyio
 
 
+@contextlib.asynccontextmanager
 async def started(*args, **env):
     """The process, once it has said its first line, and that line."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith("OPPOSABLE_")}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "opposable", "serve", *args), env=variables | env, stderr=asyncio.subprocess.PIPE
     )
-    return process, (await asyncio.wait_for(process.stderr.readline(), 30)).decode()
+    try:
+        yield process, (await asyncio.wait_for(process.stderr.readline(), 30)).decode()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        process._transport.close()
 
 
 @contextlib.asynccontextmanager
 async def service(*args, **env):
     """The process and its base URL."""
-    process, line = await started(*args, "--port", "0", **env)
-    assert " is served at " in line, line
-    try:
+    async with started(*args, "--port", "0", **env) as (process, line):
+        assert " is served at " in line, line
         yield process, line.split()[-1]
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.communicate()
 
 
 async def asked(url, key="none"):
@@ -98,18 +100,17 @@ REFUSED = {
 
 @pytest.mark.parametrize(("args", "sentence"), REFUSED.values(), ids=REFUSED)
 async def test_what_cannot_be_served_is_told_in_one_sentence(args, sentence):
-    process, line = await started("--model", "http://127.0.0.1:9/v1#qwen", *args)
-    assert await process.wait() == 2
-    assert sentence in line
-    assert await process.stderr.read() == b""
+    async with started("--model", "http://127.0.0.1:9/v1#qwen", *args) as (process, line):
+        assert sentence in line
+        assert await process.stderr.read() == b""
+        assert await process.wait() == 2
 
 
 async def test_a_port_that_is_taken_is_told():
     async with service("--model", "http://127.0.0.1:9/v1#qwen") as (_, url):
         port = url.removesuffix("/v1").rpartition(":")[2]
-        process, line = await started("--model", "http://127.0.0.1:9/v1#qwen", "--port", port)
-        assert await process.wait() == 2
-        await process.communicate()
+        async with started("--model", "http://127.0.0.1:9/v1#qwen", "--port", port) as (process, line):
+            assert await process.wait() == 2
     assert f"Cannot listen on 127.0.0.1:{port}: Address already in use." in line
 
 
