@@ -226,21 +226,25 @@ async def test_models_are_listed_with_what_they_lack(tmp_path: Path) -> None:
     assert (told.code, shown.code) == (0, 0)
 
 
-async def test_a_model_is_checked(tmp_path: Path) -> None:
-    good = [message("Hello!"), message(calls=[_call("stock", item="bolt")], finish="tool_calls"), message("4711.")]
-    async with asked(tmp_path, "models", "check", "--json", answers=good) as (done, _):
-        pass
-    assert done.code == 2  # check takes the model as its argument
-    async with chat_server(*good) as server:
-        done = await opposable(tmp_path, "models", "check", f"{server.url}#m", "--json")
-    assert (done.code, done.said["passed"]) == (0, True)
-    assert [check["check"] for check in done.said["checks"]] == [
-        *("answers", "calls a tool", "answers from the result"),
-    ]
-    async with chat_server(message("I do not know.")) as server:
-        done = await opposable(tmp_path, "models", "check", f"{server.url}#m")
+async def test_a_model_is_tried_in_each_way_and_the_best_is_remembered(tmp_path: Path) -> None:
+    weather = message(calls=[_call("get_weather", city="Oslo")], finish="tool_calls")
+    answers = [message("Hello!"), weather, *[message("No idea.")] * 5, *[message("No idea.")] * 6]
+    async with chat_server(*answers) as server:
+        name = f"{server.url}#m"
+        done = await opposable(tmp_path, "models", "check", name, "--json", "--way", "native", "--way", "prompted")
+    assert (done.code, done.said["best"], list(done.said["ways"])) == (0, "native", ["native", "prompted"])
+    assert [mark["right"] for mark in done.said["ways"]["native"]] == [True, False, False, True, False, False]
+
+
+async def test_a_check_shows_a_table_and_fails_where_nothing_is_right(tmp_path: Path) -> None:
+    async with chat_server(message("Hello!"), message("")) as server:
+        done = await opposable(tmp_path, "models", "check", f"{server.url}#m", "--way", "rescue")
     assert done.code == 1
-    assert done.out.count(" no ") == 2
+    assert "rescue" in done.out
+    assert "No way got anything right." in done.out
+    assert done.err.count("✗ rescue") == 6
+    wrong = await opposable(tmp_path, "models", "check", "local", "--way", "telepathy")
+    assert (wrong.code, "the ways are native, rescue" in wrong.err) == (2, True)
 
 
 def _call(name: str, **arguments) -> dict:
@@ -537,7 +541,7 @@ async def test_a_task_from_standard_input_is_checked(tmp_path: Path, stdin: byte
         ),
         (json({"error": {"message": "no model m here"}}, status=404), "answered HTTP 404: no model m here"),
         (text("<html>not here</html>", status=404), "usually ends in /v1."),
-        (text("<html>welcome</html>"), "gave neither an answer nor a call"),
+        (text("<html>welcome</html>"), "answered something that is no JSON ('<html>welcome</html>')"),
         (json({"hello": "world"}), "gave neither an answer nor a call"),
         (events(delta(content=""), delta("stop")), "gave neither an answer nor a call"),
     ],

@@ -1,8 +1,8 @@
 """The composition root: opens model, tools and data, and closes them."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,13 @@ from opposable.agent.limits import Limits
 from opposable.domain.errors import BadInput
 from opposable.domain.events import RunFinished
 from opposable.domain.language import Language, language_of
+from opposable.domain.messages import user
 from opposable.domain.tools import ToolResult
 from opposable.models.base import Model, ModelOptions, Named
-from opposable.models.build import KEY_VARIABLES, build
+from opposable.models.build import KEY_VARIABLES, build, raw
+from opposable.models.exam import Mark, examine
 from opposable.models.http import Patience
+from opposable.models.ways import WAYS, Way, asked, remember
 from opposable.models.weights import QWEN_CODER, Progress, default_directory, installed, pull
 from opposable.settings import Settings
 from opposable.tools.base import Tool
@@ -76,10 +79,20 @@ async def ready_model(settings: Settings, name: str | None = None, on_progress: 
     Raises: `BadInput` for a name no model has, `WeightsError` when the weights cannot be had.
     """
     name = name or settings.model
+    await _fetched(settings, name, on_progress)
+    return build(name, models_directory=models_directory(settings), patience=PATIENCE)
+
+
+async def ready_raw(settings: Settings, name: str, on_progress: OnProgress | None = None) -> Model:
+    """The model called `name` as it is, whatever it makes of tools. Raises: as `ready_model`."""
+    await _fetched(settings, name, on_progress)
+    return raw(name, models_directory=models_directory(settings), patience=PATIENCE)
+
+
+async def _fetched(settings: Settings, name: str, on_progress: OnProgress | None) -> None:
     directory = models_directory(settings)
     if name == "local" and installed(QWEN_CODER, directory) is None:
         await pull(QWEN_CODER, directory, on_progress)
-    return build(name, models_directory=directory, patience=PATIENCE)
 
 
 def ready_tools(settings: Settings, names: Sequence[str] = ()) -> ToolLibrary:
@@ -163,11 +176,19 @@ async def chat_agent(
     on_progress: OnProgress | None = None,
 ) -> AsyncIterator[Agent]:
     """An agent for a conversation: the built-in tools, and those over a database if one is given."""
-    async with tools(settings, database) as every:
+    async with AsyncExitStack() as stack:
+        every = ready_tools(settings)
+        instructions = INSTRUCTIONS["en"]
+        if database is not None:
+            data = await stack.enter_async_context(closing(await open_database(database)))
+            instructions = await asking(data, "en")
+            for tool in sql_tools(data):
+                every.register(tool)
         library = chosen(every, names) if names else every
         opened = await ready_model(settings, model, on_progress)
-        async with Agent(opened, library, instructions=INSTRUCTIONS["en"], limits=limits(settings)) as made:
-            yield made
+        yield await stack.enter_async_context(
+            Agent(opened, library, instructions=instructions, limits=limits(settings))
+        )
 
 
 @asynccontextmanager
@@ -240,29 +261,38 @@ def model_kinds(settings: Settings) -> list[tuple[str, bool, str]]:
 
 
 async def check_model(
-    settings: Settings, name: str, on_progress: OnProgress | None = None
-) -> list[tuple[str, bool, str]]:
-    """Try a model: does it answer, does it call a tool, does it answer from the result."""
+    settings: Settings,
+    name: str,
+    ways: Sequence[Way] = WAYS,
+    on_progress: OnProgress | None = None,
+    on_mark: Callable[[Way, Mark], None] | None = None,
+) -> dict[Way, list[Mark]]:
+    """Try each way of asking a model for calls on a short exam, and remember the best for this model.
 
-    def stock(item: str) -> int:
-        """How many pieces of an item are in stock.
+    Raises: `ModelError` when the model cannot be reached at all, else as `ready_model`.
+    """
+    inner = await ready_raw(settings, name, on_progress)
+    marks: dict[Way, list[Mark]] = {}
+    try:
+        async with aclosing(inner.stream((user("Say hello."),), (), ModelOptions(stream=False, max_tokens=5))) as parts:
+            async for _ in parts:  # a wrong key or address is told at once, not as failed questions
+                pass
+        for way in ways:
+            marks[way] = []
+            async for mark in examine(asked(way, inner)):
+                marks[way].append(mark)
+                if on_mark is not None:
+                    on_mark(way, mark)
+    finally:
+        await inner.aclose()
+    if any(mark.right for each in marks.values() for mark in each):
+        remember(models_directory(settings), name, best_way(marks))
+    return marks
 
-        Args:
-            item: the item's name
-        """
-        return {"bolt": 4711}.get(item, 0)
 
-    async with Agent(
-        await ready_model(settings, name, on_progress), [stock], limits=Limits(turns=4, seconds=120)
-    ) as agent:
-        plain = await Agent(agent.model, limits=Limits(seconds=120)).run("Say hello.")
-        called = await agent.run("How many pieces of the item 'bolt' are in stock? Use the tool.")
-    calls = [f"{c.name}{c.arguments}" for m in called.messages for c in m.tool_calls]
-    return [
-        ("answers", plain.reason == "answer", plain.text),
-        ("calls a tool", called.tool_calls > 0, "; ".join(calls) or called.text),
-        ("answers from the result", "4711" in called.text.replace(",", ""), called.text),
-    ]
+def best_way(marks: Mapping[Way, Sequence[Mark]]) -> Way:
+    """The way with the most right answers; among equals the one that took the fewest tokens."""
+    return max(marks, key=lambda way: (sum(m.right for m in marks[way]), -sum(m.tokens for m in marks[way])))
 
 
 @asynccontextmanager

@@ -19,6 +19,8 @@ from opposable.domain.errors import BadInput, ModelError, OpposableError
 from opposable.domain.events import RunFinished, ToolFinished
 from opposable.domain.messages import Message, user
 from opposable.models.build import FORMS
+from opposable.models.exam import Mark
+from opposable.models.ways import WAYS, Way
 from opposable.settings import Settings
 from opposable.terminal import PullBar, Trace, as_json, end_as_json, plain, result_as_json, short, styled, table
 
@@ -270,25 +272,66 @@ def models_pull(json: JsonOption = False) -> None:
 
 @models_cli.command("check")
 def models_check(
-    name: Annotated[str, typer.Argument(help=f"Which model: {FORMS}")] = "local", json: JsonOption = False
+    name: Annotated[str, typer.Argument(help=f"Which model: {FORMS}")] = "local",
+    way: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--way", help=f"Try only this way: {', '.join(WAYS)}; may be given again. Default: all.", show_default=False
+        ),
+    ] = None,
+    json: JsonOption = False,
 ) -> None:
-    """Try a model: a plain answer, one call, and the right answer from its result.
+    """Try each way of asking a model for calls on a short exam, and remember the best for this model.
 
-    The exit code is 1 when it fails one of them.
+    The exit code is 1 when no way gets anything right.
 
     Example: opposable models check http://127.0.0.1:11434/v1#qwen3
     """
+
+    def told(tried: Way, mark: Mark) -> None:
+        line = f"{'✓' if mark.right else '✗'} {tried}, {mark.question.tries}: {short(mark.came)} ({mark.seconds:.1f} s)"
+        err.print(plain(line), markup=False, highlight=False)
+
+    unknown = [each for each in way or () if each not in WAYS]
+    if unknown:
+        raise BadInput(f"There is no way of asking named {unknown[0]!r}; the ways are {', '.join(WAYS)}.")
+    ways = [each for each in WAYS if not way or each in way]
     with PullBar(err) as bar:
-        rows = asyncio.run(app.check_model(_settings(), name, bar))
-    passed = all(right for _, right, _ in rows)
+        marks = asyncio.run(app.check_model(_settings(), name, ways, bar, None if json else told))
+    best = app.best_way(marks)
+    passed = any(mark.right for mark in marks[best])
     if json:
-        checks = [{"check": what, "passed": right, "note": note} for what, right, note in rows]
-        print(as_json({"model": name, "passed": passed, "checks": checks}))
+        print(as_json({"model": name, "best": best if passed else None, "ways": _marks_as_json(marks)}))
     else:
-        shown = [(what, "yes" if right else "no", short(note)) for what, right, note in rows]
-        out.print(table(("check", "passed", "note"), shown))
+        rows = [
+            (first.question.tries, *("✓" if each[n].right else "✗" for each in marks.values()))
+            for n, first in enumerate(marks[best])
+        ]
+        rows += [
+            ("right", *(str(sum(mark.right for mark in each)) for each in marks.values())),
+            ("tokens", *(str(sum(mark.tokens for mark in each)) for each in marks.values())),
+            ("seconds", *(f"{sum(mark.seconds for mark in each):.1f}" for each in marks.values())),
+        ]
+        out.print(table(("", *marks), rows))
+        out.print(f"Best for {name}: {best}; remembered." if passed else "No way got anything right.", markup=False)
     if not passed:
         raise typer.Exit(1)
+
+
+def _marks_as_json(marks: dict[Way, list[Mark]]) -> dict[str, list[dict[str, object]]]:
+    return {
+        tried: [
+            {
+                "tries": mark.question.tries,
+                "right": mark.right,
+                "came": mark.came,
+                "seconds": round(mark.seconds, 3),
+                "tokens": mark.tokens,
+            }
+            for mark in each
+        ]
+        for tried, each in marks.items()
+    }
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -12,11 +13,11 @@ class Settings(BaseSettings):
     `roots` are the folders that the file tools may read, separated as in a JSON list.
     """
 
-    model_config = SettingsConfigDict(env_prefix="OPPOSABLE_", env_file=".env", extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="OPPOSABLE_", env_file=".env", env_ignore_empty=True, extra="ignore")
 
     model: str = "local"
     home: Path | None = None
     roots: tuple[Path, ...] = (Path(),)
-    turns: int = 20
-    tool_calls: int = 50
-    seconds: float = 600.0
+    turns: int = Field(default=20, gt=0)
+    tool_calls: int = Field(default=50, ge=0)
+    seconds: float = Field(default=600.0, gt=0, allow_inf_nan=False)

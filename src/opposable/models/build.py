@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from opposable.domain.errors import BadInput
 from opposable.models.anthropic import AnthropicModel
@@ -11,7 +12,7 @@ from opposable.models.base import Model
 from opposable.models.http import Patience
 from opposable.models.local import LocalModel
 from opposable.models.openai_compatible import Habits, OpenAICompatibleModel
-from opposable.models.text_protocol import TextProtocolModel
+from opposable.models.ways import Way, asked, default_way, remembered
 from opposable.models.weights import QWEN_CODER, default_directory, installed
 
 
@@ -47,32 +48,51 @@ FORMS = (
 )
 
 
-def build(name: str, *, models_directory: Path | None = None, patience: Patience | None = None) -> Model:
+def build(
+    name: str, *, models_directory: Path | None = None, patience: Patience | None = None, way: Way | None = None
+) -> Model:
     """The model called `name`; nothing is connected to or loaded before the first request.
 
-    Keys are taken from the environment: OPENAI_API_KEY, DASHSCOPE_API_KEY, DEEPSEEK_API_KEY, ANTHROPIC_API_KEY, and
-    OPPOSABLE_API_KEY for a server by URL. Calls written as text are read for every model. Raises: `BadInput`, saying
-    which names there are or which variable is missing.
+    It is asked for calls in `way`, by default in the way that was found best for it (`opposable models check`), else in
+    the way its kind is known for. Keys are taken from the environment: OPENAI_API_KEY, DASHSCOPE_API_KEY,
+    DEEPSEEK_API_KEY, ANTHROPIC_API_KEY, and OPPOSABLE_API_KEY for a server by URL. Calls written as text are read for
+    every model. Raises: `BadInput`, saying which names there are or which variable is missing.
     """
+    directory = models_directory or _directory()
+    found = way or remembered(directory).get(name) or default_way(name)
+    return asked(found, raw(name, models_directory=directory, patience=patience))
+
+
+def raw(name: str, *, models_directory: Path | None = None, patience: Patience | None = None) -> Model:
+    """The model called `name` as it is, whatever it makes of tools. Raises: as `build`."""
     kind, _, rest = name.partition(":")
     if kind == "local":
-        return TextProtocolModel(LocalModel(_weights(rest, models_directory)), "protocol")
+        return LocalModel(_weights(rest, models_directory or _directory()))
     if kind in ("http", "https"):
-        return TextProtocolModel(_by_url(name, patience))
+        return _by_url(name, patience)
     if kind == "anthropic" and rest:
         key = _key(KEY_VARIABLES[kind], name)
-        return TextProtocolModel(AnthropicModel(rest, key, os.environ.get("ANTHROPIC_BASE_URL"), patience=patience))
+        return AnthropicModel(rest, key, os.environ.get("ANTHROPIC_BASE_URL"), patience=patience)
     provider = PROVIDERS.get(kind)
     if provider is None or not rest:
         raise BadInput(f"There is no model named {name!r}. A model is named as one of: {FORMS}.")
     url = os.environ.get(provider.url_variable) or provider.base_url
     key = _key(provider.key_variable, name)
-    return TextProtocolModel(OpenAICompatibleModel(rest, url, key, habits=provider.habits, patience=patience))
+    return OpenAICompatibleModel(rest, url, key, habits=provider.habits, patience=patience)
+
+
+def _directory() -> Path:
+    """Where models are kept."""
+    home = os.environ.get("OPPOSABLE_HOME")
+    return default_directory(Path(home) if home else None)
 
 
 def _by_url(name: str, patience: Patience | None) -> OpenAICompatibleModel:
     url, _, model = name.partition("#")
-    host = url.partition("://")[2].strip("/")
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:  # half an IPv6 address
+        host = None
     if not host or not model:
         raise BadInput(
             f"{name!r} names no model: write the server's base URL, then # and the model's name, "
@@ -81,11 +101,13 @@ def _by_url(name: str, patience: Patience | None) -> OpenAICompatibleModel:
     return OpenAICompatibleModel(model, url, os.environ.get("OPPOSABLE_API_KEY", ""), patience=patience)
 
 
-def _weights(path: str, directory: Path | None) -> Path:
+def _weights(path: str, directory: Path) -> Path:
     if path:
-        return Path(path).expanduser()
-    home = os.environ.get("OPPOSABLE_HOME")
-    found = installed(QWEN_CODER, directory or default_directory(Path(home) if home else None))
+        try:
+            return Path(path).expanduser()
+        except RuntimeError as error:
+            raise BadInput(f"Cannot read the model file {path}: there is no such user.") from error
+    found = installed(QWEN_CODER, directory)
     if found is None:
         raise BadInput("The embedded model is not on this machine yet; fetch it once with: opposable models pull")
     return found

@@ -79,6 +79,8 @@ class Endpoint:
             if kind != "text/event-stream" and kind == "application/json":
                 yield await response.read()
                 return
+            if kind == "text/html":
+                raise ModelRejected(self._not_json(await response.content.read(300)))
             rest = b""
             async for chunk in response.content.iter_any():
                 lines = (rest + chunk if rest else chunk).split(b"\n")

@@ -1,6 +1,8 @@
 """The embedded model: a GGUF file run in this process, no key and no network."""
 
 import asyncio
+import contextlib
+import http.client
 import os
 import secrets
 from collections.abc import AsyncGenerator, Sequence
@@ -99,11 +101,13 @@ class LocalModel:
         params.warmup = False
         params.api_keys = [key]
         try:
-            return xllamacpp.Server(params)
+            server = xllamacpp.Server(params)
         except RuntimeError as error:
             raise ModelUnavailable(
                 f"llama.cpp cannot load {self._path.name}: the file may be damaged or too large for this machine's memory."
             ) from error
+        _until_it_works(server.listening_address, key)
+        return server
 
 
 def checked(path: Path) -> Path:
@@ -116,6 +120,17 @@ def checked(path: Path) -> Path:
     if magic != b"GGUF":
         raise BadInput(f"{path} is no GGUF model: such a file begins with the letters GGUF.")
     return path
+
+
+def _until_it_works(address: str, key: str) -> None:
+    """Wait until the server's own threads work: one that is let go of before that, as by Ctrl-C, never ends.
+
+    Its slots are told by the thread that computes; its health is told before that thread has begun.
+    """
+    connection = http.client.HTTPConnection(address.partition("://")[2], timeout=60)
+    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
+        connection.request("GET", "/slots", headers={"authorization": f"Bearer {key}"})
+        connection.getresponse().read()
 
 
 def _drop(servers: list[Any]) -> None:

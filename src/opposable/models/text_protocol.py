@@ -35,10 +35,13 @@ class TextProtocolModel:
     an unknown tool, or one cut off by the token limit, comes out as a call too, so that the loop can tell the model.
     """
 
-    def __init__(self, inner: Model, telling: Telling = "native", *, constrained: bool = False) -> None:
+    def __init__(
+        self, inner: Model, telling: Telling = "native", *, constrained: bool = False, trusting: bool = True
+    ) -> None:
         self.inner = inner
         self.telling = telling
         self.constrained = constrained
+        self.trusting = trusting
 
     @property
     def name(self) -> str:
@@ -74,7 +77,7 @@ class TextProtocolModel:
         for piece in reader.rest if options.stream else ():
             if type(piece) in SHOWN:
                 yield piece  # type: ignore[misc]  # as above
-        yield understood(reply, reading)
+        yield understood(reply, reading, self.trusting)
 
     async def aclose(self) -> None:
         """Close the inner model."""
@@ -123,12 +126,12 @@ def _object(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def understood(reply: Reply, reading: Reading) -> Reply:
-    """The reply with the calls that were read from its text; calls the server parsed itself go first and alone."""
+def understood(reply: Reply, reading: Reading, trusting: bool = True) -> Reply:
+    """The reply with the calls that were read from its text; trusted, calls the server parsed itself go first and alone."""
     said = reply.message
     shown = "" if reading.text.strip() == protocol_texts.PLACEHOLDER else reading.text
     thinking = said.thinking or reading.thinking
-    if said.tool_calls:
+    if said.tool_calls and trusting:
         return Reply(assistant(shown, said.tool_calls, thinking), reply.finish, reply.usage)
     calls = tuple(
         ToolCall(call.id, call.name, orjson.dumps(call.arguments).decode(), call.dialect, call.repairs)

@@ -105,7 +105,7 @@ def _located(url: str) -> tuple[Literal["duckdb", "sqlite", ""], Path]:
         raise BadInput(f"No database given: give {FORMS}.")
     scheme = re.match(r"([a-zA-Z][a-zA-Z0-9+.-]+):", text)
     if scheme is None or Path(text).exists():
-        return "", Path(text).expanduser()
+        return "", _home(text)
     kind = scheme.group(1).lower().partition("+")[0]
     if kind not in ("duckdb", "sqlite"):
         raise BadInput(f"{kind}: databases cannot be opened: give {FORMS}.")
@@ -115,11 +115,19 @@ def _located(url: str) -> tuple[Literal["duckdb", "sqlite", ""], Path]:
     return "duckdb" if kind == "duckdb" else "sqlite", _existing(rest)
 
 
+def _home(path: str) -> Path:
+    """The path with a `~` at its start resolved; one of an unknown user is a file that is not there."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
+
+
 def _existing(rest: str) -> Path:
     """The file behind the slashes of a URL: relative as in `sqlite:///file.db`, else absolute, else percent-decoded."""
     without = rest.removeprefix("/")
     whole = "/" + without.lstrip("/")
-    candidates = [Path(without).expanduser(), Path(whole), Path(unquote(without)), Path(unquote(whole))]
+    candidates = [_home(without), Path(whole), Path(unquote(without)), Path(unquote(whole))]
     return next((path for path in candidates if path.exists()), candidates[1 if "/" in without else 0])
 
 
