@@ -5,7 +5,7 @@ import time
 import pytest
 
 from opposable.dialects import defuse, read
-from opposable.dialects.defuse import BREAK
+from opposable.dialects.defusing import BREAK
 from opposable.dialects.markers import CLOSERS, NOISE, OPENERS, THINKING
 from opposable.domain.tools import ToolDefinition
 

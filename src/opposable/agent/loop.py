@@ -5,11 +5,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
+from opposable import dialects
 from opposable.agent import prompts
 from opposable.agent.calls import ReadCall, cut_short, make, read_calls
 from opposable.agent.history import estimated, repaired, trimmed
 from opposable.agent.limits import DEFAULT_LIMITS, Alarm, Limits, OutOfTime, reached
-from opposable.dialects import defuse
 from opposable.domain.errors import ContextFull, ModelError
 from opposable.domain.events import Event, ModelReplied, Reply, RunFinished, RunStarted, StopReason, ToolFinished
 from opposable.domain.language import Language, language_of
@@ -97,7 +97,9 @@ class _State:
 
     def tell(self) -> None:
         """Put the results into the history in the order of their calls."""
-        self.history += [tool(r.call.id, r.call.name, defuse(self.results[r.call.id].content)) for r in self.reads]
+        self.history += [
+            tool(r.call.id, r.call.name, dialects.defuse(self.results[r.call.id].content)) for r in self.reads
+        ]
         self.calls += len(self.reads)
         self.reads, self.results = (), {}
 

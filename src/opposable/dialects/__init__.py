@@ -1,10 +1,13 @@
-"""Every way a language model writes a tool call as text, read into calls."""
+"""Every way a language model writes a tool call as text, read into calls.
 
-from opposable.dialects.aliases import aliases_of
+The reader is loaded when it is first asked for: its patterns take some 50 ms to make ready, which a program that only
+describes its tools need not wait for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from opposable.dialects.arguments import Arguments, read_arguments
-from opposable.dialects.defuse import defuse
-from opposable.dialects.names import OfferedTool
-from opposable.dialects.reader import Reader, read
 from opposable.dialects.reading import (
     Call,
     CallFinished,
@@ -14,6 +17,20 @@ from opposable.dialects.reading import (
     RejectionReason,
     TextWasThinking,
 )
+
+if TYPE_CHECKING:
+    from opposable.dialects.aliases import aliases_of
+    from opposable.dialects.defusing import defuse
+    from opposable.dialects.names import OfferedTool
+    from opposable.dialects.reader import Reader, read
+
+_LATER = {
+    "OfferedTool": "names",
+    "Reader": "reader",
+    "aliases_of": "aliases",
+    "defuse": "defusing",
+    "read": "reader",
+}
 
 __all__ = [
     "Arguments",
@@ -31,3 +48,12 @@ __all__ = [
     "read",
     "read_arguments",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """A name that is loaded when it is first asked for."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    globals()[name] = value
+    return value

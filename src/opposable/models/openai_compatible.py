@@ -124,7 +124,8 @@ class OpenAICompatibleModel:
         if options.alternatives is not None:
             body |= {"logprobs": True, "top_logprobs": options.alternatives}
         if options.response_schema is not None:
-            schema = {"name": "reply", "schema": options.response_schema, "strict": True}
+            closed = options.response_schema.get("additionalProperties") is False  # what strict servers ask for
+            schema = {"name": "reply", "schema": options.response_schema, "strict": closed}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         raw = orjson.dumps(body)[:-1]
         self._settings = (options, raw)

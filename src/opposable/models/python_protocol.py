@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 import orjson
 
-from opposable.dialects import Call, read
+from opposable import dialects
+from opposable.dialects import Call
 from opposable.domain.errors import ModelError
 from opposable.domain.events import CallDelta, ModelPart, Reply, Token
 from opposable.domain.messages import Message, assistant, system, user
@@ -177,7 +178,9 @@ def read_calls(written: str, tools: Sequence[ToolDefinition], *, cut: bool) -> t
     code = "\n".join(_ASSIGNED.sub("", line) for line in lines if not _NO_CALL.match(line)).strip()
     if not code:
         return ()
-    return read(f"{texts.FENCE}python\n{code}\n" + ("" if cut else texts.FENCE), tuple(tools), truncated=cut).calls
+    return dialects.read(
+        f"{texts.FENCE}python\n{code}\n" + ("" if cut else texts.FENCE), tuple(tools), truncated=cut
+    ).calls
 
 
 def sureness(tokens: Sequence[Token], before: str) -> float:

@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 import orjson
 
-from opposable.dialects import Reader, Reading, Rejected
+from opposable import dialects
+from opposable.dialects import Reading, Rejected
 from opposable.domain.events import CallDelta, FinishReason, ModelPart, Reply, TextDelta, ThinkingDelta
 from opposable.domain.language import Language, language_of
 from opposable.domain.messages import Message, assistant, system, user
@@ -57,7 +58,7 @@ class TextProtocolModel:
             parts = self.inner.stream(told_so, (), constrained(tools, options, self.constrained))
         else:
             parts = self.inner.stream(messages, tools, options)
-        reader = Reader(() if options.tool_choice == "none" else tools)
+        reader = dialects.Reader(() if options.tool_choice == "none" else tools)
         reply: Reply | None = None
         async with aclosing(parts):
             async for part in parts:
