@@ -9,6 +9,7 @@ import errno
 import hashlib
 import os
 import shutil
+import sys
 import zipfile
 import zlib
 from collections.abc import AsyncIterator, Callable
@@ -96,9 +97,16 @@ SMOLLM = Weights(
 
 def default_directory(cache: Path | None = None) -> Path:
     """Where weights are kept: `models` under `cache`, by default under the user's cache folder for Opposable."""
-    from platformdirs import user_cache_path
+    return (cache or _user_cache() / "opposable") / "models"
 
-    return (cache or user_cache_path("opposable", appauthor=False)) / "models"
+
+def _user_cache() -> Path:
+    """The user's cache folder, as the system has it: XDG's, macOS's or Windows's."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
 def installed(weights: Weights, directory: Path) -> Path | None:

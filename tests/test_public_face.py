@@ -1,0 +1,48 @@
+"""The public face: complete, and usable with nothing but the core installed."""
+
+import subprocess
+import sys
+
+import opposable
+
+CORE_ONLY = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {extras}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+import asyncio
+from opposable import Agent, ScriptedModel, tool
+from opposable.models.build import build
+from opposable.models.scripted import call, calls
+
+build("http://127.0.0.1:1/v1#m")
+
+@tool
+def add(a: int, b: int) -> int:
+    '''Add.'''
+    return a + b
+
+script = ScriptedModel(calls(call("add", "{{'a': 2, 'b': 3}}")), "5")
+print(asyncio.run(Agent(script, [add]).run("2 + 3")).text)
+"""
+EXTRAS = {
+    *("typer", "rich", "click", "pydantic_settings", "dotenv", "platformdirs", "filelock", "pypi_simple", "requests"),
+    *("xllamacpp", "duckdb", "sqlglot", "fastapi", "starlette", "uvicorn", "anyio", "httpx2", "openai"),
+}
+
+
+def test_the_library_needs_nothing_but_the_core():
+    code = CORE_ONLY.format(extras=sorted(EXTRAS))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("5\n", "")
+
+
+def test_every_public_name_is_there_and_described():
+    assert sorted(opposable.__all__) == opposable.__all__
+    kinds = ("FailureKind", "Event", "Model")  # types without a docstring of their own
+    undescribed = [name for name in opposable.__all__ if name not in kinds and not getattr(opposable, name).__doc__]
+    assert undescribed == []
