@@ -3,8 +3,8 @@
 import re
 
 from opposable.dialects import provenance
+from opposable.dialects.answering import Answering
 from opposable.dialects.brackets import BracketScan
-from opposable.dialects.flowing import Flowing
 from opposable.dialects.held import ACT_INFO, FENCE_INFO, Held, held_in, may_be_call
 from opposable.dialects.machine import MARKUP, MARKUP_PREFIXES, MAX_INFO, WORD, blank_end
 from opposable.dialects.markers import CLOSERS, MAX_MARKER, NOISE, OPENERS, TAGGED_STEMS
@@ -16,10 +16,16 @@ MAX_AFTER = 240
 _PROGRAM_OR_TEXT = frozenset({"python", "py", "text", "plaintext", "txt", "plain"})
 
 
-class Holding(Flowing):
+class Holding(Answering):
     """Held text: it becomes a call, or is told as it stands."""
 
     def _brackets_begin(self, text: str, start: int, final: bool) -> bool | None:
+        if (
+            self._out.silent
+            and not self._shown_only
+            and (answer := self._answer_begins(text, start, final)) is not None
+        ):
+            return answer
         verdict = may_be_call(text, start, self._tools)
         if verdict is None and not final:
             return len(text) - start >= MAX_INFO and None

@@ -3,8 +3,8 @@
 How the folder fits together, from what is told down to what is data:
 
 - `reader` has plain text and sees where it ends; below it are the other modes: `marked` (behind a marker, a header or a
-  label), `holding` (JSON, Python and fences that may be calls), `flowing` (code, reasoning), all on one state in
-  `machine`. `output` collects what is told and makes the calls; `reading` has the classes that come out.
+  label), `holding` (JSON, Python and fences that may be calls), `answering` (the seed protocol's answer), `flowing` (code,
+  reasoning), all on one state in `machine`. `output` collects what is told and makes the calls; `reading` has the classes that come out.
 - `section` reads what stands behind a marker; `held` and `shapes` say what JSON may mean; `tagged`, `pythonic`, `react`,
   `headers` and `minimax_m3` are ways of writing; `brackets` finds where a value ends.
 - `provenance` decides whether a call is made or shown, by the words in `cues`.
