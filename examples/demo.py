@@ -21,6 +21,8 @@ from opposable import Event, ModelOptions, RunFinished, ToolFinished, app
 from opposable.agent.agent import Agent
 from opposable.domain.language import language_of
 from opposable.models.base import Model
+from opposable.models.build import build
+from opposable.models.ways import default_way
 from opposable.settings import Settings
 from opposable.terminal import PullBar, Trace, table
 from opposable.tools.build import sql_tools
@@ -160,7 +162,9 @@ async def main() -> int:
     """Do all jobs; 0 when all are right."""
     console = Console(soft_wrap=True)
     settings = Settings(roots=(FILES,), turns=8, seconds=300)
-    model = await app.ready_model(settings, None, PullBar(console))
+    with PullBar(console) as bar:
+        await app.pull_embedded(settings, bar)
+    model = build("local", models_directory=app.models_directory(settings), way=default_way("local"))
     rows = []
     try:
         for n, job in enumerate(jobs(), start=1):

@@ -201,7 +201,7 @@ def test_each_format_is_recognised_and_counted(logs, name, form, counts, top, fi
     told = LogTransform([logs]).log_transform(name)
     assert told["format"] == form
     assert told["levels"] == counts
-    assert told["errors"] == sum(counts.get(level, 0) for level in ("FATAL", "CRITICAL", "ERROR"))
+    assert told["errors_and_worse"] == sum(counts.get(level, 0) for level in ("FATAL", "CRITICAL", "ERROR"))
     assert (told["top_errors"][0]["count"], told["top_errors"][0]["message"]) == top
     assert told.get("time_range") == ({"first": first, "last": last} if first else None)
     assert told["lines"] == len((DATA / name).read_text(errors="replace").splitlines())
@@ -214,7 +214,7 @@ def test_a_whole_summary(logs):
         "format": "python logging",
         "entries": 8,
         "levels": {"CRITICAL": 1, "ERROR": 3, "WARNING": 1, "INFO": 2, "DEBUG": 1},
-        "errors": 4,
+        "errors_and_worse": 4,
         "top_errors": [
             {
                 "count": 2,
@@ -281,7 +281,7 @@ def test_a_damaged_packed_log_is_read_as_far_as_it_goes(logs):
     text = "".join(f"2026-11-02 09:00:00 ERROR disk {n * 7919} failed\n" for n in range(20_000)).encode()
     (logs / "cut.log.gz").write_bytes(gzip.compress(text)[:-3000])
     told = LogTransform([logs]).log_transform("cut.log.gz")
-    assert told["errors"] > 1000
+    assert told["errors_and_worse"] > 1000
     assert told["notes"][0].startswith("Partial: the file is damaged")
 
 
@@ -305,7 +305,7 @@ def test_reading_stops_at_the_limits_and_says_so(logs):
     ]
     told = LogTransform([logs], largest=1_000_000).log_transform("big.log")
     assert told["notes"] == ["Partial: only the first 1 MB of text were read."]
-    assert told["errors"] == told["lines"] < 30_000
+    assert told["errors_and_worse"] == told["lines"] < 30_000
 
 
 def test_the_time_unit_grows_with_the_span(logs):

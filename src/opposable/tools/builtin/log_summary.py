@@ -174,10 +174,10 @@ class LogSummary:
             "format": self._format(),
             "entries": self._entries,
             "levels": {level: self._levels[level] for level in sorted(self._levels, key=_rank)},
-            "errors": sum(self._levels[level] for level in ERRORS),
+            "errors_and_worse": sum(self._levels[level] for level in ERRORS),
             "top_errors": _top(self._groups["errors"], limit),
         }
-        if not result["errors"] and self._groups["warnings"]:
+        if not result["errors_and_worse"] and self._groups["warnings"]:
             result["top_warnings"] = _top(self._groups["warnings"], limit)
         if self._statuses:
             result["status"] = {str(status): self._statuses[status] for status in sorted(self._statuses)}
