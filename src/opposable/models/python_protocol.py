@@ -16,12 +16,12 @@ from opposable import dialects
 from opposable.dialects import Call
 from opposable.domain.errors import ModelError
 from opposable.domain.events import CallDelta, ModelPart, Reply, Token
-from opposable.domain.messages import Message, assistant, system, user
+from opposable.domain.messages import Message, assistant, system
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import NO_USAGE
 from opposable.models import python_texts as texts
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, Named
-from opposable.models.text_protocol import TextProtocolModel
+from opposable.models.text_protocol import TextProtocolModel, as_text
 
 _NO_CALL = re.compile(r"\s*(#|print\(\w+\)\s*$)")
 _ASSIGNED = re.compile(r"^\s*\w+ = (?=\w+\()")
@@ -83,7 +83,7 @@ class PythonProtocolModel:
                 yield tried
                 return
             usage = tried.usage
-        async with aclosing(self.inner.stream(as_text(messages), (), options)) as parts:
+        async with aclosing(self.inner.stream(plain(messages), (), options)) as parts:
             async for part in parts:
                 yield replace(part, usage=usage + part.usage) if type(part) is Reply else part
 
@@ -149,27 +149,12 @@ def told(messages: Sequence[Message], tools: Sequence[ToolDefinition]) -> list[M
     """The messages with the functions in front, calls and results written as text."""
     own = [message.content for message in messages if message.role == "system"]
     first = "\n\n".join([texts.preamble() + "\n" + texts.functions(tools), *own])
-    return [system(first), *(message for message in as_text(messages) if message.role != "system")]
+    return [system(first), *(message for message in plain(messages) if message.role != "system")]
 
 
-def as_text(messages: Sequence[Message]) -> list[Message]:
-    """The messages for a model that knows only text: results of one reply's calls become one user message."""
-    plain: list[Message] = []
-    results: list[Message] = []
-    for message in [*messages, None]:
-        if message is not None and message.role == "tool":
-            results.append(message)
-            continue
-        if results:
-            plain.append(user(texts.results_as_text(results)))
-            results = []
-        if message is None:
-            break
-        if message.tool_calls:
-            written = texts.calls_as_text(message.tool_calls)
-            message = assistant("\n".join(filter(None, (message.content, written))))
-        plain.append(message)
-    return plain
+def plain(messages: Sequence[Message]) -> list[Message]:
+    """The messages for a model that knows only text."""
+    return as_text(messages, texts.results_as_text, texts.calls_as_text)
 
 
 def read_calls(written: str, tools: Sequence[ToolDefinition], *, cut: bool) -> tuple[Call, ...]:

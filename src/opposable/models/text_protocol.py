@@ -4,7 +4,8 @@ Three seams: the tools are told (in the prompt or natively), the calls are read 
 results are told back (as text or natively). Which way suits a model is found by measuring.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+import itertools
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Literal
@@ -88,23 +89,32 @@ class TextProtocolModel:
 def told(messages: Sequence[Message], tools: Sequence[ToolDefinition], choice: ToolChoice) -> list[Message]:
     """The messages as a model that knows only text is told them."""
     language: Language = next((language_of(message.content) for message in messages if message.role == "user"), "en")
-    plain: list[Message] = []
-    results: list[Message] = []
-    for message in [*messages, None]:
-        if message is not None and message.role == "tool":
-            results.append(message)
-            continue
-        if results:
-            plain.append(user(protocol_texts.results_as_text(results, language)))
-            results = []
-        if message is not None:
-            plain.append(_written(message))
+    plain = as_text(
+        messages, lambda results: protocol_texts.results_as_text(results, language), protocol_texts.calls_as_text
+    )
     if not tools or choice == "none":
         return plain
     protocol = protocol_texts.instructions(tools, choice, language)
     if plain and plain[0].role == "system":
         return [system(f"{plain[0].content}\n\n{protocol}"), *plain[1:]]
     return [system(protocol), *plain]
+
+
+def as_text(
+    messages: Sequence[Message],
+    results_as_text: Callable[[Sequence[Message]], str],
+    calls_as_text: Callable[[Sequence[ToolCall]], str],
+) -> list[Message]:
+    """The messages without calls and results of their own: what came of one reply's calls is one user message."""
+    plain: list[Message] = []
+    for is_result, group in itertools.groupby(messages, lambda message: message.role == "tool"):
+        if is_result:
+            plain.append(user(results_as_text(list(group))))
+            continue
+        for message in group:
+            written = calls_as_text(message.tool_calls) if message.tool_calls else ""
+            plain.append(assistant("\n".join(filter(None, (message.content, written)))) if written else message)
+    return plain
 
 
 def constrained(tools: Sequence[ToolDefinition], options: ModelOptions, always: bool) -> ModelOptions:
@@ -149,9 +159,3 @@ _TOLD = {"unknown_tool", "truncated", "unreadable"}
 def _unmade(item: Rejected, place: int) -> ToolCall:
     """What was meant as a call and cannot be made, as a call that the loop answers with what is wrong."""
     return ToolCall(f"unmade_{place}", item.name or "unknown", item.text, "text", truncated=item.reason == "truncated")
-
-
-def _written(message: Message) -> Message:
-    if not message.tool_calls:
-        return message
-    return assistant("\n".join(filter(None, (message.content, protocol_texts.calls_as_text(message.tool_calls)))))
