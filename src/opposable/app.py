@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -176,32 +176,33 @@ async def chat_agent(
     on_progress: OnProgress | None = None,
 ) -> AsyncIterator[Agent]:
     """An agent for a conversation: the built-in tools, and those over a database if one is given."""
-    async with AsyncExitStack() as stack:
-        every = ready_tools(settings)
-        instructions = INSTRUCTIONS["en"]
-        if database is not None:
-            data = await stack.enter_async_context(closing(await open_database(database)))
-            instructions = await asking(data, "en")
-            for tool in sql_tools(data):
-                every.register(tool)
+    async with _tools_and_data(settings, database) as (every, data):
+        instructions = INSTRUCTIONS["en"] if data is None else await asking(data, "en")
         library = chosen(every, names) if names else every
         opened = await ready_model(settings, model, on_progress)
-        yield await stack.enter_async_context(
-            Agent(opened, library, instructions=instructions, limits=limits(settings))
-        )
+        async with Agent(opened, library, instructions=instructions, limits=limits(settings)) as made:
+            yield made
 
 
 @asynccontextmanager
 async def tools(settings: Settings, database: str | None = None) -> AsyncIterator[ToolLibrary]:
     """The built-in tools, and those over a database if one is given; closed at the end."""
+    async with _tools_and_data(settings, database) as (library, _):
+        yield library
+
+
+@asynccontextmanager
+async def _tools_and_data(
+    settings: Settings, database: str | None
+) -> AsyncIterator[tuple[ToolLibrary, Database | None]]:
     library = ready_tools(settings)
     if database is None:
-        yield library
+        yield library, None
         return
     async with closing(await open_database(database)) as opened:
         for tool in sql_tools(opened):
             library.register(tool)
-        yield library
+        yield library, opened
 
 
 async def asking(database: Database, language: Language) -> str:

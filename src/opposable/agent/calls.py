@@ -4,14 +4,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from uuid import uuid4
 
 import orjson
 
 from opposable.dialects import read_arguments
 from opposable.domain.events import ToolFinished, ToolStarted
 from opposable.domain.language import Language
-from opposable.domain.tools import ToolCall, ToolResult
+from opposable.domain.tools import ToolCall, ToolResult, new_call_id
 from opposable.tools import sentences
 from opposable.tools.base import CallContext
 from opposable.tools.library import ToolLibrary
@@ -33,13 +32,17 @@ class ReadCall:
 
 def read_calls(calls: Sequence[ToolCall], library: ToolLibrary, language: Language) -> tuple[ReadCall, ...]:
     """Understand the calls of a reply; what cannot be read is told, never guessed."""
+    return tuple(_read(call, library, language) for call in with_own_ids(calls))
+
+
+def with_own_ids(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+    """The calls, each with an id that no other of them has."""
     taken: set[str] = set()
-    reads = []
+    own = []
     for call in calls:
-        own = call if call.id and call.id not in taken else replace(call, id=f"call_{uuid4().hex[:24]}")
-        taken.add(own.id)
-        reads.append(_read(own, library, language))
-    return tuple(reads)
+        own.append(call if call.id and call.id not in taken else replace(call, id=new_call_id()))
+        taken.add(own[-1].id)
+    return tuple(own)
 
 
 async def make(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from opposable.domain.language import language_of
+from opposable.domain.language import Language, language_of
 from opposable.domain.messages import Message, tool
 from opposable.domain.tools import ToolCall
 
@@ -10,6 +10,11 @@ MISSING = {"en": "There is no result: the call was not finished.", "zh": "没有
 """What stands for a result that was lost. It blames nobody, so that a model draws no conclusion from it."""
 
 LEFT_OUT = {"en": "[Earlier messages were left out here to make room.]", "zh": "[为节省空间，此处省略了较早的消息。]"}
+
+
+def spoken(messages: Sequence[Message]) -> Language:
+    """The language of the last thing a user said."""
+    return next((language_of(message.content) for message in reversed(messages) if message.role == "user"), "en")
 
 
 def repaired(messages: Sequence[Message]) -> list[Message]:

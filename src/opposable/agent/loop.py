@@ -8,11 +8,10 @@ from uuid import uuid4
 from opposable import dialects
 from opposable.agent import prompts
 from opposable.agent.calls import ReadCall, cut_short, make, read_calls
-from opposable.agent.history import estimated, repaired, trimmed
+from opposable.agent.history import estimated, repaired, spoken, trimmed
 from opposable.agent.limits import DEFAULT_LIMITS, Alarm, Limits, OutOfTime, reached
 from opposable.domain.errors import ContextFull, ModelError
 from opposable.domain.events import Event, ModelReplied, Reply, RunFinished, RunStarted, StopReason, ToolFinished
-from opposable.domain.language import Language, language_of
 from opposable.domain.messages import Message, tool, user
 from opposable.domain.tools import ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
@@ -39,7 +38,7 @@ async def run(
     `ModelError` when the model does not answer.
     """
     history = repaired(messages)
-    context = CallContext(run_id or uuid4().hex, "", _language(messages))
+    context = CallContext(run_id or uuid4().hex, "", spoken(messages))
     state = _State(history, context, options, limits.context)
     start = len(history)
     over: StopReason | None = None
@@ -108,7 +107,7 @@ async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) 
     """One reply of the model."""
     state.turns += 1
     reply = None
-    while reply is None:
+    while True:
         sent = state.history if state.window is None else trimmed(state.history, state.window)
         try:
             async with aclosing(alarm.each(model.stream(sent, library.definitions, state.options))) as parts:
@@ -117,13 +116,11 @@ async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) 
                         reply = part
                     else:
                         yield part  # type: ignore[misc]  # a Reply is the one part that is no event
+            break
         except ContextFull:
-            smaller = trimmed(state.history, (state.window or estimated(state.history)) // 2)
-            if len(smaller) == len(sent):
-                raise
             state.window = (state.window or estimated(state.history)) // 2
-            continue
-        break
+            if len(trimmed(state.history, state.window)) == len(sent):
+                raise
     if reply is None:
         raise ModelError(f"The stream of model {model.name!r} ended without a reply.")
     state.usage += reply.usage
@@ -174,8 +171,3 @@ def _as_understood(message: Message, reads: Sequence[ReadCall]) -> Message:
     if all(own is call for own, call in zip(calls, message.tool_calls, strict=True)):
         return message
     return Message("assistant", message.content, tool_calls=calls, thinking=message.thinking)
-
-
-def _language(messages: Sequence[Message]) -> Language:
-    """The language of the last thing a user said."""
-    return next((language_of(message.content) for message in reversed(messages) if message.role == "user"), "en")

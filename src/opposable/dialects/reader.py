@@ -14,7 +14,6 @@ How the folder fits together, from what is told down to what is data:
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from uuid import uuid4
 
 from opposable.dialects import react
 from opposable.dialects.aliases import translation
@@ -35,6 +34,7 @@ from opposable.dialects.markers import (
 )
 from opposable.dialects.names import OfferedTool
 from opposable.dialects.reading import Part, Reading
+from opposable.domain.tools import new_call_id
 
 _TRIGGER = re.compile(r"[\n`<\[\]◁]")
 _LINE_STARTS = (
@@ -63,10 +63,6 @@ def read(text: str, tools: Sequence[OfferedTool], truncated: bool = False, think
     return reader.close(truncated)
 
 
-def _new_id() -> str:
-    return f"call_{uuid4().hex[:24]}"
-
-
 class Reader(Marked):
     """Reads a reply in pieces, cut anywhere; what comes out is the same however it is cut.
 
@@ -79,7 +75,7 @@ class Reader(Marked):
         self,
         tools: Sequence[OfferedTool],
         thinking: bool = False,
-        new_id: Callable[[], str] = _new_id,
+        new_id: Callable[[], str] = new_call_id,
         aliases: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(tools, new_id, translation(aliases))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from uuid import uuid4
 
 FailureKind = Literal[
     "unknown_tool",
@@ -64,3 +65,8 @@ class ToolResult:
     cut: int = 0
     seconds: float = 0.0
     repairs: tuple[str, ...] = ()
+
+
+def new_call_id() -> str:
+    """An id for a call that came without one of its own."""
+    return f"call_{uuid4().hex[:24]}"

@@ -3,14 +3,13 @@
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import uuid4
 
 import orjson
 
 from opposable.domain.errors import ContextFull, ModelError, ModelRejected
 from opposable.domain.events import CallDelta, FinishReason, ModelPart, Reply, TextDelta, ThinkingDelta, Token
 from opposable.domain.messages import Message
-from opposable.domain.tools import ToolCall, ToolDefinition
+from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ModelOptions, Named
 from opposable.models.http import CONTEXT_WORDS, Endpoint, Patience, to_json
@@ -242,11 +241,6 @@ class _Writing:
         )
         message = Message("assistant", "".join(self.text), tool_calls=calls, thinking="".join(self._thinking))
         return Reply(message, _finish(self.finish, bool(calls)), self.usage)
-
-
-def new_call_id() -> str:
-    """An id for a call that came without one."""
-    return f"call_{uuid4().hex[:24]}"
 
 
 def _call(raw: dict[str, Any]) -> ToolCall:

@@ -113,14 +113,13 @@ class PythonProtocolModel:
         written = reply.message.content
         written = written if written.startswith(begun) else begun + written
         calls = read_calls(written, tools, cut=reply.finish == "length")
-        if options.tool_choice == "auto" and not self._fits(written, reply, calls, messages, tools):
+        if options.tool_choice == "auto" and not self._fits(reply, calls, messages, tools):
             calls = ()
         said = assistant("", tuple(as_tool_call(call) for call in calls))
         return Reply(said, "tool_calls" if calls else "stop", reply.usage)
 
     def _fits(
         self,
-        written: str,
         reply: Reply,
         calls: Sequence[Call],
         messages: Sequence[Message],
@@ -128,7 +127,7 @@ class PythonProtocolModel:
     ) -> bool:
         if not calls:
             return False
-        sure = sureness(reply.tokens, texts.BEGINNING if written.startswith(texts.BEGINNING) else "")
+        sure = sureness(reply.tokens, texts.BEGINNING)
         ground = grounding(calls, messages, tools)
         return sure + self._threshold.weight * ground >= self._threshold.least
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from opposable.agent.history import spoken
 from opposable.domain.errors import ModelError
 from opposable.domain.events import CallDelta, FinishReason, ModelPart, Reply, TextDelta
 from opposable.domain.messages import Message, assistant, system
@@ -15,7 +16,7 @@ from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
 from opposable.models.base import Model, ModelOptions, Named
 from opposable.models.text_protocol import TextProtocolModel
-from opposable.web.calls import Sorted, correction, sort_calls, spoken
+from opposable.web.calls import Sorted, correction, sort_calls
 from opposable.web.openai_request import ChatRequest
 
 _FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from uuid import uuid4
 
 import orjson
 
+from opposable.agent.calls import with_own_ids
+from opposable.agent.history import spoken
 from opposable.dialects import read_arguments
 from opposable.domain.events import Reply
-from opposable.domain.language import Language, language_of
+from opposable.domain.language import Language
 from opposable.domain.messages import Message, assistant, tool, user
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import Named
@@ -49,7 +50,7 @@ def sort_calls(reply: Reply, request: ChatRequest) -> Sorted:
             bad.append((call, result))
         else:
             good.append(result)
-    return Sorted(_with_own_ids(good), tuple(bad), cut, not calls and choice not in ("auto", "none"))
+    return Sorted(with_own_ids(good), tuple(bad), cut, not calls and choice not in ("auto", "none"))
 
 
 def correction(reply: Reply, found: Sorted, request: ChatRequest) -> list[Message]:
@@ -59,14 +60,9 @@ def correction(reply: Reply, found: Sorted, request: ChatRequest) -> list[Messag
         choice = request.options.tool_choice
         names = [choice.name] if isinstance(choice, Named) else [tool.name for tool in request.tools]
         return [assistant(reply.message.content), user(_call_now(names, language))]
-    calls = _with_own_ids([_harmless(call) for call, _ in found.bad])
+    calls = with_own_ids([_harmless(call) for call, _ in found.bad])
     told = [tool(call.id, call.name, problem) for call, (_, problem) in zip(calls, found.bad, strict=True)]
     return [assistant(reply.message.content, calls, reply.message.thinking), *told]
-
-
-def spoken(messages: Sequence[Message]) -> Language:
-    """The language of the last thing a user said."""
-    return next((language_of(message.content) for message in reversed(messages) if message.role == "user"), "en")
 
 
 def _read(call: ToolCall, request: ChatRequest, last: bool, language: Language) -> ToolCall | str | None:
@@ -94,16 +90,6 @@ def _find(name: str, tools: Sequence[ToolDefinition]) -> ToolDefinition | None:
             return offered
     like = [offered for offered in tools if folded(offered.name) == folded(name)]
     return like[0] if len(like) == 1 else None
-
-
-def _with_own_ids(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-    taken: set[str] = set()
-    out = []
-    for call in calls:
-        own = call if call.id and call.id not in taken else replace(call, id=f"call_{uuid4().hex[:24]}")
-        taken.add(own.id)
-        out.append(own)
-    return tuple(out)
 
 
 def _harmless(call: ToolCall) -> ToolCall:
