@@ -19,6 +19,7 @@ from opposable.domain.events import (
     RunStarted,
     TextDelta,
     ThinkingDelta,
+    ToolDelta,
     ToolFinished,
     ToolStarted,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "Tool",
     "ToolCall",
     "ToolDefinition",
+    "ToolDelta",
     "ToolFailed",
     "ToolFinished",
     "ToolLibrary",

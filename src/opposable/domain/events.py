@@ -91,6 +91,14 @@ class ToolStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolDelta:
+    """A piece of what a streamable tool brings, or a word on how far it has come, while it runs."""
+
+    call: ToolCall
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolFinished:
     """A call ended, well or not; sent the moment that call ends."""
 
@@ -110,4 +118,14 @@ class RunFinished:
     messages: tuple[Message, ...]
 
 
-Event = RunStarted | TextDelta | ThinkingDelta | CallDelta | ModelReplied | ToolStarted | ToolFinished | RunFinished
+Event = (
+    RunStarted
+    | TextDelta
+    | ThinkingDelta
+    | CallDelta
+    | ModelReplied
+    | ToolStarted
+    | ToolDelta
+    | ToolFinished
+    | RunFinished
+)

@@ -54,7 +54,8 @@ class ToolResult:
     """What came of one call.
 
     `content` is what the model is told. `data` is the value itself where the tool gave one that is JSON. `failure`
-    is None when the call worked. `cut` is the number of characters left out of `content`. `seconds` is wall time.
+    is None when the call worked. `cut` is the number of characters left out of `content`, and `handle` names the whole
+    where it was put aside. `seconds` is wall time, `attempts` counts tries, `cached` says an earlier result was given.
     """
 
     call_id: str
@@ -65,6 +66,9 @@ class ToolResult:
     cut: int = 0
     seconds: float = 0.0
     repairs: tuple[str, ...] = ()
+    attempts: int = 1
+    cached: bool = False
+    handle: str = ""
 
 
 def new_call_id() -> str:

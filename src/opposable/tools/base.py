@@ -1,5 +1,6 @@
 """What a tool is to the rest: a definition, and a way to run it on checked arguments."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -9,11 +10,20 @@ from opposable.domain.tools import ToolDefinition
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What a tool may know of the call it serves: ids for records, and the language of the run."""
+    """What a tool may know of the call it serves: ids for records, and the language of the run.
+
+    `report` takes pieces of text to be told while the tool runs (None: nobody listens). `idempotency_key` is the same
+    for every try of one call.
+    """
 
     run_id: str = ""
     call_id: str = ""
     language: Language = "en"
+    trace_id: str = ""
+    agent_id: str = ""
+    conversation_id: str = ""
+    idempotency_key: str = ""
+    report: Callable[[str], None] | None = None
 
 
 NO_CONTEXT = CallContext()

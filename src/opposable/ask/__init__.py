@@ -1,0 +1,1 @@
+"""Ask your data: questions in words, answered from a database."""

@@ -1,0 +1,1 @@
+"""Tables, migrations and repositories: SQLite by default, PostgreSQL in production."""
