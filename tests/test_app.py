@@ -11,7 +11,7 @@ from opposable.agent.limits import Limits
 from opposable.domain.errors import BadInput, ModelUnavailable
 from opposable.domain.events import RunFinished
 from opposable.domain.tools import ToolResult
-from opposable.domain.usage import Usage
+from opposable.domain.usage import Price, Usage
 from opposable.models.base import Named
 from opposable.settings import Settings
 
@@ -112,7 +112,7 @@ async def test_an_agent_is_told_in_the_language_of_the_task(tmp_path: Path, text
         {"role": "system", "content": told},
         {"role": "user", "content": text},
     ]
-    assert app.limits(limits) == Limits(turns=3, tool_calls=4, seconds=5)
+    assert app.limits(limits) == Limits(turns=3, tool_calls=4, seconds=5, price=Price(0, 0))
 
 
 async def test_a_conversation_may_have_a_database_and_chosen_tools(tmp_path: Path, shop: str) -> None:
@@ -186,3 +186,12 @@ def test_the_kinds_of_model_tell_what_they_lack(tmp_path: Path, monkeypatch: pyt
         ("anthropic:NAME", False, "ANTHROPIC_API_KEY is not set"),
         ("http://HOST:PORT/v1#NAME", True, "any OpenAI-compatible server; key in OPPOSABLE_API_KEY if it wants one"),
     ]
+
+
+async def test_a_limit_on_cost_wants_the_price_of_the_model_but_not_of_the_embedded_one(tmp_path: Path) -> None:
+    capped = settings(tmp_path, cost=1.0)
+    with pytest.raises(BadInput, match=r"price of 'openai:gpt' is not.*OPPOSABLE_PRICES"):
+        app.limits(capped, "openai:gpt")
+    assert app.limits(capped, "local").price == Price(0, 0)
+    known = app.limits(settings(tmp_path, cost=1.0, prices={"openai:gpt": (0.5, 2.0)}), "openai:gpt")
+    assert (known.cost, known.price) == (1.0, Price(0.5, 2.0))

@@ -177,6 +177,7 @@ def test_the_end_of_a_run_as_json() -> None:
         "reason": "answer",
         "turns": 2,
         "usage": {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10, "model_calls": 2},
+        "cost": None,
         "tool_calls": [
             {"name": "add", "arguments": {"a": 1}, "content": "1", "failure": None, "seconds": 0.25, "repairs": ["r"]}
         ],

@@ -25,7 +25,7 @@ from opposable.domain.events import (
 )
 from opposable.domain.messages import Message
 from opposable.domain.tools import FailureKind, ToolCall, ToolDefinition, ToolResult
-from opposable.domain.usage import Usage
+from opposable.domain.usage import Price, Usage
 from opposable.models.base import Model, ModelOptions, Named
 from opposable.models.callable import CallableModel
 from opposable.models.scripted import ScriptedModel
@@ -52,6 +52,7 @@ __all__ = [
     "ModelReplied",
     "Named",
     "OpposableError",
+    "Price",
     "RunFinished",
     "RunStarted",
     "ScriptedModel",

@@ -14,6 +14,7 @@ from opposable.domain.events import RunFinished
 from opposable.domain.language import Language, language_of
 from opposable.domain.messages import user
 from opposable.domain.tools import ToolResult
+from opposable.domain.usage import Price
 from opposable.models.base import Model, ModelOptions, Named
 from opposable.models.build import KEY_VARIABLES, build, raw
 from opposable.models.exam import Mark, examine
@@ -27,6 +28,7 @@ from opposable.tools.library import ToolLibrary
 from opposable.tools.sql.database import Database, open_database
 
 OnProgress = Callable[[Progress], None]
+FREE = Price(0, 0)
 PATIENCE = Patience(connect=2.5)
 """An address where nothing answers is told of within ten seconds, in three tries."""
 LONGEST_TASK = 100_000
@@ -129,9 +131,24 @@ def task(text: str) -> str:
     return text
 
 
-def limits(settings: Settings) -> Limits:
-    """The limits of one run."""
-    return Limits(turns=settings.turns, tool_calls=settings.tool_calls, seconds=settings.seconds)
+def limits(settings: Settings, model: str | None = None) -> Limits:
+    """The limits of one run with `model`. Raises: `BadInput` for a cost when the model's price is not known."""
+    name = model or settings.model
+    per_million = settings.prices.get(name)
+    price = Price(*per_million) if per_million else FREE if name == "local" else None
+    if settings.cost is not None and price is None:
+        raise BadInput(
+            f"A limit on the cost is set, but the price of {name!r} is not: give what a million tokens cost, read and "
+            f"written, as in OPPOSABLE_PRICES='{{\"{name}\": [0.5, 2]}}'."
+        )
+    return Limits(
+        turns=settings.turns,
+        tool_calls=settings.tool_calls,
+        seconds=settings.seconds,
+        tokens=settings.tokens,
+        cost=settings.cost,
+        price=price,
+    )
 
 
 @asynccontextmanager
@@ -145,7 +162,9 @@ async def agent(
     """An agent with the built-in tools for tasks in the language of `text`; closed at the end."""
     library = ready_tools(settings, tools)
     opened = await ready_model(settings, model, on_progress)
-    async with Agent(opened, library, instructions=INSTRUCTIONS[language_of(text)], limits=limits(settings)) as made:
+    async with Agent(
+        opened, library, instructions=INSTRUCTIONS[language_of(text)], limits=limits(settings, model)
+    ) as made:
         yield made
 
 
@@ -162,7 +181,7 @@ async def data_agent(
         library = ToolLibrary(sql_tools(opened))
         instructions = await asking(opened, language_of(question))
         async with Agent(
-            answering, library, instructions=instructions, limits=limits(settings), options=ASK_THE_DATABASE
+            answering, library, instructions=instructions, limits=limits(settings, model), options=ASK_THE_DATABASE
         ) as made:
             yield made
 
@@ -180,7 +199,7 @@ async def chat_agent(
         instructions = INSTRUCTIONS["en"] if data is None else await asking(data, "en")
         library = chosen(every, names) if names else every
         opened = await ready_model(settings, model, on_progress)
-        async with Agent(opened, library, instructions=instructions, limits=limits(settings)) as made:
+        async with Agent(opened, library, instructions=instructions, limits=limits(settings, model)) as made:
             yield made
 
 

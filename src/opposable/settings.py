@@ -10,7 +10,8 @@ class Settings(BaseSettings):
     """Settings, read once and passed down as values.
 
     `model` is a name for `models.build`; `home` is where models and state are kept (None: the user's cache);
-    `roots` are the folders that the file tools may read, separated as in a JSON list.
+    `roots` are the folders that the file tools may read, separated as in a JSON list. `prices` gives for a model's name
+    what a million tokens cost, read and written, in the currency that `cost`, the most one run may cost, is in.
     """
 
     model_config = SettingsConfigDict(env_prefix="OPPOSABLE_", env_file=".env", env_ignore_empty=True, extra="ignore")
@@ -21,3 +22,6 @@ class Settings(BaseSettings):
     turns: int = Field(default=20, gt=0)
     tool_calls: int = Field(default=50, ge=0)
     seconds: float = Field(default=600.0, gt=0, allow_inf_nan=False)
+    tokens: int | None = Field(default=None, gt=0)
+    cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    prices: dict[str, tuple[float, float]] = {}

@@ -33,6 +33,7 @@ _LIMITS: dict[StopReason, str] = {
     "turns": "model replies",
     "tool_calls": "tool calls",
     "tokens": "tokens",
+    "cost": "cost",
     "time": "time",
 }
 
@@ -141,6 +142,7 @@ def end_as_json(end: RunFinished, results: Sequence[ToolFinished]) -> dict[str, 
             "total_tokens": end.usage.total_tokens,
             "model_calls": end.usage.requests,
         },
+        "cost": end.cost,
         "tool_calls": [
             {
                 "name": item.call.name,

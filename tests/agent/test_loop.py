@@ -8,7 +8,7 @@ import pytest
 
 from opposable.agent.limits import Limits
 from opposable.agent.loop import run
-from opposable.domain.errors import ContextFull, ModelError, ModelUnavailable
+from opposable.domain.errors import BadInput, ContextFull, ModelError, ModelUnavailable
 from opposable.domain.events import (
     CallDelta,
     ModelReplied,
@@ -21,7 +21,7 @@ from opposable.domain.events import (
 )
 from opposable.domain.messages import assistant, tool, user
 from opposable.domain.tools import ToolCall, ToolResult
-from opposable.domain.usage import Usage
+from opposable.domain.usage import Price, Usage
 from opposable.models.base import ModelOptions, Named
 from opposable.models.scripted import ScriptedModel, call, calls
 from opposable.tools.library import ToolLibrary
@@ -174,6 +174,9 @@ ENDLESS = calls(call("add", '{"a": 1, "b": 1}'))
         (Limits(turns=3), "turns"),
         (Limits(tool_calls=3), "tool_calls"),
         (Limits(tokens=40), "tokens"),
+        (Limits(input_tokens=30), "tokens"),
+        (Limits(output_tokens=15), "tokens"),
+        (Limits(cost=0.00009, price=Price(1.0, 4.0)), "cost"),
     ],
 )
 async def test_a_limit_ends_in_an_answer_asked_for_without_tools(limits, reason):
@@ -344,3 +347,13 @@ async def test_a_window_is_kept_from_the_start_where_it_is_known():
         "[Earlier messages were left out here to make room.]",
         "last",
     ]
+
+
+async def test_a_run_tells_what_it_cost_where_the_price_is_known():
+    assert (await end_of(ScriptedModel("Hi."), limits=Limits(price=Price(1.0, 4.0)))).cost == 0.00003
+    assert (await end_of(ScriptedModel("Hi."))).cost is None
+
+
+def test_a_limit_on_cost_without_a_price_is_refused():
+    with pytest.raises(BadInput, match="needs the model's price"):
+        Limits(cost=1.0)

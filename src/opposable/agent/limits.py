@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
 
+from opposable.domain.errors import BadInput
 from opposable.domain.events import StopReason
+from opposable.domain.usage import Price, Usage
 
 T = TypeVar("T")
 
@@ -15,10 +17,10 @@ T = TypeVar("T")
 class Limits:
     """What one run may use; None is no limit.
 
-    `turns` counts model replies, `tool_calls` calls made, `tokens` input and output of all requests together,
-    `seconds` wall time. At a limit the model is asked once more for its answer, without tools; after `seconds` it is
-    not asked any more. `context` is the window in tokens that the messages sent are trimmed to, the oldest going first;
-    without it they are trimmed when a server says that they do not fit.
+    `turns` counts model replies, `tool_calls` calls made, `input_tokens` and `output_tokens` those of all requests and
+    `tokens` both together, `cost` what they cost at `price`, `seconds` wall time. At a limit the model is asked once
+    more for its answer, without tools; after `seconds` it is not asked any more. `context` is the window in tokens that the messages sent are trimmed to, the oldest going first;
+    without it they are trimmed when a server says that they do not fit. Raises: `BadInput` for a cost without a price.
     """
 
     turns: int | None = 20
@@ -26,19 +28,34 @@ class Limits:
     tokens: int | None = None
     seconds: float | None = 600.0
     context: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+    price: Price | None = None
+
+    def __post_init__(self) -> None:
+        if self.cost is not None and self.price is None:
+            raise BadInput("A limit on the cost needs the model's price: what a million tokens cost, read and written.")
 
 
 DEFAULT_LIMITS = Limits()
 
 
-def reached(limits: Limits, turns: int, calls: int, tokens: int) -> StopReason | None:
+def reached(limits: Limits, turns: int, calls: int, usage: Usage) -> StopReason | None:
     """The limit that is used up, if any."""
     if limits.turns is not None and turns >= limits.turns:
         return "turns"
     if limits.tool_calls is not None and calls >= limits.tool_calls:
         return "tool_calls"
-    if limits.tokens is not None and tokens >= limits.tokens:
+    spent = (
+        (limits.tokens, usage.total_tokens),
+        (limits.input_tokens, usage.input_tokens),
+        (limits.output_tokens, usage.output_tokens),
+    )
+    if any(most is not None and used >= most for most, used in spent):
         return "tokens"
+    if limits.cost is not None and limits.price is not None and limits.price.of(usage) >= limits.cost:
+        return "cost"
     return None
 
 

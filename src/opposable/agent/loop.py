@@ -46,7 +46,7 @@ async def run(
     with Alarm(limits.seconds) as alarm:
         try:
             while not state.answered:
-                over = reached(limits, state.turns, state.calls, state.usage.total_tokens)
+                over = reached(limits, state.turns, state.calls, state.usage)
                 if over is not None:
                     break
                 async with aclosing(_ask(model, library, state, alarm)) as events:
@@ -66,7 +66,8 @@ async def run(
                 yield end
     text = state.text or prompts.no_answer(over or "answer", state.history, state.context.language)
     added = tuple(state.history[start:])
-    yield RunFinished(text, over or "answer", state.usage, state.turns, state.calls, added)
+    cost = None if limits.price is None else limits.price.of(state.usage)
+    yield RunFinished(text, over or "answer", state.usage, state.turns, state.calls, added, cost)
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ _LIMITS: dict[StopReason, tuple[str, str]] = {
     "turns": ("its number of steps", "步数"),
     "tool_calls": ("its number of tool calls", "工具调用次数"),
     "tokens": ("its number of tokens", "令牌数"),
+    "cost": ("what it may cost", "费用额度"),
     "time": ("its time", "时间"),
 }
 

@@ -10,7 +10,7 @@ from opposable.domain.usage import NO_USAGE, Usage
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter"]
 """Why a model stopped writing."""
 
-StopReason = Literal["answer", "turns", "tool_calls", "tokens", "time"]
+StopReason = Literal["answer", "turns", "tool_calls", "tokens", "cost", "time"]
 """Why a run ended: with the model's answer, or at the limit named."""
 
 
@@ -108,7 +108,10 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """A run ended. `text` is its answer and never empty; `messages` are those this run added, in order."""
+    """A run ended. `text` is its answer and never empty; `messages` are those this run added, in order.
+
+    `cost` is in the currency of the limits' price, None where there is none.
+    """
 
     text: str
     reason: StopReason
@@ -116,6 +119,7 @@ class RunFinished:
     turns: int
     tool_calls: int
     messages: tuple[Message, ...]
+    cost: float | None = None
 
 
 Event = (

@@ -25,3 +25,15 @@ class Usage:
 
 
 NO_USAGE = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a million tokens cost, read (`input`) and written (`output`), in whatever currency the owner counts in."""
+
+    input: float
+    output: float
+
+    def of(self, usage: Usage) -> float:
+        """What `usage` cost."""
+        return (usage.input_tokens * self.input + usage.output_tokens * self.output) / 1_000_000
