@@ -1,6 +1,7 @@
 """How fast replies are read: megabytes a second for each family, whole and streamed, beside public parsers.
 
-Run: python benchmarks/dialects.py [--peers]   (peers are measured where they are installed: json_repair, jiter, orjson)
+Run: python benchmarks/dialects.py [--peers]   (public parsers are measured where they are installed:
+json_repair, jiter, orjson, agent-tool-parser, and mlx-lm with regex)
 """
 
 import importlib
@@ -9,6 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from opposable.dialects import Reader, read
 
@@ -106,7 +108,62 @@ def peers() -> None:
         print(f"{name:34} {seconds(lambda work=work: [work() for _ in range(runs)], 2) / runs * 1e6:8.1f}")
 
 
+MLX = {  # our family: the module of mlx-lm that reads it, and what stands around the part it is given
+    "hermes": ("json_tools", "<tool_call>", "</tool_call>"),
+    "qwen xml": ("qwen3_coder", "<tool_call>", "</tool_call>"),
+    "glm": ("glm47", "<tool_call>", "</tool_call>"),
+    "invoke": ("minimax_m2", "<minimax:tool_call>", "</minimax:tool_call>"),
+    "mistral": ("mistral", "[TOOL_CALLS]", ""),
+    "kimi k2": ("kimi_k2", "", ""),
+    "pythonic": ("pythonic", "<|tool_call_start|>", "<|tool_call_end|>"),
+}
+
+
+def parsers() -> None:
+    """One reply with one call, read by us and by public parsers of calls: microseconds, ✓ where the call came exact."""
+    print(f"\n{'one reply with one call, µs':28} {'opposable':>12} {'agent-tool-parser':>18} {'mlx-lm':>12}")
+    rust = importlib.util.find_spec("agent_tool_parser") and importlib.import_module("agent_tool_parser")
+    for family, text in REPLIES.items():
+        if family in ("plain text", "thinking"):
+            continue
+        cells = [
+            cell(lambda text=text: [(call.name, call.arguments) for call in read(text, TOOLS).calls]),
+            cell(lambda text=text: [(call.name, call.args) for call in rust.try_parse_tool_calls(text)])
+            if rust
+            else "-",
+            cell(mlx_read(family, text)) if family in MLX and importlib.util.find_spec("mlx_lm") else "-",
+        ]
+        print(f"{family:28} {cells[0]:>12} {cells[1]:>18} {cells[2]:>12}")
+
+
+def cell(work: Callable[[], object], runs: int = 300) -> str:
+    """How long `work` takes and whether it brings the call exactly; "fails" where it raises."""
+    try:
+        exact = work() == [("write_file", ARGUMENTS)]
+    except Exception:  # noqa: BLE001 - whatever a peer raises on a form it does not know
+        return "fails"
+    return f"{seconds(lambda: [work() for _ in range(runs)], 2) / runs * 1e6:.1f} {'✓' if exact else '✗'}"
+
+
+def mlx_read(family: str, text: str) -> Callable[[], object]:
+    """The parser of mlx-lm for a family, loaded by itself: the package as a whole wants a runtime of its own."""
+    module, before, after = MLX[family]
+    folder = Path(importlib.util.find_spec("mlx_lm").origin).parent / "tool_parsers"
+    spec = importlib.util.spec_from_file_location(module, folder / f"{module}.py")
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    inner = text.strip().removeprefix(before).removesuffix(after)
+
+    def work() -> object:
+        came = loaded.parse_tool_call(inner, [{"type": "function", "function": tool} for tool in TOOLS])
+        calls = came if isinstance(came, list) else [came]
+        return [(call["name"], json.loads(a) if isinstance(a := call["arguments"], str) else a) for call in calls]
+
+    return work
+
+
 if __name__ == "__main__":
     families()
     if "--peers" in sys.argv:
         peers()
+        parsers()
