@@ -1,9 +1,10 @@
 """Tools as their owners describe them: data that can be stored, sent and turned into tools."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 ToolType = Literal["function", "http", "mcp_server", "skill"]
 """What a tool is made from."""
@@ -138,8 +139,13 @@ class HttpToolSpec(ToolSpec):
 class McpServerSpec(ToolSpec):
     """An MCP server whose tools are offered as `tool_id.tool`: a program (`command`, stdio) or a URL (streamable HTTP).
 
-    `env` and `headers` may hold references (`env:NAME`).
+    `env` and `headers` may hold references: `env:NAME`, alone or as the last word (`Bearer env:NAME`). A program gets
+    `env` and the few variables every program needs, nothing else of ours. `connect_timeout` is in seconds and covers
+    the start of the program. `pin` says what becomes of a tool seen for the first time: "accept" it, or set it aside
+    until the owner is asked ("ask"); a tool that changed is set aside either way.
     """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     tool_type: Literal["mcp_server"] = "mcp_server"
     command: str = ""
@@ -148,6 +154,29 @@ class McpServerSpec(ToolSpec):
     cwd: Path | None = None
     url: str = ""
     headers: dict[str, str] = {}
+    connect_timeout: float = Field(default=30.0, gt=0)
+    pin: Literal["accept", "ask"] = "accept"
+
+    @field_validator("url")
+    @classmethod
+    def _spoken(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme in ("ws", "wss"):
+            raise ValueError(
+                f"{parts.scheme}:// cannot be used: today's MCP has no WebSocket transport. Give the server's "
+                "streamable HTTP address (http://HOST:PORT/mcp), or the `command` that starts it (stdio)."
+            )
+        if url and (parts.scheme not in ("http", "https") or not parts.hostname):
+            raise ValueError(f"{url!r} is no http:// or https:// address of a server.")
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("A URL holds no user or password here; put them into `headers`, as env:NAME references.")
+        return url
+
+    @model_validator(mode="after")
+    def _one_way_there(self) -> Self:
+        if bool(self.command) == bool(self.url):
+            raise ValueError("An MCP server has either a `command` (stdio) or a `url` (streamable HTTP).")
+        return self
 
 
 class SkillSpec(ToolSpec):
