@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolRefused
-from opposable.tools.builtin.roots import Place, Roots, printable
-from opposable.tools.builtin.text import clipped, encoding_of, text_of
+from opposable.tools.files.roots import Place, Roots, printable
+from opposable.tools.files.text import clipped, encoding_of, text_of
 
 _SNIPPET = 160
 _LINE = 500

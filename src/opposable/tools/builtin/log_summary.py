@@ -8,7 +8,7 @@ from typing import Any
 
 from opposable.tools.builtin.log_lines import ERRORS, Entry
 from opposable.tools.builtin.log_times import UNDATED
-from opposable.tools.builtin.text import clipped
+from opposable.tools.files.text import clipped
 
 _MOST_GROUPS = 5000  # different messages kept; what comes after that is counted together
 _MOST_LEVELS = 20

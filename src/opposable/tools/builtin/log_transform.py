@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, cast
 from opposable.domain.errors import ToolFailed, ToolRefused
 from opposable.tools.builtin.log_lines import LineReader
 from opposable.tools.builtin.log_summary import LogSummary
-from opposable.tools.builtin.roots import Opened, Place, Roots
+from opposable.tools.files.roots import Opened, Place, Roots
 
 _LINE = 65536  # bytes of a line that are read; the rest is passed over
 _MOST_ERRORS = 50

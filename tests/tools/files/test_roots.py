@@ -9,7 +9,7 @@ import pytest
 from opposable.domain.errors import BadInput, InvalidArguments, ToolError, ToolFailed, ToolRefused
 from opposable.tools.builtin.file_search import FileSearch
 from opposable.tools.builtin.log_transform import LogTransform
-from opposable.tools.builtin.roots import Roots
+from opposable.tools.files.roots import Roots
 
 SECRET = "the secret word is xylophone"
 
