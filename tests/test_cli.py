@@ -274,6 +274,7 @@ async def test_json_is_one_object_and_nothing_else(tmp_path: Path) -> None:
         "reason": "answer",
         "turns": 2,
         "usage": {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0, "model_calls": 2},
+        "cost": None,
         "tool_calls": [
             {
                 "name": "calculator",

@@ -1,0 +1,25 @@
+"""The command line: one task, a conversation, a question to a database, a service, tools and models."""
+
+import typer
+
+from opposable import exits
+from opposable.cli import models, running, serving, tools
+from opposable.cli.common import err
+
+cli = typer.Typer(
+    name="opposable",
+    help="Tool use for any model. Try: opposable run 'What is 17 * 23?'",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (running.run, running.ask, serving.serve, running.chat):
+    cli.command()(command)
+cli.add_typer(tools.cli, name="tools")
+cli.add_typer(models.cli, name="models")
+
+
+def main() -> None:
+    """Run the command line. Whatever goes wrong ends in one sentence and a non-zero exit."""
+    exits.end(lambda: int(cli(standalone_mode=False) or 0), err)

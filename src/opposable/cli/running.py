@@ -1,0 +1,172 @@
+"""The commands that ask a model: one task, a question to a database, a conversation."""
+
+import asyncio
+import contextlib
+import sys
+from contextlib import aclosing
+from typing import Annotated
+
+import typer
+
+from opposable import app, exits
+from opposable.agent.agent import Agent
+from opposable.cli.common import (
+    DatabaseOption,
+    JsonOption,
+    ModelOption,
+    RootOption,
+    ToolOption,
+    err,
+    out,
+    read_settings,
+    read_text,
+)
+from opposable.domain.errors import BadInput, ModelError, OpposableError
+from opposable.domain.events import RunFinished, ToolFinished
+from opposable.domain.messages import Message, user
+from opposable.terminal import PullBar, Trace, as_json, end_as_json, plain, styled, table
+
+
+def run(
+    task: Annotated[str, typer.Argument(help="What to do, in a sentence; - reads it from standard input.")],
+    model: ModelOption = None,
+    root: RootOption = None,
+    tool: ToolOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Do one task with the built-in tools.
+
+    Example: opposable run "Which errors are in logs/app.log?" --root examples/data/files
+    """
+
+    async def work() -> None:
+        text = app.task(read_text(task))
+        with PullBar(err) as bar:
+            async with app.agent(read_settings(root), text, model, tool or (), bar) as agent:
+                end, results = await _follow(agent, (user(text),), Trace(err, None if json else out))
+        if json:
+            print(as_json(end_as_json(end, results)))
+
+    asyncio.run(work())
+
+
+def ask(
+    question: Annotated[
+        str, typer.Argument(help="A question about the data, in English or Chinese; - reads it from standard input.")
+    ],
+    db: DatabaseOption = None,
+    model: ModelOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Answer a question about a database, with the SQL and its rows.
+
+    Example: opposable ask "Which country has the most customers?" --db examples/data/chinook.sqlite
+    """
+
+    async def work() -> None:
+        text = app.task(read_text(question))
+        if not db:
+            raise BadInput("Say which database to ask: --db duckdb:///FILE, --db sqlite:///FILE, or just --db FILE.")
+        with PullBar(err) as bar:
+            async with app.data_agent(read_settings(), text, db, model, bar) as agent:
+                end, results = await _follow(agent, (user(text),), Trace(err, None))
+        answer = app.answer(end, [item.result for item in results])
+        if json:
+            print(as_json(app.answer_as_json(answer)))
+            return
+        _show_answer(answer)
+
+    asyncio.run(work())
+
+
+def chat(
+    model: ModelOption = None, root: RootOption = None, tool: ToolOption = None, db: DatabaseOption = None
+) -> None:
+    """Talk with the model in the terminal, with each call shown as it happens.
+
+    Ctrl-C stops the answer being written and forgets its question; Ctrl-D or /exit ends the conversation.
+
+    Example: opposable chat --db examples/data/chinook.sqlite
+    """
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401 - line editing and history at the prompt
+    settings = read_settings(root)
+    history: list[Message] = []
+    # One event loop for all of it; each answer is a run of its own, which Ctrl-C stops.
+    with asyncio.Runner() as runner, PullBar(err) as bar:
+        opening = app.chat_agent(settings, model, tool or (), db, bar)
+        agent = runner.run(opening.__aenter__())
+        told = f"{agent.model.name} · {len(agent.library.names)} tools · Ctrl-C stops an answer, Ctrl-D ends"
+        err.print(styled((told, "dim")), soft_wrap=True)
+        try:
+            while (said := _prompt()) is not None:
+                if said.strip():
+                    _answer(runner, agent, history, said)
+        finally:
+            runner.run(opening.__aexit__(None, None, None))
+
+
+async def _follow(agent: Agent, task: tuple[Message, ...], shown: Trace) -> tuple[RunFinished, list[ToolFinished]]:
+    """Run a task to its end and show what happens.
+
+    Raises: `ModelError` when the model gave nothing at all: what is no model server often answers so.
+    """
+    results: list[ToolFinished] = []
+    try:
+        async with aclosing(agent.stream(task)) as events:
+            async for event in events:
+                if isinstance(event, RunFinished):
+                    if not any(message.content or message.tool_calls for message in _said(event)):
+                        break
+                    shown.show(event)
+                    return event, results
+                shown.show(event)
+                if isinstance(event, ToolFinished):
+                    results.append(event)
+    finally:
+        shown.end_line()
+    raise ModelError(
+        f"The model {agent.model.name} gave neither an answer nor a call: is it a chat model, at this URL?"
+    )
+
+
+def _said(end: RunFinished) -> list[Message]:
+    return [message for message in end.messages if message.role == "assistant"]
+
+
+def _answer(runner: asyncio.Runner, agent: Agent, history: list[Message], said: str) -> None:
+    """Answer what was said and remember both; errors are told and end nothing."""
+    try:
+        asked = user(app.task(said))
+        end, _ = runner.run(_follow(agent, (*history, asked), Trace(err, out)))
+        history += [asked, *end.messages]
+    except KeyboardInterrupt:
+        err.print(styled(("stopped", "yellow")))
+    except OpposableError as error:
+        exits.tell(error, err)
+
+
+def _prompt() -> str | None:
+    """The next thing the user says, None at the end."""
+    while sys.stdin is not None:
+        try:
+            said = input("> " if sys.stdin.isatty() else "")
+        except EOFError:
+            return None
+        except KeyboardInterrupt:
+            err.print(styled(("\n(Ctrl-D ends the conversation)", "dim")))
+            continue
+        return None if said.strip() in ("/exit", "/quit") else said
+    return None
+
+
+def _show_answer(answer: app.Answer) -> None:
+    if answer.sql:
+        out.print(styled(("SQL", "bold"), f"  {answer.sql}"))
+    for correction in answer.corrections:
+        out.print(styled(("corrected", "yellow"), f"  {correction}"))
+    if answer.columns:
+        out.print(table(answer.columns, answer.rows))
+    if answer.truncated:
+        out.print(styled(("more rows were left out", "yellow")))
+    print(plain(answer.text))
