@@ -12,6 +12,9 @@ ToolType = Literal["function", "http", "mcp_server", "skill"]
 ID = r"^[\w.\-]{1,100}$"
 """An owner's name of a tool: letters of any script, digits, dots, dashes, underscores."""
 
+SECRET = r"^(env:[A-Za-z_][A-Za-z0-9_]*)?$"
+"""A reference to a secret: the environment variable that holds it."""
+
 NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
 
@@ -90,41 +93,93 @@ class FunctionToolSpec(ToolSpec):
 class AuthConfig(Frozen):
     """How a request proves who sends it. Secrets are references (`env:NAME`), never values.
 
-    bearer: `token`; api_key: `token`, in header or query `name`; basic: `username` (a value or a reference) and `password`.
+    bearer: `token`; api_key: `token`, in the header, query parameter or cookie `name`; basic: `username` (a value or a
+    reference) and `password`. `token_env: "X"` is read as `token: "env:X_TOKEN"` (bearer) or `"env:X_API_KEY"` (api_key).
     """
 
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
     type: Literal["none", "bearer", "api_key", "basic"] = "none"
-    token: str = ""
+    token: str = Field(default="", pattern=SECRET)
     name: str = "X-API-Key"
-    place: Literal["header", "query"] = "header"
+    place: Literal["header", "query", "cookie"] = "header"
     username: str = ""
-    password: str = ""
+    password: str = Field(default="", pattern=SECRET)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_by_prefix(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "token_env" not in given:
+            return given
+        rest = {key: value for key, value in given.items() if key != "token_env"}
+        ending = "API_KEY" if rest.get("type") == "api_key" else "TOKEN"
+        return {"token": f"env:{given['token_env']}_{ending}", **rest}
+
+    @model_validator(mode="after")
+    def _whole(self) -> "AuthConfig":
+        needed = {"bearer": ("token",), "api_key": ("token",), "basic": ("username", "password")}.get(self.type, ())
+        missing = [name for name in needed if not getattr(self, name)]
+        if missing:
+            raise ValueError(f"auth of type {self.type} needs {' and '.join(missing)}; a secret is given as env:NAME")
+        return self
+
+
+PlaceName = Literal["path", "query", "header", "cookie", "body"]
+"""A part of a request that a parameter can fill."""
+
+
+class Place(Frozen):
+    """Where a parameter goes and how it is written there.
+
+    `name` is its name on the wire (its own by default). `style` and `explode` say how arrays and objects are written, in
+    the words of OpenAPI; "" is the place's own way (`form` in a query or cookie, `simple` in a path or header), and
+    `json` writes the value as JSON text.
+    """
+
+    place: PlaceName
+    name: str = ""
+    style: Literal["", "simple", "form", "spaceDelimited", "pipeDelimited", "deepObject", "json"] = ""
+    explode: bool | None = None
 
 
 class EndpointConfig(Frozen):
     """Where and how an HTTP tool is called.
 
-    `url_template` may hold `{param}`; parameters it does not hold go where `query`, `header_params` or `body` say
-    (lists of names), and by default into the query of a GET or DELETE and the body of the rest. `timeout` is in seconds.
-    `internal://NAME` in place of a URL is a built-in tool.
+    `url_template` may hold `{param}` in its path and query, each filled with one percent-encoded segment. Parameters it
+    does not hold go where `places` says, by default into the query of a GET, HEAD or DELETE and the body of the rest.
+    `headers` are sent as they are; a value `env:NAME` is taken from the environment. `timeout` is in seconds.
+
+    Body parameters make one JSON object, form or multipart; `body_param` names the one parameter that is the whole body
+    instead (the only way with `text` and `binary`). `files` are the parameters that are files. `body_required` sends an
+    empty object where no parameter fills the body. `defaults` sends the defaults of the parameters' schemas.
+    `redirects` is how many are followed. `internal://NAME` in place of a URL is a built-in tool.
     """
 
-    url_template: str
+    url_template: str = Field(min_length=1, max_length=8000)
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"] = "GET"
     headers: dict[str, str] = {}
     auth: AuthConfig = AuthConfig()
     timeout: float = Field(default=30.0, gt=0)
-    query: tuple[str, ...] | None = None
-    header_params: dict[str, str] = {}
-    body: tuple[str, ...] | None = None
-    body_type: Literal["json", "form", "multipart"] = "json"
+    connect_timeout: float = Field(default=10.0, gt=0)
+    places: dict[str, PlaceName | Place] = {}
+    body_type: Literal["json", "form", "multipart", "text", "binary"] = "json"
+    body_param: str = ""
+    body_required: bool = False
+    content_type: str = ""
+    files: tuple[str, ...] = ()
+    defaults: bool = True
+    redirects: int = Field(default=0, ge=0, le=5)
 
 
 class ResponseTransform(Frozen):
-    """What of a response is handed on: a JMESPath `extract`, and at most `max_characters` of it."""
+    """What of a response is handed on: a JMESPath `extract`, and at most `max_characters` of it (None: the library's cap).
+
+    At most `max_bytes` of a body are read.
+    """
 
     extract: str = ""
-    max_characters: int = Field(default=20_000, gt=0)
+    max_characters: int | None = Field(default=None, gt=0)
+    max_bytes: int = Field(default=5_000_000, gt=0)
 
 
 class HttpToolSpec(ToolSpec):
@@ -196,6 +251,37 @@ class AgentToolBinding(Frozen):
     tool_id: str
     enabled: bool = True
     config: dict[str, Any] = {}
+
+
+class AgentLimits(Frozen):
+    """How far one run of an agent may go; None is no limit. `seconds` is wall time; `cost` needs the model's price."""
+
+    turns: int | None = Field(default=20, gt=0)
+    tool_calls: int | None = Field(default=50, ge=0)
+    tokens: int | None = Field(default=None, gt=0)
+    seconds: float | None = Field(default=600.0, gt=0, allow_inf_nan=False)
+    cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+
+class AgentSpec(Frozen):
+    """An agent as data: it can be stored, sent, written as YAML.
+
+    `model` is a model's name, "" for the service's own. `tool_choice` is "auto", "none", "required" or a tool's id.
+    `needs_approval` are ids of tools whose calls a person must allow, beside those that ask for it themselves.
+    `database` and `semantics` are what questions about data are answered from.
+    """
+
+    agent_id: str = Field(pattern=ID)
+    name: str = ""
+    description: str = ""
+    model: str = ""
+    instructions: str = ""
+    tools: tuple[AgentToolBinding, ...] = ()
+    limits: AgentLimits = AgentLimits()
+    tool_choice: str = "auto"
+    needs_approval: tuple[str, ...] = ()
+    database: str = ""
+    semantics: str = ""
 
 
 class Registration(Frozen):
