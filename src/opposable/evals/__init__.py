@@ -1,0 +1,1 @@
+"""What works how well, measured: questions with known answers, scored and reported."""

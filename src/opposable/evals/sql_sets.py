@@ -1,0 +1,88 @@
+"""Questions about databases with the SQL that answers them, read from a folder."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from opposable.domain.errors import BadInput
+
+FILE = "questions.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question. `database` is a URL or a path; `gold` is SQL of that database; `hint` belongs to the question."""
+
+    question_id: str
+    database: str
+    question: str
+    gold: str
+    hint: str = ""
+    difficulty: str = ""
+
+    @property
+    def text(self) -> str:
+        """The question as it is asked, with its hint."""
+        return f"{self.question}\n({self.hint})" if self.hint else self.question
+
+
+def read_set(folder: Path) -> list[Question]:
+    """The questions of a folder with a `questions.jsonl` and its databases.
+
+    A line has `id`, `question`, `gold_sql` and `db`, the name of a file `<db>.sqlite` or `<db>.duckdb` in the folder or
+    in the one named by `set`; `evidence` and `difficulty` may be there. Raises: `BadInput`.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        raise BadInput(f"There is no {FILE} in {folder}: a set is a folder with that file and its databases.")
+    questions = []
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            told = orjson.loads(line)
+            questions.append(
+                Question(
+                    str(told["id"]),
+                    str(_database(folder, told)),
+                    told["question"],
+                    told["gold_sql"],
+                    told.get("evidence") or "",
+                    told.get("difficulty") or "",
+                )
+            )
+        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+            raise BadInput(
+                f"{path}, line {number}: {error}; a line is a JSON object with id, db, question, gold_sql."
+            ) from error
+    return questions
+
+
+def part(questions: Sequence[Question], which: str, seed: int = 7) -> list[Question]:
+    """The questions of two thirds of the databases ("dev"), of the third kept unseen ("held"), or "all"."""
+    if which == "all":
+        return list(questions)
+    names = sorted({question.database for question in questions})
+    random.Random(seed).shuffle(names)  # noqa: S311 - a split that is the same each time
+    held = set(names[: len(names) // 3])
+    return [question for question in questions if (question.database in held) == (which == "held")]
+
+
+def drawn(questions: Sequence[Question], number: int, seed: int = 7) -> list[Question]:
+    """`number` of the questions, spread over the databases, the same each time."""
+    order = list(questions)
+    random.Random(seed).shuffle(order)  # noqa: S311
+    return order[:number] if number else order
+
+
+def _database(folder: Path, told: dict[str, str]) -> Path:
+    name = told["db"]
+    places = [folder / str(told.get("set", "")), folder]
+    tried = [place / f"{name}{ending}" for place in places for ending in (".sqlite", ".duckdb", "")]
+    for path in tried:
+        if path.is_file():
+            return path
+    raise KeyError(f"there is no database {name} beside it")

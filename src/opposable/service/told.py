@@ -1,0 +1,89 @@
+"""What happened in a run, as JSON that can be sent and kept."""
+
+from typing import Any
+
+import orjson
+
+from opposable.domain.events import (
+    Event,
+    ModelReplied,
+    RunFinished,
+    RunStarted,
+    TextDelta,
+    ThinkingDelta,
+    ToolDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from opposable.domain.tools import ToolCall
+from opposable.domain.usage import Usage
+
+
+def told(event: Event) -> tuple[str, dict[str, Any]] | None:
+    """The kind of an event and what is told of it; None for those that say nothing the others do not.
+
+    Kinds: run_started, text, thinking, model_replied, tool_started, tool_delta, tool_finished, run_finished. A service
+    adds approval_needed, approval_decided and error.
+    """
+    match event:
+        case TextDelta(text):
+            return "text", {"content": text}
+        case ThinkingDelta(text):
+            return "thinking", {"content": text}
+        case ToolStarted(call):
+            return "tool_started", {**_call(call), "arguments": arguments_of(call)}
+        case ToolDelta(call, text):
+            return "tool_delta", {**_call(call), "content": text}
+        case ToolFinished():
+            return "tool_finished", _finished(event)
+        case ModelReplied(turn, message, finish, usage):
+            calls = [{**_call(call), "arguments": arguments_of(call)} for call in message.tool_calls]
+            return "model_replied", {"turn": turn, "finish": finish, "tool_calls": calls, "usage": usage_as_json(usage)}
+        case RunStarted(run_id):
+            return "run_started", {"run_id": run_id}
+        case RunFinished():
+            return "run_finished", {
+                "content": event.text,
+                "reason": event.reason,
+                "turns": event.turns,
+                "tool_calls": event.tool_calls,
+                "usage": usage_as_json(event.usage),
+                "cost": event.cost,
+            }
+    return None
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """The arguments of a call that was understood: a JSON object."""
+    value = orjson.loads(call.arguments or "{}")
+    return value if isinstance(value, dict) else {}
+
+
+def usage_as_json(usage: Usage) -> dict[str, int]:
+    """Tokens and requests."""
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "total_tokens": usage.total_tokens,
+        "model_calls": usage.requests,
+    }
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    return {"call_id": call.id, "name": call.name}
+
+
+def _finished(event: ToolFinished) -> dict[str, Any]:
+    result = event.result
+    return {
+        **_call(event.call),
+        "success": result.failure is None,
+        "content": result.content,
+        "failure": result.failure,
+        "seconds": round(result.seconds, 6),
+        "attempts": result.attempts,
+        "cached": result.cached,
+        "cut": result.cut,
+        "handle": result.handle,
+        "repairs": list(result.repairs),
+    }
