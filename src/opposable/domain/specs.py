@@ -12,7 +12,7 @@ ToolType = Literal["function", "http", "mcp_server", "skill"]
 ID = r"^[\w.\-]{1,100}$"
 """An owner's name of a tool: letters of any script, digits, dots, dashes, underscores."""
 
-SECRET = r"^(env:[A-Za-z_][A-Za-z0-9_]*)?$"
+REFERENCE = r"^(env:[A-Za-z_][A-Za-z0-9_]*)?$"
 """A reference to a secret: the environment variable that holds it."""
 
 NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
@@ -100,11 +100,11 @@ class AuthConfig(Frozen):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     type: Literal["none", "bearer", "api_key", "basic"] = "none"
-    token: str = Field(default="", pattern=SECRET)
+    token: str = Field(default="", pattern=REFERENCE)
     name: str = "X-API-Key"
     place: Literal["header", "query", "cookie"] = "header"
     username: str = ""
-    password: str = Field(default="", pattern=SECRET)
+    password: str = Field(default="", pattern=REFERENCE)
 
     @model_validator(mode="before")
     @classmethod

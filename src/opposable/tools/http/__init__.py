@@ -1,0 +1,1 @@
+"""HTTP endpoints as tools: described as data, or read from an OpenAPI document."""

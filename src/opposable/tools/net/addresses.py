@@ -1,0 +1,71 @@
+"""Which IP addresses are the public Internet, and what the others are."""
+
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+Address = IPv4Address | IPv6Address
+
+METADATA = frozenset(
+    map(
+        ip_address,
+        (
+            *("169.254.169.254", "169.254.170.2", "100.100.100.200", "192.0.0.192", "168.63.129.16"),
+            *("fd00:ec2::254", "fd20:ce::254"),
+        ),
+    )
+)
+"""Where clouds tell a machine its secrets (168.63.129.16 looks public and is the platform's own)."""
+
+_NOT_PUBLIC = tuple(
+    (ip_network(text), kind)
+    for text, kind in (
+        ("0.0.0.0/8", "unspecified"),
+        ("10.0.0.0/8", "private"),
+        ("100.64.0.0/10", "shared"),
+        ("127.0.0.0/8", "loopback"),
+        ("169.254.0.0/16", "link-local"),
+        ("172.16.0.0/12", "private"),
+        ("192.0.0.0/24", "special-purpose"),  # Python 3.11 takes parts of it for global
+        ("192.0.2.0/24", "documentation"),
+        ("192.88.99.0/24", "tunnel"),
+        ("192.168.0.0/16", "private"),
+        ("198.18.0.0/15", "benchmarking"),
+        ("198.51.100.0/24", "documentation"),
+        ("203.0.113.0/24", "documentation"),
+        ("224.0.0.0/4", "multicast"),
+        ("240.0.0.0/4", "reserved"),
+        ("::/128", "unspecified"),
+        ("::1/128", "loopback"),
+        ("fe80::/10", "link-local"),
+        ("fec0::/10", "private"),
+        ("fc00::/7", "private"),
+        ("ff00::/8", "multicast"),
+        ("2002::/16", "tunnel"),
+        ("2001::/32", "tunnel"),
+        ("2001:db8::/32", "documentation"),
+        ("3fff::/20", "documentation"),
+    )
+)
+_TRANSLATED = ip_network("64:ff9b::/96")
+_GLOBAL_UNICAST = ip_network("2000::/3")
+
+
+def kind_of(address: Address) -> str:
+    """What an address is: "public", or why it is not ("loopback", "private", "shared", "link-local", "metadata", …).
+
+    An IPv4 address inside an IPv6 one (mapped, or translated by NAT64) is judged as itself; tunnels are not public.
+    """
+    if address in METADATA:
+        return "metadata"
+    if isinstance(address, IPv6Address):
+        if address.scope_id is not None:
+            return "link-local"
+        if address.ipv4_mapped is not None:
+            return kind_of(address.ipv4_mapped)
+        if address in _TRANSLATED:
+            return kind_of(IPv4Address(int(address) & 0xFFFFFFFF))
+    for network, kind in _NOT_PUBLIC:
+        if address.version == network.version and address in network:
+            return kind
+    if isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST:
+        return "reserved"
+    return "public" if address.is_global else "reserved"

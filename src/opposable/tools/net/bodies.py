@@ -1,0 +1,74 @@
+"""The bytes of a response: read up to a cap, and told as text."""
+
+import codecs
+import re
+from collections.abc import AsyncGenerator
+
+import aiohttp
+
+_META = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{2,40})", re.IGNORECASE)
+_BYTE_ORDER = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_CHUNK = 65_536
+
+
+async def read_capped(response: aiohttp.ClientResponse, most: int) -> tuple[bytes, bool]:
+    """At most `most` bytes of a body (after decompression), and whether there would have been more."""
+    read = bytearray()
+    async for chunk in response.content.iter_chunked(_CHUNK):
+        read += chunk
+        if len(read) > most:
+            return bytes(read[:most]), True
+    return bytes(read), False
+
+
+async def lines_of(response: aiohttp.ClientResponse, most: int) -> AsyncGenerator[bytes, None]:
+    """The lines of a body as they come, without their ends; reading stops after `most` bytes."""
+    rest = b""
+    read = 0
+    async for chunk in response.content.iter_any():
+        read += len(chunk)
+        *lines, rest = re.split(rb"\r\n|\n", rest + chunk)
+        for line in lines:
+            yield line
+        if read > most:
+            return
+    if rest:
+        yield rest.removesuffix(b"\r")
+
+
+def text_of(raw: bytes, charset: str | None = None) -> str | None:
+    """A body as text, None where it is binary.
+
+    A byte-order mark counts first, then UTF-8 where the bytes are UTF-8, then `charset` (the header's, or an HTML page's
+    own), then GB18030. GB2312 and GBK are read as GB18030, which holds both. What fits nowhere becomes U+FFFD.
+    """
+    for mark, encoding in _BYTE_ORDER:
+        if raw.startswith(mark):
+            return raw.decode(encoding, "replace")
+    if b"\0" in raw[:8192]:
+        return None
+    told = _known(charset) or _known(_of_page(raw))
+    for encoding in dict.fromkeys(filter(None, ("utf-8", told, "gb18030"))):
+        try:
+            return codecs.getincrementaldecoder(encoding)().decode(raw)  # a character cut at the end is no error
+        except UnicodeDecodeError:
+            continue
+    return raw.decode(told or "utf-8", "replace")
+
+
+def _of_page(raw: bytes) -> str | None:
+    found = _META.search(raw[:4096])
+    return found[1].decode("ascii", "replace") if found else None
+
+
+def _known(charset: str | None) -> str | None:
+    """A charset's name as Python has it, None for an unknown one or one that is no text encoding."""
+    if not charset:
+        return None
+    try:
+        codec = codecs.lookup(charset.strip("\"' "))
+    except (LookupError, ValueError):
+        return None
+    if not codec._is_text_encoding:  # noqa: SLF001 - the codecs `hex` and `zlib` would be taken for charsets
+        return None
+    return "gb18030" if codec.name in ("gb2312", "gbk") else codec.name
