@@ -1,19 +1,54 @@
 """What a tool is to the rest: a definition, and a way to run it on checked arguments."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from opposable.domain.language import Language
 from opposable.domain.tools import ToolDefinition
+
+if TYPE_CHECKING:  # specs are pydantic's, whose import costs a library of plain functions half its start
+    from opposable.domain.specs import AnyToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """A person said yes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A person said no; the model is told the reason."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """A call that a person is to decide on.
+
+    `arguments` are a copy of exactly those that will be run: nothing done to them, here or by the caller, changes
+    the call.
+    """
+
+    spec: "AnyToolSpec"
+    tool_id: str
+    name: str
+    arguments: dict[str, Any]
+    context: "CallContext"
+
+
+Approve: TypeAlias = Callable[[ApprovalRequest], Awaitable[Approved | Denied]]
+"""Asks a person about a call. May take as long as the person does: a tool's time-out begins after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
     """What a tool may know of the call it serves: ids for records, and the language of the run.
 
-    `report` takes pieces of text to be told while the tool runs (None: nobody listens). `idempotency_key` is the same
-    for every try of one call.
+    `report` takes pieces of text to be told while the tool runs (None: nobody listens); call it in the event loop's
+    thread. `idempotency_key` is the same for every try of one call. `approve` asks a person about calls that need it
+    (None: whom the library was given).
     """
 
     run_id: str = ""
@@ -24,6 +59,7 @@ class CallContext:
     conversation_id: str = ""
     idempotency_key: str = ""
     report: Callable[[str], None] | None = None
+    approve: Approve | None = None
 
 
 NO_CONTEXT = CallContext()
@@ -34,6 +70,10 @@ class Tool(Protocol):
 
     `tool_id` is the owner's name for it (`calculator`, `schema.list_tables`); `definition` is what a model is told.
     `timeout` is in seconds, None for the library's default.
+
+    A tool may have three things more, which the library looks for: `streams`, true where `run` reports pieces as they
+    come; `check(arguments)`, which raises `InvalidArguments` and does nothing else, so that nobody is asked about, and
+    nothing counted for, a call that does not fit; `spec`, where it is registered without one.
     """
 
     @property
@@ -54,7 +94,9 @@ class Tool(Protocol):
     async def run(self, arguments: dict[str, Any], context: CallContext) -> Any:
         """The value the call brings: text, or anything JSON can hold.
 
+        A tool whose result comes in pieces hands each to `context.report`, where there is one, and returns the whole.
+
         Raises: `InvalidArguments` when the arguments do not fit, told by field; other `ToolError` kinds when the tool
-        says how it failed; whatever else goes wrong inside.
+        says how it failed (one that is a `TimeoutError` too is told as a time-out); whatever else goes wrong inside.
         """
         ...

@@ -16,8 +16,13 @@ def safe_name(tool_id: str) -> str:
     plain = tool_id.replace(".", "_")
     if SAFE.match(plain):
         return plain
+    return marked_name(tool_id)
+
+
+def marked_name(tool_id: str) -> str:
+    """A safe name that no other id has: what of the id fits, and eight characters of its hash."""
     mark = hashlib.sha256(tool_id.encode()).hexdigest()[:8]
-    return f"{re.sub(r'[^a-zA-Z0-9_-]+', '_', plain).strip('_')[:55] or 'tool'}_{mark}"
+    return f"{re.sub(r'[^a-zA-Z0-9_-]+', '_', tool_id).strip('_')[:55] or 'tool'}_{mark}"
 
 
 def folded(name: str) -> str:

@@ -85,11 +85,79 @@ def cancelled(name: str, language: str) -> str:
     return f"The task ended before {name} did; the call was cancelled."
 
 
-def left_out(cut: int, whole: int, language: str) -> str:
-    """What stands where a long result was cut."""
+def left_out(cut: int, whole: int, language: str, handle: str = "", offset: int = 0) -> str:
+    """What stands where a long result was cut, and how to read on where the whole was put aside."""
     if language == "zh":
-        return f"…[此处省略了 {cut} 个字符，全文共 {whole} 个字符]…"
-    return f"…[{cut:,} of {whole:,} characters left out here]…"
+        on = f"；用 read_result（handle={handle!r}, offset={offset}）继续阅读" if handle else ""
+        return f"…[此处省略了 {cut} 个字符，全文共 {whole} 个字符{on}]…"
+    on = f"; read on with read_result(handle={handle!r}, offset={offset})" if handle else ""
+    return f"…[{cut:,} of {whole:,} characters left out here{on}]…"
+
+
+def out_of_service(name: str, seconds: float, others: Sequence[str], language: str) -> str:
+    """That a tool did not answer too often, when it is tried again, and what may do instead."""
+    wait = max(1, round(seconds))
+    if language == "zh":
+        instead = f"可以改用：{'、'.join(others)}。" if others else ""
+        return f"没有执行：工具 {name} 多次没有响应，已暂停使用，{wait} 秒后可以重试。{instead}"
+    instead = f" These may do instead: {', '.join(others)}." if others else ""
+    unit = "second" if wait == 1 else "seconds"
+    return (
+        f"Not run: {name} did not answer several times and is out of service; try it again in {wait} {unit}.{instead}"
+    )
+
+
+def rate_limited(name: str, calls: int, seconds: float, wait: float, language: str) -> str:
+    """That a tool may not be called so often, and when it may be again."""
+    if language == "zh":
+        return f"没有执行：工具 {name} 每 {seconds:g} 秒最多调用 {calls} 次，请在 {wait:.1f} 秒后重试。"
+    return f"Not run: {name} may be called {calls} times in {seconds:g} seconds; it can be called again in {wait:.1f} seconds."
+
+
+def nobody_to_ask(name: str, language: str) -> str:
+    """That a person would have to approve, and that none can be asked."""
+    if language == "zh":
+        return f"没有执行：工具 {name} 需要人工批准，而这里无法请求批准。"
+    return f"Not run: {name} needs a person's approval, and none can be asked here."
+
+
+def denied(name: str, reason: str, language: str) -> str:
+    """That a person said no, and why."""
+    if language == "zh":
+        return f"没有执行：对 {name} 的调用没有获得批准" + (f"：{reason}" if reason else "。")
+    return f"Not run: a person did not approve this call of {name}" + (f": {reason}" if reason else ".")
+
+
+def no_such_result(handle: str, language: str) -> str:
+    """That nothing was put aside under that handle in this task."""
+    if language == "zh":
+        return f"本次任务中没有编号为 {handle!r} 的结果，或者它已不再保留。"
+    return f"This task has no result under the handle {handle!r}, or it is not kept any more."
+
+
+def part_of_result(start: int, end: int, whole: int, language: str) -> str:
+    """Which part of a result follows, and how to read on."""
+    if language == "zh":
+        on = f"，从 offset={end} 继续" if end < whole else "，已到结尾"
+        return f"[第 {start}–{end} 个字符，全文共 {whole} 个字符{on}]"
+    on = f"; go on at offset={end}" if end < whole else "; this is the end"
+    return f"[characters {start:,}–{end:,} of {whole:,}{on}]"
+
+
+def found_in_result(find: str, count: int, shown: int, language: str) -> str:
+    """How often a text stands in a result, and that the places follow."""
+    if language == "zh":
+        return f"{find!r} 出现 {count} 次" + (f"，显示前 {shown} 处：" if count else "。")
+    return f"{find!r} stands there {count} times" + (
+        f"; the first {shown}:" if count > shown else ":" if count else "."
+    )
+
+
+def found_tools(count: int, language: str) -> str:
+    """That tools were found and can be called."""
+    if language == "zh":
+        return f"找到 {count} 个工具，现在可以直接调用：" if count else "没有找到合适的工具，请换一种说法再搜索。"
+    return "These tools fit and can be called now:" if count else "No tool fits; search again in other words."
 
 
 def _given(problem: FieldProblem, before: str, missing: str) -> str:

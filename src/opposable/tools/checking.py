@@ -1,0 +1,97 @@
+"""Arguments checked by a JSON Schema that came as data, with each problem told by field."""
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments
+
+Check = Callable[[dict[str, Any]], None]
+
+_TYPES = {
+    "integer": "a valid integer",
+    "number": "a valid number",
+    "string": "a valid string",
+    "boolean": "a valid boolean",
+    "array": "a valid list",
+    "object": "a valid dictionary",
+    "null": "null",
+}
+
+
+def checker(parameters: dict[str, Any]) -> Check:
+    """What raises `InvalidArguments` where arguments do not fit the schema. Made once a tool: it costs.
+
+    Raises: `BadInput` for what is no JSON Schema of type object, or refers to something outside itself.
+    """
+    import jsonschema_rs
+
+    if parameters.get("type", "object") != "object":
+        raise BadInput(f"its parameters must be a JSON Schema of type object, not {parameters['type']!r}.")
+    try:
+        validator = jsonschema_rs.validator_for(parameters, retriever=_refused)
+    except (ValueError, TypeError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
+        raise BadInput(f"its parameters are no valid JSON Schema: {_first_line(error)}") from error
+    names = tuple(parameters.get("properties", ()))
+
+    def check(arguments: dict[str, Any]) -> None:
+        if validator.is_valid(arguments):
+            return
+        found: dict[str, FieldProblem] = {}
+        for error in validator.iter_errors(arguments):
+            for problem in _problems(error, names):
+                found.setdefault(problem.field, problem)
+        raise InvalidArguments(tuple(found.values()))
+
+    return check
+
+
+def _refused(uri: str) -> Any:
+    raise ValueError(f"it refers to {uri}, which is not in it")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+
+
+def _problems(error: Any, names: tuple[str, ...]) -> list[FieldProblem]:
+    path = ".".join(str(step) for step in error.instance_path)
+    kind = error.kind
+    name = kind.name
+    if name == "required":
+        return [FieldProblem(_below(path, kind.property), "is required")]
+    if name in ("additionalProperties", "unevaluatedProperties"):
+        known = f"the parameters are {', '.join(names)}" if names and not path else "take it out"
+        return [
+            FieldProblem(_below(path, extra), f"there is no such parameter; {known}", _shown(error.instance.get(extra)))
+            for extra in kind.unexpected
+        ]
+    return [FieldProblem(path, _told(kind, name, str(error.message)), _shown(error.instance))]
+
+
+def _told(kind: Any, name: str, message: str) -> str:
+    if name == "type":
+        return f"must be {' or '.join(_TYPES.get(one, one) for one in kind.types)}"
+    if name == "enum":
+        return f"must be {' or '.join(_shown(option) for option in kind.value)}"
+    if name == "const":
+        return f"must be {_shown(kind.value)}"
+    if name in ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"):
+        words = {
+            "minimum": "greater than or equal to",
+            "exclusiveMinimum": "greater than",
+            "maximum": "less than or equal to",
+            "exclusiveMaximum": "less than",
+        }
+        return f"must be {words[name]} {_shown(kind.value)}"
+    return message if len(message) <= 300 else f"{message[:300]}…"
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _shown(value: Any) -> str:
+    text = orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    return text if len(text) <= 200 else text[:200] + "…"

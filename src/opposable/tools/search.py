@@ -1,0 +1,162 @@
+"""Full-text search: which of many texts fit a need best (BM25 over an inverted index)."""
+
+import heapq
+import math
+import re
+from collections.abc import Callable, Hashable, Iterable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+_SATURATION = 1.2
+_LENGTH = 0.5
+_WORDS = re.compile(r"[a-z]+|[0-9]+|[^\W\d_a-z]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]+")
+_STOP = frozenset(
+    [
+        "a",
+        "an",
+        "and",
+        "any",
+        "are",
+        "as",
+        "at",
+        "be",
+        "by",
+        "can",
+        "could",
+        "do",
+        "does",
+        "for",
+        "from",
+        "get",
+        "give",
+        "had",
+        "has",
+        "have",
+        "how",
+        "i",
+        "if",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "let",
+        "me",
+        "my",
+        "need",
+        "of",
+        "on",
+        "or",
+        "our",
+        "out",
+        "please",
+        "so",
+        "some",
+        "that",
+        "the",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "to",
+        "up",
+        "us",
+        "use",
+        "used",
+        "using",
+        "want",
+        "was",
+        "we",
+        "what",
+        "when",
+        "where",
+        "which",
+        "who",
+        "will",
+        "with",
+        "would",
+        "you",
+        "your",
+    ]
+)
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text as they are searched for: lower case, without endings, Chinese in pairs of characters."""
+    found: list[str] = []
+    for word in _WORDS.findall(_HUMP.sub(" ", text).lower()):
+        if word.isascii():
+            if word not in _STOP:
+                found.append(_stem(word))
+        elif _CHINESE.fullmatch(word):
+            found += [word[at : at + 2] for at in range(len(word) - 1)] or [word]
+        else:
+            found.append(word)
+    return found
+
+
+def _stem(word: str) -> str:
+    """A word without its commonest endings, so that "searching files" finds "file search"."""
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    for ending in ("ing", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
+            word = word[: -len(ending)]
+            break
+    return word[:-1] if len(word) > 3 and word.endswith("e") else word
+
+
+class Index(Generic[K]):
+    """Texts by key, each found by its words."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, dict[K, float]] = {}
+        self._words: dict[K, tuple[str, ...]] = {}
+        self._lengths: dict[K, float] = {}
+        self._total = 0.0
+
+    def add(self, key: K, texts: Iterable[tuple[str, float]]) -> None:
+        """Add what is known of `key`: texts, each with its weight."""
+        weights: dict[str, float] = {}
+        for text, weight in texts:
+            for word in words_of(text):
+                weights[word] = weights.get(word, 0.0) + weight
+        for word, weight in weights.items():
+            self._places.setdefault(word, {})[key] = weight
+        self._words[key] = tuple(weights)
+        self._lengths[key] = length = sum(weights.values())
+        self._total += length
+
+    def remove(self, key: K) -> None:
+        """Take a key out."""
+        for word in self._words.pop(key, ()):
+            places = self._places[word]
+            del places[key]
+            if not places:
+                del self._places[word]
+        self._total -= self._lengths.pop(key, 0.0)
+
+    def search(self, need: str, most: int, rank: Callable[[K], tuple[float, ...]]) -> list[tuple[K, float]]:
+        """The keys that fit best with their scores, best first; `rank` decides among equals, the smallest first."""
+        scores: dict[K, float] = {}
+        count = len(self._lengths)
+        mean = self._total / count if count else 1.0
+        lengths = self._lengths
+        for word in set(words_of(need)):
+            places = self._places.get(word)
+            if not places:
+                continue
+            rarity = math.log(1 + (count - len(places) + 0.5) / (len(places) + 0.5)) * (_SATURATION + 1)
+            base, slope = _SATURATION * (1 - _LENGTH), _SATURATION * _LENGTH / mean
+            for key, weight in places.items():
+                scores[key] = scores.get(key, 0.0) + rarity * weight / (weight + base + slope * lengths[key])
+        if len(scores) > 4 * most + 100:  # the bulk of a common word is dropped before anything is asked of it
+            floor = heapq.nlargest(4 * most, scores.values())[-1]
+            scores = {key: score for key, score in scores.items() if score >= floor}
+        return heapq.nsmallest(most, scores.items(), key=lambda found: (-round(found[1], 6), *rank(found[0])))
