@@ -9,6 +9,10 @@ OpposableError
 │   ├── ModelNotFound         the server answers but has no such model or path
 │   ├── ContextFull           the messages do not fit into the model's context window
 │   └── ModelRejected         any other 4xx, with the server's own sentence
+├── StoreError            what is kept could not be read or written
+│   ├── StoreUnavailable      the database or the Valkey server does not answer (worth another try later)
+│   ├── StoreConflict         someone else changed the same thing meanwhile
+│   └── StoreTooNew           the database was written by a newer Opposable
 ├── WeightsError          the embedded model's file cannot be had (network, disk, wrong checksum)
 └── ToolError             raised inside a tool to say how it failed; always becomes a `ToolResult`
     ├── InvalidArguments      the arguments do not fit, each problem told by field
@@ -54,6 +58,22 @@ class ContextFull(ModelError):
 
 class ModelRejected(ModelError):
     """The server refused the request for another reason (4xx), told in its own sentence."""
+
+
+class StoreError(OpposableError):
+    """What is kept could not be read or written."""
+
+
+class StoreUnavailable(StoreError):
+    """The database or the Valkey server does not answer; another try later may work."""
+
+
+class StoreConflict(StoreError):
+    """Someone else changed the same thing meanwhile; read it again and decide anew."""
+
+
+class StoreTooNew(StoreError):
+    """The database has a schema this version does not know: a newer Opposable wrote it."""
 
 
 class WeightsError(OpposableError):

@@ -1,1 +1,5 @@
-"""Tables, migrations and repositories: SQLite by default, PostgreSQL in production."""
+"""What outlives a process: tools, agents, conversations, runs, calls, failures, keys."""
+
+from opposable.store.opening import open_store
+
+__all__ = ["open_store"]

@@ -1,0 +1,128 @@
+"""One database: connections for reading and for writing, and its errors in our words."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Table, event, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from opposable.domain.errors import BadInput, StoreUnavailable
+from opposable.store.types import from_json, to_json
+from opposable.store.urls import shown
+
+PATIENCE = 10
+"""Seconds to wait for a connection, or on SQLite for another writer."""
+
+Insert = postgresql.Insert | sqlite.Insert
+
+
+class Database:
+    """An engine and its two ways in. On SQLite writers of one process queue up here, so that none starves."""
+
+    def __init__(self, url: URL) -> None:
+        self.url = url
+        self.is_sqlite = url.get_backend_name() == "sqlite"
+        self.engine = _sqlite_engine(url) if self.is_sqlite else _postgresql_engine(url)
+        self._for_writing = self.engine.execution_options(writing=True)
+        self._turn = asyncio.Lock()
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[AsyncConnection]:
+        """A connection that sees one state of the database. Raises: `StoreUnavailable`, `BadInput`."""
+        with self._told():
+            async with self.engine.connect() as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[AsyncConnection]:
+        """A connection in a transaction, committed when left without an error. Raises: as `reading`."""
+        with self._told():
+            if not self.is_sqlite:
+                async with self.engine.begin() as connection:
+                    yield connection
+                return
+            async with self._turn, self._for_writing.begin() as connection:
+                yield connection
+
+    def insert(self, table: Table) -> Insert:
+        """An INSERT that knows ON CONFLICT."""
+        return sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
+
+    async def check(self) -> None:
+        """Ask the database for a sign of life. Raises: `StoreUnavailable`."""
+        async with self.reading() as connection:
+            await connection.execute(text("SELECT 1"))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.engine.dispose()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except (OperationalError, InterfaceError, PoolTimeout, OSError) as error:
+            raise StoreUnavailable(f"The store ({shown(self.url)}) does not answer: {_first_line(error)}") from error
+        except DataError as error:
+            raise BadInput(f"The store cannot keep this value: {_first_line(error)}") from error
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+            raise StoreUnavailable(f"The store ({shown(self.url)}) broke off: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    """What the driver said, without the statement and its values."""
+    said = str(error.orig if isinstance(error, DBAPIError) else error).strip()
+    return said.splitlines()[0] if said else type(error).__name__
+
+
+def _postgresql_engine(url: URL) -> AsyncEngine:
+    return create_async_engine(
+        url,
+        pool_pre_ping=True,  # a restarted server costs no request
+        pool_size=10,
+        max_overflow=10,
+        pool_timeout=PATIENCE,
+        connect_args={"connect_timeout": PATIENCE, "application_name": "opposable"},
+        json_serializer=to_json,
+        json_deserializer=from_json,
+        hide_parameters=True,  # values may be anyone's words: they stay out of errors
+    )
+
+
+def _sqlite_engine(url: URL) -> AsyncEngine:
+    Path(url.database or "").absolute().parent.mkdir(parents=True, exist_ok=True)
+    engine = create_async_engine(
+        url,
+        pool_size=5,
+        max_overflow=5,
+        pool_timeout=PATIENCE,
+        connect_args={"timeout": PATIENCE},
+        json_serializer=to_json,
+        json_deserializer=from_json,
+        hide_parameters=True,
+    )
+    event.listen(engine.sync_engine, "connect", _prepare)
+    event.listen(engine.sync_engine, "begin", _begin)
+    return engine
+
+
+def _prepare(connection: Any, record: Any) -> None:
+    connection.isolation_level = None  # BEGIN is said by us, below
+    cursor = connection.cursor()
+    for pragma in ("foreign_keys = ON", "synchronous = NORMAL", "temp_store = MEMORY"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    # a transaction that reads first and writes later cannot wait for another writer: writers say so at once
+    writing = connection.get_execution_options().get("writing", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")

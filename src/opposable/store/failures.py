@@ -1,0 +1,146 @@
+"""Failures as they are remembered across runs."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, delete, select, update
+
+from opposable.domain.records import Failure, Page, now
+from opposable.store.database import Database
+from opposable.store.pages import newest_first
+from opposable.store.tables import failures
+
+SHARED = ""
+"""The scope of what all agents share."""
+
+
+class Failures:
+    """What went wrong before, and what put it right."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, batch: Sequence[Failure]) -> None:
+        """Remember failures: one that is known counts higher, and its message is the newest."""
+        rows = [_row(one) for one in batch]
+        if not rows:
+            return
+        insert = self._database.insert(failures)
+        new = insert.excluded
+        known = insert.on_conflict_do_update(
+            index_elements=["id"],
+            set_={"count": failures.c.count + new.count, "last_seen": new.last_seen, "message": new.message},
+        )
+        async with self._database.writing() as connection:
+            await connection.execute(known, sorted(rows, key=lambda row: str(row["id"])))  # one order: no deadlocks
+
+    async def of_call(
+        self, tool_id: str, action: str, fingerprint: str, scopes: Sequence[str] = (SHARED,)
+    ) -> tuple[Failure, ...]:
+        """What is known of exactly this call in any of these scopes, most frequent first."""
+        query = select(failures).where(
+            failures.c.tool_id == tool_id,
+            failures.c.action == action,
+            failures.c.fingerprint == fingerprint,
+            failures.c.scope.in_(scopes),
+        )
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(query.order_by(failures.c.count.desc(), failures.c.id))).all()
+        return tuple(_failure(row) for row in rows)
+
+    async def of_tools(
+        self, tool_ids: Sequence[str], scopes: Sequence[str] = (SHARED,), *, each: int = 20
+    ) -> dict[str, tuple[Failure, ...]]:
+        """The last failures of each of these tools in any of these scopes, newest first, at most `each`."""
+        found: dict[str, tuple[Failure, ...]] = {}
+        async with self._database.reading() as connection:
+            for tool_id in tool_ids:
+                query = select(failures).where(failures.c.tool_id == tool_id, failures.c.scope.in_(scopes))
+                rows = (await connection.execute(query.order_by(failures.c.last_seen.desc()).limit(each))).all()
+                if rows:
+                    found[tool_id] = tuple(_failure(row) for row in rows)
+        return found
+
+    async def get(self, failure_id: str) -> Failure | None:
+        """The failure of that id."""
+        async with self._database.reading() as connection:
+            row = (await connection.execute(select(failures).where(failures.c.id == failure_id))).one_or_none()
+        return None if row is None else _failure(row)
+
+    async def list(
+        self, *, tool_id: str = "", scope: str | None = None, after: str = "", limit: int = 100
+    ) -> Page[Failure]:
+        """Failures that fit, the last seen first; `after` is the last part's cursor."""
+        conditions = [failures.c.tool_id == tool_id] if tool_id else []
+        if scope is not None:
+            conditions.append(failures.c.scope == scope)
+        query = select(failures).where(*conditions)
+        return await newest_first(
+            self._database, query, failures.c.last_seen, failures.c.id, _failure, after=after, limit=limit
+        )
+
+    async def correct(self, failure_id: str, correction: dict[str, Any] | None) -> bool:
+        """Keep what put a failure right. Returns whether there is such a failure."""
+        return await self._change(failure_id, correction=correction)
+
+    async def pin(self, failure_id: str, pinned: bool) -> bool:
+        """Keep a failure for good, or no longer. Returns whether there is one."""
+        return await self._change(failure_id, pinned=pinned)
+
+    async def forget(self, failure_id: str) -> bool:
+        """Forget a failure. Returns whether there was one."""
+        async with self._database.writing() as connection:
+            done = await connection.execute(delete(failures).where(failures.c.id == failure_id))
+        return done.rowcount > 0
+
+    async def forget_tool(self, tool_id: str, scope: str | None = None) -> int:
+        """Forget all of a tool, or what one scope knows of it. Returns how many."""
+        conditions = [failures.c.tool_id == tool_id, *([] if scope is None else [failures.c.scope == scope])]
+        async with self._database.writing() as connection:
+            return (await connection.execute(delete(failures).where(*conditions))).rowcount
+
+    async def forget_before(self, moment: datetime) -> int:
+        """Forget what was not seen since, pinned ones apart. Returns how many."""
+        old = (failures.c.last_seen < moment) & ~failures.c.pinned
+        async with self._database.writing() as connection:
+            return (await connection.execute(delete(failures).where(old))).rowcount
+
+    async def _change(self, failure_id: str, **values: Any) -> bool:
+        async with self._database.writing() as connection:
+            done = await connection.execute(update(failures).where(failures.c.id == failure_id).values(**values))
+        return done.rowcount > 0
+
+
+def _row(one: Failure) -> dict[str, Any]:
+    moment = now()
+    return {
+        "id": one.failure_id,
+        "scope": one.scope,
+        "tool_id": one.tool_id,
+        "action": one.action,
+        "kind": one.kind,
+        "fingerprint": one.fingerprint,
+        "message": one.message,
+        "count": one.count,
+        "first_seen": one.first_seen or one.last_seen or moment,
+        "last_seen": one.last_seen or moment,
+        "correction": one.correction,
+        "pinned": one.pinned,
+    }
+
+
+def _failure(row: Row[Any]) -> Failure:
+    return Failure(
+        tool_id=row.tool_id,
+        action=row.action,
+        kind=row.kind,
+        fingerprint=row.fingerprint,
+        scope=row.scope,
+        message=row.message,
+        count=row._mapping["count"],  # noqa: SLF001 - a row has a method of that name
+        first_seen=row.first_seen,
+        last_seen=row.last_seen,
+        correction=row.correction,
+        pinned=row.pinned,
+    )

@@ -1,0 +1,83 @@
+"""API keys by their hashes."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, select, update
+from sqlalchemy.exc import IntegrityError
+
+from opposable.domain.errors import BadInput
+from opposable.domain.records import ApiKey, now
+from opposable.domain.specs import RateLimit
+from opposable.store.database import Database
+from opposable.store.tables import api_keys
+
+
+class Keys:
+    """Who may use the service, and how much."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, key: ApiKey) -> None:
+        """Keep a new key. Raises: `BadInput` when its id or hash is there already."""
+        row = {
+            "id": key.key_id,
+            "name": key.name,
+            "prefix": key.prefix,
+            "sha256": key.sha256,
+            "scopes": list(key.scopes),
+            "rate_limit": None if key.rate_limit is None else key.rate_limit.model_dump(),
+            "token_budget": key.token_budget,
+            "tokens_used": key.tokens_used,
+            "created_at": key.created_at,
+            "last_used_at": key.last_used_at,
+            "revoked_at": key.revoked_at,
+        }
+        try:
+            async with self._database.writing() as connection:
+                await connection.execute(api_keys.insert().values(**row))
+        except IntegrityError as error:
+            raise BadInput(f"The key {key.name!r} is in the store already.") from error
+
+    async def find(self, sha256: str) -> ApiKey | None:
+        """The key of that hash, revoked or not."""
+        async with self._database.reading() as connection:
+            row = (await connection.execute(select(api_keys).where(api_keys.c.sha256 == sha256))).one_or_none()
+        return None if row is None else _key(row)
+
+    async def list(self) -> tuple[ApiKey, ...]:
+        """All keys, newest first."""
+        query = select(api_keys).order_by(api_keys.c.created_at.desc(), api_keys.c.id)
+        async with self._database.reading() as connection:
+            return tuple(_key(row) for row in (await connection.execute(query)).all())
+
+    async def spend(self, key_id: str, tokens: int) -> int:
+        """Count tokens against a key and say that it was used now. Returns the tokens used in all, 0 for no such key."""
+        spent = api_keys.c.tokens_used + tokens
+        change = update(api_keys).where(api_keys.c.id == key_id).values(tokens_used=spent, last_used_at=now())
+        async with self._database.writing() as connection:
+            return (await connection.execute(change.returning(api_keys.c.tokens_used))).scalar_one_or_none() or 0
+
+    async def revoke(self, key_id: str, at: datetime | None = None) -> bool:
+        """Revoke a key. Returns whether there is one that was not revoked."""
+        alive = (api_keys.c.id == key_id) & api_keys.c.revoked_at.is_(None)
+        async with self._database.writing() as connection:
+            done = await connection.execute(update(api_keys).where(alive).values(revoked_at=at or now()))
+        return done.rowcount > 0
+
+
+def _key(row: Row[Any]) -> ApiKey:
+    return ApiKey(
+        key_id=row.id,
+        name=row.name,
+        prefix=row.prefix,
+        sha256=row.sha256,
+        created_at=row.created_at,
+        scopes=tuple(row.scopes),
+        rate_limit=None if row.rate_limit is None else RateLimit(**row.rate_limit),
+        token_budget=row.token_budget,
+        tokens_used=row.tokens_used,
+        last_used_at=row.last_used_at,
+        revoked_at=row.revoked_at,
+    )

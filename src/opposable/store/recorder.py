@@ -1,0 +1,191 @@
+"""Calls and events on their way into the store: never waited for, written in batches, once each."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Protocol, Self
+
+from opposable.domain.errors import OpposableError, StoreUnavailable
+from opposable.domain.records import Execution, RunEvent
+from opposable.domain.redaction import redacted, without
+
+EVERY = 0.5
+"""Seconds between writes: what a killed process loses is younger than this and one write."""
+BATCH = 500
+"""Records written together; as many waiting are written at once."""
+ROOM = 20_000
+"""Records kept waiting while the database is away."""
+ROOM_CHARACTERS = 64_000_000
+"""Characters of them, about."""
+PATIENCE = 10.0
+"""Seconds that closing waits for a database that is away."""
+LONGEST_PAUSE = 5.0
+"""Seconds between tries while the database is away, at most."""
+
+log = logging.getLogger("opposable.recorder")
+
+Record = Execution | RunEvent
+
+
+class KeepsExecutions(Protocol):
+    """Where executions go."""
+
+    async def add(self, batch: Sequence[Execution]) -> None:
+        """Keep them, each once. Raises: `StoreUnavailable`."""
+        ...
+
+
+class KeepsEvents(Protocol):
+    """Where events go."""
+
+    async def add_events(self, events: Sequence[RunEvent]) -> None:
+        """Keep them, each once. Raises: `StoreUnavailable`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RecorderState:
+    """How recording goes: records waiting, written, lost for want of room or at the close, refused by the database.
+
+    `error` is what keeps it from writing now, "" when nothing does.
+    """
+
+    waiting: int
+    written: int
+    lost: int
+    refused: int
+    error: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether records are being written."""
+        return not self.error
+
+
+class Recorder:
+    """Takes records without waiting and writes them from one task: `async with Recorder(...) as recorder`.
+
+    `secrets` are known secret texts that are taken out of every record, beside what looks like one. A clean end
+    writes all that waits; a kill loses at most the last second. While the database is away records wait, up to
+    `room` of them; newer ones are then lost and counted, and `state` says so.
+    """
+
+    def __init__(
+        self,
+        executions: KeepsExecutions,
+        events: KeepsEvents,
+        *,
+        secrets: Collection[str] = (),
+        every: float = EVERY,
+        room: int = ROOM,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._executions = executions
+        self._events = events
+        self._secrets = frozenset(secrets)
+        self._every = every
+        self._room = room
+        self._patience = patience
+        self._waiting: deque[tuple[Record, int]] = deque()
+        self._characters = 0
+        self._written = self._lost = self._refused = 0
+        self._error = ""
+        self._wake = asyncio.Event()
+        self._closing = False
+        self._owner: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._owner = asyncio.create_task(self._work(), name="recorder")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._owner is not None
+        self._closing = True
+        self._wake.set()
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._owner
+        except TimeoutError:
+            self._lose(len(self._waiting), "the database was away until the end")
+
+    def record(self, record: Record) -> None:
+        """Take a record: its secrets are redacted here, and it is written soon. Never waits, never raises."""
+        if len(self._waiting) >= self._room or self._characters > ROOM_CHARACTERS:
+            self._lose(1, "no room is left for what waits")
+            return
+        safe = _safe(record, self._secrets)
+        size = len(safe.result) + 500 if isinstance(safe, Execution) else 500
+        self._waiting.append((safe, size))
+        self._characters += size
+        if len(self._waiting) >= BATCH:
+            self._wake.set()
+
+    @property
+    def state(self) -> RecorderState:
+        """How recording goes."""
+        return RecorderState(len(self._waiting), self._written, self._lost, self._refused, self._error)
+
+    async def _work(self) -> None:
+        pause = self._every
+        while not self._closing or self._waiting:
+            if not self._closing and (self._error or len(self._waiting) < BATCH):
+                await self._sleep(pause)
+            try:
+                while self._waiting:
+                    await self._write([record for record, _ in list(self._waiting)[:BATCH]])
+                pause, self._error = self._every, ""
+            except StoreUnavailable as error:
+                if not self._error:
+                    log.warning("Records wait: %s", error)
+                self._error = str(error)
+                pause = min(pause * 2, LONGEST_PAUSE)
+                await asyncio.sleep(min(pause, 0.2) if self._closing else 0)
+
+    async def _sleep(self, seconds: float) -> None:
+        self._wake.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    async def _write(self, batch: list[Record]) -> None:
+        """Write a batch and let go of it; one the database will not have is told of and let go of alone."""
+        try:
+            await self._keep(batch)
+        except StoreUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - one bad record must not hold up the rest
+            if len(batch) > 1:
+                for record in batch:
+                    await self._write([record])
+                return
+            self._refused += 1
+            said = str(error) if isinstance(error, OpposableError) else type(error).__name__
+            log.error("A record was refused by the store: %s", said)  # noqa: TRY400 - a trace may hold arguments
+        else:
+            self._written += len(batch)
+        for _ in batch:
+            self._characters -= self._waiting.popleft()[1]
+
+    async def _keep(self, batch: Sequence[Record]) -> None:
+        await self._executions.add([record for record in batch if isinstance(record, Execution)])
+        await self._events.add_events([record for record in batch if isinstance(record, RunEvent)])
+
+    def _lose(self, count: int, why: str) -> None:
+        if count and not self._lost:
+            log.error("Records are lost: %s", why)
+        self._lost += count
+
+
+def _safe(record: Record, secrets: Collection[str]) -> Record:
+    """The record without secrets."""
+    if isinstance(record, RunEvent):
+        return replace(record, data=redacted(record.data, secrets))
+    result = without(record.result, secrets) if secrets else record.result
+    return replace(record, arguments=redacted(record.arguments, secrets), result=result)

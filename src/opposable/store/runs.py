@@ -1,0 +1,141 @@
+"""Runs, and their events to be told again."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, delete, select, update
+
+from opposable.domain.records import Page, Run, RunEvent, RunStatus
+from opposable.domain.usage import Usage
+from opposable.store.database import Database
+from opposable.store.pages import newest_first
+from opposable.store.tables import run_events, runs
+
+_ENDED: tuple[RunStatus, ...] = ("finished", "failed", "cancelled")
+
+
+class Runs:
+    """The runs there were and are."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def save(self, run: Run) -> None:
+        """Keep a run, new or changed; a wish to cancel it that came meanwhile stays."""
+        row = _row(run)
+        changed = {name: value for name, value in row.items() if name not in ("id", "cancel_requested")}
+        insert = self._database.insert(runs).values(**row)
+        async with self._database.writing() as connection:
+            await connection.execute(insert.on_conflict_do_update(index_elements=["id"], set_=changed))
+
+    async def get(self, run_id: str) -> Run | None:
+        """The run of that id."""
+        async with self._database.reading() as connection:
+            row = (await connection.execute(select(runs).where(runs.c.id == run_id))).one_or_none()
+        return None if row is None else _run(row)
+
+    async def list(
+        self,
+        *,
+        owner: str | None = None,
+        agent_id: str = "",
+        conversation_id: str = "",
+        status: RunStatus | None = None,
+        since: datetime | None = None,
+        after: str = "",
+        limit: int = 100,
+    ) -> Page[Run]:
+        """Runs that fit, newest first; `after` is the last part's cursor."""
+        conditions = [
+            runs.c[name] == value
+            for name, value in (("agent_id", agent_id), ("conversation_id", conversation_id), ("status", status))
+            if value
+        ]
+        if owner is not None:
+            conditions.append(runs.c.owner == owner)
+        if since is not None:
+            conditions.append(runs.c.started_at >= since)
+        query = select(runs).where(*conditions)
+        return await newest_first(self._database, query, runs.c.started_at, runs.c.id, _run, after=after, limit=limit)
+
+    async def delete(self, run_id: str) -> bool:
+        """Forget a run and its events. Returns whether there was one."""
+        async with self._database.writing() as connection:
+            await connection.execute(delete(run_events).where(run_events.c.run_id == run_id))
+            done = await connection.execute(delete(runs).where(runs.c.id == run_id))
+        return done.rowcount > 0
+
+    async def request_cancel(self, run_id: str) -> bool:
+        """Leave the wish that a run be cancelled. Returns whether it is still going on."""
+        going_on = (runs.c.id == run_id) & runs.c.status.not_in(_ENDED)
+        async with self._database.writing() as connection:
+            done = await connection.execute(update(runs).where(going_on).values(cancel_requested=True))
+        return done.rowcount > 0
+
+    async def to_cancel(self, run_ids: Collection[str]) -> frozenset[str]:
+        """Which of these runs are wished to be cancelled."""
+        query = select(runs.c.id).where(runs.c.id.in_(run_ids), runs.c.cancel_requested)
+        async with self._database.reading() as connection:
+            return frozenset((await connection.scalars(query)).all())
+
+    async def add_events(self, events: Sequence[RunEvent]) -> None:
+        """Keep events; one that is kept already stays as it is."""
+        if not events:
+            return
+        insert = self._database.insert(run_events).on_conflict_do_nothing(index_elements=["run_id", "sequence"])
+        rows = [
+            {"run_id": one.run_id, "sequence": one.sequence, "kind": one.kind, "data": one.data, "at": one.at}
+            for one in events
+        ]
+        async with self._database.writing() as connection:
+            await connection.execute(insert, rows)
+
+    async def events(self, run_id: str, *, after: int = 0, limit: int = 1000) -> tuple[RunEvent, ...]:
+        """A run's events in order, those with a sequence number above `after`, at most `limit`."""
+        query = select(run_events).where(run_events.c.run_id == run_id, run_events.c.sequence > after)
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(query.order_by(run_events.c.sequence).limit(limit))).all()
+        return tuple(RunEvent(row.run_id, row.sequence, row.kind, row.data, row.at) for row in rows)
+
+
+def _row(run: Run) -> dict[str, Any]:
+    return {
+        "id": run.run_id,
+        "agent_id": run.agent_id,
+        "conversation_id": run.conversation_id,
+        "owner": run.owner,
+        "trace_id": run.trace_id,
+        "status": run.status,
+        "task": run.task,
+        "text": run.text,
+        "reason": run.reason,
+        "input_tokens": run.usage.input_tokens,
+        "output_tokens": run.usage.output_tokens,
+        "requests": run.usage.requests,
+        "turns": run.turns,
+        "tool_calls": run.tool_calls,
+        "cancel_requested": run.cancel_requested,
+        "started_at": run.started_at,
+        "ended_at": run.ended_at,
+    }
+
+
+def _run(row: Row[Any]) -> Run:
+    return Run(
+        run_id=row.id,
+        started_at=row.started_at,
+        status=row.status,
+        agent_id=row.agent_id,
+        conversation_id=row.conversation_id,
+        owner=row.owner,
+        trace_id=row.trace_id,
+        task=row.task,
+        text=row.text,
+        reason=row.reason,
+        usage=Usage(row.input_tokens, row.output_tokens, row.requests),
+        turns=row.turns,
+        tool_calls=row.tool_calls,
+        ended_at=row.ended_at,
+        cancel_requested=row.cancel_requested,
+    )

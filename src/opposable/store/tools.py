@@ -1,0 +1,120 @@
+"""Tools as rows: doc 002's columns, and beside them what else a spec says."""
+
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from sqlalchemy import Row, String, delete, select, update
+from sqlalchemy.exc import IntegrityError
+
+from opposable.domain.errors import BadInput
+from opposable.domain.records import Page, now
+from opposable.domain.specs import NO_PARAMETERS, AnyToolSpec, ToolSpec, ToolType
+from opposable.store.database import Database
+from opposable.store.pages import size
+from opposable.store.tables import agent_tools, tools
+
+_SPEC: TypeAdapter[AnyToolSpec] = TypeAdapter(AnyToolSpec)
+_PLAIN = ("display_name", "description", "category", "enabled", "version", "rate_limit")
+
+
+class Tools:
+    """The tools an owner has described."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, spec: AnyToolSpec) -> None:
+        """Keep a new tool. Raises: `BadInput` when its id is taken, or a text of it is longer than its column."""
+        row = _row(spec)
+        try:
+            async with self._database.writing() as connection:
+                await connection.execute(tools.insert().values(**row, created_at=now(), updated_at=now()))
+        except IntegrityError as error:
+            raise BadInput(
+                f"There is a tool {spec.tool_id!r} already; update it, or choose another tool_id."
+            ) from error
+
+    async def save(self, spec: AnyToolSpec) -> None:
+        """Keep a tool, new or changed. Raises: `BadInput` when a text of it is longer than its column."""
+        row = _row(spec)
+        changed = {name: value for name, value in row.items() if name != "id"} | {"updated_at": now()}
+        insert = self._database.insert(tools).values(**row, created_at=now(), updated_at=now())
+        async with self._database.writing() as connection:
+            await connection.execute(insert.on_conflict_do_update(index_elements=["id"], set_=changed))
+
+    async def get(self, tool_id: str) -> AnyToolSpec | None:
+        """The tool of that id. Raises: `BadInput` when its row was changed by hand into what is no tool."""
+        async with self._database.reading() as connection:
+            row = (await connection.execute(select(tools).where(tools.c.id == tool_id))).one_or_none()
+        return None if row is None else _spec(row)
+
+    async def list(
+        self, *, after: str = "", limit: int = 100, enabled: bool | None = None, tool_type: ToolType | None = None
+    ) -> Page[AnyToolSpec]:
+        """Tools by id; `after` is the last part's cursor. A row that is no tool is set aside with the reason."""
+        query = select(tools).where(tools.c.id > after).order_by(tools.c.id).limit(size(limit) + 1)
+        if enabled is not None:
+            query = query.where(tools.c.enabled.is_(enabled))
+        if tool_type is not None:
+            query = query.where(tools.c.tool_type == tool_type)
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(query)).all()
+        found: list[AnyToolSpec] = []
+        set_aside: dict[str, str] = {}
+        for row in rows[:limit]:
+            try:
+                found.append(_spec(row))
+            except BadInput as error:
+                set_aside[row.id] = str(error)
+        return Page(tuple(found), rows[limit - 1].id if len(rows) > limit else "", set_aside)
+
+    async def enable(self, tool_id: str, enabled: bool) -> bool:
+        """Switch a tool on or off. Returns whether there is one."""
+        async with self._database.writing() as connection:
+            done = await connection.execute(
+                update(tools).where(tools.c.id == tool_id).values(enabled=enabled, updated_at=now())
+            )
+        return done.rowcount > 0
+
+    async def delete(self, tool_id: str) -> bool:
+        """Forget a tool and the agents' bindings to it. Returns whether there was one."""
+        async with self._database.writing() as connection:
+            await connection.execute(delete(agent_tools).where(agent_tools.c.tool_id == tool_id))
+            done = await connection.execute(delete(tools).where(tools.c.id == tool_id))
+        return done.rowcount > 0
+
+
+def _row(spec: ToolSpec) -> dict[str, Any]:
+    """A spec in columns. What has no column of its own goes into `spec`."""
+    rest = spec.model_dump(mode="json")
+    row: dict[str, Any] = {name: rest.pop(name) for name in _PLAIN}
+    row["id"] = row["name"] = rest.pop("tool_id")
+    row["type"] = rest.pop("mode")
+    row["tags"] = rest.pop("tags")
+    row["tool_type"] = rest.pop("tool_type")
+    row["endpoint"] = rest.pop("endpoint", {})
+    row["parameters"] = rest.pop("parameters", NO_PARAMETERS)
+    row["response_transform"] = rest.pop("response_transform", None)
+    row["spec"] = rest
+    for name, value in row.items():
+        kind = tools.c[name].type
+        if isinstance(kind, String) and kind.length and isinstance(value, str) and len(value) > kind.length:
+            raise BadInput(
+                f"{name} of tool {spec.tool_id!r} has {len(value)} characters; at most {kind.length} are kept."
+            )
+    return row
+
+
+def _spec(row: Row[Any]) -> AnyToolSpec:
+    data = {name: getattr(row, name) for name in _PLAIN}
+    data |= {"tool_id": row.id, "mode": row.type, "tags": row.tags or (), "tool_type": row.tool_type}
+    if row.tool_type == "http":
+        data |= {"endpoint": row.endpoint, "parameters": row.parameters}
+        data |= {"response_transform": row.response_transform or {}}
+    data = {name: value for name, value in data.items() if value is not None}
+    try:
+        return _SPEC.validate_python({**row.spec, **data})
+    except ValidationError as error:
+        wrong = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part) for part in wrong["loc"])
+        raise BadInput(f"The row of tool {row.id!r} describes no tool: {where}: {wrong['msg']}.") from error

@@ -1,0 +1,114 @@
+"""Column types that mean the same on SQLite and PostgreSQL."""
+
+import json
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from sqlalchemy import JSON, DateTime, Dialect, String, Text, TypeDecorator
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+
+JsonColumn = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
+"""Any JSON; None is NULL."""
+
+TextList = JSON(none_as_null=True).with_variant(ARRAY(Text), "postgresql")
+"""A list of texts: TEXT[] on PostgreSQL, JSON on SQLite."""
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A moment, kept as a TIMESTAMP in UTC and handed out aware. A naive one is refused: it says no moment."""
+
+    impl = DateTime
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Aware in, naive UTC kept."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"{value!r} has no time zone; give a moment in UTC.")
+        return value.astimezone(UTC).replace(tzinfo=None)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Naive UTC kept, aware out."""
+        return None if value is None else value.replace(tzinfo=UTC)
+
+
+class CleanText(TypeDecorator[str]):
+    """Text of any length without what no database takes: NUL and halves of surrogate pairs become U+FFFD."""
+
+    impl: Any = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """What can be kept of the text."""
+        return None if value is None else clean_text(value)
+
+
+class CleanString(CleanText):
+    """As `CleanText`, of at most `length` characters."""
+
+    impl = String
+    cache_ok = True
+
+
+class utc_now(FunctionElement[datetime]):  # noqa: N801 - named as SQL names functions
+    """This moment as the database knows it, in UTC."""
+
+    inherit_cache = True
+    type = DateTime()
+
+
+@compiles(utc_now)
+def _utc_now(element: utc_now, compiler: SQLCompiler, **rest: Any) -> str:
+    return "CURRENT_TIMESTAMP"
+
+
+@compiles(utc_now, "postgresql")
+def _utc_now_postgresql(element: utc_now, compiler: SQLCompiler, **rest: Any) -> str:
+    return "timezone('utc', now())"
+
+
+def clean_text(text: str) -> str:
+    """`text` with NUL and halves of surrogate pairs replaced."""
+    if "\x00" in text:
+        text = text.replace("\x00", "\ufffd")
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)
+    return text
+
+
+def to_json(value: Any) -> str:
+    """JSON text that every database takes; what JSON does not know is written as its text."""
+    try:
+        text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+    except (TypeError, RecursionError):
+        return json.dumps(_clean(value), ensure_ascii=False)
+    return text if "\\u0000" not in text else json.dumps(_clean(value), ensure_ascii=False)
+
+
+def from_json(text: str | bytes) -> Any:
+    """The value of a JSON text."""
+    return json.loads(text)  # not orjson: integers may be larger than 64 bits
+
+
+def _clean(value: Any, depth: int = 0) -> Any:
+    if depth > 200:
+        return clean_text(str(value)[:1000])
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, dict):
+        return {clean_text(str(key)): _clean(inner, depth + 1) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_clean(inner, depth + 1) for inner in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int) else clean_text(str(value))
