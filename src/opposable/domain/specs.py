@@ -1,5 +1,6 @@
 """Tools as their owners describe them: data that can be stored, sent and turned into tools."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -97,8 +98,6 @@ class AuthConfig(Frozen):
     reference) and `password`. `token_env: "X"` is read as `token: "env:X_TOKEN"` (bearer) or `"env:X_API_KEY"` (api_key).
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
     type: Literal["none", "bearer", "api_key", "basic"] = "none"
     token: str = Field(default="", pattern=REFERENCE)
     name: str = "X-API-Key"
@@ -108,12 +107,16 @@ class AuthConfig(Frozen):
 
     @model_validator(mode="before")
     @classmethod
-    def _named_by_prefix(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or "token_env" not in given:
+    def _references(cls, given: Any) -> Any:
+        """`token_env` told as a reference; a plain secret made unreadable, so that no error repeats it."""
+        if not isinstance(given, dict):
             return given
-        rest = {key: value for key, value in given.items() if key != "token_env"}
-        ending = "API_KEY" if rest.get("type") == "api_key" else "TOKEN"
-        return {"token": f"env:{given['token_env']}_{ending}", **rest}
+        told = {key: value for key, value in given.items() if key != "token_env"}
+        if "token_env" in given:
+            ending = "API_KEY" if told.get("type") == "api_key" else "TOKEN"
+            told.setdefault("token", f"env:{given['token_env']}_{ending}")
+        plain = [name for name in ("token", "password") if name in told and not re.match(REFERENCE, str(told[name]))]
+        return told | dict.fromkeys(plain, "a plain value, not shown")
 
     @model_validator(mode="after")
     def _whole(self) -> "AuthConfig":

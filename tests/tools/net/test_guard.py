@@ -198,12 +198,12 @@ async def test_credentials_do_not_follow_to_another_origin(server):
         assert [seen.headers["authorization"] for seen in server.seen] == ["Bearer sesame"] * 2
         assert [seen.path for seen in other.seen] == ["/there"]
         assert "sesame" not in str(other.seen)
+
+        async def keep_method(request):
+            raise web.HTTPTemporaryRedirect(f"{other.url}/there")
+
+        server.answer = keep_method
         with pytest.raises(ToolRefused, match="the request's body"):
-
-            async def keep_method(request):
-                raise web.HTTPTemporaryRedirect(f"{other.url}/there")
-
-            server.answer = keep_method
             async with client.send(Request("POST", server.url, {}, b"secret", redirects=3)):
                 pass
         assert len(other.seen) == 1

@@ -22,7 +22,7 @@ class Seen:
 
 @dataclass
 class WebServer:
-    """`answer` is given to every request; `seen` keeps them; `closed` counts those whose client left early."""
+    """`answer` is given to every request, and cancelled when its client leaves; `seen` keeps them."""
 
     port: int = 0
     answer: Handler | None = None
@@ -46,7 +46,7 @@ class WebServer:
 async def serving(*hosts: str) -> AsyncIterator[WebServer]:
     """A server on 127.0.0.1, and on the other `hosts` with the same port."""
     server = WebServer()
-    runner = web.ServerRunner(web.Server(server.handle), shutdown_timeout=0.1)
+    runner = web.ServerRunner(web.Server(server.handle, handler_cancellation=True), shutdown_timeout=0.1)
     await runner.setup()
     try:
         site = web.TCPSite(runner, "127.0.0.1", 0)

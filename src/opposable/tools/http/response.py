@@ -63,7 +63,7 @@ async def value_of_response(response: aiohttp.ClientResponse, reading: Reading, 
     raw, more = await read_capped(response, reading.max_bytes)
     if not raw:
         return {"status": response.status}
-    text = text_of(raw, response.charset)
+    text = text_of(raw, response.charset, cut=more)
     if text is None:
         return {"content_type": response.content_type, "bytes": len(raw)} | ({"more": True} if more else {})
     parsed = _parsed(text)
@@ -122,8 +122,8 @@ async def failure_of(response: aiohttp.ClientResponse, redaction: Redaction, giv
         return ToolRefused(
             f"{host} redirects to {to or 'nowhere'} (HTTP {status}), and this tool follows no redirects."
         )
-    raw, _ = await read_capped(response, _ERROR_BYTES)
-    said = _sentence(raw, response.charset, redaction)
+    raw, more = await read_capped(response, _ERROR_BYTES)
+    said = _sentence(text_of(raw, response.charset, cut=more), redaction)
     if status in _TRANSIENT:
         wait = _wait(response.headers.get("retry-after"))
         return ToolUnavailable(f"{host} cannot answer now (HTTP {status}){wait}: {said}")
@@ -180,8 +180,7 @@ def _decoded(line: bytes, charset: str) -> str:
     return text_of(line, charset) or line.decode("utf-8", "replace")
 
 
-def _sentence(raw: bytes, charset: str | None, redaction: Redaction) -> str:
-    text = text_of(raw, charset)
+def _sentence(text: str | None, redaction: Redaction) -> str:
     if text is None:
         return "(no text)"
     parsed = _parsed(text)

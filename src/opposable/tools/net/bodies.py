@@ -36,8 +36,8 @@ async def lines_of(response: aiohttp.ClientResponse, most: int) -> AsyncGenerato
         yield rest.removesuffix(b"\r")
 
 
-def text_of(raw: bytes, charset: str | None = None) -> str | None:
-    """A body as text, None where it is binary.
+def text_of(raw: bytes, charset: str | None = None, *, cut: bool = False) -> str | None:
+    """A body as text, None where it is binary; one that was `cut` may end within a character.
 
     A byte-order mark counts first, then UTF-8 where the bytes are UTF-8, then `charset` (the header's, or an HTML page's
     own), then GB18030. GB2312 and GBK are read as GB18030, which holds both. What fits nowhere becomes U+FFFD.
@@ -50,7 +50,7 @@ def text_of(raw: bytes, charset: str | None = None) -> str | None:
     told = _known(charset) or _known(_of_page(raw))
     for encoding in dict.fromkeys(filter(None, ("utf-8", told, "gb18030"))):
         try:
-            return codecs.getincrementaldecoder(encoding)().decode(raw)  # a character cut at the end is no error
+            return codecs.getincrementaldecoder(encoding)().decode(raw, final=not cut)
         except UnicodeDecodeError:
             continue
     return raw.decode(told or "utf-8", "replace")

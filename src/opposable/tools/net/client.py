@@ -105,6 +105,7 @@ class GuardedClient:
             target.url,
             headers={**DEFAULT_HEADERS, **{name.lower(): value for name, value in request.headers.items()}},
             data=request.body,
+            skip_auto_headers=("content-type",),
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=request.connect_seconds),
         )
