@@ -24,6 +24,7 @@ from opposable.domain.tools import ToolCall, ToolResult
 from opposable.domain.usage import Price, Usage
 from opposable.models.base import ModelOptions, Named
 from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.tools.base import CallContext
 from opposable.tools.library import ToolLibrary
 
 pytestmark = pytest.mark.anyio
@@ -47,7 +48,7 @@ async def nap(seconds: float) -> str:
 
 async def events_of(model, tools=(add, boom, nap), said="go", limits=Limits(), options=ModelOptions()):
     async with aclosing(
-        run(model, ToolLibrary(tools), (user(said),), limits=limits, options=options, run_id="r")
+        run(model, ToolLibrary(tools), (user(said),), limits=limits, options=options, context=CallContext("r"))
     ) as events:
         return [event async for event in events]
 

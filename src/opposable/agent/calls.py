@@ -1,14 +1,14 @@
 """The calls of one reply: each read, made beside the others, and told the moment it ends."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
 from opposable.dialects import read_arguments
-from opposable.domain.events import ToolFinished, ToolStarted
+from opposable.domain.events import ToolDelta, ToolFinished, ToolStarted
 from opposable.domain.language import Language
 from opposable.domain.tools import ToolCall, ToolResult, new_call_id
 from opposable.tools import sentences
@@ -46,11 +46,12 @@ def with_own_ids(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
 
 
 async def make(
-    reads: Sequence[ReadCall], library: ToolLibrary, room: int | None, context: CallContext
-) -> AsyncGenerator[ToolStarted | ToolFinished, None]:
-    """Make the calls together and yield each one's beginning and end as they happen.
+    reads: Sequence[ReadCall], library: ToolLibrary, room: int | None, context: CallContext, turn: int = 0
+) -> AsyncGenerator[ToolStarted | ToolDelta | ToolFinished, None]:
+    """Make the calls together and yield each one's beginning, what it tells meanwhile and its end as they happen.
 
-    Calls beyond `room` are refused. Leaving early cancels what still runs.
+    Calls beyond `room` are refused. `turn` tells the idempotency keys of calls apart whose ids recur in a run. Leaving
+    early cancels what still runs.
     """
     if room is not None:
         told = sentences.call_limit(context.language)
@@ -60,21 +61,28 @@ async def make(
         ]
     for read in reads:
         yield ToolStarted(read.call)
-    if len(reads) == 1:
-        yield ToolFinished(reads[0].call, await _make_one(reads[0], library, context))
+    if len(reads) == 1 and not library.streams(reads[0].call.name):
+        yield ToolFinished(reads[0].call, await _make_one(reads[0], library, context, turn, None))
         return
-    tasks = {asyncio.create_task(_make_one(read, library, context)): read.call for read in reads}
-    waiting = set(tasks)
+    told_of: asyncio.Queue[ToolDelta | asyncio.Task[ToolResult]] = asyncio.Queue()
+    tasks: dict[asyncio.Task[ToolResult], ToolCall] = {}
+    for read in reads:
+        report = _reporting(read.call, told_of) if library.streams(read.call.name) else None
+        task = asyncio.create_task(_make_one(read, library, context, turn, report))
+        task.add_done_callback(told_of.put_nowait)
+        tasks[task] = read.call
     try:
-        while waiting:
-            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            for task in [task for task in tasks if task in done]:
-                yield ToolFinished(tasks[task], task.result())
+        while tasks:
+            item = await told_of.get()
+            if isinstance(item, ToolDelta):
+                yield item
+            else:
+                yield ToolFinished(tasks.pop(item), item.result())
     finally:
-        for task in waiting:
+        for task in tasks:
             task.cancel()
-        if waiting:
-            await asyncio.wait(waiting)
+        if tasks:
+            await asyncio.wait(tasks)
 
 
 def cut_short(call: ToolCall, language: Language) -> ToolFinished:
@@ -105,12 +113,29 @@ def _read(call: ToolCall, library: ToolLibrary, language: Language) -> ReadCall:
     return ReadCall(mended, read.value)
 
 
-async def _make_one(read: ReadCall, library: ToolLibrary, context: CallContext) -> ToolResult:
+async def _make_one(
+    read: ReadCall, library: ToolLibrary, run: CallContext, turn: int, report: Callable[[str], None] | None
+) -> ToolResult:
     if read.failure is not None:
         return read.failure
-    own = CallContext(context.run_id, read.call.id, context.language)
+    key = f"{run.run_id}-{turn}-{read.call.id}"
+    own = CallContext(
+        run.run_id,
+        read.call.id,
+        run.language,
+        run.trace_id,
+        run.agent_id,
+        run.conversation_id,
+        key,
+        report,
+        run.approve,
+    )
     result = await library.call(read.call.name, read.arguments, own)
     return replace(result, repairs=read.call.repairs) if read.call.repairs else result
+
+
+def _reporting(call: ToolCall, told_of: "asyncio.Queue[Any]") -> Callable[[str], None]:
+    return lambda text: told_of.put_nowait(ToolDelta(call, text))
 
 
 def _as_object(arguments: str) -> str:

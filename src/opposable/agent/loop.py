@@ -10,13 +10,14 @@ from opposable.agent import prompts
 from opposable.agent.calls import ReadCall, cut_short, make, read_calls
 from opposable.agent.history import estimated, repaired, spoken, trimmed
 from opposable.agent.limits import DEFAULT_LIMITS, Alarm, Limits, OutOfTime, reached
+from opposable.agent.selection import Selection
 from opposable.domain.errors import ContextFull, ModelError
 from opposable.domain.events import Event, ModelReplied, Reply, RunFinished, RunStarted, StopReason, ToolFinished
 from opposable.domain.messages import Message, tool, user
 from opposable.domain.tools import ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
-from opposable.tools.base import CallContext
+from opposable.tools.base import NO_CONTEXT, CallContext
 from opposable.tools.library import ToolLibrary
 
 FORCED_REPLIES = 3
@@ -30,16 +31,18 @@ async def run(
     *,
     limits: Limits = DEFAULT_LIMITS,
     options: ModelOptions = DEFAULT_OPTIONS,
-    run_id: str = "",
+    context: CallContext = NO_CONTEXT,
 ) -> AsyncGenerator[Event, None]:
     """Work on the last message of `messages` and tell everything that happens; the last event is `RunFinished`.
 
+    `context` gives the ids the run is known by and whom to ask for approval; its run gets an id where it has none, and
+    its language is that of the messages.
     Leaving the iterator early stops the model and the tools. A limit ends the run in an answer too. Raises:
     `ModelError` when the model does not answer.
     """
     history = repaired(messages)
-    context = CallContext(run_id or uuid4().hex, "", spoken(messages))
-    state = _State(history, context, options, limits.context)
+    context = replace(context, run_id=context.run_id or uuid4().hex, language=spoken(messages))
+    state = _State(history, context, options, limits.context, Selection(library, history, options))
     start = len(history)
     over: StopReason | None = None
     yield RunStarted(state.context.run_id)
@@ -78,6 +81,7 @@ class _State:
     context: CallContext
     options: ModelOptions
     window: int | None
+    selection: Selection
     usage: Usage = NO_USAGE
     turns: int = 0
     calls: int = 0
@@ -111,7 +115,7 @@ async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) 
     while True:
         sent = state.history if state.window is None else trimmed(state.history, state.window)
         try:
-            async with aclosing(alarm.each(model.stream(sent, library.definitions, state.options))) as parts:
+            async with aclosing(alarm.each(model.stream(sent, state.selection.definitions, state.options))) as parts:
                 async for part in parts:
                     if type(part) is Reply:
                         reply = part
@@ -141,12 +145,13 @@ async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) 
 async def _do(library: ToolLibrary, limits: Limits, state: _State, alarm: Alarm) -> AsyncGenerator[Event, None]:
     """The calls of the last reply."""
     room = None if limits.tool_calls is None else limits.tool_calls - state.calls
-    async with aclosing(alarm.each(make(state.reads, library, room, state.context))) as timed:
+    async with aclosing(alarm.each(make(state.reads, library, room, state.context, state.turns))) as timed:
         async for event in timed:
             if type(event) is ToolFinished:
                 state.results[event.call.id] = event.result
             yield event
     worked = any(result.failure is None for result in state.results.values())
+    state.selection.learn(state.results.values())
     state.tell()
     if state.options.tool_choice not in ("auto", "none") and (worked or state.turns >= FORCED_REPLIES):
         state.options = replace(state.options, tool_choice="auto")

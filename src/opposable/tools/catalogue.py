@@ -98,7 +98,8 @@ class Slot:
     @property
     def streams(self) -> bool:
         """Whether it reports pieces as they come."""
-        return bool(getattr(self.tool, "streams", False))
+        spec = self.entry.given
+        return bool(getattr(self.tool, "streams", False)) or (spec is not None and spec.mode == "streamable")
 
     @property
     def offered(self) -> Tool:

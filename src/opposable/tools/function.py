@@ -5,24 +5,40 @@ import contextvars
 import functools
 import inspect
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from opposable.domain.errors import ToolRegistrationError
 from opposable.domain.tools import ToolDefinition
 from opposable.tools.base import CallContext
 from opposable.tools.names import safe_name
+from opposable.tools.pieces import streamed, threads
 from opposable.tools.schema import signature_of
 
-THREADS = 64
-"""Sync tools at work at once; asyncio's own pool would give six on two cores."""
+if TYPE_CHECKING:  # see tools/base.py
+    from opposable.domain.specs import FunctionToolSpec, RateLimit
+
+
+class Rules(TypedDict, total=False):
+    """What may be said of a function beside its name: fields of `ToolSpec`, as there."""
+
+    display_name: str
+    tags: tuple[str, ...]
+    version: str
+    category: str
+    priority: int
+    dependencies: tuple[str, ...]
+    idempotent: bool
+    needs_approval: bool
+    rate_limit: "RateLimit"
+    cache_seconds: float
 
 
 class FunctionTool:
-    """A function, sync or async, as a tool.
+    """A function, sync or async, as a tool; of a generator each piece is told as it comes.
 
     The schema comes from the signature and the docstring. A sync function runs in a thread. A parameter annotated
-    `CallContext` is given the context and not told to the model. Raises: `ToolRegistrationError`.
+    `CallContext` is given the context and not told to the model. `rules` say how calls of it are governed where it is
+    registered without a spec. Raises: `ToolRegistrationError`.
     """
 
     def __init__(
@@ -32,6 +48,7 @@ class FunctionTool:
         tool_id: str = "",
         description: str = "",
         timeout: float | None = None,
+        **rules: Unpack[Rules],
     ) -> None:
         if not callable(function):
             raise ToolRegistrationError(f"{function!r} is no function; a tool is made from a function or a method.")
@@ -42,20 +59,35 @@ class FunctionTool:
             safe_name(self.tool_id), description or self._signature.description, self._signature.parameters
         )
         self.timeout = timeout
-        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-            getattr(function, "__call__", None)  # noqa: B004 - the question is whether it is a coroutine function
-        )
+        called = getattr(function, "__call__", None)  # noqa: B004 - the question is what kind of function it is
+        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+        self._yields = _is_generator(function) or _is_generator(called)
+        self.spec = _spec(self, rules) if rules else None
+
+    @property
+    def streams(self) -> bool:
+        """Whether pieces may be told while it runs: of a generator, and of a function that takes the context."""
+        return self._yields or self._signature.context_name is not None
+
+    def check(self, arguments: dict[str, Any]) -> None:
+        """Do nothing where the arguments fit. Raises: `InvalidArguments`."""
+        self._signature.validate(arguments)
 
     async def run(self, arguments: dict[str, Any], context: CallContext) -> Any:
-        """Validate, call, and give back what the function returns. Raises: as `Tool.run`."""
+        """Validate, call, and give back what the function returns. Raises: as `Tool.run`.
+
+        A generator's pieces are joined where all are text, and else make a list.
+        """
         signature = self._signature
         values = signature.validate(arguments)
         if signature.context_name is not None:
             values[signature.context_name] = context
+        if self._yields:
+            return await streamed(self.function(**values), context.report)
         if self._is_async:
             return await self.function(**values)
         call = functools.partial(contextvars.copy_context().run, self.function, **values)
-        outcome = await asyncio.get_running_loop().run_in_executor(_threads(), call)
+        outcome = await asyncio.get_running_loop().run_in_executor(threads(), call)
         return await outcome if inspect.isawaitable(outcome) else outcome
 
 
@@ -67,7 +99,9 @@ def tool(function: F, /) -> FunctionTool: ...
 
 
 @overload
-def tool(*, name: str = "", description: str = "", timeout: float | None = None) -> Callable[[F], FunctionTool]: ...
+def tool(
+    *, name: str = "", description: str = "", timeout: float | None = None, **rules: Unpack[Rules]
+) -> Callable[[F], FunctionTool]: ...
 
 
 def tool(
@@ -77,11 +111,15 @@ def tool(
     name: str = "",
     description: str = "",
     timeout: float | None = None,
+    **rules: Unpack[Rules],
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
-    """Make a function a tool: `@tool`, or `@tool(name=…, timeout=…)`."""
+    """Make a function a tool: `@tool`, or `@tool(name=…, timeout=…, idempotent=True, cache_seconds=60)`.
+
+    The rules are those of a `ToolSpec`. Raises: `ToolRegistrationError`.
+    """
     if function is not None:
         return FunctionTool(function)
-    return lambda wrapped: FunctionTool(wrapped, tool_id=name, description=description, timeout=timeout)
+    return lambda wrapped: FunctionTool(wrapped, tool_id=name, description=description, timeout=timeout, **rules)
 
 
 def actions(subject: object, tool_id: str, *, timeout: float | None = None) -> list[FunctionTool]:
@@ -96,6 +134,26 @@ def actions(subject: object, tool_id: str, *, timeout: float | None = None) -> l
     return [FunctionTool(getattr(subject, name), tool_id=own[name], timeout=timeout) for name in methods]
 
 
-@functools.cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(THREADS, thread_name_prefix="tool")
+def _spec(tool: FunctionTool, rules: Rules) -> "FunctionToolSpec":
+    from pydantic import ValidationError
+
+    from opposable.domain.specs import FunctionToolSpec
+
+    function = tool.function
+    try:
+        return FunctionToolSpec(
+            tool_id=tool.tool_id,
+            description=tool.definition.description,
+            timeout=tool.timeout,
+            module_path=getattr(function, "__module__", "") or "",
+            function_name=getattr(function, "__name__", ""),
+            mode="streamable" if tool.streams else "invokable",
+            **rules,
+        )
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        raise ToolRegistrationError(f"{tool.tool_id}: {wrong}") from error
+
+
+def _is_generator(function: Any) -> bool:
+    return inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function)

@@ -287,6 +287,11 @@ class ToolLibrary:
         slot = self._slot(name)
         return None if slot is None else slot.offered
 
+    def streams(self, name: str) -> bool:
+        """Whether the tool meant by `name` may tell pieces of its result while it runs."""
+        slot = self._slot(name)
+        return slot is not None and slot.streams
+
     def nearest(self, name: str) -> list[str]:
         """The names of tools most like an unknown one, best first."""
         return nearest(name, self.names)
