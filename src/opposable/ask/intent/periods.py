@@ -1,0 +1,95 @@
+"""Periods of time as days: what "2024, third quarter" means, and what stood before it."""
+
+import calendar
+import datetime
+from dataclasses import dataclass
+
+from opposable.ask.intent.intent import Comparison, Grain, TimeIntent
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The days from `start` to `end`, both included; None where it is open."""
+
+    start: datetime.date | None
+    end: datetime.date | None
+
+
+def period_of(time: TimeIntent, today: datetime.date) -> Period | None:
+    """The days that `time` names, or None when it names none. A quarter or month without a year is of this year."""
+    named = _named(time, today)
+    if time.comparison != "ytd":
+        return named
+    year = time.year or today.year
+    last = named.end if named and named.end else datetime.date(year, 12, 31)
+    if year == today.year and not (time.quarter or time.month or time.end):
+        last = today
+    return Period(datetime.date(year, 1, 1), last)
+
+
+def _named(time: TimeIntent, today: datetime.date) -> Period | None:
+    if time.start or time.end:
+        return Period(time.start, time.end)
+    if time.month:
+        return month_of(time.year or today.year, time.month)
+    if time.quarter:
+        return quarter_of(time.year or today.year, time.quarter)
+    if time.year:
+        return year_of(time.year)
+    return None
+
+
+def year_of(year: int) -> Period:
+    """A calendar year."""
+    return Period(datetime.date(year, 1, 1), datetime.date(year, 12, 31))
+
+
+def quarter_of(year: int, quarter: int) -> Period:
+    """A calendar quarter, 1 to 4."""
+    return Period(datetime.date(year, 3 * quarter - 2, 1), _last_day(year, 3 * quarter))
+
+
+def month_of(year: int, month: int) -> Period:
+    """A calendar month, 1 to 12."""
+    return Period(datetime.date(year, month, 1), _last_day(year, month))
+
+
+def before(period: Period, comparison: Comparison) -> Period:
+    """The period that `comparison` looks back to: months are moved whole, so whole months stay whole."""
+    months = {"yoy": 12, "qoq": 3, "mom": 1}.get(comparison, 12)
+    start = add_months(period.start, -months) if period.start else None
+    if period.end is None:
+        return Period(start, None)
+    end = add_months(period.end, -months)
+    if period.end.day == calendar.monthrange(period.end.year, period.end.month)[1]:
+        end = _last_day(end.year, end.month)
+    return Period(start, end)
+
+
+def add_months(day: datetime.date, months: int) -> datetime.date:
+    """The same day `months` later, or the month's last where it is shorter; kept within years 1 to 9999."""
+    index = min(max(day.year * 12 + day.month - 1 + months, 12), 9999 * 12 + 11)
+    year, month = divmod(index, 12)
+    return datetime.date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
+
+
+def granularity_of(period: Period) -> Grain | None:
+    """The size of a period that is exactly one year, quarter, month, week or day."""
+    start, end = period.start, period.end
+    if start is None or end is None:
+        return None
+    if start == end:
+        return "day"
+    whole = start.day == 1 and end == _last_day(end.year, end.month)
+    months = (end.year - start.year) * 12 + end.month - start.month + 1
+    if whole and months == 12 and start.month == 1:
+        return "year"
+    if whole and months == 3 and start.month in (1, 4, 7, 10):
+        return "quarter"
+    if whole and months == 1:
+        return "month"
+    return "week" if start.weekday() == 0 and (end - start).days == 6 else None
+
+
+def _last_day(year: int, month: int) -> datetime.date:
+    return datetime.date(year, month, calendar.monthrange(year, month)[1])

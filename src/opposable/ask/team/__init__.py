@@ -1,0 +1,1 @@
+"""The team that answers a question: planner, parser, generator, evaluator."""

@@ -1,0 +1,115 @@
+"""Runs SQL and says what is wrong with it: the engine's word, or what about its rows is doubtful."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from opposable.ask.team.literals import NearValues, exists, literals, replaced
+from opposable.ask.team.state import Candidate, Outcome, print_of
+from opposable.domain.errors import ToolError
+from opposable.tools.sql.database import Database
+from opposable.tools.sql.tools import SqlTools
+
+ROWS = 1_000
+
+
+async def run(database: Database, candidate: Candidate) -> Outcome:
+    """What comes of a candidate: checked, its names mended where only one can be meant, planned, run."""
+    try:
+        told = await SqlTools(database).execute(candidate.sql, limit=ROWS)
+    except ToolError as error:
+        return Outcome(candidate, "", problem=_sentence(str(error)), kind=kind_of(str(error)))
+    except TimeoutError as error:
+        return Outcome(candidate, "", problem=_sentence(str(error) or "it took too long"), kind="timeout")
+    return Outcome(
+        candidate,
+        told["sql"],
+        tuple(told["columns"]),
+        tuple(tuple(row) for row in told["rows"]),
+        told["truncated"],
+        corrections=tuple(told["corrections"]),
+    )
+
+
+def kind_of(problem: str) -> str:
+    """What a problem is a case of: its sentence without names and numbers, so that the same mistake is known again."""
+    plain = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\b\w*[\d_.]\w*\b", "…", problem.casefold())
+    return " ".join(plain.split())[:80]
+
+
+async def with_real_values(database: Database, outcome: Outcome, values: NearValues) -> Outcome:
+    """The outcome, or, where it found nothing because of a value no row has, that of the same SQL with the real value.
+
+    The outcome is doubtful where no row has the value and none is near enough, or several are.
+    """
+    if not outcome.ran or not _nothing(outcome.rows):
+        return outcome
+    schema = await database.schema()
+    changes, doubts = [], []
+    for literal in literals(outcome.sql, database, schema):
+        if await exists(database, literal):
+            continue
+        near = list(await values.near(literal.table, literal.column, literal.value))
+        same = [one for one in near if one.casefold().strip() == literal.value.casefold().strip()]
+        meant = same[:1] or (near if len(near) == 1 else [])
+        if meant:
+            changes.append((literal, meant[0]))
+        else:
+            doubts.append(_no_such_value(literal.column, literal.value, near))
+    if changes:
+        mended = await run(database, Candidate(replaced(outcome.sql, changes), outcome.candidate.reason))
+        told = tuple(f"'{literal.value}' → '{value}'" for literal, value in changes)
+        if mended.ran and not _nothing(mended.rows):
+            return replace(mended, candidate=outcome.candidate, corrections=(*outcome.corrections, *told))
+    return _doubted(outcome, "; ".join(doubts))
+
+
+def exploded(outcome: Outcome, largest: int | None) -> Outcome:
+    """The outcome, doubted where it has more rows than any table: a join that lacks its condition."""
+    if (
+        not outcome.ran
+        or largest is None
+        or len(outcome.rows) <= max(largest, 20)
+        or " join " not in _flat(outcome.sql)
+    ):
+        return outcome
+    said = f"it brings {len(outcome.rows)} rows, more than any table has ({largest}): a join multiplies rows"
+    return _doubted(outcome, said)
+
+
+def agreed(outcomes: Sequence[Outcome]) -> tuple[Outcome, float]:
+    """The outcome to answer with, and the share of those that ran which agree with it.
+
+    Those without doubts come first; among them the result most of them brought; then the surest writer's.
+    """
+    ran = [outcome for outcome in outcomes if outcome.good] or [outcome for outcome in outcomes if outcome.ran]
+    votes: dict[str, list[Outcome]] = {}
+    for outcome in ran:
+        votes.setdefault(print_of(outcome), []).append(outcome)
+    best = max(votes.values(), key=lambda group: (len(group), max(o.candidate.certainty for o in group)))
+    return max(best, key=lambda outcome: outcome.candidate.certainty), len(best) / len(ran)
+
+
+def _nothing(rows: Sequence[Sequence[Any]]) -> bool:
+    """Whether a result says nothing: no rows, or one of NULLs and zeros."""
+    return not rows or (len(rows) == 1 and all(cell in (None, 0) for cell in rows[0]))
+
+
+def _no_such_value(column: str, value: str, near: Sequence[str]) -> str:
+    told = f"no row has {column} = '{value}'"
+    return f"{told}; near are {', '.join(repr(one) for one in near[:5])}" if near else told
+
+
+def _doubted(outcome: Outcome, doubt: str) -> Outcome:
+    if not doubt:
+        return outcome
+    return replace(outcome, suspicion=doubt, kind=kind_of(doubt))
+
+
+def _sentence(text: str) -> str:
+    return " ".join(text.split())[:600]
+
+
+def _flat(sql: str) -> str:
+    return f" {' '.join(sql.casefold().split())} "

@@ -1,0 +1,107 @@
+"""SQL for a question: the prompt, and candidates read from the reply."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import orjson
+
+from opposable.ask.one_prompt import sql_of
+from opposable.ask.team.state import Candidate, Outcome
+from opposable.domain.events import Reply
+from opposable.domain.messages import Message, assistant, system, user
+from opposable.models.base import ModelOptions
+from opposable.tools.sql.functions import Dialect
+
+RULES: dict[Dialect, tuple[str, ...]] = {
+    "duckdb": (
+        "Dates: date_trunc('month', d), d >= DATE '2024-01-01', CURRENT_DATE - INTERVAL 7 DAY; strftime(d, '%Y-%m').",
+        "Double quotes are for names, single quotes for text: \"Order Date\" = '2024-01-01'. Integer division is //.",
+    ),
+    "sqlite": (
+        "Dates are text: strftime('%Y', d), date(d, '-7 days'), d BETWEEN '2024-01-01' AND '2024-01-31'.",
+        "For a ratio multiply by 1.0 first: integers divided give integers.",
+    ),
+    "postgres": (
+        "Dates: date_trunc('month', d), d >= DATE '2024-01-01', CURRENT_DATE - INTERVAL '7 days'; to_char(d, 'YYYY-MM').",
+        "For a ratio multiply by 1.0 first: integers divided give integers.",
+    ),
+}
+"""What a dialect does its own way, as a writer of SQL is told of it."""
+
+PROMPT = """You write {dialect} SQL for a database with these tables:
+
+{schema}
+
+Write one SELECT statement that answers the question.
+- Give exactly the columns the question asks for, in that order, and no others.
+- Use only tables and columns from above, and join only the tables that are needed.
+- {rules}
+Reply with the SQL alone, in a ```sql block."""
+
+OPTIONS = ModelOptions(stream=False, max_tokens=400, temperature=0.0, alternatives=1)
+UNLIKE = ModelOptions(stream=False, max_tokens=400, temperature=0.8, alternatives=1)
+"""How candidates besides the first are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What is told of a question besides its words: definitions that apply, values that match, hints."""
+
+    schema: str
+    notes: tuple[str, ...] = ()
+
+
+def draft_messages(dialect: Dialect, brief: Brief, question: str, failed: Sequence[str] = ()) -> list[Message]:
+    """Asks for SQL; told of what failed where something did. What stays the same for a database stands first."""
+    rules = "\n- ".join(RULES[dialect])
+    parts = [question, *brief.notes]
+    if failed:
+        parts.append("These did not do; write it another way:\n" + "\n\n".join(failed))
+    return [system(PROMPT.format(dialect=dialect, schema=brief.schema, rules=rules)), user("\n\n".join(parts))]
+
+
+def correction_messages(dialect: Dialect, brief: Brief, question: str, outcome: Outcome) -> list[Message]:
+    """Asks for the smallest change that puts one candidate right."""
+    asked = draft_messages(dialect, brief, question)
+    sql = outcome.sql or outcome.candidate.sql
+    told = outcome.problem or outcome.suspicion
+    return [
+        *asked,
+        assistant(f"```sql\n{sql}\n```"),
+        user(f"That is not right: {told}\nChange only what is wrong, and reply with the whole corrected SQL."),
+    ]
+
+
+def candidates_of(
+    reply: Reply, reason: str, source: Literal["generator", "correction"] = "generator"
+) -> list[Candidate]:
+    """The SQL in a reply: one statement, or the `candidates` or `refined_sql` of a JSON object."""
+    text = reply.message.content
+    told = _as_json(text)
+    listed = told.get("candidates")
+    if isinstance(listed, list):
+        each = [one for one in listed if isinstance(one, dict) and one.get("sql")]
+        return [Candidate(sql_of(str(one["sql"])), str(one.get("reason", reason)), 0.5) for one in each[:3]]
+    if told.get("refined_sql"):
+        return [Candidate(sql_of(str(told["refined_sql"])), str(told.get("diagnosis", reason)), 0.5, "correction")]
+    sql = sql_of(text)
+    return [Candidate(sql, reason, certainty(reply), source)] if sql else []
+
+
+def certainty(reply: Reply) -> float:
+    """How likely the reply's own words were, as the geometric mean over its tokens; 0.5 where it is not known."""
+    logs = [token.alternatives[0][1] for token in reply.tokens if token.alternatives]
+    return math.exp(sum(logs) / len(logs)) if logs else 0.5
+
+
+def _as_json(text: str) -> dict[str, object]:
+    start = text.find("{")
+    if start < 0:
+        return {}
+    try:
+        told = orjson.loads(text[start : text.rfind("}") + 1])
+    except orjson.JSONDecodeError:
+        return {}
+    return told if isinstance(told, dict) else {}
