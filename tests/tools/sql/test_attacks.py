@@ -4,6 +4,7 @@ import hashlib
 import resource
 import sqlite3
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,10 +12,13 @@ import duckdb
 import pytest
 
 from opposable.domain.errors import InvalidArguments, ToolError, ToolFailed, ToolRefused
-from opposable.tools.sql.database import Database, Limits
+from opposable.tools.sql import postgres_server as postgres_server_module
+from opposable.tools.sql.database import Database, Limits, open_database
 from opposable.tools.sql.duckdb_file import connect as connect_duckdb
 from opposable.tools.sql.sqlite_file import SqliteFile
 from opposable.tools.sql.tools import SqlTools
+
+from .conftest import postgres_contents
 
 pytestmark = pytest.mark.anyio
 
@@ -245,6 +249,32 @@ BOMBS = {
         "SELECT count(*) FROM customers a, customers b, customers c, customers d, customers e, customers f, customers g,"
         " customers h, customers i, customers j, customers k, customers l, customers m, customers n, customers o",
     ],
+    "postgres": [
+        "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r",
+        "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT i FROM r",
+        "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT i, random() FROM r ORDER BY 2",
+        "WITH RECURSIVE r(i, s) AS (SELECT 1, 'aaaaaaaaaa' UNION ALL SELECT i+1, s||s FROM r) SELECT s FROM r",
+        "SELECT * FROM generate_series(1, 100000000000)",
+        "SELECT generate_series(1, 100000000000)",
+        "SELECT repeat('a', 900000000)",
+        "SELECT repeat(repeat('a', 30000), 30000)",
+        "SELECT repeat(note, amount::int * 1000000) FROM orders",
+        "SELECT lpad('a', 900000000, 'b')",
+        "SELECT rpad('a', 900000000)",
+        "SELECT format('%900000000s', 1)",
+        "SELECT format('%*s', 900000000, 1)",
+        "SELECT array_fill(1, ARRAY[10000, 20000])",
+        "SELECT string_agg('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', '') FROM generate_series(1, 10000000)",
+        "SELECT array_agg(i) FROM generate_series(1, 10000000) AS i",
+        "SELECT length(s) FROM ("
+        + "SELECT s||s AS s FROM (" * 28
+        + "SELECT note AS s FROM orders"
+        + ") q" * 28
+        + ") q",
+        "SELECT count(*) FROM orders a, orders b, orders c, orders d, orders e, orders f, orders g, orders h, orders i,"
+        " orders j, orders k, orders l, orders m, orders n, orders o",
+        "SELECT repeat('x', 90000) FROM generate_series(1, 100000)",
+    ],
     "duckdb": [
         "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r",
         "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT i FROM r",
@@ -276,6 +306,99 @@ BOMBS = {
 }
 """Queries that may run, but not for long, and not with much memory."""
 
+POSTGRES_ATTACKS = [
+    "SELECT set_config('transaction_read_only', 'off', true)",
+    "SELECT set_config('role', 'none', true)",
+    "SELECT set_config('statement_timeout', '0', false)",
+    "SELECT pg_catalog.set_config('role', 'none', true)",
+    "SELECT \"set_config\"('role', 'none', true)",
+    'SELECT "pg_catalog"."pg_read_file"(\'/etc/passwd\')',
+    "SELECT pg_read_binary_file('/etc/passwd')",
+    "SELECT pg_ls_dir('/')",
+    "SELECT * FROM pg_ls_dir('/')",
+    "SELECT * FROM pg_ls_logdir()",
+    "SELECT pg_stat_file('/etc/passwd')",
+    "SELECT pg_terminate_backend(1)",
+    "SELECT pg_cancel_backend(1)",
+    "SELECT pg_reload_conf()",
+    "SELECT pg_advisory_lock(1)",
+    "SELECT pg_notify('a', 'b')",
+    "SELECT pg_logical_emit_message(true, 'a', 'b')",
+    "SELECT pg_switch_wal()",
+    "SELECT pg_backup_start('x')",
+    "SELECT pg_sleep_for('10 seconds')",
+    "SELECT lo_create(0)",
+    "SELECT lo_from_bytea(0, 'x')",
+    "SELECT lo_export(1, '{dir}/out.txt')",
+    "SELECT lo_unlink(1)",
+    "SELECT query_to_xml('DELETE FROM orders', true, true, '')",
+    "SELECT table_to_xml('hidden', true, true, '')",
+    "SELECT database_to_xml(true, true, '')",
+    "SELECT cursor_to_xml('opposable', 1, true, true, '')",
+    "SELECT ts_stat('SELECT 1')",
+    "SELECT * FROM ts_stat('DELETE FROM orders')",
+    "SELECT dblink_exec('dbname=shop', 'DELETE FROM orders')",
+    "SELECT * FROM dblink('dbname=shop', 'SELECT 1') AS t(a int)",
+    "SELECT * FROM crosstab('SELECT 1') AS t(a int)",
+    "SELECT nextval('s'), currval('s'), lastval()",
+    "SELECT txid_current()",
+    "SELECT pg_current_xact_id()",
+    "SELECT inet_server_addr()",
+    "SELECT version()",
+    "SELECT has_table_privilege('orders', 'INSERT')",
+    "SELECT pg_get_viewdef('big_orders')",
+    "SELECT 'hidden'::regclass",
+    "SELECT xpath('/a', '<a/>')",
+    "SELECT * FROM xmltable('/a' PASSING '<a/>' COLUMNS b int)",
+    "SELECT * FROM pg_shadow",
+    "SELECT * FROM pg_authid",
+    "SELECT * FROM pg_settings",
+    "SELECT * FROM pg_stat_activity",
+    'SELECT * FROM "pg_catalog"."pg_class"',
+    "SELECT * FROM pg_toast.pg_toast_1",
+    "SELECT * FROM hidden",
+    "SELECT * FROM public.hidden",
+    "TABLE hidden",
+    "SELECT 1; COMMIT; DELETE FROM orders",
+    "COMMIT; DELETE FROM orders",
+    "ROLLBACK; DELETE FROM orders",
+    "SELECT 1) AS bounded(c1); DELETE FROM orders; --",
+    "SELECT 1 AS a) AS bounded(c1), (SELECT 2",
+    "SELECT $$a$$; DELETE FROM orders; SELECT $$b$$",
+    "SELECT $t$ ' $t$; DELETE FROM orders; --'",
+    "SELECT E'\\'; DELETE FROM orders; --'",
+    "SELECT U&'\\0041'",
+    'SELECT U&"\\0070g_sleep"(1)',
+    "DO $$ BEGIN DELETE FROM orders; END $$",
+    "LISTEN a",
+    "NOTIFY a",
+    "LOCK TABLE orders",
+    "SET ROLE postgres",
+    "RESET ROLE",
+    "SET SESSION AUTHORIZATION postgres",
+    "SET TRANSACTION READ WRITE",
+    "DISCARD ALL",
+    "CLUSTER",
+    "REFRESH MATERIALIZED VIEW v",
+    "DECLARE c CURSOR WITH HOLD FOR SELECT 1",
+    "FETCH ALL FROM opposable",
+    "MOVE 1 IN opposable",
+    "CLOSE ALL",
+    "SECURITY LABEL ON TABLE orders IS 'x'",
+    "COPY orders TO PROGRAM 'touch {dir}/out'",
+    "COPY (SELECT 1) TO '{dir}/out.csv'",
+    "IMPORT FOREIGN SCHEMA x FROM SERVER y INTO z",
+    "CREATE EXTENSION dblink",
+    "ALTER SYSTEM SET port = 1",
+    "ALTER ROLE reader SUPERUSER",
+    "SELECT * FROM orders FOR NO KEY UPDATE",
+    "SELECT * FROM orders FOR SHARE",
+    "WITH x AS MATERIALIZED (DELETE FROM orders RETURNING *) SELECT * FROM x",
+    "WITH x AS (MERGE INTO orders USING customers ON true WHEN MATCHED THEN DELETE RETURNING *) SELECT * FROM x",
+    "SELECT 1 OPERATOR(pg_catalog.+) 1",
+]
+"""Attacks on what only PostgreSQL has."""
+
 
 def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
@@ -285,34 +408,66 @@ def state(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): digest(path) for path in folder.rglob("*") if path.is_file()}
 
 
+def attacks_on(engine: str, folder: Path) -> list[str]:
+    attacks = ATTACKS + (POSTGRES_ATTACKS if engine == "postgres" else [])
+    return [attack.replace("{dir}", str(folder)) for attack in attacks]
+
+
+@pytest.fixture
+def looked_at(request: pytest.FixtureRequest, engine: str, shop_files: dict[str, Path]) -> Callable[[], dict[str, str]]:
+    """What there is of files and, on PostgreSQL, of tables and rights: to be compared with the same later."""
+    folder = shop_files["sqlite"].parent
+    if engine != "postgres":
+        return lambda: state(folder)
+    owner = request.getfixturevalue("postgres_server")
+    return lambda: state(folder) | postgres_contents(owner)
+
+
 def test_the_table_is_large_enough():
     assert len(set(ATTACKS)) >= 150
 
 
-async def test_every_attack_is_refused_and_leaves_every_file_as_it_was(shop, engine, shop_files):
-    folder = shop_files[engine].parent
-    before = state(folder)
+async def test_every_attack_is_refused_and_leaves_everything_as_it_was(shop, engine, shop_files, looked_at):
+    before = looked_at()
     tools = SqlTools(shop, Limits(seconds=3))
     passed = []
-    for attack in ATTACKS:
-        sql = attack.replace("{dir}", str(folder))
+    for sql in attacks_on(engine, shop_files["sqlite"].parent):
         try:
-            passed.append((attack[:80], await tools.execute(sql)))
+            passed.append((sql[:80], await tools.execute(sql)))
         except (ToolRefused, InvalidArguments) as error:
-            passed += [(attack[:80], str(error))] if "SECRET-4711" in str(error) else []
+            passed += [(sql[:80], str(error))] if "SECRET-4711" in str(error) else []
     assert passed == []
-    assert state(folder) == before
+    assert looked_at() == before
 
 
-async def test_the_engine_alone_keeps_the_data_when_the_guard_is_passed_by(shop, engine, shop_files):
-    folder = shop_files[engine].parent
-    before = state(folder)
-    for attack in ATTACKS:
-        sql = attack.replace("{dir}", str(folder))
+async def test_the_engine_alone_keeps_the_data_when_the_guard_is_passed_by(shop, engine, shop_files, looked_at):
+    before = looked_at()
+    for sql in attacks_on(engine, shop_files["sqlite"].parent):
         with suppress(ToolError, ValueError):
             assert "SECRET-4711" not in repr(await shop.run(sql, limits=Limits(seconds=1)))
-    assert state(folder) == before
+    assert looked_at() == before
     assert (await shop.run("SELECT count(*) FROM orders")).rows == ((4,),)
+
+
+async def test_postgresqls_transaction_itself_writes_nothing_whatever_the_role(
+    postgres_server, postgres_url, shop_files, monkeypatch
+):
+    """Neither the guard nor the tree is asked here: only the role, the read-only transaction and the named cursor."""
+    monkeypatch.setattr(postgres_server_module, "guard", lambda *_: None)
+    before = postgres_contents(postgres_server)
+    for url in (postgres_url, postgres_server.replace("/postgres?", "/shop?")):
+        database = await open_database(url)
+        for sql in attacks_on("postgres", shop_files["sqlite"].parent):
+            if "sleep" in sql or "pg_terminate" in sql or "pg_cancel" in sql or len(sql) > 1_000:
+                continue
+            with suppress(ToolError, ValueError):
+                await database.explain(sql, limits=Limits(seconds=1))
+            with suppress(ToolError, ValueError):
+                found = repr(await database.run(sql, limits=Limits(seconds=1)))
+                assert "root:" not in found, sql
+        assert (await database.run("SELECT count(*) FROM orders")).rows == ((4,),)
+        await database.close()
+    assert postgres_contents(postgres_server) == before
 
 
 def test_duckdbs_connection_itself_neither_writes_nor_reads_other_files(shop_files):
@@ -343,7 +498,7 @@ async def test_sqlites_connection_itself_neither_writes_nor_reads_other_files(sq
 
 
 async def test_bombs_end_within_their_time_and_memory(shop, engine):
-    tools = SqlTools(shop, Limits(seconds=1))
+    tools = SqlTools(shop, Limits(seconds=0.6))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for bomb in BOMBS[engine]:
         started = time.perf_counter()

@@ -21,25 +21,25 @@ SLOW = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT cou
 
 
 @pytest.mark.parametrize("form", ["{path}", "{kind}:///{path}", "{kind}://{path}", "{kind}+aio:///{path}", " {path} "])
-async def test_a_url_and_a_plain_path_open_the_same_file(shop_files, engine, form):
-    database = await open_database(form.format(path=shop_files[engine], kind=engine))
-    assert (database.dialect, database.name) == (engine, shop_files[engine].name)
+async def test_a_url_and_a_plain_path_open_the_same_file(shop_files, file_engine, form):
+    database = await open_database(form.format(path=shop_files[file_engine], kind=file_engine))
+    assert (database.dialect, database.name) == (file_engine, shop_files[file_engine].name)
     assert (await database.run("SELECT count(*) FROM orders")).rows == ((4,),)
     await database.close()
 
 
-async def test_a_relative_url_is_relative(shop_files, engine, monkeypatch):
-    monkeypatch.chdir(shop_files[engine].parent)
-    database = await open_database(f"{engine}:///{shop_files[engine].name}")
-    assert database.name == shop_files[engine].name
+async def test_a_relative_url_is_relative(shop_files, file_engine, monkeypatch):
+    monkeypatch.chdir(shop_files[file_engine].parent)
+    database = await open_database(f"{file_engine}:///{shop_files[file_engine].name}")
+    assert database.name == shop_files[file_engine].name
     await database.close()
 
 
-async def test_the_kind_is_told_by_the_bytes_not_by_the_name(shop_files, engine, tmp_path):
+async def test_the_kind_is_told_by_the_bytes_not_by_the_name(shop_files, file_engine, tmp_path):
     odd = tmp_path / "数据 库#%20.txt"
-    odd.write_bytes(shop_files[engine].read_bytes())
+    odd.write_bytes(shop_files[file_engine].read_bytes())
     database = await open_database(str(odd))
-    assert database.dialect == engine
+    assert database.dialect == file_engine
     await database.close()
 
 
@@ -101,15 +101,15 @@ async def test_a_duckdb_file_open_for_writing_elsewhere_is_told(shop_files, tmp_
         writer.kill()
 
 
-async def test_one_file_can_be_opened_twice(shop_files, engine):
-    first, second = [await open_database(str(shop_files[engine])) for _ in range(2)]
+async def test_one_file_can_be_opened_twice(shop_files, file_engine):
+    first, second = [await open_database(str(shop_files[file_engine])) for _ in range(2)]
     await first.close()
     assert (await second.run("SELECT 1")).rows == ((1,),)
     await second.close()
 
 
-async def test_a_closed_database_says_so(shop_files, engine):
-    database = await open_database(str(shop_files[engine]))
+async def test_a_closed_database_says_so(shop_url):
+    database = await open_database(shop_url)
     await database.close()
     with pytest.raises(ToolUnavailable, match="is closed"):
         await database.run("SELECT 1")
@@ -133,9 +133,9 @@ async def test_cancelling_the_caller_stops_the_engine(shop):
     assert time.process_time() - before < 0.25
 
 
-async def test_time_outs_leave_no_thread_running(shop_files, engine):
+async def test_time_outs_leave_no_thread_running(shop_url):
     before = threading.active_count()
-    database = await open_database(str(shop_files[engine]))
+    database = await open_database(shop_url)
     for _ in range(6):
         with pytest.raises(ToolFailed):
             await database.run(SLOW, limits=Limits(seconds=0.1))
@@ -143,9 +143,9 @@ async def test_time_outs_leave_no_thread_running(shop_files, engine):
     assert threading.active_count() <= before + 1
 
 
-async def test_reading_makes_no_file_beside_the_database(tmp_path, engine):
+async def test_reading_makes_no_file_beside_the_database(tmp_path, file_engine):
     path = tmp_path / "db"
-    if engine == "sqlite":
+    if file_engine == "sqlite":
         with sqlite3.connect(path) as made:
             made.execute("PRAGMA journal_mode=WAL")
             made.execute("CREATE TABLE t AS SELECT 1 AS a")
@@ -155,8 +155,8 @@ async def test_reading_makes_no_file_beside_the_database(tmp_path, engine):
             made.execute("CREATE TABLE t AS SELECT range AS a FROM range(1000)")
     database = await open_database(str(path))
     sql = "SELECT a.a FROM t a, t b, t c ORDER BY random() LIMIT 3"
-    assert (await database.run(sql, limits=Limits(seconds=1, rows=1))).rows if engine == "sqlite" else True
-    if engine == "duckdb":
+    assert (await database.run(sql, limits=Limits(seconds=1, rows=1))).rows if file_engine == "sqlite" else True
+    if file_engine == "duckdb":
         with pytest.raises(ToolFailed, match=r"Out of Memory|took longer"):
             await database.run(
                 "SELECT a.a, b.a, random() r FROM t a, t b, t c ORDER BY r, 1, 2", limits=Limits(seconds=2)
@@ -173,10 +173,10 @@ def _open_and_query(path: str, results: "multiprocessing.Queue[int]") -> None:
     asyncio.run(work())
 
 
-async def test_several_processes_read_one_file_at_once(shop, shop_files, engine):
+async def test_several_processes_read_one_file_at_once(shop, shop_url):
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
-    workers = [context.Process(target=_open_and_query, args=(str(shop_files[engine]), results)) for _ in range(2)]
+    workers = [context.Process(target=_open_and_query, args=(shop_url, results)) for _ in range(2)]
     for worker in workers:
         worker.start()
     assert await asyncio.to_thread(lambda: [results.get(timeout=30) for _ in workers]) == [4, 4]

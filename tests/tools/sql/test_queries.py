@@ -1,4 +1,4 @@
-"""Ordinary queries that must work, on both engines, in several tongues."""
+"""Ordinary queries that must work, on every engine, in several tongues."""
 
 import json
 from pathlib import Path
@@ -84,7 +84,101 @@ BOTH = [
     ("SELECT ntile(2) OVER (ORDER BY id) n, rank() OVER (ORDER BY city) FROM customers", None),
     ("SELECT count(*) FROM orders JOIN customers USING (id)", [[3]]),
 ]
+NOT_ON = dict.fromkeys(
+    (
+        "SELECT group_concat(id, '-') FROM (SELECT id FROM orders ORDER BY id)",
+        "SELECT rowid FROM orders WHERE id = 1",
+        "SELECT json_extract('{\"a\": 3}', '$.a')",
+    ),
+    ("postgres",),
+)
 ONLY = {
+    "postgres": [
+        ("SELECT c.name FROM public.customers AS c WHERE c.city ILIKE 'par%'", [["Bob"]]),
+        (
+            "SELECT to_char(date_trunc('month', ordered), 'YYYY-MM') AS m, sum(amount) FROM orders GROUP BY 1 ORDER BY 1",
+            None,
+        ),
+        ("SELECT to_char(ordered, 'YYYY年MM月') FROM orders WHERE id = 1", [["2024年01月"]]),
+        ("SELECT extract(year FROM ordered), date_part('month', ordered) FROM orders WHERE id = 1", [[2024, 1.0]]),
+        (
+            "SELECT ordered + INTERVAL '1 day', ordered - DATE '2023-12-31' FROM orders WHERE id = 1",
+            [["2024-01-02T00:00:00", 1]],
+        ),
+        (
+            "SELECT age(DATE '2024-03-01', DATE '2024-02-01')::text, now() IS NOT NULL, CURRENT_DATE > DATE '2020-01-01'",
+            [["1 mon", True, True]],
+        ),
+        (
+            "SELECT DISTINCT ON (customer_id) customer_id, amount FROM orders ORDER BY customer_id, amount DESC LIMIT 1",
+            [[1, 20]],
+        ),
+        ("SELECT string_agg(name, ', ' ORDER BY id) FROM customers", [["Ann, Bob, 李雷"]]),
+        ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY amount), stddev(amount) > 0 FROM orders", [[15.25, True]]),
+        ("SELECT array_agg(id ORDER BY id), jsonb_agg(id ORDER BY id) FROM orders WHERE id < 3", [[[1, 2], [1, 2]]]),
+        ("SELECT marks[1], cardinality(marks), extra ->> 'a', (extra -> 'a')::int FROM hr.people", [[1, 2, "7", 7]]),
+        (
+            "SELECT extra #>> '{a}', extra @> '{\"a\": 7}', 1 = ANY(marks), marks && ARRAY[2] FROM hr.people",
+            [["7", True, True, True]],
+        ),
+        ("SELECT p.id, m FROM hr.people p CROSS JOIN LATERAL unnest(p.marks) AS m ORDER BY 2", [[1, 1], [1, 2]]),
+        ("SELECT id FROM shop.hr.people", [[1]]),
+        ("SELECT n FROM generate_series(1, 3) AS n ORDER BY n DESC", [[3], [2], [1]]),
+        (
+            "SELECT d::date FROM generate_series(DATE '2024-01-01', DATE '2024-01-02', INTERVAL '1 day') AS g(d)",
+            [["2024-01-01"], ["2024-01-02"]],
+        ),
+        ("SELECT * FROM json_to_recordset('[{\"a\": 1}]') AS x(a int)", [[1]]),
+        ('SELECT key, value FROM jsonb_each_text(\'{"k": "v"}\')', [["k", "v"]]),
+        (
+            "SELECT c.name, l.amount FROM customers c JOIN LATERAL (SELECT amount FROM orders o WHERE o.customer_id = c.id"
+            " ORDER BY amount DESC LIMIT 1) l ON true WHERE c.id = 1",
+            [["Ann", 20]],
+        ),
+        (
+            "SELECT grouping(customer_id), sum(amount) FROM orders GROUP BY ROLLUP (customer_id) ORDER BY 1 DESC LIMIT 1",
+            [[1, 135.75]],
+        ),
+        ("SELECT count(*) FROM orders GROUP BY GROUPING SETS ((customer_id), ()) ORDER BY 1 DESC LIMIT 1", [[4]]),
+        ("SELECT name FROM customers WHERE name ~ '^李' OR name ~* '^ANN' ORDER BY id", [["Ann"], ["李雷"]]),
+        ("SELECT name FROM customers WHERE name SIMILAR TO '(A|B)%' ORDER BY id FETCH FIRST 1 ROWS ONLY", [["Ann"]]),
+        (
+            "SELECT substring(name FROM 1 FOR 2), position('n' IN name), trim(BOTH FROM ' a '), overlay('abc' PLACING 'x' FROM 2) FROM customers WHERE id = 1",
+            [["An", 2, "a", "axc"]],
+        ),
+        (
+            "SELECT regexp_replace('a1b2', '[0-9]', '', 'g'), split_part('a-b', '-', 2), lpad('7', 3, '0'), initcap('ab')",
+            [["ab", "b", "007", "Ab"]],
+        ),
+        (
+            "SELECT round(amount::numeric, 1), amount::int, CAST(amount AS text) FROM orders WHERE id = 1",
+            [[10.5, 11, "10.50"]],
+        ),
+        (
+            "SELECT format('%s-%s', 1, 2), concat_ws('/', 'a', 'b'), greatest(1, 2), coalesce(NULL, 'x')",
+            [["1-2", "a/b", 2, "x"]],
+        ),
+        ("SELECT 1 WHERE 1 IS DISTINCT FROM 2 AND NULL IS NOT DISTINCT FROM NULL", [[1]]),
+        ("SELECT ROW(1, 'a'), (SELECT c FROM customers c WHERE id = 2) IS NOT NULL", [[{"f1": 1, "f2": "a"}, True]]),
+        ('SELECT "FullName" FROM "Staff" WHERE "Id" = 1', [["Eve"]]),
+        ('SELECT s."FullName" AS "Name" FROM "Staff" s ORDER BY "Name"', [["Eve"]]),
+        ("SELECT count(*) FILTER (WHERE id > 2), bool_or(id > 3), every(id > 0) FROM orders", [[2, True, True]]),
+        (
+            "SELECT sum(amount) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM orders ORDER BY id LIMIT 1",
+            [[10.5]],
+        ),
+        (
+            "WITH a AS MATERIALIZED (SELECT 1 AS x), b AS NOT MATERIALIZED (SELECT x + 1 AS y FROM a) SELECT x, y FROM a, b",
+            [[1, 2]],
+        ),
+        ("TABLE customers LIMIT 1", [[1, "Ann", "Berlin", "2023-01-05"]]),
+        (
+            "SELECT gen_random_uuid() IS NOT NULL, md5('a'), encode('a'::bytea, 'hex')",
+            [[True, "0cc175b9c0f1b6a831c399e269772661", "61"]],
+        ),
+        ("SELECT to_tsvector('english', 'red shoes') @@ to_tsquery('english', 'shoe')", [[True]]),
+        ("SELECT TIMESTAMPTZ '2024-01-01 00:00:00+00' AT TIME ZONE 'Asia/Shanghai'", [["2024-01-01T08:00:00"]]),
+    ],
     "sqlite": [
         (
             "SELECT strftime('%Y-%m', ordered) AS month, count(*) FROM orders GROUP BY month ORDER BY month LIMIT 1",
@@ -177,7 +271,7 @@ ONLY = {
 async def test_queries_of_every_usual_shape_run_unchanged(shop, engine):
     tools = SqlTools(shop)
     wrong = []
-    for sql, rows in BOTH + ONLY[engine]:
+    for sql, rows in [case for case in BOTH if engine not in NOT_ON.get(case[0], ())] + ONLY[engine]:
         found = await tools.execute(sql)
         if found["corrections"] or (rows is not None and found["rows"] != rows):
             wrong.append((sql, rows, found["rows"], found["corrections"]))
@@ -193,11 +287,13 @@ def public_questions() -> Path:
     return Path(__file__).parents[4] / "shared" / "data" / "text2sql" / "questions.jsonl"
 
 
-async def test_every_gold_query_of_the_public_sets_passes_and_brings_its_rows(shop, engine):
+async def test_every_gold_query_of_the_public_sets_passes_and_brings_its_rows(file_engine, shop_files):
     """With the public sets beside the repository: all of them; elsewhere: the queries above stand for them."""
     questions = public_questions()
     if not questions.exists():
+        shop = await open_database(str(shop_files[file_engine]))
         tables = await SqlTools(shop).execute("SELECT count(*) FROM orders")
+        await shop.close()
         assert tables["rows"] == [[4]]
         return
     opened: dict[Path, Database] = {}
@@ -205,7 +301,7 @@ async def test_every_gold_query_of_the_public_sets_passes_and_brings_its_rows(sh
     for line in questions.read_text("utf-8").splitlines():
         question = json.loads(line)
         path = next((questions.parent / question["set"]).glob(f"{question['db']}.*"))
-        if (path.suffix == ".duckdb") != (engine == "duckdb"):
+        if (path.suffix == ".duckdb") != (file_engine == "duckdb"):
             continue
         opened[path] = opened.get(path) or await open_database(str(path))
         found = await SqlTools(opened[path]).execute(question["gold_sql"], limit=1000)

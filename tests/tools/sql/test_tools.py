@@ -28,8 +28,9 @@ async def test_tables_are_listed_with_kind_and_size(sqlite_shop, duckdb_shop):
     assert listed["hr.people"] == {"name": "hr.people", "kind": "table", "columns": 3, "rows": 1}
 
 
-@pytest.mark.parametrize("name", ["orders", "ORDERS", '"orders"', "`orders`", "main.orders", " [orders] "])
+@pytest.mark.parametrize("name", ["orders", "ORDERS", '"orders"', "`orders`", "{default}.orders", " [orders] "])
 async def test_a_table_is_found_in_any_case_and_quoting(shop, name):
+    name = name.replace("{default}", (await shop.schema()).default)
     found = await SchemaTools(shop).list_columns(name, include_types=False)
     assert found == {
         "table": "orders",

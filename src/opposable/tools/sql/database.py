@@ -10,7 +10,7 @@ from opposable.domain.errors import BadInput
 from opposable.tools.sql.functions import Dialect
 from opposable.tools.sql.schema import Schema
 
-FORMS = "duckdb:///path/to/file, sqlite:///path/to/file, or the path of a DuckDB or SQLite file"
+FORMS = "duckdb:///path/to/file, sqlite:///path/to/file, the path of a DuckDB or SQLite file, or postgresql://user:password@host/database"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,8 @@ class Database(Protocol):
     """One database, open for reading only whatever SQL it is given.
 
     Raises (from `explain` and `run`): `ToolRefused` when the engine's own sandbox forbids it, `ToolFailed` with the
-    engine's sentence when it fails or takes too long, `ToolUnavailable` when the file cannot be read now.
+    engine's sentence when it fails, its kind `QueryTimedOut` (a `TimeoutError` too) when it takes too long,
+    `ToolUnavailable` when the file or server cannot be read now.
     """
 
     @property
@@ -50,11 +51,20 @@ class Database(Protocol):
 
     @property
     def name(self) -> str:
-        """The file's name without its folder: all that a model may learn of where it is."""
+        """The file's name without its folder, or the database's: all that a model may learn of where it is."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """Which database this is, and who reads it, without secrets: a key for what is kept of it, not for a model."""
         ...
 
     async def schema(self) -> Schema:
         """Its tables, read once and kept."""
+        ...
+
+    async def version(self) -> str:
+        """A text that is another one once the data was changed."""
         ...
 
     async def explain(self, sql: str, parameters: dict[str, Any] | None = None, limits: Limits | None = None) -> None:
@@ -70,16 +80,20 @@ class Database(Protocol):
         ...
 
     async def close(self) -> None:
-        """Lets go of the file."""
+        """Lets go of the file or the server."""
         ...
 
 
 async def open_database(url: str) -> Database:
-    """Opens a DuckDB or SQLite file for reading; a plain path is told apart by the file's first bytes.
+    """Opens a DuckDB or SQLite file, or a PostgreSQL database, for reading; a plain path is told by its first bytes.
 
     Raises:
-        BadInput: the file is missing, empty, a directory, locked, broken, or no database.
+        BadInput: the file is missing, empty, a directory, locked, broken, or no database; the server cannot be asked.
     """
+    if re.match(r"\s*postgres(ql)?(\+\w+)?://", url, re.IGNORECASE):
+        from opposable.tools.sql.postgres_server import open_postgres
+
+        return await open_postgres(url)
     kind, path = _located(url)
     found = file_kind(path)
     if kind and found != kind:
@@ -131,7 +145,14 @@ def _existing(rest: str) -> Path:
     return next((path for path in candidates if path.exists()), candidates[1 if "/" in without else 0])
 
 
-def file_kind(path: Path) -> Dialect:
+def file_version(path: Path) -> str:
+    """The size and time of a database file and of the log beside it."""
+    files = [path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}.wal")]
+    stats = [file.stat() for file in files if file.exists()]
+    return ";".join(f"{stat.st_size}:{stat.st_mtime_ns}" for stat in stats if stat.st_size)
+
+
+def file_kind(path: Path) -> Literal["duckdb", "sqlite"]:
     """Which engine wrote the file, by its first bytes.
 
     Raises:

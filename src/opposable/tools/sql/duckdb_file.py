@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from opposable.domain.errors import BadInput, ToolFailed, ToolUnavailable
-from opposable.tools.sql.database import Limits, Rows
+from opposable.domain.errors import BadInput, ToolUnavailable
+from opposable.tools.sql.database import Limits, Rows, file_version
 from opposable.tools.sql.duckdb_schema import quoted_path, read_schema
 from opposable.tools.sql.duckdb_tree import refuse_foreign
-from opposable.tools.sql.errors import engine_error, engine_sentence
+from opposable.tools.sql.errors import QueryTimedOut, engine_error, engine_sentence
 from opposable.tools.sql.functions import Dialect
 from opposable.tools.sql.rows import rows_of
 from opposable.tools.sql.schema import Schema, Table, quoted
@@ -44,6 +44,7 @@ class DuckdbFile:
 
     def __init__(self, path: Path, connection: Any, schema: Schema) -> None:
         self.name = path.name
+        self.identity = str(path.resolve())
         self._path = path
         self._connection = connection
         self._schema = schema
@@ -53,6 +54,10 @@ class DuckdbFile:
     async def schema(self) -> Schema:
         """Its tables and views."""
         return self._schema
+
+    async def version(self) -> str:
+        """The file's size and time."""
+        return await asyncio.to_thread(file_version, self._path)
 
     async def explain(self, sql: str, parameters: dict[str, Any] | None = None, limits: Limits | None = None) -> None:
         """Lets DuckDB bind and plan `sql`."""
@@ -106,10 +111,7 @@ class DuckdbFile:
         try:
             return await interruptible(self._pool, guarded, cursor.interrupt, limits.seconds)
         except (TimeoutError, duckdb.InterruptException):
-            raise ToolFailed(
-                f"The query took longer than {limits.seconds:g} seconds and was stopped."
-                " Hint: filter or aggregate earlier."
-            ) from None
+            raise QueryTimedOut(limits.seconds) from None
         except (duckdb.Error, OverflowError, MemoryError, UnicodeDecodeError) as error:
             raise engine_error(error, self._path) from error
 

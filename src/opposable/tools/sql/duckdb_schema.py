@@ -34,7 +34,7 @@ def read_schema(connection: Any) -> Schema:
         key = (schema, name)
         read = tuple(_column(row, primary.get(key, set()), foreign.get(key, {})) for row in columns.get(key, []))
         tables.append(Table(name, read, "" if schema == "main" else schema, kind, comment, rows))
-    return Schema(tuple(tables))
+    return Schema(tuple(tables), dialect="duckdb")
 
 
 def quoted_path(table: Table) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-Dialect = Literal["duckdb", "sqlite"]
+Dialect = Literal["duckdb", "sqlite", "postgres"]
 
 _SQLITE = """abs acos acosh asin asinh atan atan2 atanh avg bm25 ceil ceiling changes char coalesce concat concat_ws cos cosh
     count cume_dist current_date current_time current_timestamp date datetime degrees dense_rank exp first_value floor
@@ -91,8 +91,69 @@ _DUCKDB = (
 DUCKDB_FUNCTIONS = frozenset(name for names in _DUCKDB for name in names.split())
 DUCKDB_TABLE_FUNCTIONS = frozenset({"range", "generate_series", "unnest", "json_each", "json_tree", "repeat_row"})
 
-FUNCTIONS: dict[str, frozenset[str]] = {"duckdb": DUCKDB_FUNCTIONS, "sqlite": SQLITE_FUNCTIONS}
-TABLE_FUNCTIONS: dict[str, frozenset[str]] = {"duckdb": DUCKDB_TABLE_FUNCTIONS, "sqlite": SQLITE_TABLE_FUNCTIONS}
+_POSTGRES_AGGREGATES = """any_value array_agg avg bit_and bit_or bit_xor bool_and bool_or corr count covar_pop covar_samp every grouping
+    json_agg json_agg_strict json_arrayagg json_object_agg json_objectagg jsonb_agg jsonb_agg_strict jsonb_object_agg max min
+    mode percentile_cont percentile_disc range_agg range_intersect_agg regr_avgx regr_avgy regr_count regr_intercept regr_r2
+    regr_slope regr_sxx regr_sxy regr_syy stddev stddev_pop stddev_samp string_agg sum var_pop var_samp variance cume_dist
+    dense_rank first_value lag last_value lead nth_value ntile percent_rank rank row_number"""
+_POSTGRES_NUMBERS = """abs acos acosd acosh asin asind asinh atan atan2 atan2d atand atanh cbrt ceil ceiling cos cosd cosh cot cotd
+    degrees div erf erfc exp factorial floor gamma gcd lcm lgamma ln log log10 min_scale mod pi power radians random
+    random_normal round scale sign sin sind sinh sqrt tan tand tanh trim_scale trunc width_bucket float4 float8 int2 int4
+    int8 numeric"""
+_POSTGRES_TEXT = """ascii bit_count bit_length btrim casefold char_length character_length chr concat concat_ws convert_from convert_to
+    crc32 crc32c decode difference encode format get_bit get_byte initcap left length levenshtein lower lpad ltrim md5
+    metaphone normalize octet_length overlay parse_ident position quote_ident quote_literal quote_nullable regexp_count
+    regexp_instr regexp_like regexp_match regexp_matches regexp_replace regexp_split_to_array regexp_split_to_table
+    regexp_substr repeat replace reverse right rpad rtrim sha224 sha256 sha384 sha512 similarity soundex split_part
+    starts_with string_to_array string_to_table strpos substr substring text to_ascii to_bin to_hex to_oct translate trim
+    unaccent unistr upper word_similarity strict_word_similarity"""
+_POSTGRES_TIME = """age clock_timestamp current_date current_time current_timestamp date date_add date_bin date_part date_subtract
+    date_trunc extract interval isfinite justify_days justify_hours justify_interval localtime localtimestamp make_date
+    make_interval make_time make_timestamp make_timestamptz now overlaps statement_timestamp time timeofday timestamp
+    timestamptz timezone to_char to_date to_number to_timestamp transaction_timestamp"""
+_POSTGRES_NESTED = """array_append array_cat array_dims array_fill array_length array_lower array_ndims array_position array_positions
+    array_prepend array_remove array_replace array_reverse array_sample array_shuffle array_sort array_to_json
+    array_to_string array_upper cardinality isempty json json_array json_array_elements json_array_elements_text
+    json_array_length json_build_array json_build_object json_each json_each_text json_exists json_extract_path
+    json_extract_path_text json_object json_object_keys json_populate_record json_populate_recordset json_query
+    json_scalar json_serialize json_strip_nulls json_to_record json_to_recordset json_typeof json_value jsonb
+    jsonb_array_elements jsonb_array_elements_text jsonb_array_length jsonb_build_array jsonb_build_object jsonb_each
+    jsonb_each_text jsonb_extract_path jsonb_extract_path_text jsonb_insert jsonb_object jsonb_object_keys
+    jsonb_path_exists jsonb_path_match jsonb_path_query jsonb_path_query_array jsonb_path_query_first
+    jsonb_populate_record jsonb_pretty jsonb_set jsonb_set_lax jsonb_strip_nulls jsonb_to_record jsonb_to_recordset
+    jsonb_typeof lower_inc lower_inf range_merge row row_to_json to_json to_jsonb upper_inc upper_inf daterange int4range
+    int8range numrange tsrange tstzrange multirange unnest hstore akeys avals skeys svals each"""
+_POSTGRES_OTHER = """cast coalesce exists gen_random_uuid generate_series generate_subscripts get_current_ts_config greatest least
+    nullif num_nonnulls num_nulls numnode phraseto_tsquery plainto_tsquery querytree setweight strip to_tsquery to_tsvector
+    ts_headline ts_rank ts_rank_cd websearch_to_tsquery uuidv4 uuidv7 uuid_extract_timestamp uuid_extract_version
+    merge_action area box center circle diameter height path point polygon width st_area st_asgeojson st_astext
+    st_buffer st_centroid st_contains st_distance st_dwithin st_geomfromtext st_intersects st_length st_makepoint
+    st_point st_setsrid st_transform st_within st_x st_y"""
+_POSTGRES = (
+    _POSTGRES_AGGREGATES,
+    _POSTGRES_NUMBERS,
+    _POSTGRES_TEXT,
+    _POSTGRES_TIME,
+    _POSTGRES_NESTED,
+    _POSTGRES_OTHER,
+)
+POSTGRES_FUNCTIONS = frozenset(name for names in _POSTGRES for name in names.split())
+POSTGRES_TABLE_FUNCTIONS = frozenset(
+    name
+    for name in POSTGRES_FUNCTIONS
+    if name.startswith(("json_", "jsonb_", "regexp_", "generate_", "string_to_table"))
+) | {"unnest", "each", "skeys", "svals"}
+
+FUNCTIONS: dict[str, frozenset[str]] = {
+    "duckdb": DUCKDB_FUNCTIONS,
+    "sqlite": SQLITE_FUNCTIONS,
+    "postgres": POSTGRES_FUNCTIONS,
+}
+TABLE_FUNCTIONS: dict[str, frozenset[str]] = {
+    "duckdb": DUCKDB_TABLE_FUNCTIONS,
+    "sqlite": SQLITE_TABLE_FUNCTIONS,
+    "postgres": POSTGRES_TABLE_FUNCTIONS,
+}
 
 _KEYWORDS = """all and any array as asof between by case cast check columns cross cube decimal distinct double else end escape
     except exclude exists extract filter following for from full group groups having ilike in inner intersect interval
@@ -101,6 +162,6 @@ _KEYWORDS = """all and any array as asof between by case cast check columns cros
     select semi anti sets similar some struct then to try_cast unbounded union unpivot using values varchar nvarchar
     char character bit when where window with within time timestamp text float real integer int bigint blob glob name
     collate current ignore nulls grouping sample tablesample bernoulli reservoir system percent first last temporal
-    number varying"""
+    number varying precision bpchar timestamptz symmetric asymmetric ordinality only"""
 BEFORE_PARENTHESIS = frozenset(_KEYWORDS.split())
 """Words that may stand before a parenthesis without calling anything."""

@@ -10,6 +10,7 @@ from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRefused
 from opposable.tools.sql.functions import BEFORE_PARENTHESIS, FUNCTIONS, TABLE_FUNCTIONS, Dialect
 from opposable.tools.sql.lexer import segments
 from opposable.tools.sql.nearest import SURE, likeness, suggestions
+from opposable.tools.sql.postgres_tree import refuse_strings, refuse_tree
 from opposable.tools.sql.schema import Schema, one_line
 
 MAX_CHARACTERS = 50_000
@@ -52,6 +53,8 @@ def guard(sql: str, dialect: Dialect, schema: Schema) -> Query:
         InvalidArguments: it is no SQL of this dialect.
     """
     text = _plain_text(sql)
+    if dialect == "postgres":
+        refuse_strings(text)
     tokens = _tokens(text, dialect)
     tree = _parse(text, dialect)
     if type(tree).__name__ not in _ROOTS:
@@ -59,6 +62,8 @@ def guard(sql: str, dialect: Dialect, schema: Schema) -> Query:
     _refuse_nodes(tree)
     _refuse_functions(tokens, tree, dialect)
     _refuse_tables(tree, schema)
+    if dialect == "postgres":
+        refuse_tree(tree)
     return Query(text, dialect, tree)
 
 

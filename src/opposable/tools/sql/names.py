@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from opposable.tools.sql.functions import Dialect
 from opposable.tools.sql.guard import Query
 from opposable.tools.sql.nearest import suggestions, sure_match
-from opposable.tools.sql.schema import Schema, quoted
+from opposable.tools.sql.schema import Schema, Table, quoted, quoted_path
 from opposable.tools.sql.scopes import (
     Columns,
     Ctes,
@@ -14,6 +15,7 @@ from opposable.tools.sql.scopes import (
     Source,
     alias_columns,
     bound_names,
+    meaning,
     output_name,
     renamed,
     select_aliases,
@@ -92,7 +94,7 @@ class _Checker:
 
         while isinstance(node, exp.SetOperation):
             node = node.this
-        names = [output_name(item) for item in node.expressions] if isinstance(node, exp.Select) else []
+        names = [output_name(item, self.dialect) for item in node.expressions] if isinstance(node, exp.Select) else []
         return tuple(name for name in names if name) if names and all(names) else None
 
     def _subquery(self, node: Any, ctes: Ctes, outer: Scope | None) -> Columns:
@@ -155,10 +157,10 @@ class _Checker:
         label = item.alias_or_name
         if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
             return self._table(item, ctes)
-        if isinstance(item, exp.Lateral):
-            item = item.this
+        lateral = isinstance(item, exp.Lateral)
+        item = item.this if lateral else item
         if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Query):
-            around = scope if self.dialect == "duckdb" else scope.outer
+            around = scope if lateral or self.dialect == "duckdb" else scope.outer
             return Source(label, self.query(item, ctes, around))
         if isinstance(item, exp.Values):
             return Source(label, self.query(item, ctes, scope.outer))
@@ -174,8 +176,38 @@ class _Checker:
         if found is None:
             self._unknown_table(item, ctes)
             return Source(label, None)
+        if self.dialect == "postgres":
+            found = self._as_written(item, found)
         columns = tuple(column.name for column in found.columns) or None
         return Source(label, renamed(columns, named), found)
+
+    def _as_written(self, item: Any, found: Table) -> Table:
+        """The table PostgreSQL finds by these very letters; else `found`, told to be written differently."""
+        name, db = meaning(item.this, "postgres"), item.args.get("db")
+        exact = self.schema.find_exactly(name, meaning(db, "postgres") if db else "")
+        if exact is not None:
+            return exact
+        path = quoted_path(found, "postgres")
+        start = db.meta.get("start", item.this.meta.get("start")) if db else item.this.meta.get("start")
+        end = item.this.meta.get("end")
+        told = f"{item.name} is no table as PostgreSQL reads it: write {path}."
+        repair = (
+            None if start is None or end is None else Replacement(start, end + 1, path, f"table {item.name} → {path}")
+        )
+        self.problems.append(NameProblem("table", item.name, told, repair))
+        return found
+
+    def _in_its_case(self, name: Any, sources: Iterable[Source]) -> None:
+        """Tells a column whose letters PostgreSQL would read in another case than it has."""
+        wanted = meaning(name, "postgres")
+        columns = [column for source in sources for column in source.columns or ()]
+        if wanted in columns:
+            return
+        near = list(dict.fromkeys(column for column in columns if column.casefold() == wanted.casefold()))
+        if len(near) == 1:
+            text = quoted(near[0], "postgres")
+            told = f"{name.name} is no column as PostgreSQL reads it: write {text}."
+            self.problems.append(NameProblem("column", name.name, told, self._replace(name, text, "column")))
 
     def _join(self, join: Any, scope: Scope, ctes: Ctes) -> None:
         self._expressions([join.args.get("on"), join.args.get("match_condition")], scope, ctes)
@@ -209,7 +241,11 @@ class _Checker:
         if first.casefold() in bound:
             return
         if len(parts) == 1:
-            if isinstance(parts[0], exp.Star) or self._stands_alone(parts[0], scope):
+            if isinstance(parts[0], exp.Star):
+                return
+            if self._stands_alone(parts[0], scope):
+                if self.dialect == "postgres" and first.casefold() not in scope.aliases:
+                    self._in_its_case(parts[0], (s for each in scope.chain() for s in each.sources.values()))
                 return
             self._unknown_column(parts[0], scope)
             return
@@ -221,8 +257,12 @@ class _Checker:
             if not (self.dialect == "duckdb" and scope.has_column(first)):
                 self._unknown_alias(parts[0], parts[1], scope)
             return
-        if not isinstance(column, exp.Star) and not source.has(column.name):
+        if isinstance(column, exp.Star):
+            return
+        if not source.has(column.name):
             self._misplaced_column(owner, column, source, scope)
+        elif self.dialect == "postgres":
+            self._in_its_case(column, [source])
 
     def _stands_alone(self, name: Any, scope: Scope) -> bool:
         """Whether an unqualified name means something: a column, an alias, a row, or text in SQLite's double quotes."""
@@ -240,7 +280,7 @@ class _Checker:
         if not isinstance(star, exp.Star):
             if isinstance(item, exp.Columns | exp.Explode | exp.Unnest):
                 return None
-            return [output_name(item) or item.sql(dialect=self.dialect)]
+            return [output_name(item, self.dialect) or item.sql(dialect=self.dialect)]
         owner = item.table if isinstance(item, exp.Column) else ""
         found = scope.find_source(owner) if owner else None
         sources = [found] if found else list(scope.sources.values())
@@ -253,7 +293,9 @@ class _Checker:
         told = f"There is no table {item.name}. {self._as_column(item.name)}"
         told += _choices("Tables", suggestions(item.name, names), names)
         match = sure_match(item.name, names)
-        repair = None if match is None else self._replace(item.this, _sql_path(match, self.schema), "table")
+        repair = (
+            None if match is None else self._replace(item.this, _sql_path(match, self.schema, self.dialect), "table")
+        )
         self.problems.append(NameProblem("table", item.name, told, repair))
 
     def _as_column(self, name: str) -> str:
@@ -274,7 +316,7 @@ class _Checker:
         told += f"{', '.join(labels) or 'none'}."
         if right:
             told += f" {column.name} is a column of {right[0].label}." if right[0] in having else ""
-        repair = self._replace(owner, quoted(right[0].label), "alias") if right else None
+        repair = self._replace(owner, self._quoted(right[0].label), "alias") if right else None
         self.problems.append(NameProblem("alias", owner.name, told, repair))
 
     def _misplaced_column(self, owner: Any, column: Any, source: Source, scope: Scope) -> None:
@@ -289,11 +331,11 @@ class _Checker:
         if others:
             told += f" {' and '.join(_described(other) for other in others)} has it."
             if len(others) == 1:
-                repair = self._replace(owner, quoted(others[0].label), "alias", column.name)
+                repair = self._replace(owner, self._quoted(others[0].label), "alias", column.name)
         else:
             told += f" {_choices('Its columns', suggestions(column.name, names), names)}"
             match = sure_match(column.name, names)
-            repair = self._replace(column, quoted(match), "column") if match else None
+            repair = self._replace(column, self._quoted(match), "column") if match else None
             told += "" if match else self._elsewhere(column.name)
         self.problems.append(NameProblem("column", column.name, told, repair))
 
@@ -307,7 +349,7 @@ class _Checker:
         match = sure_match(name.name, names)
         repair = None
         if match and sum(source.has(match) for source in sources if source.columns is not None) == 1:
-            repair = self._replace(name, quoted(match), "column")
+            repair = self._replace(name, self._quoted(match), "column")
         elif not match:
             told += self._elsewhere(name.name)
             if self.dialect == "duckdb" and name.args.get("quoted"):
@@ -317,6 +359,9 @@ class _Checker:
     def _elsewhere(self, column: str) -> str:
         tables = [table.full_name for table in self.schema.tables if table.find_column(column)]
         return f" The table {' or '.join(tables[:3])} has a column {column}: join it." if tables else ""
+
+    def _quoted(self, name: str) -> str:
+        return quoted(name, self.dialect)
 
     def _replace(self, name: Any, text: str, what: str, column: str = "") -> Replacement | None:
         start, end = name.meta.get("start"), name.meta.get("end")
@@ -340,8 +385,6 @@ def _choices(what: str, nearest: tuple[str, ...], names: Iterable[str]) -> str:
     return f"{what}: {shown}." if unique else ""
 
 
-def _sql_path(full_name: str, schema: Schema) -> str:
+def _sql_path(full_name: str, schema: Schema, dialect: Dialect) -> str:
     table = schema.find_table(full_name)
-    if table is None or not table.schema:
-        return quoted(full_name)
-    return f"{quoted(table.schema)}.{quoted(table.name)}"
+    return quoted(full_name, dialect) if table is None else quoted_path(table, dialect)

@@ -11,7 +11,7 @@ from opposable.tools.sql.functions import Dialect
 from opposable.tools.sql.lexer import segments
 
 _PLACEHOLDER = re.compile(r"\{\{\s*([^\W\d]\w*)\s*\}\}")
-_MARK = {"duckdb": "$", "sqlite": ":"}
+_MARK = {"duckdb": "$", "sqlite": ":", "postgres": "$"}
 _SCALARS = (str, int, float, bool, datetime.date, datetime.datetime)
 
 
@@ -56,6 +56,7 @@ def bind(
 class _Binder:
     def __init__(self, dialect: Dialect, parameters: dict[str, Any], missing_is_null: bool) -> None:
         self.mark = _MARK[dialect]
+        self.letter = "" if dialect == "postgres" else "p"
         self.parameters = parameters
         self.missing_is_null = missing_is_null
         self.written: dict[str, str] = {}
@@ -114,7 +115,7 @@ class _Binder:
         if value is not None and not isinstance(value, _SCALARS):
             told = f"must be text, a number, true, false, null or a list of these, not {type(value).__name__}"
             self.problems.append(FieldProblem(f"parameters.{name}", told))
-        key = self._keys.setdefault((name, index), f"p{len(self._keys) + 1}")
+        key = self._keys.setdefault((name, index), f"{self.letter}{len(self._keys) + 1}")
         self.values[key] = value
         self.written[f"{self.mark}{key}"] = f"{{{{{name}}}}}"
         return f"{self.mark}{key}"

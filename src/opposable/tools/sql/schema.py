@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from opposable.tools.sql.functions import Dialect
 from opposable.tools.sql.nearest import suggestions
 
 
@@ -56,6 +57,7 @@ class Schema:
 
     tables: tuple[Table, ...]
     default: str = "main"
+    dialect: Dialect = "sqlite"
 
     @cached_property
     def _by_name(self) -> Mapping[str, Table]:
@@ -66,6 +68,14 @@ class Schema:
     @cached_property
     def _by_full_name(self) -> Mapping[tuple[str, str], Table]:
         return {((t.schema or self.default).casefold(), t.name.casefold()): t for t in self.tables}
+
+    @cached_property
+    def _exactly(self) -> Mapping[tuple[str, str], Table]:
+        return {(table.schema or self.default, table.name): table for table in self.tables}
+
+    def find_exactly(self, name: str, schema: str = "") -> Table | None:
+        """The table called just so in this schema (the default one when empty), letter by letter; or None."""
+        return self._exactly.get((schema or self.default, name))
 
     def find_table(self, name: str, schema: str = "") -> Table | None:
         """The table called `name` in any case, quoted or not, with or without its schema ("s.t"); or None."""
@@ -90,7 +100,8 @@ class Schema:
         """
         wanted = {name.casefold() for name in tables}
         shown = [t for t in self.tables if not wanted or t.full_name.casefold() in wanted]
-        return "\n\n".join(_ddl(table, (samples or {}).get(table.full_name, {})) for table in shown)
+        told = samples or {}
+        return "\n\n".join(_ddl(table, told.get(table.full_name, {}), self.dialect) for table in shown)
 
 
 def unquoted(name: str) -> str:
@@ -100,17 +111,17 @@ def unquoted(name: str) -> str:
     return name
 
 
-def _ddl(table: Table, samples: Mapping[str, list[Any]]) -> str:
+def _ddl(table: Table, samples: Mapping[str, list[Any]], dialect: Dialect) -> str:
     rows = "" if table.rows is None else f"{'' if table.rows_exact else 'about '}{table.rows} rows"
     notes = "; ".join(note for note in (one_line(table.comment), rows) if note)
-    lines = [_ddl_column(column, samples.get(column.name, [])) for column in table.columns]
+    lines = [_ddl_column(column, samples.get(column.name, []), dialect) for column in table.columns]
     body = "\n".join(f"  {code}{',' if i < len(lines) - 1 else ''}{note}" for i, (code, note) in enumerate(lines))
-    head = f"CREATE {table.kind.upper()} {_quoted_path(table)} ("
+    head = f"CREATE {table.kind.upper()} {quoted_path(table, dialect)} ("
     return f"{head}{f' -- {notes}' if notes else ''}\n{body}\n);"
 
 
-def _ddl_column(column: Column, values: list[Any]) -> tuple[str, str]:
-    parts = [one_line(quoted(column.name)) or "", column.type]
+def _ddl_column(column: Column, values: list[Any], dialect: Dialect) -> tuple[str, str]:
+    parts = [one_line(quoted(column.name, dialect)) or "", column.type]
     parts += ["PRIMARY KEY"] if column.primary_key else []
     parts += ["NOT NULL"] if not column.nullable and not column.primary_key else []
     parts += [f"REFERENCES {column.references}"] if column.references else []
@@ -127,15 +138,23 @@ def one_line(text: str | None, characters: int = 200) -> str | None:
     return flat if len(flat) <= characters else flat[: characters - 1] + "…"
 
 
-def quoted(name: str) -> str:
-    """A name as SQL, in double quotes unless it is a plain word that is no keyword."""
-    if name.isidentifier() and name.casefold() not in _RESERVED:
+def quoted(name: str, dialect: Dialect = "sqlite") -> str:
+    """A name as SQL, in double quotes unless it is a plain word that is no keyword and keeps its case without them."""
+    folded = dialect == "postgres" and name != folded_name(name)
+    if name.isidentifier() and name.casefold() not in _RESERVED and not folded:
         return name
     return '"' + name.replace('"', '""') + '"'
 
 
-def _quoted_path(table: Table) -> str:
-    path = f"{quoted(table.schema)}.{quoted(table.name)}" if table.schema else quoted(table.name)
+def folded_name(name: str) -> str:
+    """What PostgreSQL makes of a name without quotes: its ASCII letters small."""
+    return "".join(char.lower() if char.isascii() else char for char in name)
+
+
+def quoted_path(table: Table, dialect: Dialect = "sqlite") -> str:
+    """A table's name as SQL, with its schema unless that is the default one; always one line."""
+    name = quoted(table.name, dialect)
+    path = f"{quoted(table.schema, dialect)}.{name}" if table.schema else name
     return one_line(path) or path
 
 

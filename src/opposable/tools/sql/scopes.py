@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opposable.tools.sql.schema import Table
+from opposable.tools.sql.functions import Dialect
+from opposable.tools.sql.schema import Table, folded_name
 
 _ROWID = frozenset({"rowid", "oid", "_rowid_"})
 
@@ -79,6 +80,13 @@ def renamed(columns: Columns, names: tuple[str, ...]) -> Columns:
     return names if columns is None else (*names, *columns[len(names) :])
 
 
+def meaning(name: Any, dialect: Dialect) -> str:
+    """What the engine looks for when it reads an identifier: PostgreSQL makes one without quotes small."""
+    if dialect != "postgres" or name.args.get("quoted"):
+        return str(name.name)
+    return folded_name(name.name)
+
+
 def select_aliases(node: Any) -> frozenset[str]:
     """The names that `AS` gives to expressions of this SELECT, in lower case."""
     from sqlglot import exp
@@ -86,9 +94,14 @@ def select_aliases(node: Any) -> frozenset[str]:
     return frozenset(item.alias.casefold() for item in node.find_all(exp.Alias) if item.parent_select is node)
 
 
-def output_name(item: Any) -> str:
+def output_name(item: Any, dialect: Dialect) -> str:
     """The name a column of the result gets from one item of the SELECT list; "" when the engine makes one up."""
-    return str(item.alias_or_name) if item.alias_or_name != "*" else ""
+    if item.alias_or_name == "*":
+        return ""
+    name: Any = item.args.get("alias") or getattr(item, "this", None)
+    if hasattr(name, "args") and name.name == item.alias_or_name:
+        return meaning(name, dialect)
+    return str(item.alias_or_name)
 
 
 def bound_names(node: Any) -> frozenset[str]:

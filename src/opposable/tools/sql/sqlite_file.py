@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from opposable.domain.errors import BadInput, ToolFailed, ToolUnavailable
-from opposable.tools.sql.database import Limits, Rows
-from opposable.tools.sql.errors import engine_error, engine_sentence
+from opposable.domain.errors import BadInput, ToolUnavailable
+from opposable.tools.sql.database import Limits, Rows, file_version
+from opposable.tools.sql.errors import QueryTimedOut, engine_error, engine_sentence
 from opposable.tools.sql.functions import SQLITE_FUNCTIONS, SQLITE_TABLE_FUNCTIONS, Dialect
 from opposable.tools.sql.rows import rows_of
 from opposable.tools.sql.schema import Schema, Table
@@ -50,6 +50,7 @@ class SqliteFile:
 
     def __init__(self, path: Path, schema: Schema) -> None:
         self.name = path.name
+        self.identity = str(path.resolve())
         self._path = path
         self._schema = schema
         self._readable = frozenset(t.name.casefold() for t in schema.tables) | _shadow_tables(path)
@@ -60,6 +61,10 @@ class SqliteFile:
     async def schema(self) -> Schema:
         """Its tables and views."""
         return self._schema
+
+    async def version(self) -> str:
+        """The file's size and time."""
+        return await asyncio.to_thread(file_version, self._path)
 
     async def explain(self, sql: str, parameters: dict[str, Any] | None = None, limits: Limits | None = None) -> None:
         """Lets SQLite compile `sql`."""
@@ -120,10 +125,10 @@ class SqliteFile:
         try:
             return await interruptible(self._pool, guarded, interrupt, limits.seconds + 0.2)
         except TimeoutError:
-            raise _too_slow(limits) from None
+            raise QueryTimedOut(limits.seconds) from None
         except sqlite3.Error as error:
             if time.monotonic() >= end:
-                raise _too_slow(limits) from None
+                raise QueryTimedOut(limits.seconds) from None
             raise _translated(error, self._path) from error
         except (OverflowError, MemoryError) as error:
             raise engine_error(error, self._path) from error
@@ -222,12 +227,6 @@ def _samples(connection: sqlite3.Connection, table: Table, values: int) -> dict[
 
 def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
-
-
-def _too_slow(limits: Limits) -> ToolFailed:
-    return ToolFailed(
-        f"The query took longer than {limits.seconds:g} seconds and was stopped. Hint: filter or aggregate earlier."
-    )
 
 
 def _translated(error: sqlite3.Error, path: Path) -> Exception:

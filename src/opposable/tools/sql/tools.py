@@ -1,16 +1,22 @@
 """The tools a model reads a database with: what it holds, whether a query is right, and what it brings."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
-from opposable.domain.errors import FieldProblem, InvalidArguments
+from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolRefused
 from opposable.tools.sql.database import Database, Limits, Rows
 from opposable.tools.sql.fix import Fixed, fix_names
-from opposable.tools.sql.guard import guard
+from opposable.tools.sql.functions import Dialect
+from opposable.tools.sql.guard import MAX_CHARACTERS, guard
 from opposable.tools.sql.names import NameProblem, check_names
 from opposable.tools.sql.placeholders import Bound, bind
 from opposable.tools.sql.schema import Schema, Table, one_line
 
 MAX_ROWS = 1_000
+ALIASES = {"execute_sql": "sql.execute", "get_schema": "schema.list_columns", "validate_sql": "sql.validate"}
+"""Other names these tools are known by, with their ids."""
+_OTHER_DIALECTS = ("mysql", "tsql", "sqlite", "duckdb", "postgres", "bigquery", "snowflake", "oracle")
 
 
 class SchemaTools:
@@ -102,6 +108,26 @@ class SqlTools:
             "problems": [problem.sentence for problem in fixed.problems],
         }
 
+    async def refine(self, sql: str) -> dict[str, Any]:
+        """Mend a query that does not run here by the smallest change: names put right, other dialects' SQL translated.
+
+        Args:
+            sql: The query.
+        """
+        problem = ""
+        for candidate, told in _readings(sql, self._database.dialect):
+            try:
+                bound = self._bound_loosely(candidate)
+                fixed = await self._fixed(bound)
+                await self._database.explain(fixed.query.sql, bound.values, self._limits)
+            except (ToolRefused, ToolFailed, InvalidArguments) as error:
+                problem = problem or str(error)
+                continue
+            corrections = [*told, *fixed.corrections]
+            mended = bound.restored(fixed.query.sql)
+            return {"sql": mended, "valid": True, "corrections": corrections, "problem": None}
+        return {"sql": sql, "valid": False, "corrections": [], "problem": problem}
+
     async def execute(self, sql: str, parameters: dict[str, Any] | None = None, limit: int = 100) -> dict[str, Any]:
         """Run one SELECT and return its rows. Wrong names are put right first where that is certain.
 
@@ -127,6 +153,23 @@ class SqlTools:
     def _bound_loosely(self, sql: str) -> Bound:
         """The SQL with every placeholder bound to NULL: for checks that come before the values are known."""
         return bind(sql, self._database.dialect, None, missing_is_null=True)
+
+
+def _readings(sql: str, dialect: Dialect) -> Iterator[tuple[str, list[str]]]:
+    """The query as it is, then as each other dialect would have meant it."""
+    import sqlglot
+    from sqlglot.errors import ErrorLevel, SqlglotError
+
+    yield sql, []
+    seen = {sql}
+    for other in _OTHER_DIALECTS:
+        if len(sql) > MAX_CHARACTERS or other == dialect:
+            continue
+        with contextlib.suppress(SqlglotError, RecursionError, ValueError):
+            read = sqlglot.transpile(sql, read=other, write=dialect, unsupported_level=ErrorLevel.IGNORE)
+            if len(read) == 1 and read[0] not in seen:
+                seen.add(read[0])
+                yield read[0], [f"read as {other}"]
 
 
 def _table(schema: Schema, name: str) -> Table:

@@ -1,0 +1,78 @@
+"""What a PostgreSQL role may do, and the transaction that leaves it nothing but reading."""
+
+from dataclasses import dataclass
+from typing import Any
+
+READER = "pg_read_all_data"
+"""PostgreSQL's own role (14 and later) that has SELECT on every table and no other right."""
+
+_ROLE = """
+SELECT session_user, r.rolsuper, pg_catalog.current_setting('server_version_num')::int,
+  EXISTS (SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = %(reader)s),
+  r.rolsuper OR r.rolcreaterole OR r.rolreplication
+    OR EXISTS (SELECT 1 FROM pg_catalog.pg_roles g WHERE g.rolname IN ('pg_write_all_data', 'pg_write_server_files',
+      'pg_read_server_files', 'pg_execute_server_program', 'pg_signal_backend', 'pg_maintain')
+      AND pg_catalog.pg_has_role(session_user, g.oid, 'MEMBER'))
+    OR EXISTS (SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+      WHERE c.relkind IN ('r', 'p', 'v', 'f') AND n.nspname NOT LIKE 'pg\\_%%' AND n.nspname <> 'information_schema'
+      AND pg_catalog.has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')),
+  (SELECT coalesce(array_agg(s.name ORDER BY s.place), '{}') FROM
+    unnest(pg_catalog.current_schemas(false)) WITH ORDINALITY AS s(name, place))
+FROM pg_catalog.pg_roles r WHERE r.rolname = session_user
+"""
+_MAY_BECOME = "SELECT pg_catalog.pg_has_role(session_user, %(reader)s, %(how)s)"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How a database is read.
+
+    `become` is the role each transaction takes on ("" for the connection's own); `can_write` says that the role read
+    with could write outside of our transactions; `path` are the schemas whose tables need no schema before their name.
+    """
+
+    user: str
+    become: str
+    can_write: bool
+    superuser: bool
+    path: tuple[str, ...]
+
+    @property
+    def default(self) -> str:
+        """The schema that may be left out."""
+        return self.path[0] if self.path else "public"
+
+    def begin(self, seconds: float) -> str:
+        """The statements that open a transaction in which nothing can be written and no statement takes longer."""
+        milliseconds = max(1, int(seconds * 1_000))
+        path = ", ".join(["pg_catalog", *(_quoted(schema) for schema in self.path), "pg_temp"])
+        statements = [
+            "BEGIN TRANSACTION READ ONLY",
+            f"SET LOCAL statement_timeout = {milliseconds}",
+            f"SET LOCAL lock_timeout = {milliseconds}",
+            f"SET LOCAL idle_in_transaction_session_timeout = {milliseconds + 10_000}",
+            f"SET LOCAL search_path = {path}",
+            "SET LOCAL standard_conforming_strings = on",
+            "SET LOCAL jit = off",
+        ]
+        if self.become:
+            # Row security hides rows from this role that the connection's own would see: an error is better than that.
+            statements += ["SET LOCAL row_security = off", f"SET LOCAL ROLE {_quoted(self.become)}"]
+        return "; ".join(statements)
+
+
+async def read_access(connection: Any) -> Access:
+    """What the connection's role may do, and which role to read with instead where it may write."""
+    reader = {"reader": READER}
+    row = await (await connection.execute(_ROLE, reader)).fetchone()
+    user, superuser, version, has_reader, can_write, path = row
+    become = ""
+    if can_write and has_reader:
+        how = {"how": "SET" if version >= 160_000 else "MEMBER"}
+        ((may,),) = await (await connection.execute(_MAY_BECOME, reader | how)).fetchall()
+        become = READER if may else ""
+    return Access(str(user), become, bool(can_write and not become), bool(superuser), tuple(path))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
