@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from opposable.domain.answers import DataAnswer
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
@@ -107,6 +108,25 @@ class ToolFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class Decided:
+    """What is done next, and why.
+
+    In a run `action` is execute, replan, switch_tool or complete; in the team that answers questions about data it is
+    the member whose turn it is, finish, or give_up.
+    """
+
+    action: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataAnswered:
+    """A question about data was answered; the run's end follows."""
+
+    answer: DataAnswer
+
+
+@dataclass(frozen=True, slots=True)
 class RunFinished:
     """A run ended. `text` is its answer and never empty; `messages` are those this run added, in order.
 
@@ -131,5 +151,7 @@ Event = (
     | ToolStarted
     | ToolDelta
     | ToolFinished
+    | Decided
+    | DataAnswered
     | RunFinished
 )
