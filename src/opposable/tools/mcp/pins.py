@@ -1,0 +1,86 @@
+"""Which tools of a server are the ones that were accepted: the SHA-256 of the whole tool object."""
+
+import asyncio
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from opposable.domain.errors import BadInput
+from opposable.domain.records import Pin
+
+
+class PinStore(Protocol):
+    """Where pins are kept: a table, a file or memory."""
+
+    async def get(self, server_id: str, tool: str) -> Pin | None:
+        """The pin of a server's tool, None where it was never seen. Raises: `StoreError`, `BadInput` (unreadable)."""
+        ...
+
+    async def put(self, pin: Pin) -> None:
+        """Keep a pin in place of any other of that server and tool. Raises: as `get`."""
+        ...
+
+
+class MemoryPins:
+    """Pins for as long as the process lives."""
+
+    def __init__(self) -> None:
+        self._pins: dict[tuple[str, str], Pin] = {}
+
+    async def get(self, server_id: str, tool: str) -> Pin | None:
+        """The pin of a server's tool."""
+        return self._pins.get((server_id, tool))
+
+    async def put(self, pin: Pin) -> None:
+        """Keep a pin."""
+        self._pins[pin.server_id, pin.tool] = pin
+
+
+class FilePins:
+    """Pins in a JSON file: a list, readable and writable by its owner alone. Raises: `BadInput` when it is damaged."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = asyncio.Lock()
+
+    async def get(self, server_id: str, tool: str) -> Pin | None:
+        """The pin of a server's tool."""
+        async with self._lock:
+            pins = await asyncio.to_thread(_read, self._path)
+        return next((pin for pin in pins if (pin.server_id, pin.tool) == (server_id, tool)), None)
+
+    async def put(self, pin: Pin) -> None:
+        """Keep a pin: the file is replaced as a whole."""
+        async with self._lock:
+            await asyncio.to_thread(_keep, self._path, pin)
+
+
+def _read(path: Path) -> list[Pin]:
+    if not path.exists():
+        return []
+    try:
+        return _PINS.validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise BadInput(
+            f"{path} holds no pins that can be read; mend it, or remove it to see all tools anew."
+        ) from error
+
+
+def _keep(path: Path, pin: Pin) -> None:
+    others = [other for other in _read(path) if (other.server_id, other.tool) != (pin.server_id, pin.tool)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.touch(mode=0o600)
+    fresh.write_bytes(orjson.dumps([*others, pin], option=orjson.OPT_INDENT_2))
+    fresh.replace(path)
+
+
+_PINS: TypeAdapter[list[Pin]] = TypeAdapter(list[Pin])
+
+
+def canonical(tool: Any) -> dict[str, Any]:
+    """A tool object of the protocol as it was sent: all fields, none added."""
+    sent: dict[str, Any] = tool.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return sent

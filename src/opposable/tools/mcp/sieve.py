@@ -1,0 +1,43 @@
+"""Takes malformed tools out of a server's list before the SDK refuses the whole list for one of them."""
+
+from typing import Any
+
+
+class Sieve:
+    """Looks through what a server sends; `version` is the protocol's, once it is agreed on.
+
+    `dropped` tells which tools were taken out since it was last emptied, each with the reason.
+    """
+
+    def __init__(self) -> None:
+        self.version = ""
+        self.dropped: dict[str, str] = {}
+
+    def sift(self, item: Any) -> None:
+        """Take malformed tools out of a message, where it is a list of tools."""
+        result = getattr(getattr(item, "message", None), "result", None)
+        tools = result.get("tools") if isinstance(result, dict) else None
+        if not self.version or not isinstance(result, dict) or not isinstance(tools, list):
+            return
+        result["tools"] = [tool for number, tool in enumerate(tools) if self._fits(result, tool, number)]
+
+    def _fits(self, result: dict[str, Any], tool: Any, number: int) -> bool:
+        from mcp.shared.inbound import find_invalid_x_mcp_header
+        from mcp_types.methods import validate_server_result
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+        from pydantic import ValidationError
+
+        name = str(tool.get("name", "")) if isinstance(tool, dict) else ""
+        try:
+            validate_server_result("tools/list", self.version, {**result, "tools": [tool]})
+        except ValidationError as error:
+            about = [one for one in error.errors(include_url=False) if one["loc"][:1] == ("tools",)]
+            if not about:
+                return True  # what is wrong is not the tool
+            place = ".".join(str(step) for step in about[0]["loc"][2:])
+            self.dropped[name or f"tool {number + 1}"] = f"it is malformed: {place}: {about[0]['msg']}"
+            return False
+        if self.version in MODERN_PROTOCOL_VERSIONS and (why := find_invalid_x_mcp_header(tool["inputSchema"])):
+            self.dropped[name] = f"its x-mcp-header is invalid: {why}"
+            return False
+        return True

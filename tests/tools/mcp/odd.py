@@ -1,0 +1,65 @@
+"""The odd server from the tests' side: its tools, its spec, and waiting for what must come."""
+
+import asyncio
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from opposable.domain.specs import McpServerSpec
+
+SCRIPT = str(Path(__file__).parent / "odd_server.py")
+RAW = str(Path(__file__).parent / "raw_server.py")
+OBJECT = {"type": "object", "properties": {}}
+SECONDS = {"type": "object", "properties": {"seconds": {"type": "number"}}}
+
+
+def tool(name: str, description: str = "", schema: dict | None = None, **more) -> dict:
+    return {"name": name, "description": description, "inputSchema": schema or OBJECT, **more}
+
+
+def write(path: Path, *tools: dict) -> Path:
+    """Set the server's tools; a name stands for a tool that takes anything."""
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps([tool(one) if isinstance(one, str) else one for one in tools]))
+    fresh.replace(path)
+    return path
+
+
+def spec(path: Path, tool_id: str = "odd", **more) -> McpServerSpec:
+    return McpServerSpec(tool_id=tool_id, command=sys.executable, args=(SCRIPT, str(path)), **more)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return listening.getsockname()[1]
+
+
+@contextlib.asynccontextmanager
+async def listening(command: list[str], port: int, **more) -> AsyncIterator[subprocess.Popen]:
+    """A program that serves on a port of loopback, from when it answers to the end of the block."""
+    program = subprocess.Popen(  # noqa: ASYNC220 - starting is quick, and the tests kill it as they like
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **more
+    )
+    try:
+        await until(lambda: _answers(port))
+        yield program
+    finally:
+        program.kill()
+        program.wait()
+
+
+def _answers(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
+
+
+async def until(true: Callable[[], object]) -> None:
+    """Wait until something holds; what never does fails the test by its time-out."""
+    async with asyncio.timeout(20):
+        while not true():  # noqa: ASYNC110 - what is waited for happens in another process
+            await asyncio.sleep(0.01)
