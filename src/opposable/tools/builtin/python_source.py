@@ -1,0 +1,11 @@
+"""Python source as models hand it over."""
+
+import re
+
+_FENCE = re.compile(r"\A\s*```(?:python|py)?[ \t]*\n(?P<code>.*?)\n?```\s*\Z", re.DOTALL | re.IGNORECASE)
+
+
+def without_fence(code: str) -> str:
+    """The code alone, where it came in a Markdown fence."""
+    found = _FENCE.match(code)
+    return found["code"] if found else code
