@@ -1,0 +1,111 @@
+"""The usual `mcpServers` JSON, and what it may refer to."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from opposable.domain.errors import BadInput
+from opposable.domain.specs import McpServerSpec
+from opposable.tools.mcp.config import read_servers
+from opposable.tools.mcp.references import resolved
+
+
+def test_the_usual_file_is_read():
+    given = {
+        "mcpServers": {
+            "time": {"command": "uvx", "args": ["mcp-server-time"], "autoApprove": ["*"]},
+            "My files": {"type": "stdio", "command": "npx", "env": {"TOKEN": "${FILES_TOKEN}"}, "cwd": "/srv"},
+            "remote": {
+                "type": "streamable-http",
+                "url": "https://mcp.example.org/mcp",
+                "headers": {"Authorization": "Bearer ${env:REMOTE_TOKEN}", "X-Team": "数据"},
+                "disabled": True,
+            },
+        }
+    }
+    assert read_servers(json.dumps(given, ensure_ascii=False)) == [
+        McpServerSpec(tool_id="time", display_name="time", command="uvx", args=("mcp-server-time",)),
+        McpServerSpec(
+            tool_id="My_files",
+            display_name="My files",
+            command="npx",
+            env={"TOKEN": "env:FILES_TOKEN"},
+            cwd=Path("/srv"),
+        ),
+        McpServerSpec(
+            tool_id="remote",
+            display_name="remote",
+            enabled=False,
+            url="https://mcp.example.org/mcp",
+            headers={"Authorization": "Bearer env:REMOTE_TOKEN", "X-Team": "数据"},
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("{", "The configuration is no JSON"),
+        ("[]", 'The configuration has no "mcpServers"'),
+        ({"mcpServers": {"a": "npx"}}, "a: a server is an object with a `command` or a `url`, not str."),
+        ({"mcpServers": {"a": {}}}, "a: An MCP server has either a `command` (stdio) or a `url` (streamable HTTP)."),
+        ({"mcpServers": {"a": {"command": "x", "url": "http://h/"}}}, "a: An MCP server has either a `command`"),
+        ({"mcpServers": {"a": {"url": "ws://localhost:8080/mcp"}}}, "today's MCP has no WebSocket transport"),
+        ({"mcpServers": {"a": {"type": "ws", "url": "wss://h/mcp"}}}, "today's MCP has no WebSocket transport"),
+        ({"mcpServers": {"a": {"type": "sse", "url": "http://h/sse"}}}, "a: the transport sse is gone from MCP"),
+        ({"mcpServers": {"a": {"type": "carrier", "url": "http://h/"}}}, "a: there is no transport 'carrier'"),
+        ({"mcpServers": {"a": {"url": "http://me:secret@h/"}}}, "put them into `headers`"),
+        ({"mcpServers": {"a": {"command": "x", "env": {"T": "${T:-none}"}}}}, "a: T: of ${…}, one variable's name"),
+        ({"mcpServers": {"a": {"command": "x", "env": {"T": "pre${T}"}}}}, "a: T: put a blank before ${T}"),
+        ({"mcpServers": {"a b": {"command": "x"}, "a/b": {"command": "y"}}}, "Two servers would be called 'a_b'"),
+        ({"mcpServers": {"a": {"command": "x", "env": {"KEY": 17}}}}, "a: env.KEY: Input should be a valid string"),
+    ],
+)
+def test_what_cannot_be_used_is_told_by_server(given, said):
+    with pytest.raises(BadInput) as caught:
+        read_servers(given)
+    assert said in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_the_websocket_address_of_old_is_refused_with_what_to_use():
+    with pytest.raises(ValidationError, match=r"streamable HTTP address \(http://HOST:PORT/mcp\), or the `command`"):
+        McpServerSpec(tool_id="database_server", url="ws://localhost:8080/mcp")
+
+
+def test_references_are_resolved_and_known_as_secrets(monkeypatch):
+    monkeypatch.setenv("MCP_TEST_TOKEN", "s3cret-value")
+    given = {
+        "Authorization": "Bearer env:MCP_TEST_TOKEN",
+        "X": "env:MCP_TEST_TOKEN",
+        "Y": "plain env:like this",
+        "X-Api-Key": "Key k-literal",
+    }
+    assert resolved(given, "a") == (
+        {
+            "Authorization": "Bearer s3cret-value",
+            "X": "s3cret-value",
+            "Y": "plain env:like this",
+            "X-Api-Key": "Key k-literal",
+        },
+        {"s3cret-value", "k-literal"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (
+            "env:MCP_TEST_TOKEN",
+            "a: X refers to the environment variable MCP_TEST_TOKEN, which is not set. Set it first.",
+        ),
+        ("one\r\nInjected: two", "a: the value of X holds a line break or control character; leave it out."),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_told_before_it_is_sent(monkeypatch, value, said):
+    monkeypatch.delenv("MCP_TEST_TOKEN", raising=False)
+    with pytest.raises(BadInput) as caught:
+        resolved({"X": value}, "a")
+    assert str(caught.value) == said
