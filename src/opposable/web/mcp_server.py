@@ -25,6 +25,7 @@ from mcp.types import (
 )
 from mcp.types import Tool as ServedTool
 
+from opposable.domain.specs import ToolSpec
 from opposable.domain.tools import ToolDefinition, ToolResult, new_call_id
 from opposable.tools.base import CallContext
 from opposable.tools.library import ToolLibrary
@@ -143,9 +144,9 @@ def _start(cursor: str | None, size: int) -> int:
 
 def described(definition: ToolDefinition, library: ToolLibrary) -> ServedTool:
     """A tool as the protocol tells it; the hints are its owner's word, or for an MCP server's tool that server's."""
-    slot: Any = library.find(definition.name)
-    spec = getattr(getattr(slot, "entry", None), "given", None)
-    tool = getattr(slot, "tool", slot)
+    found: Any = library.find(definition.name)
+    tool = getattr(found, "tool", found)
+    spec = _spec_of(tool.tool_id, library)
     hints = dict(tool.hints) if isinstance(tool, McpTool) else {}
     if spec is not None and spec.idempotent:
         hints["idempotent_hint"] = True
@@ -156,9 +157,18 @@ def described(definition: ToolDefinition, library: ToolLibrary) -> ServedTool:
         name=definition.name,
         title=title or None,
         description=definition.description,
-        input_schema=definition.parameters,
+        input_schema={**definition.parameters, "type": "object"},
         annotations=ToolAnnotations(**hints) if hints else None,
     )
+
+
+def _spec_of(tool_id: str, library: ToolLibrary) -> ToolSpec | None:
+    """The spec a tool was registered with: its own, or the one whose action it is."""
+    while tool_id:
+        if (spec := library.get(tool_id)) is not None:
+            return spec
+        tool_id = tool_id.rpartition(".")[0]
+    return None
 
 
 def answer(result: ToolResult) -> CallToolResult:
