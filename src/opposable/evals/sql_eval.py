@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opposable.ask.one_prompt import asked_once
+from opposable.ask.team.team import Parts, Team
 from opposable.domain.errors import OpposableError
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.evals.sql_scoring import same_rows
@@ -13,6 +14,7 @@ from opposable.evals.sql_sets import Question
 from opposable.models.base import Model
 from opposable.tools.sql.database import Database, Limits, Rows, open_database
 
+ALL_PARTS = Parts()
 LIMITS = Limits(rows=100_000, cell_characters=100_000, seconds=30.0)
 
 
@@ -123,3 +125,25 @@ def one_prompt(model: Model) -> Answerer:
         return Attempt(sql, reply.usage)
 
     return answer
+
+
+def team(model: Model, parts: Parts = ALL_PARTS) -> Answerer:
+    """The team, with the parts given."""
+
+    async def answer(database: Database, question: Question) -> Attempt:
+        told, end = await Team(model, database, parts=parts).answer(question.text)
+        return Attempt(told.sql, end.usage, (*told.corrections, *told.assumptions))
+
+    return answer
+
+
+def answerers(model: Model) -> dict[str, Answerer]:
+    """One prompt, the team, and the team with each part switched off."""
+    return {
+        "one prompt": one_prompt(model),
+        "team": team(model),
+        "without opinions": team(model, replace(ALL_PARTS, opinions=0)),
+        "without corrections": team(model, replace(ALL_PARTS, corrections=False, opinions=0)),
+        "without values": team(model, replace(ALL_PARTS, values=False)),
+        "without captain": team(model, replace(ALL_PARTS, captain=False)),
+    }

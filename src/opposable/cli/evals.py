@@ -1,0 +1,85 @@
+"""The commands that measure."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from opposable import app
+from opposable.cli.common import JsonOption, ModelOption, err, out, read_settings
+from opposable.domain.errors import BadInput
+from opposable.evals.sql_eval import Answerer, Tally, answerers, scored
+from opposable.evals.sql_report import write_report
+from opposable.evals.sql_sets import Question, drawn, part, read_set
+from opposable.terminal import PullBar, as_json, table
+
+cli = typer.Typer(help="Measure what works how well.", no_args_is_help=True)
+
+
+@cli.command("sql")
+def sql(
+    folder: Annotated[Path, typer.Argument(help="A folder with questions.jsonl and its databases.", metavar="SET")],
+    model: ModelOption = None,
+    number: Annotated[int, typer.Option("--number", "-n", min=0, help="Draw so many questions; 0 takes all.")] = 0,
+    which: Annotated[
+        str, typer.Option("--part", help="dev: two thirds of the databases; held: the third kept unseen; or all.")
+    ] = "all",
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", help='Measure only this: "one prompt", "team", "without …"; may be given again.'),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Also write an HTML page with the failures to read.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Measure the team that answers questions about data beside one prompt, and with each of its parts switched off.
+
+    Example: opposable eval sql my-questions --number 50 --only team --report report.html
+    """
+    if which not in ("dev", "held", "all"):
+        raise BadInput(f"--part takes dev, held or all, not {which!r}.")
+    questions = drawn(part(read_set(folder), which), number)
+    if not questions:
+        raise BadInput(f"There is no question in {folder}.")
+
+    async def work() -> dict[str, Tally]:
+        with PullBar(err) as bar:
+            opened = await app.ready_model(read_settings(), model, bar)
+        try:
+            return await _measured(_chosen(answerers(opened), only), sorted(questions, key=lambda q: q.database))
+        finally:
+            await opened.aclose()
+
+    tallies = asyncio.run(work())
+    if report is not None:
+        write_report(report, tallies)
+    summaries = {name: tally.summary() for name, tally in tallies.items()}
+    if json:
+        print(as_json(summaries))
+        return
+    columns = ("", *next(iter(summaries.values())))
+    out.print(table(columns, [(name, *summary.values()) for name, summary in summaries.items()]))
+
+
+def _chosen(every: dict[str, Answerer], only: list[str] | None) -> dict[str, Answerer]:
+    for name in only or ():
+        if name not in every:
+            raise BadInput(f"--only takes one of {', '.join(repr(one) for one in every)}, not {name!r}.")
+    return {name: answerer for name, answerer in every.items() if not only or name in only}
+
+
+async def _measured(chosen: dict[str, Answerer], questions: list[Question]) -> dict[str, Tally]:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
+    tallies: dict[str, Tally] = {}
+    with Progress(*columns, console=err) as shown:
+        for name, answerer in chosen.items():
+            tallies[name] = Tally()
+            task = shown.add_task(name, total=len(questions))
+            async for score in scored(questions, answerer):
+                tallies[name].scores.append(score)
+                right = tallies[name].summary()["accuracy"]
+                shown.update(task, advance=1, description=f"{name}: {right:g} % right")
+    return tallies
