@@ -1,0 +1,120 @@
+"""What words and phrases mean to the parser: the terms of a model, and the small words of both languages."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from opposable.ask.intent.words import Word, words_of
+from opposable.ask.semantics.model import SECTIONS, SemanticModel
+
+Kind = Literal[
+    "metric", "dimension", "filter", "exclusion", "value",
+    "group", "which", "count", "most", "least", "descending", "ascending", "top", "bottom", "not", "not_after", "apart",
+    "more", "at_least", "less", "at_most", "or_more", "or_less", "and", "of", "stop", "change", "hard",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a phrase may mean: a small word's kind, or a term's id, and for a value the value itself."""
+
+    kind: Kind
+    id: str = ""
+    value: str = ""
+
+
+_SMALL: dict[Kind, str] = {
+    "group": "by|per|for each|for every|each|every|in each|split by|broken down by|grouped by|group by|across|breakdown by"
+    "|breakdown|按|按照|根据|每|每个|每位|每种|每家|每一个|各|各个|各种|各类|不同|分|分布|依",
+    "which": "which|what|who|哪|哪个|哪些|哪位|哪家|哪种|哪几个|谁",
+    "count": "how many|number of|count of|count|the number of|多少|几",
+    "most": "most|highest|best|largest|biggest|greatest|maximum|max|longest|最高|最大|最多|最好|最长|最贵|最强",
+    "least": "least|lowest|worst|fewest|smallest|minimum|min|shortest|最低|最小|最少|最差|最短",
+    "descending": "highest first|best first|longest first|largest first|biggest first|most first|descending|desc"
+    "|from high to low|high to low|in descending order|从高到低|从大到小|从多到少|由高到低|由大到小|降序|倒序",
+    "ascending": "lowest first|worst first|shortest first|smallest first|least first|ascending|asc|from low to high"
+    "|low to high|in ascending order|从低到高|从小到大|从少到多|由低到高|升序",
+    "top": "top|leading|前|前面|取|排名前|排前",
+    "bottom": "bottom|后|倒数|末|垫底",
+    "not": "except|except for|excluding|exclude|other than|not from|not in|not|without|besides|apart from|leaving out"
+    "|除|除了|除去|不包括|不含|不包含|剔除|排除|不算|去掉|扣除|不是|非",
+    "not_after": "除外",
+    "apart": "respectively|分别|各自|各是",
+    "more": "more than|over|above|greater than|exceeding|exceed|higher than|larger than|超过|大于|高于|多于|超出|>",
+    "at_least": "at least|no less than|or more than|minimum of|至少|不少于|不低于|大于等于|不小于|达到",
+    "less": "less than|under|below|fewer than|lower than|smaller than|小于|低于|少于|不足|不到|不满",
+    "at_most": "at most|no more than|up to|至多|不超过|不多于|不高于|小于等于",
+    "or_more": "or more|or above|及以上|以上",
+    "or_less": "or less|or below|or fewer|及以下|以下",
+    "and": "and|or|和|与|及|以及|或|、|还有",
+    "of": "of|的|'s",
+    "change": "growth|grow|grew|growth rate|increase|increased|change|changed|rate of change|compare|compared|comparison"
+    "|增长|增长率|增长了|增加|变化|变动|增幅|涨幅|变化率|增速|对比|相比|比较",
+    "hard": "percentage|percent|share|proportion|ratio|rank|ranking|median|running|cumulative|average|mean|never|only"
+    "|both|always|more|less|minus|difference|distinct|unique|first|last|earliest|latest|newest|oldest|占比|比例|百分比|份额|排名|中位数|累计|平均|均值|从未|没有|只|差|差额|首次|最早|最新|最近|最晚",
+    "stop": "the|a|an|is|are|was|were|be|been|do|did|doe|doing|have|has|had|having|we|our|ours|us|you|your|i|me|my|it|its"
+    "|they|them|their|there|this|that|these|those|what|how|much|many|please|show|show me|give|give me|list|tell|tell me"
+    "|find|get|display|calculate|compute|report|see|know|want|need|would|like|could|can|will|to|in|on|at|for|from|with"
+    "|among|within|all|total|overall|altogether|in total|amount|value|sum|result|figure|number|data|database|catalogue"
+    "|catalog|system|record|record|exist|available|come|came|comes|coming|made|make|making|place|placed|placing|bring"
+    "|brought|brought in|earn|earned|generate|generated|sell|sold|selling|buy|bought|buying|spend|spent|ship|shipped"
+    "|contain|belong|located|live|living|based|happen|happened|receive|received|take|taken|into|during|period|time"
+    "|where|when|who|whose|than|as|so|mean|if|any|some|just|also|then|about|over all|dollar|usd|unit|item|sorted|sort"
+    "|ordered by|order by|ranked|ranked by|sorted by|arranged|list of|name|one|break|down"
+    "|了|吗|呢|吧|是|有|在|我|我们|你|请|请问|帮|帮我|给|给我|看|看看|看一下|查|查询|查看|查一下|一下|一共|总共|总|共|共有|总计|合计|什么|个"
+    "|位|名|首|张|家|条|笔|次|件|种|类|为|对|于|中|里|内|下|下了|上|者|到|从|来自|来|所|其|统计|显示|列出|列|给出|告诉|计算|算|求|情况|数据|元|美元|块|卖"
+    "|卖出|卖了|售出|下单|购买|买|买了|产生|贡献|带来|名下|之|外|以外|之外|后|时|期间|以|被|由|排列|排序|排|这|那|这些|那些|都|想|知道|需要|要|大概|目前|当前|现在|现有|存在"
+    "|如何|怎么样|怎样|何|等|每|客户的",
+}
+
+
+class Lexicon:
+    """Phrases by their words, for the longest match at a place."""
+
+    def __init__(self, phrases: dict[tuple[str, ...], list[Meaning]]) -> None:
+        self._phrases = phrases
+        self._longest = max((len(key) for key in phrases), default=0)
+
+    def at(self, words: list[Word], first: int) -> list[tuple[int, list[Meaning]]]:
+        """The phrases that begin with word `first`: how many words, and what they may mean."""
+        found = []
+        for size in range(1, min(self._longest, len(words) - first) + 1):
+            if hit := self._phrases.get(tuple(word.stem for word in words[first : first + size])):
+                found.append((size, hit))
+        return found
+
+
+def lexicon_of(model: SemanticModel) -> Lexicon:
+    """The phrases of a model: ids, synonyms, and what people call its values; and the small words."""
+    phrases = {key: list(meanings) for key, meanings in _small_words().items()}
+    for section in SECTIONS:
+        kind: Kind = section[:-1]  # type: ignore[assignment]
+        for term in getattr(model, section).values():
+            for name in (term.id, *term.synonyms):
+                _add(phrases, name, Meaning(kind, term.id))
+    for dimension in model.dimensions.values():
+        for value, names in dimension.values.items():
+            for name in (value, *names):
+                _add(phrases, name, Meaning("value", dimension.id, value))
+    return Lexicon(phrases)
+
+
+@lru_cache(maxsize=1)
+def _small_words() -> dict[tuple[str, ...], tuple[Meaning, ...]]:
+    phrases: dict[tuple[str, ...], list[Meaning]] = {}
+    for kind, text in _SMALL.items():
+        for phrase in text.split("|"):
+            _add(phrases, phrase, Meaning(kind))
+    return {key: tuple(meanings[:1]) for key, meanings in phrases.items()}
+
+
+def _add(phrases: dict[tuple[str, ...], list[Meaning]], phrase: str, meaning: Meaning) -> None:
+    key = tuple(word.stem for word in words_of(phrase))
+    if not key or len(key) == 1 and len(key[0]) == 1 and meaning.kind == "value":
+        return
+    known = phrases.setdefault(key, [])
+    term = meaning.kind in ("metric", "dimension", "filter", "exclusion", "value")
+    if term:
+        known[:] = [m for m in known if m.kind in ("metric", "dimension", "filter", "exclusion", "value")]
+    if meaning not in known:
+        known.append(meaning)

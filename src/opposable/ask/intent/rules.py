@@ -1,0 +1,319 @@
+"""Reads an intent from the phrases of a question by rules alone, and says what it could not settle."""
+
+from dataclasses import dataclass, field
+
+from opposable.ask.intent.intent import IntentFilter, IntentType, Operator, OrderBy, StructuredIntent
+from opposable.ask.intent.items import Item
+from opposable.ask.intent.lexicon import Kind
+from opposable.ask.intent.time_words import TimeFound
+from opposable.ask.semantics.model import SemanticModel
+
+_OPERATORS: dict[Kind, Operator] = {"more": ">", "at_least": ">=", "less": "<", "at_most": "<="}
+_AFTER: dict[Kind, Operator] = {"or_more": ">=", "or_less": "<="}
+_PASSED: tuple[Kind, ...] = ("stop", "of", "change")
+_PLURAL = ("哪些", "哪几个")
+
+
+@dataclass(frozen=True, slots=True)
+class Ruled:
+    """What the rules made of a question. It is settled when nothing is `unmatched` (words) or `unsure` (sentences)."""
+
+    intent: StructuredIntent
+    unmatched: tuple[str, ...] = ()
+    unsure: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def settled(self) -> bool:
+        """Whether the intent can be taken as it is."""
+        return not self.unmatched and not self.unsure
+
+
+@dataclass(slots=True)
+class _State:
+    items: list[Item]
+    model: SemanticModel
+    time: TimeFound
+    roles: dict[int, Kind] = field(default_factory=dict)
+    metrics: list[tuple[int, str]] = field(default_factory=list)
+    groups: list[tuple[int, str]] = field(default_factory=list)
+    context: list[int] = field(default_factory=list)
+    values: list[tuple[str, str, bool]] = field(default_factory=list)
+    filters: list[IntentFilter] = field(default_factory=list)
+    exclusions: list[str] = field(default_factory=list)
+    limit: int | None = None
+    bottom: bool = False
+    unsure: list[str] = field(default_factory=list)
+    assumptions: list[str] = field(default_factory=list)
+
+    def near(self, at: int, step: int, passed: tuple[Kind, ...] = _PASSED) -> int | None:
+        """The nearest item before (-1) or after (1) that is not passed over."""
+        at += step
+        while 0 <= at < len(self.items):
+            if not (self.items[at].meanings and self.items[at].is_a(*passed)):
+                return at
+            at += step
+        return None
+
+    def is_near(self, at: int, step: int, *kinds: Kind, passed: tuple[Kind, ...] = _PASSED) -> bool:
+        """Whether that item may be one of `kinds`."""
+        found = self.near(at, step, passed)
+        return found is not None and self.items[found].is_a(*kinds)
+
+
+def read_by_rules(items: list[Item], time: TimeFound, model: SemanticModel) -> Ruled:
+    """The intent that `items` and `time` say."""
+    state = _State(items, model, time, unsure=list(time.unsure), assumptions=list(time.assumptions))
+    for rule in (_roles, _values, _terms, _numbers, _groups, _hard):
+        rule(state)
+    return _made(state)
+
+
+def _roles(state: _State) -> None:
+    """Settles what a phrase is that may be a metric and a dimension: by the words before it, then by the others."""
+    waiting = []
+    for at, item in enumerate(state.items):
+        metric, dimension = item.ids("metric"), item.ids("dimension")
+        if item.ids("value") and not metric and not dimension:
+            continue
+        if metric and dimension:
+            if state.is_near(at, -1, "count", passed=(*_PASSED, "value", "filter")):
+                state.roles[at] = "metric"
+            elif _cue(state, at):
+                state.roles[at] = "dimension"
+            else:
+                waiting.append(at)
+        elif metric:
+            state.roles[at] = "metric"
+        elif dimension:
+            state.roles[at] = "dimension"
+    for at in waiting:
+        if "metric" in state.roles.values():
+            state.context.append(at)
+        else:
+            state.roles[at] = "metric"
+    for at, role in sorted(state.roles.items()):
+        if role == "metric":
+            ids = state.items[at].ids("metric")
+            state.metrics.append((at, ids[0]))
+            if len(ids) > 1:
+                state.unsure.append(f"{state.items[at].text} may be {' or '.join(ids)}")
+
+
+def _cue(state: _State, at: int) -> bool:
+    """Whether the words around say that rows are wanted by this dimension."""
+    before = state.near(at, -1, (*_PASSED, "most", "least"))
+    if before is not None and state.items[before].number is not None:
+        return not state.is_near(before, -1, "more", "less", "at_least", "at_most")
+    if before is not None and state.items[before].is_a("group", "which", "top", "bottom"):
+        return True
+    straight = at - 1 if at else None
+    while straight is not None and straight > 0 and state.items[straight].is_a("of"):
+        straight -= 1
+    if straight is not None and state.items[straight].is_a("most", "least"):
+        return True
+    after = state.near(at, 1)
+    if after is not None and state.items[after].is_a("group") and state.items[after].text in ("分布", "breakdown"):
+        return True
+    if after is not None and before is None and state.items[after].is_a(*_OPERATORS):
+        return True
+    return after is None and at > 0 and state.items[at - 1].is_a("of") and state.items[at - 1].text == "的"
+
+
+def _values(state: _State) -> None:
+    """Values become filters; several of one dimension, a list; those after "except", what is left out."""
+    denied = False
+    for at, item in enumerate(state.items):
+        if item.is_a("not"):
+            denied = True
+        elif item.is_a("value") and not (at in state.roles or at in state.context):
+            id = _dimension_of(state, at)
+            value = next(m.value for m in item.meanings if m.kind == "value" and m.id == id)
+            state.values.append((id, value, denied or state.is_near(at, 1, "not_after")))
+        elif not item.is_a("and", "stop", "of", "exclusion", "filter") and at not in state.roles:
+            denied = False
+    for id in dict.fromkeys(id for id, _, _ in state.values):
+        for wrong in (False, True):
+            found = tuple(dict.fromkeys(v for i, v, d in state.values if i == id and d is wrong))
+            if found:
+                many: Operator = "not in" if wrong else "in"
+                one: Operator = "!=" if wrong else "="
+                condition = IntentFilter(dimension=id, value=found if found[1:] else found[0], operator=many if found[1:] else one)
+                state.filters.append(condition)
+
+
+def _dimension_of(state: _State, at: int) -> str:
+    """Which dimension a value belongs to: one named beside it, one that lists it, or the first declared."""
+    ids = state.items[at].ids("value")
+    if len(ids) == 1:
+        return ids[0]
+    for step in (-1, 1):
+        beside = state.near(at, step)
+        named = state.items[beside].ids("dimension") if beside is not None else ()
+        if both := [id for id in ids if id in named]:
+            return both[0]
+    value = next(m.value for m in state.items[at].meanings if m.kind == "value")
+    listed = [id for id in ids if value in state.model.dimensions[id].values]
+    chosen = (listed or sorted(ids, key=list(state.model.dimensions).index))[0]
+    state.assumptions.append(f"{state.items[at].text} is taken as {chosen}, not {', '.join(i for i in ids if i != chosen)}")
+    return chosen
+
+
+def _terms(state: _State) -> None:
+    """Named filters and exclusions."""
+    denied = False
+    for at, item in enumerate(state.items):
+        if item.is_a("not"):
+            denied = True
+        elif item.ids("exclusion") and at not in state.roles:
+            if denied or state.is_near(at, 1, "not_after"):
+                state.exclusions.append(item.ids("exclusion")[0])
+            else:
+                state.unsure.append(f"{item.text} is known only as something to leave out")
+        elif item.ids("filter") and at not in state.roles:
+            state.filters.append(IntentFilter(dimension=item.ids("filter")[0], value=not denied))
+        elif not item.is_a("and", "stop", "of", "value", "dimension"):
+            denied = False
+
+
+def _numbers(state: _State) -> None:
+    """Numbers are limits (top 5, five manufacturers) or bounds (more than 100)."""
+    for at, item in enumerate(state.items):
+        if item.number is None:
+            continue
+        before, after = state.near(at, -1), state.near(at, 1)
+        signs = [k for k in _OPERATORS if before is not None and state.items[before].is_a(k)]
+        ends = [k for k in _AFTER if after is not None and state.items[after].is_a(k)]
+        if signs or ends:
+            _bound(state, at, _OPERATORS[signs[0]] if signs else _AFTER[ends[0]])
+        elif isinstance(item.number, int) and item.number > 0 and _is_limit(state, at, before, after):
+            state.limit = item.number
+            state.bottom = before is not None and state.items[before].is_a("bottom")
+        else:
+            state.unsure.append(f"the number {item.text}")
+
+
+def _is_limit(state: _State, at: int, before: int | None, after: int | None) -> bool:
+    if before is not None and state.items[before].is_a("top", "bottom", "most", "least"):
+        return True
+    return after is not None and (state.roles.get(after) == "dimension" or state.items[after].is_a("most", "least"))
+
+
+def _bound(state: _State, at: int, operator: Operator) -> None:
+    after = state.near(at, 1)
+    if after is not None and state.items[after].is_a(*_AFTER):
+        after = state.near(after, 1)
+    target = dict(state.metrics).get(after) if after is not None else None
+    if target is None:
+        named = [(i, id) for i, id in state.metrics if i < at]
+        named += [(i, state.items[i].ids("dimension")[0]) for i, role in state.roles.items() if role == "dimension" and i < at - 2 < i + 3]
+        metrics = [id for i, id in sorted(named) if i < at]
+        target = metrics[-1] if metrics else (state.metrics[0][1] if state.metrics else None)
+    if target is None:
+        state.unsure.append(f"what {state.items[at].text} bounds")
+        return
+    if target in state.model.dimensions:
+        state.context += [i for i, role in state.roles.items() if role == "dimension" and target in state.items[i].ids("dimension")]
+    state.filters.append(IntentFilter(dimension=target, value=state.items[at].number, operator=operator))
+
+
+def _groups(state: _State) -> None:
+    """Dimensions that rows are wanted by; one beside its own value only says what the value is."""
+    filtered = {condition.dimension for condition in state.filters}
+    grouped_before = False
+    for at, role in sorted(state.roles.items()):
+        if role != "dimension" or at in state.context:
+            grouped_before = grouped_before and role == "dimension"
+            continue
+        ids = state.items[at].ids("dimension")
+        listed = grouped_before and state.is_near(at, -1, "and")
+        if _cue(state, at) or listed or not state.metrics:
+            if not state.metrics and ids[0] in filtered:
+                continue
+            state.groups.append((at, ids[0]))
+            grouped_before = True
+            if len(ids) > 1:
+                state.unsure.append(f"{state.items[at].text} may be {' or '.join(ids)}")
+            continue
+        grouped_before = False
+        beside = state.is_near(at, -1, "value", "filter", "not") or state.is_near(at, 1, "value", "filter")
+        if ids[0] not in filtered and not beside and not filtered:
+            state.unsure.append(f"whether rows are wanted by {ids[0]}")
+    if any(item.is_a("apart") for item in state.items) and not state.groups:
+        several = [c.dimension for c in state.filters if isinstance(c.value, tuple)]
+        state.groups += [(len(state.items), id) for id in several]
+
+
+def _hard(state: _State) -> None:
+    """What the rules know of and cannot do."""
+    state.unsure += [f"the word {item.text}" for item in state.items if item.is_a("hard")]
+    if not state.metrics and any(item.is_a("count") for item in state.items):
+        state.unsure.append("what is counted")
+    if not state.metrics and not state.groups:
+        state.unsure.append("no metric of the semantic model is named")
+    against = state.time.time.comparison if state.time.time else None
+    if against in (None, "ytd") and any(item.is_a("change") for item in state.items):
+        state.unsure.append("what a change is measured against")
+    if not state.groups and not (state.time.time and state.time.time.grain):
+        if any(condition.dimension in state.model.metrics for condition in state.filters):
+            state.unsure.append("a bound on a metric needs groups")
+
+
+def _made(state: _State) -> Ruled:
+    metrics = tuple(dict.fromkeys(id for _, id in state.metrics))
+    groups = tuple(dict.fromkeys(id for _, id in state.groups))
+    order, limit = _order(state, metrics, bool(groups))
+    intent = StructuredIntent(
+        intent_type=_type(state, bool(groups)),
+        metrics=metrics,
+        dimensions=groups,
+        time=state.time.time,
+        filters=tuple(state.filters),
+        exclusions=tuple(dict.fromkeys(state.exclusions)),
+        order_by=order,
+        limit=limit,
+    )
+    unmatched = tuple(item.text for item in state.items if not item.meanings and item.number is None)
+    return Ruled(intent, unmatched, tuple(dict.fromkeys(state.unsure)), tuple(state.assumptions))
+
+
+def _order(state: _State, metrics: tuple[str, ...], grouped: bool) -> tuple[OrderBy | None, int | None]:
+    kinds = {kind for kind in _DIRECTIONS if any(item.is_a(kind) for item in state.items)}
+    grouped = grouped or bool(state.time.time and state.time.time.grain)
+    superlative = bool(kinds & {"most", "least"})
+    if not kinds and state.limit is None:
+        return None, None
+    if not grouped or not metrics:
+        if superlative or state.limit is not None:
+            state.unsure.append("what is ranked")
+        return None, state.limit
+    low = state.bottom or bool(kinds & {"least", "ascending"})
+    if low and kinds & {"most", "descending"} and not state.bottom:
+        state.unsure.append("whether the highest or the lowest come first")
+    limit = state.limit
+    if limit is None and superlative and not any(item.text in _PLURAL for item in state.items):
+        limit = 1
+    return OrderBy(column=_ranked_by(state, metrics), direction="ASC" if low else "DESC"), limit
+
+
+_DIRECTIONS: tuple[Kind, ...] = ("most", "least", "descending", "ascending", "top", "bottom")
+
+
+def _ranked_by(state: _State, metrics: tuple[str, ...]) -> str:
+    """The metric beside "most"; else the first."""
+    for at, item in enumerate(state.items):
+        if item.is_a("most", "least"):
+            for step in (1, -1):
+                beside = state.near(at, step)
+                if beside is not None and (id := dict(state.metrics).get(beside)):
+                    return id
+    return metrics[0]
+
+
+def _type(state: _State, grouped: bool) -> IntentType:
+    time = state.time.time
+    if time is not None and time.comparison in ("yoy", "qoq", "mom"):
+        return "trend"
+    if state.exclusions:
+        return "complex"
+    return "dimension" if grouped or (time is not None and time.grain) else "basic"
