@@ -130,6 +130,9 @@ class AuthConfig(Frozen):
 PlaceName = Literal["path", "query", "header", "cookie", "body"]
 """A part of a request that a parameter can fill."""
 
+Style = Literal["", "simple", "form", "spaceDelimited", "pipeDelimited", "deepObject", "json"]
+"""How an array or an object is written outside of a body."""
+
 
 class Place(Frozen):
     """Where a parameter goes and how it is written there.
@@ -141,7 +144,7 @@ class Place(Frozen):
 
     place: PlaceName
     name: str = ""
-    style: Literal["", "simple", "form", "spaceDelimited", "pipeDelimited", "deepObject", "json"] = ""
+    style: Style = ""
     explode: bool | None = None
 
 
@@ -153,7 +156,7 @@ class EndpointConfig(Frozen):
     `headers` are sent as they are; a value `env:NAME` is taken from the environment. `timeout` is in seconds.
 
     Body parameters make one JSON object, form or multipart; `body_param` names the one parameter that is the whole body
-    instead (the only way with `text` and `binary`). `files` are the parameters that are files. `body_required` sends an
+    instead (the only way with `text` and `binary`). `files` names the fields (on the wire) that are files. `body_required` sends an
     empty object where no parameter fills the body. `defaults` sends the defaults of the parameters' schemas.
     `redirects` is how many are followed. `internal://NAME` in place of a URL is a built-in tool.
     """
