@@ -1,0 +1,1 @@
+"""Skills: folders of instructions and scripts, as tools."""

@@ -1,0 +1,118 @@
+"""What a skill says of itself: the front matter of its `SKILL.md`, or a `skill.json`."""
+
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+import orjson
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from opposable.domain.errors import BadInput
+
+_FENCE = "---"
+
+
+class Loose(BaseModel):
+    """Data of others: what is not known is passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
+
+
+class ScriptManifest(Loose):
+    """A script as it is declared.
+
+    `path` is within the skill's folder. `parameters` is a JSON Schema of type object. `arguments` says how they reach
+    the script: "json" as one object on stdin, "argv" as `--name value`.
+    """
+
+    path: str = Field(validation_alias=AliasChoices("path", "script", "file"))
+    name: str = ""
+    description: str = ""
+    parameters: dict[str, Any] | None = Field(
+        default=None, validation_alias=AliasChoices("parameters", "input_schema", "inputs")
+    )
+    arguments: Literal["json", "argv"] = "json"
+
+    @field_validator("path")
+    @classmethod
+    def _inside(cls, path: str) -> str:
+        parts = PurePosixPath(path.replace("\\", "/")).parts
+        if not parts or path.startswith("/") or ".." in parts:
+            raise ValueError("must be a path inside the skill's folder, such as scripts/run.py")
+        return "/".join(part for part in parts if part != ".")
+
+
+class Manifest(Loose):
+    """What a skill says of itself; `script` and `parameters` are those of a skill that is one script."""
+
+    name: str = Field(default="", validation_alias=AliasChoices("name", "id", "skill_id"), max_length=200)
+    description: str = Field(default="", max_length=4000)
+    version: str = "1.0.0"
+    metadata: dict[str, Any] = {}
+    allowed_tools: tuple[str, ...] = Field(default=(), validation_alias=AliasChoices("allowed-tools", "allowed_tools"))
+    scripts: tuple[ScriptManifest, ...] = ()
+    script: str = Field(default="", validation_alias=AliasChoices("script", "entry", "entrypoint"))
+    parameters: dict[str, Any] | None = Field(
+        default=None, validation_alias=AliasChoices("parameters", "input_schema", "inputs")
+    )
+    arguments: Literal["json", "argv"] = "json"
+
+    @field_validator("allowed_tools", mode="before")
+    @classmethod
+    def _listed(cls, given: Any) -> Any:
+        return tuple(given.replace(",", " ").split()) if isinstance(given, str) else given or ()
+
+    @field_validator("metadata", mode="before")
+    @classmethod
+    def _mapped(cls, given: Any) -> Any:
+        return given or {}
+
+    @field_validator("scripts", mode="before")
+    @classmethod
+    def _objects(cls, given: Any) -> Any:
+        return [{"path": one} if isinstance(one, str) else one for one in given or ()]
+
+
+def front_matter(text: str) -> tuple[Manifest, str]:
+    """The manifest at the head of a `SKILL.md`, and the instructions behind it. Raises: `BadInput`."""
+    lines = text.lstrip("\ufeff").splitlines(keepends=True)
+    if not lines or lines[0].strip() != _FENCE:
+        return Manifest(), text
+    end = next((at for at, line in enumerate(lines[1:], 1) if line.strip() == _FENCE), None)
+    if end is None:
+        raise BadInput("its front matter begins with --- and does not end.")
+    return _manifest(_yaml("".join(lines[1:end]))), "".join(lines[end + 1 :]).strip()
+
+
+def json_manifest(text: str) -> Manifest:
+    """The manifest in a `skill.json`. Raises: `BadInput`."""
+    try:
+        return _manifest(orjson.loads(text))
+    except orjson.JSONDecodeError as error:
+        raise BadInput(f"its skill.json is no JSON: {error}.") from error
+
+
+def _manifest(given: Any) -> Manifest:
+    if not isinstance(given, dict):
+        raise BadInput("its front matter must be fields and values, such as name: and description:.")
+    try:
+        return Manifest.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(step) for step in first["loc"])
+        raise BadInput(f"its field {field} does not fit: {first['msg']}.") from error
+
+
+def _yaml(text: str) -> Any:
+    try:
+        import yaml
+    except ImportError as error:
+        raise BadInput('Reading skills needs the extra "skills": pip install "opposable[skills]".') from error
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+            raise BadInput("its front matter uses YAML aliases, which are not read.")
+        return yaml.safe_load(text) or {}
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        where = getattr(error, "problem_mark", None)
+        line = f" in line {where.line + 2}" if where else ""
+        said = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise BadInput(f"its front matter is no YAML{line}: {said}.") from error
