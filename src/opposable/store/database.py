@@ -68,16 +68,16 @@ class Database:
         try:
             yield
         except (OperationalError, InterfaceError, PoolTimeout, OSError) as error:
-            raise StoreUnavailable(f"The store ({shown(self.url)}) does not answer: {_first_line(error)}") from error
+            raise StoreUnavailable(f"The store ({shown(self.url)}) does not answer: {first_line(error)}") from error
         except DataError as error:
-            raise BadInput(f"The store cannot keep this value: {_first_line(error)}") from error
+            raise BadInput(f"The store cannot keep this value: {first_line(error)}") from error
         except DBAPIError as error:
             if not error.connection_invalidated:
                 raise
-            raise StoreUnavailable(f"The store ({shown(self.url)}) broke off: {_first_line(error)}") from error
+            raise StoreUnavailable(f"The store ({shown(self.url)}) broke off: {first_line(error)}") from error
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """What the driver said, without the statement and its values."""
     said = str(error.orig if isinstance(error, DBAPIError) else error).strip()
     return said.splitlines()[0] if said else type(error).__name__

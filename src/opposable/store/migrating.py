@@ -1,6 +1,8 @@
 """The schema brought up to date when a store is opened, by one process at a time."""
 
 import asyncio
+import sqlite3
+import time
 from pathlib import Path
 
 from alembic import command
@@ -8,10 +10,10 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 
-from opposable.domain.errors import StoreTooNew
-from opposable.store.database import PATIENCE, Database
+from opposable.domain.errors import StoreTooNew, StoreUnavailable
+from opposable.store.database import PATIENCE, Database, first_line
 from opposable.store.urls import shown
 
 LOCK = 0x6F70706F
@@ -33,18 +35,18 @@ async def migrate(database: Database) -> None:
 
 async def _write_ahead(database: Database) -> None:
     """Turn on the write-ahead log. SQLite does not wait for this lock by itself, so we do."""
-    for tries_left in range(PATIENCE * 20, -1, -1):
+    deadline = time.monotonic() + PATIENCE
+    while True:
         try:
             async with database.engine.connect() as connection:
                 raw = await connection.get_raw_connection()
-                cursor = await raw.driver_connection.execute("PRAGMA journal_mode = WAL")  # type: ignore[union-attr]
-                await cursor.close()
+                await raw.driver_connection.execute_fetchall("PRAGMA journal_mode = WAL")  # type: ignore[union-attr]
                 return
-        except OperationalError:
-            if not tries_left:
-                break
+        except (sqlite3.DatabaseError, DBAPIError) as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                place = shown(database.url)
+                raise StoreUnavailable(f"The store ({place}) cannot be opened: {first_line(error)}") from error
         await asyncio.sleep(0.05)
-    await database.check()
 
 
 def _configuration(connection: Connection | None = None) -> Config:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import Row, String, delete, select, update
+from sqlalchemy import Row, delete, select, update
 from sqlalchemy.exc import IntegrityError
 
 from opposable.domain.errors import BadInput
@@ -97,11 +97,9 @@ def _row(spec: ToolSpec) -> dict[str, Any]:
     row["response_transform"] = rest.pop("response_transform", None)
     row["spec"] = rest
     for name, value in row.items():
-        kind = tools.c[name].type
-        if isinstance(kind, String) and kind.length and isinstance(value, str) and len(value) > kind.length:
-            raise BadInput(
-                f"{name} of tool {spec.tool_id!r} has {len(value)} characters; at most {kind.length} are kept."
-            )
+        longest = getattr(tools.c[name].type, "length", None)
+        if longest is not None and isinstance(value, str) and len(value) > longest:
+            raise BadInput(f"{name} of tool {spec.tool_id!r} has {len(value)} characters; at most {longest} are kept.")
     return row
 
 

@@ -181,7 +181,7 @@ async def open_valkey(url: str) -> AsyncIterator[Shared]:
 
     Raises: `BadInput` for another URL, `StoreUnavailable` when nothing answers there.
     """
-    if url.partition("://")[0] not in ("redis", "rediss", "valkey", "valkeys"):
+    if not url.startswith(("redis://", "rediss://", "valkey://", "valkeys://")):
         raise BadInput("This is no URL of a Valkey or Redis server. Give valkey://HOST:PORT/NUMBER or redis://….")
     try:
         client = Valkey.from_url(_as_valkey(url), socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE)

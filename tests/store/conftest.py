@@ -1,0 +1,73 @@
+"""Stores on both engines: each test that asks for `url` or `store` runs on SQLite and on a real PostgreSQL."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.servers import postgresql, valkey_server, valkey_url  # noqa: F401 - fixtures
+
+from opposable.store import open_store
+
+
+@pytest.fixture(scope="session")
+def template(postgresql):  # noqa: F811
+    """The name of a PostgreSQL database with the schema in it."""
+    url = postgresql.new_database()
+
+    async def migrated() -> None:
+        async with open_store(url):
+            pass
+
+    with ThreadPoolExecutor(1) as thread:  # a loop may be running in this one
+        thread.submit(asyncio.run, migrated()).result()
+    return postgresql.name(url)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def engine(request):
+    return request.param
+
+
+@pytest.fixture
+def empty_url(engine, request, tmp_path):
+    """A database without a schema."""
+    if engine == "sqlite":
+        yield f"sqlite:///{tmp_path}/store.db"
+        return
+    server = request.getfixturevalue("postgresql")
+    url = server.new_database()
+    yield url
+    server.drop(url)
+
+
+@pytest.fixture
+def url(engine, request, tmp_path):
+    """A database, empty but for its schema."""
+    if engine == "sqlite":
+        yield f"sqlite:///{tmp_path}/store.db"
+        return
+    server = request.getfixturevalue("postgresql")
+    url = server.new_database(request.getfixturevalue("template"))
+    yield url
+    server.drop(url)
+
+
+@pytest.fixture
+async def store(url):
+    async with open_store(url) as opened:
+        yield opened
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "valkey"])
+async def anywhere(request, tmp_path):
+    """A store whose conversations and limits are in SQLite, PostgreSQL or Valkey."""
+    if request.param == "postgresql":
+        server = request.getfixturevalue("postgresql")
+        url = server.new_database(request.getfixturevalue("template"))
+        async with open_store(url) as opened:
+            yield opened
+        server.drop(url)
+        return
+    valkey = request.getfixturevalue("valkey_url") if request.param == "valkey" else None
+    async with open_store(f"sqlite:///{tmp_path}/store.db", valkey=valkey) as opened:
+        yield opened

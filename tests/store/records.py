@@ -1,0 +1,38 @@
+"""Records to test with."""
+
+from datetime import UTC, datetime, timedelta
+
+from opposable.domain.records import Execution
+
+AT = datetime(2026, 11, 20, 8, 30, 0, 123456, tzinfo=UTC)
+NASTY = [
+    "'; DROP TABLE tools; --",
+    'a"b\\c%s%(x)s:name?1$1{}',
+    "中文，emoji 🎉",
+    "nul\x00byte \\u0000",
+    "half \ud800 pair",
+    "line\nbreak\ttab\u2028",
+    " ",
+]
+
+
+def second(number: int) -> datetime:
+    """So many seconds after `AT`."""
+    return AT + timedelta(seconds=number)
+
+
+def execution(number: int, **changes) -> Execution:
+    """The call of that number."""
+    told = {
+        "execution_id": f"e{number:06}",
+        "run_id": "run",
+        "call_id": f"call_{number}",
+        "tool_id": "tool",
+        "name": "tool",
+        "arguments": {"n": number},
+        "result": "好",
+        "at": second(number),
+        "seconds": 0.25,
+        "repairs": ("quotes",),
+    }
+    return Execution(**(told | changes))

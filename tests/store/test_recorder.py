@@ -1,0 +1,180 @@
+"""Records are taken without waiting, written soon and once, and none is lost on a clean end."""
+
+import asyncio
+import logging
+import signal
+import sys
+from dataclasses import replace
+
+import pytest
+from tests.store.records import AT, execution, second
+
+from opposable.domain.errors import StoreUnavailable
+from opposable.domain.records import RunEvent
+from opposable.store import open_store
+from opposable.store.recorder import BATCH, Recorder, RecorderState
+
+pytestmark = pytest.mark.anyio
+
+
+async def kept(store):
+    return [one async for one in store.executions.export()]
+
+
+async def until(true) -> None:
+    async with asyncio.timeout(20):
+        while not true():  # noqa: ASYNC110 - there is no event to wait for
+            await asyncio.sleep(0.01)
+
+
+async def test_all_is_written_on_a_clean_end(store):
+    calls = [execution(number) for number in range(1234)]
+    events = [RunEvent("r", number, "text", {"content": "好"}, AT) for number in range(1, 800)]
+    async with Recorder(store.executions, store.runs, every=60) as recorder:
+        for one in (*calls, *events):
+            recorder.record(one)
+    assert await kept(store) == calls[::-1]
+    assert await store.runs.events("r") == tuple(events)
+    assert recorder.state == RecorderState(waiting=0, written=2033, lost=0, refused=0, error="")
+
+
+async def test_records_are_written_while_it_runs(store):
+    async with Recorder(store.executions, store.runs) as recorder:
+        recorder.record(execution(1))
+        await until(lambda: recorder.state.written == 1)
+        assert await kept(store) == [execution(1)]
+        for number in range(2, 3 + BATCH):
+            recorder.record(execution(number))
+        await until(lambda: recorder.state.written == BATCH + 2)
+
+
+async def test_a_record_taken_twice_is_written_once(store):
+    async with Recorder(store.executions, store.runs) as recorder:
+        for _ in range(2):
+            recorder.record(execution(1))
+            recorder.record(RunEvent("r", 1, "text", {}, AT))
+    assert await kept(store) == [execution(1)]
+    assert len(await store.runs.events("r")) == 1
+
+
+async def test_secrets_never_reach_the_store(store):
+    arguments = {"url": "https://x/?q=s3cr3t-value", "headers": {"Authorization": "Bearer abc"}, "密码": "一二三"}
+    hidden = {"url": "https://x/?q=[redacted]", "headers": {"Authorization": "[redacted]"}, "密码": "[redacted]"}
+    async with Recorder(store.executions, store.runs, secrets=["s3cr3t-value"]) as recorder:
+        recorder.record(execution(1, arguments=arguments, result="it says s3cr3t-value"))
+        recorder.record(RunEvent("r", 1, "tool_started", {"arguments": '{"password": "hunter2"}'}, AT))
+    assert await kept(store) == [execution(1, arguments=hidden, result="it says [redacted]")]
+    [event] = await store.runs.events("r")
+    assert event.data == {"arguments": '{"password": "[redacted]"}'}
+
+
+async def test_a_record_the_store_refuses_holds_up_no_other(store, caplog):
+    bad = replace(execution(2, arguments={"password": "hunter2"}), at=AT.replace(tzinfo=None))
+    async with Recorder(store.executions, store.runs) as recorder:
+        for one in (execution(1), bad, execution(3)):
+            recorder.record(one)
+    assert await kept(store) == [execution(3), execution(1)]
+    assert (recorder.state.written, recorder.state.refused) == (2, 1)
+    assert "refused" in caplog.text
+    assert "hunter2" not in caplog.text
+
+
+class Away:
+    """A store that can be away, and may have written what it says it has not."""
+
+    def __init__(self, store) -> None:
+        self.store = store
+        self.away = True
+        self.asked = 0
+
+    async def add(self, batch) -> None:
+        self.asked += 1
+        if self.away:
+            await self.store.executions.add(batch[:1])
+            raise StoreUnavailable("The database is away.")
+        await self.store.executions.add(batch)
+
+
+async def test_records_wait_for_a_database_that_is_away_and_are_written_once(store, caplog):
+    caplog.set_level(logging.WARNING)
+    away = Away(store)
+    async with Recorder(away, store.runs, every=0.01) as recorder:
+        for number in range(5):
+            recorder.record(execution(number))
+        await until(lambda: away.asked > 2)
+        assert recorder.state == RecorderState(5, 0, 0, 0, "The database is away.")
+        assert not recorder.state.ok
+        away.away = False
+        await until(lambda: recorder.state.written == 5)
+        assert recorder.state.ok
+    assert await kept(store) == [execution(number) for number in (4, 3, 2, 1, 0)]
+    assert caplog.text.count("Records wait: The database is away.") == 1
+
+
+async def test_memory_is_bounded_and_what_is_lost_is_counted(store, caplog):
+    away = Away(store)
+    async with Recorder(away, store.runs, every=0.01, room=3, patience=0.1) as recorder:
+        for number in range(10):
+            recorder.record(execution(number))
+        assert (recorder.state.waiting, recorder.state.lost) == (3, 7)
+    assert recorder.state.lost == 10
+    assert "Records are lost" in caplog.text
+
+
+async def test_a_real_database_comes_back_and_nothing_is_written_twice(postgresql, template):
+    url = postgresql.new_database(template)
+    async with open_store(url) as store:
+        async with Recorder(store.executions, store.runs, every=0.05) as recorder:
+            recorder.record(execution(1))
+            await until(lambda: recorder.state.written == 1)
+            postgresql.refuse(url)
+            recorder.record(execution(2))
+            await until(lambda: recorder.state.error)
+            postgresql.admit(url)
+            await until(lambda: recorder.state.ok)
+        assert await kept(store) == [execution(2), execution(1)]
+    postgresql.drop(url)
+
+
+RECORDING = """
+import asyncio, sys, time
+from opposable.domain.records import Execution, now
+from opposable.store import open_store
+from opposable.store.recorder import Recorder
+async def main():
+    async with open_store(sys.argv[1]) as store, Recorder(store.executions, store.runs) as recorder:
+        for number in range(1, 100_000):
+            recorder.record(Execution(f"e{number:06}", "r", "c", "t", "t", {}, "", now(), 0.0))
+            print(number, time.time(), flush=True)
+            await asyncio.sleep(0.01)
+asyncio.run(main())
+"""
+
+
+async def test_a_kill_loses_at_most_the_last_second(url):
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", RECORDING, url, stdout=asyncio.subprocess.PIPE)
+    try:
+        taken = []
+        while len(taken) < 250:
+            number, moment = (await process.stdout.readline()).split()
+            taken.append((int(number), float(moment)))
+    finally:
+        process.send_signal(signal.SIGKILL)
+        rest = await process.stdout.read()
+        await process.wait()
+    taken += [(int(line.split()[0]), float(line.split()[1])) for line in rest.splitlines() if len(line.split()) == 2]
+    async with open_store(url) as store:
+        there = {one.execution_id for one in await kept(store)}
+    last = taken[-1][1]
+    lost = [last - moment for number, moment in taken if f"e{number:06}" not in there]
+    assert there
+    assert max(lost, default=0) <= 1.0
+
+
+async def test_more_calls_at_once_than_a_batch_keep_their_order(store):
+    async with Recorder(store.executions, store.runs) as recorder:
+        for number in range(3 * BATCH):
+            recorder.record(execution(number, at=second(number)))
+            if number % 100 == 0:
+                await asyncio.sleep(0)
+    assert [one.execution_id for one in await kept(store)] == [f"e{n:06}" for n in range(3 * BATCH)][::-1]
