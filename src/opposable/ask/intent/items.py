@@ -1,5 +1,6 @@
 """A question cut into the phrases that mean something."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from opposable.ask.intent.words import Word, words_of
 from opposable.ask.semantics.model import SemanticModel
 
 _SURE = 0.9
+_NAMES = frozenset({"metric", "dimension", "filter", "exclusion"})
 _TERMS = frozenset({"metric", "dimension", "filter", "exclusion", "value"})
 
 
@@ -42,9 +44,9 @@ def items_of(
     items: list[Item] = []
     at = 0
     while at < len(words):
-        size, meanings = _longest(words, at, lexicon, values)
+        size, meanings = _best(words, at, lexicon, values)
         digits, amount = _number(question, words, at)
-        if amount is not None and digits >= size and not (meanings and meanings[0].kind in _TERMS):
+        if amount is not None and digits >= size and not (meanings and meanings[0].kind in _NAMES):
             size, meanings = digits, ()
         else:
             amount = None
@@ -63,11 +65,26 @@ def _by_start(found: Sequence[ValueMatch], model: SemanticModel) -> dict[int, li
     return values
 
 
-def _longest(
-    words: list[Word], at: int, lexicon: Lexicon, values: dict[int, list[tuple[int, Meaning]]]
-) -> tuple[int, tuple[Meaning, ...]]:
-    """The longest phrase at a word; of equal ones the model's own words, then values, then small words."""
-    options: list[tuple[int, int, tuple[Meaning, ...]]] = [(1, -1, ())]
+Values = dict[int, list[tuple[int, Meaning]]]
+Option = tuple[int, int, tuple[Meaning, ...]]
+"""How many words a phrase has, its rank among phrases of that length, and what it may mean."""
+
+
+def _best(words: list[Word], at: int, lexicon: Lexicon, values: Values) -> tuple[int, tuple[Meaning, ...]]:
+    """The longest phrase at a word, or a shorter one where a phrase of the model begins within it and ends after it."""
+    options = _options(words, at, lexicon, values)
+    size, meanings = _longest(options)
+    for cut in range(1, size):
+        inner, found = _longest(_options(words, at + cut, lexicon, values))
+        shorter = [option for option in options if option[0] == cut and option[2]]
+        if shorter and cut + inner > size and found and found[0].kind in _TERMS:
+            return _longest(shorter)
+    return size, meanings
+
+
+def _options(words: list[Word], at: int, lexicon: Lexicon, values: Values) -> list[Option]:
+    """The phrases at a word; of equal length the model's own rank first, then values, then small words."""
+    options: list[Option] = [(1, -1, ())]
     for size, known in lexicon.at(words, at):
         options.append((size, 2 if known[0].kind in _TERMS else 1, tuple(known)))
     for end, meaning in values.get(words[at].start, ()):
@@ -75,20 +92,17 @@ def _longest(
         same = [m for s, rank, ms in options if s == size and rank == 0 for m in ms]
         if size and words[at + size - 1].end == end:
             options.append((size, 0, (*same, meaning)))
+    return options
+
+
+def _longest(options: list[Option]) -> tuple[int, tuple[Meaning, ...]]:
     size, rank, meanings = max(options, key=lambda option: (option[0], option[1], len(option[2])))
-    named = next((ms for s, r, ms in options if s == size and r == 0), ()) if rank == 2 else ()
-    return size, tuple(dict.fromkeys([*meanings, *(max_values(options, size) if named else ())]))
-
-
-def max_values(options: list[tuple[int, int, tuple[Meaning, ...]]], size: int) -> tuple[Meaning, ...]:
-    """The values of this many words among the options."""
-    return tuple(m for s, rank, ms in options if s == size and rank == 0 for m in ms)
+    also = [m for other, its, ms in options if other == size and its == 0 and rank == 2 for m in ms]
+    return size, tuple(dict.fromkeys([*meanings, *also]))
 
 
 def _number(question: str, words: list[Word], at: int) -> tuple[int, int | float | None]:
     """How many words a number at `at` has, and the number."""
-    import re
-
     low = lowered(question)
     first = words[at]
     if not (first.stem[0].isdigit() or first.chinese or first.stem in ENGLISH):

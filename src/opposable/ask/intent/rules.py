@@ -1,5 +1,6 @@
 """Reads an intent from the phrases of a question by rules alone, and says what it could not settle."""
 
+import re
 from dataclasses import dataclass, field
 
 from opposable.ask.intent.intent import IntentFilter, IntentType, Operator, OrderBy, StructuredIntent
@@ -11,6 +12,7 @@ from opposable.ask.semantics.model import SemanticModel
 _OPERATORS: dict[Kind, Operator] = {"more": ">", "at_least": ">=", "less": "<", "at_most": "<="}
 _AFTER: dict[Kind, Operator] = {"or_more": ">=", "or_less": "<="}
 _PASSED: tuple[Kind, ...] = ("stop", "of", "change")
+_COUNT = re.compile(r"count\s*\(\s*\*\s*\)", re.IGNORECASE)
 _PLURAL = ("哪些", "哪几个")
 
 
@@ -85,6 +87,9 @@ def _roles(state: _State) -> None:
                 waiting.append(at)
         elif metric:
             state.roles[at] = "metric"
+        elif dimension and (counting := _counting(state, at, dimension[0])):
+            state.roles[at] = "metric"
+            state.metrics.append((at, counting))
         elif dimension:
             state.roles[at] = "dimension"
     for at in waiting:
@@ -93,18 +98,28 @@ def _roles(state: _State) -> None:
         else:
             state.roles[at] = "metric"
     for at, role in sorted(state.roles.items()):
-        if role == "metric":
-            ids = state.items[at].ids("metric")
+        ids = state.items[at].ids("metric")
+        if role == "metric" and ids:
             state.metrics.append((at, ids[0]))
             if len(ids) > 1:
                 state.unsure.append(f"{state.items[at].text} may be {' or '.join(ids)}")
+
+
+def _counting(state: _State, at: int, dimension: str) -> str:
+    """The one metric that counts the rows of the dimension's table, where "how many" asks for them; or ""."""
+    if not state.is_near(at, -1, "count", passed=(*_PASSED, "value", "filter")):
+        return ""
+    table = state.model.dimensions[dimension].table
+    counts = [m.id for m in state.model.metrics.values() if m.table == table and _COUNT.fullmatch(m.expr.strip())]
+    return counts[0] if table and len(counts) == 1 else ""
 
 
 def _cue(state: _State, at: int) -> bool:
     """Whether the words around say that rows are wanted by this dimension."""
     before = state.near(at, -1, (*_PASSED, "most", "least"))
     if before is not None and state.items[before].number is not None:
-        return not state.is_near(before, -1, "more", "less", "at_least", "at_most")
+        if not state.is_near(before, -1, *_OPERATORS):
+            return True
     if before is not None and state.items[before].is_a("group", "which", "top", "bottom"):
         return True
     straight = at - 1 if at else None
@@ -122,16 +137,12 @@ def _cue(state: _State, at: int) -> bool:
 
 def _values(state: _State) -> None:
     """Values become filters; several of one dimension, a list; those after "except", what is left out."""
-    denied = False
+    denied = _denied(state.items)
     for at, item in enumerate(state.items):
-        if item.is_a("not"):
-            denied = True
-        elif item.is_a("value") and not (at in state.roles or at in state.context):
+        if item.is_a("value") and not (at in state.roles or at in state.context):
             id = _dimension_of(state, at)
             value = next(m.value for m in item.meanings if m.kind == "value" and m.id == id)
-            state.values.append((id, value, denied or state.is_near(at, 1, "not_after")))
-        elif not item.is_a("and", "stop", "of", "exclusion", "filter") and at not in state.roles:
-            denied = False
+            state.values.append((id, value, at in denied))
     for id in dict.fromkeys(id for id, _, _ in state.values):
         for wrong in (False, True):
             found = tuple(dict.fromkeys(v for i, v, d in state.values if i == id and d is wrong))
@@ -140,6 +151,23 @@ def _values(state: _State) -> None:
                 one: Operator = "!=" if wrong else "="
                 condition = IntentFilter(dimension=id, value=found if found[1:] else found[0], operator=many if found[1:] else one)
                 state.filters.append(condition)
+
+
+def _denied(items: list[Item]) -> set[int]:
+    """The values, filters and exclusions that "except" speaks of: the next one, and those joined to it by "and"."""
+    found: set[int] = set()
+    denying = False
+    for at, item in enumerate(items):
+        if item.is_a("not"):
+            denying = True
+        elif item.is_a("not_after"):
+            found |= {at - 1}
+        elif item.is_a("value", "filter", "exclusion"):
+            found |= {at} if denying else set()
+            following = items[at + 1] if at + 1 < len(items) else None
+            joined = following is not None and (following.is_a("and") or following.is_a("value") and item.is_a("value"))
+            denying = denying and joined
+    return found
 
 
 def _dimension_of(state: _State, at: int) -> str:
@@ -161,19 +189,16 @@ def _dimension_of(state: _State, at: int) -> str:
 
 def _terms(state: _State) -> None:
     """Named filters and exclusions."""
-    denied = False
+    denied = _denied(state.items)
     for at, item in enumerate(state.items):
-        if item.is_a("not"):
-            denied = True
-        elif item.ids("exclusion") and at not in state.roles:
-            if denied or state.is_near(at, 1, "not_after"):
-                state.exclusions.append(item.ids("exclusion")[0])
-            else:
-                state.unsure.append(f"{item.text} is known only as something to leave out")
-        elif item.ids("filter") and at not in state.roles:
-            state.filters.append(IntentFilter(dimension=item.ids("filter")[0], value=not denied))
-        elif not item.is_a("and", "stop", "of", "value", "dimension"):
-            denied = False
+        if at in state.roles:
+            continue
+        if item.ids("exclusion") and at in denied:
+            state.exclusions.append(item.ids("exclusion")[0])
+        elif item.ids("filter"):
+            state.filters.append(IntentFilter(dimension=item.ids("filter")[0], value=at not in denied))
+        elif item.ids("exclusion"):
+            state.unsure.append(f"{item.text} is known only as something to leave out")
 
 
 def _numbers(state: _State) -> None:
@@ -206,9 +231,9 @@ def _bound(state: _State, at: int, operator: Operator) -> None:
     target = dict(state.metrics).get(after) if after is not None else None
     if target is None:
         named = [(i, id) for i, id in state.metrics if i < at]
-        named += [(i, state.items[i].ids("dimension")[0]) for i, role in state.roles.items() if role == "dimension" and i < at - 2 < i + 3]
-        metrics = [id for i, id in sorted(named) if i < at]
-        target = metrics[-1] if metrics else (state.metrics[0][1] if state.metrics else None)
+        dimensions = [i for i, role in state.roles.items() if role == "dimension" and at - 4 < i < at]
+        named += [(i, state.items[i].ids("dimension")[0]) for i in dimensions if state.near(i, 1) == state.near(at, -1)]
+        target = max(named)[1] if named else (state.metrics[0][1] if state.metrics else None)
     if target is None:
         state.unsure.append(f"what {state.items[at].text} bounds")
         return
