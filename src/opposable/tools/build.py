@@ -1,8 +1,10 @@
-"""Tools by what they are made from: the built-in ones, and those over a database."""
+"""Tools by what they are made from: a spec, a database, or nothing but Python."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
+from opposable.domain.errors import BadInput
+from opposable.domain.specs import AnyToolSpec, FunctionToolSpec
 from opposable.tools.base import Tool
 from opposable.tools.builtin.calculator import calculator
 from opposable.tools.builtin.clock import time
@@ -10,8 +12,28 @@ from opposable.tools.builtin.echo import echo
 from opposable.tools.builtin.file_search import FileSearch
 from opposable.tools.builtin.log_transform import LogTransform
 from opposable.tools.function import FunctionTool, actions
+from opposable.tools.named import named_tools
 from opposable.tools.sql.database import Database
 from opposable.tools.sql.tools import SchemaTools, SqlTools
+
+ALLOWED = (
+    "opposable.tools.builtin.calculator:calculator",
+    "opposable.tools.builtin.clock:time",
+    "opposable.tools.builtin.echo:echo",
+)
+"""What a spec may name where the owner says nothing: specs may come from outside, and these three touch nothing."""
+
+
+def tools_of(spec: AnyToolSpec, *, allowed: Sequence[str] = ALLOWED) -> list[Tool]:
+    """The tools a spec describes. `allowed` lists the modules and names that function specs may name.
+
+    Raises: `BadInput`, saying what of the spec cannot be used.
+    """
+    match spec:
+        case FunctionToolSpec():
+            return named_tools(spec, allowed)
+        case _:
+            raise BadInput(f"{spec.tool_id}: no tool can be made here from a spec of type {spec.tool_type}.")
 
 
 def builtin_tools(roots: Sequence[Path]) -> list[Tool]:

@@ -11,7 +11,7 @@ import orjson
 
 from opposable.domain.errors import InvalidArguments, OpposableError
 from opposable.tools import sentences
-from opposable.tools.base import ApprovalRequest, Approve, CallContext, Denied
+from opposable.tools.base import ApprovalRequest, Approve, Approved, CallContext
 from opposable.tools.breaker import Breaker, Breaking
 from opposable.tools.cache import Cache, canonical
 from opposable.tools.catalogue import Policy, Slot
@@ -168,10 +168,13 @@ async def _asked(
     if ask is None:
         return Outcome(sentences.nobody_to_ask(name, language), "denied", attempts=0)
     shown = orjson.loads(orjson.dumps(arguments))
-    verdict = await ask(ApprovalRequest(slot.entry.spec, slot.tool_id, name, shown, context))
-    if isinstance(verdict, Denied):
-        return Outcome(sentences.denied(name, verdict.reason, language), "denied", attempts=0)
-    return None
+    try:
+        verdict = await ask(ApprovalRequest(slot.entry.spec, slot.tool_id, name, shown, context))
+    except Exception:  # noqa: BLE001 - whatever keeps a person from being asked, the call is not made
+        return Outcome(sentences.nobody_to_ask(name, language), "denied", attempts=0)
+    if isinstance(verdict, Approved):
+        return None
+    return Outcome(sentences.denied(name, verdict.reason, language), "denied", attempts=0)
 
 
 def _noting(report: Callable[[str], None], said: list[str]) -> Callable[[str], None]:

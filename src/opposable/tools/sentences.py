@@ -148,9 +148,8 @@ def found_in_result(find: str, count: int, shown: int, language: str) -> str:
     """How often a text stands in a result, and that the places follow."""
     if language == "zh":
         return f"{find!r} 出现 {count} 次" + (f"，显示前 {shown} 处：" if count else "。")
-    return f"{find!r} stands there {count} times" + (
-        f"; the first {shown}:" if count > shown else ":" if count else "."
-    )
+    times = "1 time" if count == 1 else f"{count:,} times"
+    return f"{find!r} stands there {times}" + (f"; the first {shown}:" if count > shown else ":" if count else ".")
 
 
 def found_tools(count: int, language: str) -> str:
