@@ -72,7 +72,8 @@ def _problems(error: Any, names: tuple[str, ...]) -> list[FieldProblem]:
 
 def _told(kind: Any, name: str, message: str) -> str:
     if name == "type":
-        return f"must be {' or '.join(_TYPES.get(one, one) for one in kind.types)}"
+        types = sorted(kind.types, key=lambda one: (one == "null", one))
+        return f"must be {' or '.join(_TYPES.get(one, one) for one in types)}"
     if name == "enum":
         return f"must be {' or '.join(_shown(option) for option in kind.value)}"
     if name == "const":
