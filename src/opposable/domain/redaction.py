@@ -31,6 +31,7 @@ _HARMLESS_ENDS = re.compile(
 _HARMLESS_TOKENS = re.compile(r"next|page|continuation|continue|sync|eos|bos|pad|stop|start|end|max|min|unk|mask")
 _CHINESE = re.compile("密码|口令|密钥|秘钥|私钥|令牌|凭证|凭据|授权码|验证码")
 _CHINESE_SAID = re.compile(f"((?:{_CHINESE.pattern})(?:是|为)[ \t:：]*)[^\\s，。；、,;\"']+")
+_NAME = re.compile(r"[\w.\-]{1,64}")
 _KEY_NAMES = ("name", "key", "header", "field")
 _VALUE_NAMES = ("value", "values", "content", "default")
 _SEPARATOR = re.compile(r"""\\?["']?[ \t]{0,4}(?:=>|[:=：＝])[ \t]{0,4}""")
@@ -132,7 +133,7 @@ def _list(value: list[Any] | tuple[Any, ...], secrets: tuple[str, ...], depth: i
         pair = len(value) == 2 and position == 1
         hidden = is_secret_key(before) and (pair or before.startswith("-"))
         made.append(_hidden(item) if hidden else _walked(item, secrets, depth + 1))
-        before = item if isinstance(item, str) and len(item) <= 64 and not hidden else ""
+        before = item if isinstance(item, str) and not hidden and _NAME.fullmatch(item) else ""
     return made
 
 
