@@ -1,4 +1,4 @@
-"""Tools told as Python functions, and the verdict before the call."""
+"""Tools told as Python functions, and the way out where none fits."""
 
 import orjson
 import pytest
@@ -7,9 +7,11 @@ from opposable.domain.events import CallDelta, Reply, TextDelta, Token
 from opposable.domain.messages import assistant, system, tool, user
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
+from opposable.models import python_fit
 from opposable.models import python_texts as texts
 from opposable.models.base import ModelOptions, Named
-from opposable.models.python_protocol import PythonProtocolModel, Threshold, grounding, read_calls, sureness, told
+from opposable.models.python_calls import read_calls
+from opposable.models.python_protocol import PythonProtocolModel, told
 from opposable.models.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -34,23 +36,19 @@ WEATHER = ToolDefinition(
 )
 
 
-def verdict(yes: float, no: float, calls: str, word: str = "yes") -> Reply:
-    """What llama.cpp gives: the whole reply, and its tokens behind what was written for the model."""
-    head = [" the weather", "\n", "# functions", ": tells the weather", "\n", "# fits", ":"]
-    tokens = [Token(piece) for piece in head]
-    tokens.append(Token(f" {word}", ((" yes", yes), (" no", no), (" Yes", -9.0))))
-    tokens.append(Token(f"\n{calls}\n"))
-    written = texts.BEGINNING + "".join(token.text for token in tokens)
-    return Reply(assistant(written), "stop", Usage(100, 20, 1), tuple(tokens))
+def written(code: str, out: float = -6.0, finish="stop", begun: str = texts.BEGINNING) -> Reply:
+    """What llama.cpp gives: the reply with what was begun for it, and its tokens; `out` is the way out's log p."""
+    tokens = (Token(code[:3], (("get", -0.1), ("pass", out), (" pass", -12.0))), Token(code[3:], ((code[3:], -0.1),)))
+    return Reply(assistant(begun + code), finish, Usage(100, 20, 1), tokens)
 
 
 async def parts(inner, said="What is the weather in Oslo?", messages=None, **options):
-    model = PythonProtocolModel(inner, Threshold(5.0, 2.0))
+    model = PythonProtocolModel(inner)
     return [part async for part in model.stream(messages or (user(said),), (WEATHER,), ModelOptions(**options))]
 
 
-async def test_a_sure_verdict_makes_the_calls():
-    inner = ScriptedModel(verdict(-0.01, -4.0, 'get_weather(city="Oslo")'))
+async def test_calls_are_made_where_the_model_leaves_the_way_out_alone():
+    inner = ScriptedModel(written('get_weather(city="Oslo")\n'))
     got = await parts(inner)
     [call] = got[-1].message.tool_calls
     assert (call.name, orjson.loads(call.arguments)) == ("get_weather", {"city": "Oslo"})
@@ -58,21 +56,24 @@ async def test_a_sure_verdict_makes_the_calls():
     assert (got[-1].finish, got[-1].message.content, got[-1].usage) == ("tool_calls", "", Usage(100, 20, 1))
     [request] = inner.requests
     assert request.tools == ()
-    assert request.messages[-1] == assistant(texts.BEGINNING)
+    assert request.messages[1:] == (
+        user(f"What is the weather in Oslo?{texts.WAY_OUT}"),
+        assistant(texts.BEGINNING),
+    )
     assert (request.options.stop, request.options.stream, request.options.alternatives) == (("```",), False, 20)
 
 
 @pytest.mark.parametrize(
     "reply",
     [
-        verdict(-4.0, -0.01, "", word="no"),
-        verdict(-0.6, -0.8, 'get_weather(city="Oslo")'),
-        verdict(-0.01, -4.0, 'get_weather(city="Atlantis")'),
-        verdict(-0.01, -9.0, 'tell_joke(topic="rain")'),
-        verdict(-0.01, -9.0, "print('hello')"),
+        written("pass\n", out=-0.01),
+        written('get_weather(city="Oslo")', out=-1.5),
+        written('get_weather(city="Atlantis")', out=-3.0),
+        written('tell_joke(topic="rain")'),
+        written("print('hello')"),
         Reply(assistant("I would rather not."), "stop"),
     ],
-    ids=["no", "unsure", "invented argument", "unknown function", "no call", "no verdict"],
+    ids=["way out", "leaning out", "invented argument", "unknown function", "no call", "no code"],
 )
 async def test_where_no_tool_fits_it_answers_as_if_there_were_none(reply):
     inner = ScriptedModel(reply, "An answer.", piece=100)
@@ -84,14 +85,21 @@ async def test_where_no_tool_fits_it_answers_as_if_there_were_none(reply):
 
 
 @pytest.mark.parametrize("choice", ["required", Named("get_weather")])
-async def test_a_forced_choice_needs_no_verdict(choice):
-    begun = f"{texts.BEGINNING} what the user asks for\n# functions: do that\n{texts.VERDICT} yes\n"
-    begun += "get_weather(" if isinstance(choice, Named) else ""
+async def test_a_forced_choice_has_no_way_out(choice):
+    begun = texts.BEGINNING + ("get_weather(" if isinstance(choice, Named) else "")
     rest = 'city="Rome")' if isinstance(choice, Named) else 'get_weather(city="Rome")'
-    inner = ScriptedModel(Reply(assistant(f"{begun}{rest}"), "stop"))
+    inner = ScriptedModel(written(rest, out=-0.01, begun=begun))
     [call] = (await parts(inner, "Tell me a joke.", tool_choice=choice))[-1].message.tool_calls
     assert call.arguments == '{"city":"Rome"}'
-    assert inner.requests[0].messages[-1].content == begun
+    assert inner.requests[0].messages[1:] == (user("Tell me a joke."), assistant(begun))
+
+
+async def test_a_forced_choice_that_wrote_no_call_is_enforced_by_a_schema():
+    enforced = '{"action": "tool_call", "tool_calls": [{"name": "get_weather", "arguments": {"city": "Rome"}}]}'
+    inner = ScriptedModel(written("print('hello')"), enforced)
+    [call] = (await parts(inner, "Tell me a joke.", tool_choice="required"))[-1].message.tool_calls
+    assert call.arguments == '{"city":"Rome"}'
+    assert inner.requests[1].messages[0].content.startswith("# Tools")
 
 
 async def test_without_tools_or_with_choice_none_it_is_the_inner_model():
@@ -112,14 +120,14 @@ async def test_after_results_the_question_is_whether_more_is_needed():
 
 
 async def test_a_call_cut_off_by_the_token_limit_is_not_made():
-    cut = verdict(-0.01, -9.0, 'get_weather(city="Oslo')
-    inner = ScriptedModel(Reply(cut.message, "length", cut.usage, cut.tokens), "An answer.")
+    inner = ScriptedModel(written('get_weather(city="Oslo', finish="length"), "An answer.")
     assert (await parts(inner))[-1].message.tool_calls == ()
 
 
 def test_functions_are_told_as_signatures_with_what_needs_telling():
     assert texts.signature(WEATHER) == (
-        'def get_weather(city: str, unit: Literal["celsius","fahrenheit"] = None, days: list[int] = None, place: dict = None):\n'
+        'def get_weather(*, city: str, unit: Literal["celsius", "fahrenheit"] = None, days: list[int] = None, '
+        "place: dict = None):\n"
         '    """The weather in a city.\n\n'
         "    city: the city's name\n"
         "    unit: \n"
@@ -127,41 +135,47 @@ def test_functions_are_told_as_signatures_with_what_needs_telling():
         "    place: \n"
         "      - lat (float): degrees\n"
         '    """'
-    ).replace('"celsius","fahrenheit"', '"celsius", "fahrenheit"')
+    )
     assert texts.signature(ToolDefinition("ping", "Ping.", {"type": "object"})) == 'def ping():\n    """Ping."""'
 
 
 def test_what_stands_first_is_the_same_for_every_request():
-    first, second = (told((system("be brief"), user(said)), (WEATHER,)) for said in ("a", "b"))
+    first, second = (told((system("be brief"), user(said)), (WEATHER,), "!") for said in ("a", "b"))
     assert first[0] == second[0]
-    assert first[0].content.startswith(texts.preamble())
+    assert first[0].content.startswith(texts.INSTRUCTIONS)
     assert first[0].content.endswith("be brief")
-    assert [m.role for m in first] == ["system", "user"]
+    assert first[1:] == [user("a!")]
+
+
+def test_only_the_last_request_is_followed_by_the_way_out():
+    history = (
+        user("a"),
+        assistant("", (ToolCall("c", "get_weather", '{"city":"Oslo"}'),)),
+        tool("c", "get_weather", "rain"),
+        assistant("It rains."),
+        user("b"),
+    )
+    assert told(history, (WEATHER,), "!")[1:] == [
+        user("a"),
+        assistant("```python\nget_weather(city='Oslo')\n```"),
+        user("Result of get_weather:\nrain"),
+        assistant("It rains."),
+        user("b!"),
+    ]
 
 
 @pytest.mark.parametrize(
-    ("code", "calls"),
+    ("alternatives", "logprob"),
     [
-        (
-            'get_weather(city="Oslo")\nget_weather("Lima", unit="celsius")',
-            [{"city": "Oslo"}, {"city": "Lima", "unit": "celsius"}],
-        ),
-        ('result = get_weather(city="Oslo")\nprint(result)', [{"city": "Oslo"}]),
-        ('print(get_weather(city="奥斯陆"))', [{"city": "奥斯陆"}]),
-        ("# nothing", []),
-        ("import os\nos.system('x')", []),
+        ((("get", -0.5), ("pass", -2.0)), -2.0),
+        ((("pass", -0.7), (" pass", -3.0)), -0.604),
+        ((("get", -0.1),), -12.0),
     ],
 )
-def test_calls_are_read_line_by_line(code, calls):
-    found = read_calls(f"{texts.BEGINNING} x\n# functions: y\n# fits: yes\n{code}\n", (WEATHER,), cut=False)
-    assert [call.arguments for call in found] == calls
-
-
-def test_sureness_is_read_at_the_verdict():
-    tokens = verdict(-0.5, -2.5, "f()").tokens
-    assert sureness(tokens, texts.BEGINNING) == pytest.approx(2.0)
-    assert sureness((), texts.BEGINNING) == -12.0
-    assert sureness((Token("x"), Token("y", ((" yes", -0.1),))), "# fits:") == pytest.approx(-12 + 12)
+def test_the_way_out_is_measured_at_the_first_token(alternatives, logprob):
+    tokens = (Token("x", alternatives), Token("y", (("pass", 0.0),)))
+    assert python_fit.way_out(tokens) == pytest.approx(logprob, abs=0.001)
+    assert python_fit.way_out(()) == -12.0
 
 
 @pytest.mark.parametrize(
@@ -169,12 +183,15 @@ def test_sureness_is_read_at_the_verdict():
     [
         ("weather in Oslo", 'city="Oslo"', 1.0),
         ("weather in New York", 'city="New York City"', 2 / 3),
+        ("weather in California", 'city="CA"', 1.0),
+        ("weather in New York", 'city="NY"', 1.0),
+        ("weather in district two", 'city="District 2"', 1.0),
         ("tell me a joke", 'city="Paris"', 0.0),
         ("the forecast for Norwegian towns", 'city="Norway"', 1.0),
         ("奥斯陆的天气", 'city="奥斯陆"', 1.0),
         ("weather", 'city="weather", unit="celsius"', 1.0),
     ],
 )
-def test_grounding_is_the_share_of_required_words_that_were_said(said, arguments, share):
-    calls = read_calls(f"```python\nget_weather({arguments})\n", (WEATHER,), cut=False)
-    assert grounding(calls, (user(said),), (WEATHER,)) == pytest.approx(share)
+def test_a_required_text_is_borne_out_by_the_words_that_were_said(said, arguments, share):
+    calls = read_calls(f"get_weather({arguments})", (WEATHER,), said)
+    assert python_fit.borne_out(calls, (WEATHER,), said) == pytest.approx(share)

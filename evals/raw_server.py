@@ -1,0 +1,34 @@
+"""The embedded model's plain llama.cpp server, as anyone would start it: what the gateway is measured against."""
+
+import os
+import sys
+import threading
+
+import xllamacpp
+
+from opposable.models.weights import QWEN_CODER, default_directory, installed
+
+
+def main() -> int:
+    """Load the model, print the server's URL, and serve until interrupted."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    path = installed(QWEN_CODER, default_directory())
+    if path is None:
+        print("The embedded model is not on this machine yet; fetch it once with: opposable models pull")
+        return 1
+    params = xllamacpp.CommonParams()
+    params.model.path = str(path)
+    params.n_ctx = 16384
+    params.n_parallel = 2
+    params.kv_unified = True
+    params.use_jinja = True
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = len(os.sched_getaffinity(0))
+    params.verbosity = -1
+    server = xllamacpp.Server(params)
+    print(f"{server.listening_address}/v1", flush=True)
+    threading.Event().wait()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""The calls of a reply written as Python: typed by the tools' schemas, without what the model made up."""
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from opposable import dialects
+from opposable.dialects.arguments import arguments_of
+from opposable.dialects.by_schema import Schema
+from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
+from opposable.models.http import to_json
+from opposable.models.python_code import CodeCall, calls_in
+from opposable.models.python_texts import FENCE, parameters_of
+
+_WORD = re.compile(r"[a-z]+|\d+|[^\x00-\x7f]")
+_LIKE = 0.5
+"""How much a value must be like one of the choices to be taken for it (`difflib`'s ratio)."""
+
+
+def read_calls(code: str, tools: Sequence[ToolDefinition], said: str, *, cut: bool = False) -> tuple[ToolCall, ...]:
+    """The calls of offered tools in `code`; `said` is all the text of the conversation.
+
+    `cut` says that the token limit ended the code: then what is unfinished is left out.
+    """
+    order = {tool.name: parameters_of(tool) for tool in tools}
+    schemas = {tool.name: tool.parameters for tool in tools}
+    found = calls_in(code, order)
+    if found is None:
+        found = [call for line in code.splitlines() for call in calls_in(line.strip(), order) or ()]
+    if not found:
+        found = _read_leniently(code, tools, cut)
+    spoken = words(said)
+    return tuple(call for each in found if (call := _tool_call(each, Schema(schemas[each.name]), spoken)))
+
+
+def words(text: str) -> list[str]:
+    """The words and numbers of a text in lower case; a Chinese character is a word."""
+    return _WORD.findall(text.lower())
+
+
+def _read_leniently(code: str, tools: Sequence[ToolDefinition], cut: bool) -> list[CodeCall]:
+    """What is no proper Python, as `dialects` reads it."""
+    end = "" if cut else FENCE
+    reading = dialects.read(f"{FENCE}python\n{code.strip()}\n{end}", tuple(tools), truncated=cut)
+    return [CodeCall(call.name, call.arguments) for call in reading.calls]
+
+
+def _tool_call(call: CodeCall, schema: Schema, spoken: Sequence[str]) -> ToolCall | None:
+    read = arguments_of(call.arguments, schema)
+    if read.value is None:
+        return None
+    repairs = list(read.repairs)
+    given = {name: _chosen(value, schema.property(name), repairs) for name, value in read.value.items()}
+    for name in [name for name in given if name not in schema.required()]:
+        about = schema.property(name)
+        if given[name] is None and "null" not in about.kinds():
+            del given[name]
+        elif isinstance(given[name], str) and given[name] != about.node.get("default") and made_up(given[name], spoken):
+            del given[name]
+            repairs.append("made-up optional value dropped")
+    return ToolCall(new_call_id(), call.name, to_json(given).decode(), "python", tuple(dict.fromkeys(repairs)))
+
+
+def made_up(value: str, spoken: Iterable[str]) -> bool:
+    """Whether a text has numbers and nothing of it was spoken: a date that nobody named, an id out of the air."""
+    held = words(value)
+    if not any(word.isdigit() for word in held):
+        return False
+    known = set(spoken)
+    dates = [word for word in known if word.isdigit() and len(word) > 5]  # 20230929, meant by 2023-09-29
+    return not any(word in known or (word.isdigit() and any(word in date for date in dates)) for word in held)
+
+
+def _chosen(value: Any, schema: Schema, repairs: list[str]) -> Any:
+    """The value with each text that must be one of some choices made the choice it is most like."""
+    if isinstance(value, dict):
+        inner = schema.branch("object")
+        return {name: _chosen(item, inner.property(name), repairs) for name, item in value.items()}
+    if isinstance(value, list):
+        inner = schema.branch("array")
+        return [_chosen(item, inner.items(n), repairs) for n, item in enumerate(value)]
+    choices = [choice for choice in schema.choices() if isinstance(choice, str)]
+    if not isinstance(value, str) or not choices or value in choices:
+        return value
+    folded = {choice.casefold(): choice for choice in reversed(choices)}
+    like = difflib.get_close_matches(value.casefold(), folded, n=1, cutoff=_LIKE)
+    if not like:
+        return value
+    repairs.append("nearest choice taken")
+    return folded[like[0]]

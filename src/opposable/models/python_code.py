@@ -1,0 +1,209 @@
+"""Calls in Python code that a model wrote, read without running any of it."""
+
+import ast
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+MOST = 64
+"""Calls that are read of one piece of code."""
+
+_CONSTANTS = {"true": True, "false": False, "null": None}
+_OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}
+_LARGEST = 10**9
+"""Numbers beyond this are not calculated with: what a model writes must not cost memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeCall:
+    """A call of an offered function: its name as written, and its arguments by name."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+class _Pending(Exception):
+    """The value is the result of an offered function, which is not known yet."""
+
+
+def calls_in(code: str, parameters: Mapping[str, Sequence[str]]) -> list[CodeCall] | None:
+    """The calls of offered functions in `code`, in the order they would be made; None where it is no Python.
+
+    `parameters` has each offered function's parameter names in their order. Variables, f-strings, sums and loops over
+    literal lists are worked out. A call that needs the result of another is left out: its time comes when the result
+    is there.
+    """
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+    reading = _Reading(parameters)
+    try:
+        reading.block(tree.body)
+    except RecursionError:
+        return None
+    return reading.calls
+
+
+class _Reading:
+    """One piece of code being read: the variables known so far, and the calls found."""
+
+    def __init__(self, parameters: Mapping[str, Sequence[str]]) -> None:
+        self.calls: list[CodeCall] = []
+        self._parameters = parameters
+        self._known: dict[str, Any] = dict(_CONSTANTS)
+        self._pending: set[str] = set()
+
+    def block(self, body: Sequence[ast.stmt]) -> None:
+        """Read statements in their order."""
+        for statement in body:
+            if len(self.calls) >= MOST:
+                return
+            self._statement(statement)
+
+    def _statement(self, node: ast.stmt) -> None:
+        match node:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+            ):
+                self._assign(name, value)
+            case ast.For(target=ast.Name(id=name), iter=values, body=body):
+                self._loop(name, values, body)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                pass
+            case _:
+                for expression in _expressions(node):
+                    self._find(expression)
+                for inner in ast.iter_child_nodes(node):
+                    if isinstance(inner, ast.stmt):
+                        self._statement(inner)
+
+    def _assign(self, name: str, value: ast.expr) -> None:
+        self._pending.discard(name)
+        if self._find(value):
+            self._known.pop(name, None)
+            self._pending.add(name)
+            return
+        try:
+            self._known[name] = self._value(value)
+        except _Pending:
+            self._pending.add(name)
+
+    def _loop(self, name: str, values: ast.expr, body: Sequence[ast.stmt]) -> None:
+        try:
+            items = self._value(values)
+        except _Pending:
+            return
+        for item in items if isinstance(items, list) else ():
+            if len(self.calls) >= MOST:
+                return
+            self._known[name] = item
+            self.block(body)
+
+    def _find(self, node: ast.expr) -> bool:
+        """Note the offered calls in an expression; whether there are any."""
+        found = False
+        for call in _calls(node):
+            name = _offered(call, self._parameters)
+            if name is None:
+                continue
+            found = True
+            try:
+                self.calls.append(CodeCall(name, self._arguments(name, call)))
+            except _Pending:
+                continue
+        return found
+
+    def _arguments(self, name: str, call: ast.Call) -> dict[str, Any]:
+        order = self._parameters[name]
+        given: dict[str, Any] = {}
+        for parameter, value in zip(order, call.args, strict=False):
+            given[parameter] = self._value(value, given)
+        for keyword in call.keywords:
+            value = self._value(keyword.value, given)
+            if keyword.arg is not None:
+                given[keyword.arg] = value
+            elif isinstance(value, dict):  # f(**{"x": 1})
+                given.update({str(key): item for key, item in value.items()})
+        if len(given) == 1 and len(call.args) == 1 and not call.keywords:
+            [only] = given.values()
+            if isinstance(only, dict) and only and all(key in order for key in only):  # f({"x": 1})
+                return only
+        return given
+
+    def _value(self, node: ast.expr, said: Mapping[str, Any] | None = None) -> Any:
+        """The value of an expression; its source text where it cannot be worked out. Raises: `_Pending`."""
+        match node:
+            case ast.Constant(value=value):
+                return value if isinstance(value, str | int | float | None) else ast.unparse(node)
+            case ast.Name(id=name):
+                return self._variable(name, said or {})
+            case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+                return [self._value(item, said) for item in items]
+            case ast.Dict(keys=keys, values=values):
+                pairs = zip(keys, values, strict=True)
+                return {str(self._value(key, said)): self._value(value, said) for key, value in pairs if key}
+            case ast.JoinedStr(values=values):
+                return "".join(str(self._value(value, said)) for value in values)
+            case ast.FormattedValue(value=value):
+                return self._value(value, said)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return self._calculated(ast.Sub(), 0, self._value(operand, said), node)
+            case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+                return self._value(operand, said)
+            case ast.BinOp(left=left, op=op, right=right):
+                return self._calculated(op, self._value(left, said), self._value(right, said), node)
+            case ast.Call(func=ast.Name(id="dict"), args=[], keywords=keywords):
+                return {each.arg: self._value(each.value, said) for each in keywords if each.arg}
+            case ast.Call() if any(_offered(call, self._parameters) for call in _calls(node)):
+                raise _Pending
+        return ast.unparse(node)
+
+    def _variable(self, name: str, said: Mapping[str, Any]) -> Any:
+        if name in said:
+            return said[name]
+        if name in self._pending:
+            raise _Pending
+        return self._known.get(name, name)
+
+    def _calculated(self, op: ast.operator, left: Any, right: Any, node: ast.expr) -> Any:
+        if isinstance(op, ast.Add) and isinstance(left, str) and isinstance(right, str):
+            return left + right
+        numbers = all(isinstance(side, int | float) and abs(side) <= _LARGEST for side in (left, right))
+        if not numbers or type(op) not in _OPERATORS or (isinstance(op, ast.Pow) and abs(right) > 16):
+            return ast.unparse(node)
+        try:
+            value = _OPERATORS[type(op)](left, right)
+        except (ArithmeticError, ValueError):
+            return ast.unparse(node)
+        return value if isinstance(value, int | float) else ast.unparse(node)
+
+
+def _expressions(node: ast.stmt) -> Iterator[ast.expr]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            yield child
+
+
+def _calls(node: ast.AST) -> Iterator[ast.Call]:
+    """The calls in an expression, inner ones first."""
+    for child in ast.iter_child_nodes(node):
+        yield from _calls(child)
+    if isinstance(node, ast.Call):
+        yield node
+
+
+def _offered(call: ast.Call, parameters: Mapping[str, Sequence[str]]) -> str | None:
+    """The offered function that is called, if any; `a.b(…)` may be meant for `a_b`."""
+    written = ast.unparse(call.func)
+    return next((name for name in (written, written.replace(".", "_")) if name in parameters), None)

@@ -1,0 +1,118 @@
+"""Calls read from Python code that a model wrote."""
+
+import orjson
+import pytest
+
+from opposable.domain.tools import ToolDefinition
+from opposable.models.python_calls import made_up, read_calls
+from opposable.models.python_code import CodeCall, calls_in
+
+TEXT = {"type": "string"}
+NUMBER = {"type": "integer"}
+TOOLS = (
+    ToolDefinition(
+        "book",
+        "Book a room.",
+        {
+            "type": "object",
+            "properties": {
+                "note": TEXT,
+                "hotel": TEXT,
+                "nights": NUMBER,
+                "day": TEXT,
+                "board": {"type": "string", "enum": ["none", "Breakfast", "full board"]},
+                "guests": {"type": "array", "items": TEXT},
+                "extras": {"type": "object", "properties": {"size": {"type": "string", "enum": ["small", "large"]}}},
+                "smoking": {"type": ["boolean", "null"]},
+            },
+            "required": ["hotel", "nights"],
+        },
+    ),
+    ToolDefinition("price", "The price of a room.", {"type": "object", "properties": {"hotel": TEXT}}),
+)
+ORDER = {"f": ("a", "b"), "g": ("x",), "a_b": ()}
+
+
+@pytest.mark.parametrize(
+    ("code", "calls"),
+    [
+        ("f(1, b='x')", [("f", {"a": 1, "b": "x"})]),
+        ("r = f(a=1)\nprint(r)", [("f", {"a": 1})]),
+        ("print(f(a='奥斯陆'))", [("f", {"a": "奥斯陆"})]),
+        ("body = {'k': [1, -2.5]}\nf(body)", [("f", {"a": {"k": [1, -2.5]}})]),
+        ("f(a='q', b=f'{a}-{a}/x')", [("f", {"a": "q", "b": "q-q/x"})]),
+        ("f(a=5 * 12 + 10, b='x' + 'y')", [("f", {"a": 70, "b": "xy"})]),
+        ("for c in ['x', 'y']:\n    g(x=c)", [("g", {"x": "x"}), ("g", {"x": "y"})]),
+        ("[g(x=1), g(x=2)]", [("g", {"x": 1}), ("g", {"x": 2})]),
+        ("f({'a': 1, 'b': 2})", [("f", {"a": 1, "b": 2})]),
+        ("f(**{'a': 1})", [("f", {"a": 1})]),
+        ("f(a=true, b=null)", [("f", {"a": True, "b": None})]),
+        ("f(a=(1, 2), b=dict(k=1))", [("f", {"a": [1, 2], "b": {"k": 1}})]),
+        ("a.b()", [("a_b", {})]),
+        ("f(a=today())", [("f", {"a": "today()"})]),
+        ("x = g(x=1)\nf(a=x)", [("g", {"x": 1})]),
+        ("f(a=g(x=1))", [("g", {"x": 1})]),
+        ("def f(a):\n    return g(x=a)", []),
+        ("import os\nos.system('x')", []),
+        ("pass", []),
+        ("# f(a=1)", []),
+        ("f(a=9 ** 9 ** 9)", [("f", {"a": "9 ** 9 ** 9"})]),
+        ("f(a=1 / 0)", [("f", {"a": "1 / 0"})]),
+        ("f(", None),
+        ("f(a=07)", None),
+        ("(" * 5000, None),
+        ("\0", None),
+    ],
+)
+def test_code_is_read_without_being_run(code, calls):
+    assert calls_in(code, ORDER) == (None if calls is None else [CodeCall(*call) for call in calls])
+
+
+def test_a_loop_over_many_things_ends():
+    assert len(calls_in("for x in [" + "1," * 500 + "]:\n    g(x)", ORDER)) == 64
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments"),
+    [
+        ('book("Astoria", 2)', {"hotel": "Astoria", "nights": 2}),
+        ('book(hotel="Astoria", nights="2", note=None)', {"hotel": "Astoria", "nights": 2}),
+        ('book(hotel="A", nights=2, smoking=None)', {"hotel": "A", "nights": 2, "smoking": None}),
+        ('book(hotel="A", nights=2, board="breakfasts")', {"hotel": "A", "nights": 2, "board": "Breakfast"}),
+        ('book(hotel="A", nights=2, board="sauna")', {"hotel": "A", "nights": 2, "board": "sauna"}),
+        (
+            'book(hotel="A", nights=2, extras={"size": "Large"})',
+            {"hotel": "A", "nights": 2, "extras": {"size": "large"}},
+        ),
+        ('book(hotel="A", nights=2, day="2023-04-01")', {"hotel": "A", "nights": 2}),
+        ('book(hotel="A", nights=2, day="May 5th")', {"hotel": "A", "nights": 2, "day": "May 5th"}),
+        ('book(hotel="A", nights=07)', {"hotel": "A", "nights": 7}),
+    ],
+)
+def test_arguments_get_their_types_and_lose_what_was_made_up(code, arguments):
+    [call] = read_calls(code, TOOLS, "Two nights in the Astoria from the fifth of May")
+    assert (call.name, orjson.loads(call.arguments)) == ("book", arguments)
+
+
+def test_one_bad_line_does_not_spoil_the_others():
+    calls = read_calls('price(hotel="A")\nprice(hotel="B"))\nprice(hotel="C")', TOOLS, "")
+    assert [orjson.loads(call.arguments)["hotel"] for call in calls] == ["A", "C"]
+
+
+def test_what_the_token_limit_cut_off_is_left_out():
+    calls = read_calls('price(hotel="A")\nprice(hotel="B', TOOLS, "", cut=True)
+    assert [call.arguments for call in calls] == ['{"hotel":"A"}']
+
+
+@pytest.mark.parametrize(
+    ("value", "said", "is_so"),
+    [
+        ("2023-04-01", "today", True),
+        ("2023-04-01", "on 1 April 2023", False),
+        ("2023-09-30", "today is 20230929", False),
+        ("Room 7", "a room", False),
+        ("blue", "red", False),
+    ],
+)
+def test_a_value_is_made_up_where_it_has_numbers_and_nothing_of_it_was_said(value, said, is_so):
+    assert made_up(value, said.split()) is is_so
