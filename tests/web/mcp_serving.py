@@ -5,11 +5,13 @@
 
 import asyncio
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
+from opposable.domain.tools import ToolDefinition
 from opposable.tools.base import CallContext
+from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 from opposable.tools.mcp.content import Content
 
@@ -77,9 +79,31 @@ async def sleep(seconds: float = 1000) -> str:
     return "slept"
 
 
+class Region:
+    """A tool with a parameter that is told in a header too."""
+
+    tool_id = "region"
+    timeout = None
+    definition = ToolDefinition(
+        "region",
+        "Says the region.",
+        {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}},
+    )
+
+    async def run(self, arguments: dict[str, Any], context: CallContext) -> str:
+        return str(arguments.get("region"))
+
+
 def library() -> ToolLibrary:
-    return ToolLibrary(
+    def test_trigger_tool_change() -> str:
+        """Add a tool."""
+        made.register(FunctionTool(test_simple_text, tool_id=f"more_{len(made.tools)}"))
+        return "changed"
+
+    made = ToolLibrary(
         [
+            Region(),
+            test_trigger_tool_change,
             test_simple_text,
             test_image_content,
             test_audio_content,
@@ -92,6 +116,7 @@ def library() -> ToolLibrary:
             sleep,
         ]
     )
+    return made
 
 
 if __name__ == "__main__":

@@ -70,7 +70,12 @@ class _Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 401 or 403, or pass the request on."""
-        if scope["type"] != "http" or self._check_key is None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        # Blanks around a header's value are no part of it, but the HTTP parser leaves those behind it.
+        scope = {**scope, "headers": [(name, value.strip(b" \t")) for name, value in scope["headers"]]}
+        if self._check_key is None:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)

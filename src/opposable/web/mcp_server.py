@@ -65,6 +65,7 @@ class LibraryServer:
             name,
             version=version("opposable"),
             instructions=instructions or None,
+            get_tool_input_schema=self._schema,
             on_list_tools=self._list,
             on_call_tool=self._call,
             on_subscriptions_listen=ListenHandler(self._bus),
@@ -105,6 +106,10 @@ class LibraryServer:
         end = start + PAGE
         following = str(end) if end < len(self._served) else None
         return ListToolsResult(tools=self._served[start:end], next_cursor=following)
+
+    def _schema(self, name: str) -> dict[str, Any] | None:
+        tool = self._library.find(name)
+        return None if tool is None else tool.definition.parameters
 
     async def _call(self, context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
         meta: Mapping[str, Any] = context.meta or {}
@@ -153,6 +158,8 @@ def described(definition: ToolDefinition, library: ToolLibrary) -> ServedTool:
     if spec is not None and isinstance(spec.metadata.get("read_only"), bool):
         hints["read_only_hint"] = spec.metadata["read_only"]
     title = tool.title if isinstance(tool, McpTool) else getattr(spec, "display_name", "")
+    if not title and definition.name != tool.tool_id.replace(".", "_"):
+        title = tool.tool_id  # a name in another script is left of the safe one
     return ServedTool(
         name=definition.name,
         title=title or None,
