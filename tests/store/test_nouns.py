@@ -331,6 +331,18 @@ async def test_failures_are_counted_corrected_pinned_and_forgotten(store):
     assert await store.failures.forget_tool("web") == 1
 
 
+async def test_the_last_failures_of_many_tools_are_told_newest_first(store):
+    await store.failures.add(
+        [Failure(f"t{n % 120}", "a", "failed", f"f{n}", last_seen=second(n)) for n in range(480)]
+        + [Failure("t0", "a", "failed", "f", "agent", last_seen=second(999))]
+    )
+    found = await store.failures.of_tools([f"t{n}" for n in range(121)], each=3)
+    assert len(found) == 120
+    assert [failure.fingerprint for failure in found["t5"]] == ["f365", "f245", "f125"]
+    assert [failure.fingerprint for failure in (await store.failures.of_tools(["t0"], ["agent"]))["t0"]] == ["f"]
+    assert await store.failures.of_tools([]) == {}
+
+
 async def test_pins_wait_for_acceptance(store):
     pin = Pin("server", "read", "a" * 64, {"name": "read"}, AT, "b" * 64, {"name": "read", "x": "变"})
     await store.pins.put(pin)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, delete, select, update
+from sqlalchemy import Row, delete, select, union_all, update
 
 from opposable.domain.records import Failure, Page, now
 from opposable.store.database import Database
@@ -13,6 +13,8 @@ from opposable.store.tables import failures
 
 SHARED = ""
 """The scope of what all agents share."""
+TOOLS_AT_ONCE = 100
+"""Tools asked about in one statement; SQLite takes no more than 500 parts."""
 
 
 class Failures:
@@ -53,14 +55,21 @@ class Failures:
         self, tool_ids: Sequence[str], scopes: Sequence[str] = (SHARED,), *, each: int = 20
     ) -> dict[str, tuple[Failure, ...]]:
         """The last failures of each of these tools in any of these scopes, newest first, at most `each`."""
-        found: dict[str, tuple[Failure, ...]] = {}
+        newest = [
+            select(failures)
+            .where(failures.c.tool_id == tool_id, failures.c.scope.in_(scopes))
+            .order_by(failures.c.last_seen.desc())
+            .limit(each)
+            .subquery()
+            for tool_id in dict.fromkeys(tool_ids)
+        ]
+        found: dict[str, list[Failure]] = {}
         async with self._database.reading() as connection:
-            for tool_id in tool_ids:
-                query = select(failures).where(failures.c.tool_id == tool_id, failures.c.scope.in_(scopes))
-                rows = (await connection.execute(query.order_by(failures.c.last_seen.desc()).limit(each))).all()
-                if rows:
-                    found[tool_id] = tuple(_failure(row) for row in rows)
-        return found
+            for start in range(0, len(newest), TOOLS_AT_ONCE):
+                parts = newest[start : start + TOOLS_AT_ONCE]
+                for row in (await connection.execute(union_all(*(select(part) for part in parts)))).all():
+                    found.setdefault(row.tool_id, []).append(_failure(row))
+        return {tool_id: tuple(sorted(them, key=_last_seen, reverse=True)) for tool_id, them in found.items()}
 
     async def get(self, failure_id: str) -> Failure | None:
         """The failure of that id."""
@@ -144,3 +153,7 @@ def _failure(row: Row[Any]) -> Failure:
         correction=row.correction,
         pinned=row.pinned,
     )
+
+
+def _last_seen(failure: Failure) -> datetime:
+    return failure.last_seen or now()
