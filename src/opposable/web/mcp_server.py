@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 from mcp import MCPError
 from mcp.server import NotificationOptions, Server, ServerRequestContext
+from mcp.server.connection import Connection
 from mcp.server.models import InitializationOptions
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
@@ -24,6 +25,7 @@ from mcp.types import (
     ToolAnnotations,
 )
 from mcp.types import Tool as ServedTool
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from opposable.domain.specs import ToolSpec
 from opposable.domain.tools import ToolDefinition, ToolResult, new_call_id
@@ -58,7 +60,7 @@ class LibraryServer:
     def __init__(self, library: ToolLibrary, *, name: str = NAME, instructions: str = "") -> None:
         self._library = library
         self._bus = InMemorySubscriptionBus()
-        self._sessions: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._clients: weakref.WeakSet[Connection] = weakref.WeakSet()
         self._told: tuple[ToolDefinition, ...] = ()
         self._served: list[ServedTool] = []
         self.server: Server[Any] = _Server(
@@ -90,14 +92,15 @@ class LibraryServer:
                 continue
             seen = now
             await self._bus.publish(ToolsListChanged())
-            for session in list(self._sessions):
+            for client in list(self._clients):
                 with contextlib.suppress(Exception):  # a client that left is told nothing
-                    await session.send_tool_list_changed()
+                    await client.send_tool_list_changed()
 
     async def _list(
         self, context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        self._sessions.add(context.session)
+        if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            self._clients.add(context.session._connection)  # noqa: SLF001 - sessions end with their request
         definitions = self._library.definitions
         if definitions is not self._told:
             self._served = [described(one, self._library) for one in definitions]
