@@ -1,9 +1,8 @@
 """From arguments to a request: template, mapping, authentication, body."""
 
 import base64
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -14,10 +13,7 @@ from opposable.tools.http.secrets import Redaction, value_of, variable_of
 from opposable.tools.http.styles import Pairs, pairs, simple
 from opposable.tools.http.template import UrlTemplate, encoded, url_template
 from opposable.tools.net.client import Request
-
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect"})
+from opposable.tools.net.headers import is_one_line, is_token, may_be_set
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +34,13 @@ def plan_of(tool_id: str, endpoint: EndpointConfig, names: tuple[str, ...]) -> P
             f"{tool_id}: the endpoint uses {', '.join(unknown)}, which its parameters do not describe."
         )
     for name in endpoint.headers:
-        if not _TOKEN.fullmatch(name) or name.lower() in _OURS:
+        if not may_be_set(name):
             raise ToolRegistrationError(f"{tool_id}: {name!r} is no header that can be set.")
     auth = endpoint.auth
-    if auth.type == "api_key" and auth.place != "query" and not _TOKEN.fullmatch(auth.name):
+    if auth.type == "api_key" and auth.place != "query" and not is_token(auth.name):
         raise ToolRegistrationError(f"{tool_id}: {auth.name!r} is no {auth.place} that a key can be sent in.")
     for value in endpoint.headers.values():
-        if _CONTROL.search(value):
+        if not is_one_line(value):
             raise ToolRegistrationError(f"{tool_id}: a header's value has a line break or another control character.")
     places: dict[str, Place] = {}
     for name in names:
@@ -61,9 +57,9 @@ def plan_of(tool_id: str, endpoint: EndpointConfig, names: tuple[str, ...]) -> P
 
 def _fitting(tool_id: str, name: str, place: Place, endpoint: EndpointConfig, template: UrlTemplate) -> None:
     wire = place.name or name
-    if place.place == "header" and (not _TOKEN.fullmatch(wire) or wire.lower() in _OURS):
+    if place.place == "header" and not may_be_set(wire):
         raise ToolRegistrationError(f"{tool_id}: parameter {name!r} cannot be the header {wire!r}.")
-    if place.place == "cookie" and not _TOKEN.fullmatch(wire):
+    if place.place == "cookie" and not is_token(wire):
         raise ToolRegistrationError(f"{tool_id}: parameter {name!r} cannot be the cookie {wire!r}.")
     if place.place == "path" and name not in template.names:
         raise ToolRegistrationError(
@@ -90,6 +86,31 @@ def secrets_of(endpoint: EndpointConfig, environ: Mapping[str, str]) -> Mapping[
     return {reference: value_of(reference, environ) for reference in references}
 
 
+@dataclass(slots=True)
+class _Parts:
+    """The parts of a request while arguments are put in their places."""
+
+    headers: dict[str, str]
+    path: dict[str, str] = field(default_factory=dict)
+    query: Pairs = field(default_factory=list)
+    cookies: Pairs = field(default_factory=list)
+    body: dict[str, Any] = field(default_factory=dict)
+
+    def put(self, name: str, value: Any, place: Place) -> None:
+        """Put one argument in its place. Raises: `InvalidArguments`."""
+        match place.place:
+            case "path":
+                self.path[name] = simple(name, value, place)
+            case "query":
+                self.query += pairs(name, value, place)
+            case "cookie":
+                self.cookies += pairs(name, value, place)
+            case "header":
+                self.headers[place.name or name] = _header(name, simple(name, value, place))
+            case "body":
+                self.body[place.name or name] = value
+
+
 async def request_of(plan: Plan, arguments: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Request, Redaction]:
     """The request for checked arguments, and what takes its secrets out of the answer.
 
@@ -97,53 +118,28 @@ async def request_of(plan: Plan, arguments: Mapping[str, Any], environ: Mapping[
     """
     endpoint = plan.endpoint
     secrets = secrets_of(endpoint, environ)
-    in_path: dict[str, str] = {}
-    query: Pairs = []
-    cookies: Pairs = []
-    headers = {name: secrets.get(value, value) for name, value in endpoint.headers.items()}
-    body: dict[str, Any] = {}
+    parts = _Parts({name: secrets.get(value, value) for name, value in endpoint.headers.items()})
     for name, value in arguments.items():
         place = plan.places.get(name) or _default_place(endpoint)
-        if value is None and place.place != "body":
-            continue
-        match place.place:
-            case "path":
-                in_path[name] = simple(name, value, place)
-            case "query":
-                query += pairs(name, value, place)
-            case "cookie":
-                cookies += pairs(name, value, place)
-            case "header":
-                headers[place.name or name] = _header(name, simple(name, value, place))
-            case "body":
-                body[place.name or name] = value
-    added = _authorize(endpoint, secrets, headers, query, cookies)
-    content, content_type = await body_of(endpoint, body)
+        if value is not None or place.place == "body":
+            parts.put(name, value, place)
+    hidden = _authorize(endpoint, secrets, parts)
+    content, content_type = await body_of(endpoint, parts.body)
+    headers = {name.lower(): value for name, value in parts.headers.items()}
     if content_type:
-        headers = {name: value for name, value in headers.items() if name.lower() != "content-type"}
         headers["content-type"] = content_type
-    if cookies:
-        headers["cookie"] = "; ".join(f"{name}={quote(value, safe='')}" for name, value in cookies)
-    url = _with_query(plan.template.fill(in_path), query)
-    request = Request(
-        endpoint.method,
-        url,
-        {name: _latin(value) for name, value in headers.items()},
-        content,
-        endpoint.timeout,
-        endpoint.connect_timeout,
-        endpoint.redirects,
-    )
-    return request, Redaction([*secrets.values(), *added])
+    if parts.cookies:
+        headers["cookie"] = "; ".join(f"{name}={quote(value, safe='')}" for name, value in parts.cookies)
+    url = _with_query(plan.template.fill(parts.path), parts.query)
+    limits = (endpoint.timeout, endpoint.connect_timeout, endpoint.redirects)
+    return Request(endpoint.method, url, headers, content, *limits), Redaction([*secrets.values(), *hidden])
 
 
 def _default_place(endpoint: EndpointConfig) -> Place:
     return Place(place="query" if endpoint.method in ("GET", "HEAD", "DELETE") else "body")
 
 
-def _authorize(
-    endpoint: EndpointConfig, secrets: Mapping[str, str], headers: dict[str, str], query: Pairs, cookies: Pairs
-) -> list[str]:
+def _authorize(endpoint: EndpointConfig, secrets: Mapping[str, str], parts: _Parts) -> list[str]:
     """Add what authentication needs; gives back what else must not be seen."""
     auth = endpoint.auth
     if auth.type == "none":
@@ -153,27 +149,22 @@ def _authorize(
         if ":" in username:
             raise ToolUnavailable("The user name for this tool holds a colon, which HTTP Basic cannot send.")
         pair = f"{username}:{password}"
-        headers["authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+        parts.headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
         return [pair]
     token = secrets[auth.token]
     if auth.type == "bearer":
-        headers["authorization"] = f"Bearer {token}"
+        parts.headers["Authorization"] = f"Bearer {token}"
     elif auth.place == "header":
-        headers[auth.name] = token
+        parts.headers[auth.name] = token
     else:
-        (query if auth.place == "query" else cookies).append((auth.name, token))
+        (parts.query if auth.place == "query" else parts.cookies).append((auth.name, token))
     return []
 
 
 def _header(name: str, value: str) -> str:
-    if _CONTROL.search(value):
+    if not is_one_line(value):
         raise InvalidArguments((FieldProblem(name, "must be one line: it is sent as a header"),))
     return value.strip()
-
-
-def _latin(value: str) -> str:
-    """A header's value as aiohttp sends it: UTF-8; half a character becomes a question mark."""
-    return value.encode("utf-8", "replace").decode()
 
 
 def _with_query(url: str, query: Pairs) -> str:
