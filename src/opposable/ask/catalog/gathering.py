@@ -1,7 +1,7 @@
 """Reads real values of a database into the index, column by column, within a time and a number."""
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -129,6 +129,3 @@ async def _distinct_page(
     seconds = max(0.05, min(_QUERY_SECONDS, end - time.monotonic()))
     rows = (await database.run(sql, parameters, Limits(most, MAX_CHARACTERS + 1, seconds))).rows
     return [str(row[0]) for row in rows if row[0] is not None]
-
-
-Report = Callable[[Progress], None]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from opposable.ask.catalog.words import folded, index_words, is_cjk
 
@@ -91,6 +92,10 @@ class ValueIndex:
             found += self._values(f"v.folded IN ({','.join('?' * len(part))}) LIMIT ?", (*part, most))
         return found
 
+    def beginning(self, text: str, most: int = 5) -> list[Stored]:
+        """Values that begin with this folded text."""
+        return self._values("v.folded >= ? AND v.folded < ? LIMIT ?", (text, text + "\U0010ffff", most))
+
     def with_words(self, words: Sequence[str], most: int = 200) -> list[int]:
         """The ids of values that have all of these words; those of small columns come first."""
         match = " ".join(f'"{word}"' for word in words if word.replace('"', ""))
@@ -112,11 +117,11 @@ class ValueIndex:
         """Whether some value has this word."""
         return bool(self.with_words([word], 1))
 
-    def _values(self, condition: str, parameters: Sequence[object]) -> list[Stored]:
+    def _values(self, condition: str, parameters: Sequence[Any]) -> list[Stored]:
         sql = f"SELECT v.id, p.owner, p.name, v.text, v.folded FROM value v JOIN place p ON p.id = v.place WHERE {condition}"  # noqa: S608 - ours
         return [Stored(*row) for row in self._all(sql, parameters)]
 
-    def _all(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[object, ...]]:  # type: ignore[type-arg]
+    def _all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         with self._lock, closing(self._connection.cursor()) as cursor:
             return cursor.execute(sql, parameters).fetchall()
 

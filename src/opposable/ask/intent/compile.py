@@ -6,11 +6,12 @@ from typing import Any
 
 from opposable.ask.intent.conditions import comparison
 from opposable.ask.intent.intent import PERIOD, StructuredIntent, intent_problems, with_ids
-from opposable.ask.intent.parts import Key, Part, Plan, bind_metric, group_metrics, operand
+from opposable.ask.intent.parts import Key, Part, Plan, group_metrics, operand
 from opposable.ask.intent.period_sql import SqlDialect
 from opposable.ask.intent.periods import Period, before, granularity_of, period_of, year_of
 from opposable.ask.semantics.expressions import derived_tree
 from opposable.ask.semantics.graph import identifier, joined, nearest_root, reach
+from opposable.ask.semantics.metrics import bind_metric
 from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.errors import BadInput
 

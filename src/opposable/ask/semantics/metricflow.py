@@ -1,0 +1,174 @@
+"""MetricFlow files: semantic models with entities, dimensions and measures, and the metrics over them."""
+
+import re
+from typing import Any
+
+from opposable.ask.semantics.model import Dimension, Join, Metric, ModelTable, SemanticModel
+from opposable.ask.semantics.yaml_text import Document, YamlPath
+
+_AGGREGATES = {
+    "sum": "SUM({})",
+    "average": "AVG({})",
+    "avg": "AVG({})",
+    "min": "MIN({})",
+    "max": "MAX({})",
+    "count": "COUNT({})",
+    "count_distinct": "COUNT(DISTINCT {})",
+    "sum_boolean": "SUM(CASE WHEN {} THEN 1 ELSE 0 END)",
+}
+_UNIQUE = ("primary", "unique", "natural")
+
+
+def read_metricflow(document: Document) -> SemanticModel:
+    """The models and metrics of a MetricFlow file; what is not supported is named in `unread`.
+
+    Raises:
+        BadInput: with file, line and what would be right.
+    """
+    return _Reader(document).model()
+
+
+class _Reader:
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.unread: list[str] = []
+        self.lines: dict[str, int] = {}
+        self.tables: dict[str, ModelTable] = {}
+        self.dimensions: dict[str, Dimension] = {}
+        self.measures: dict[str, Metric] = {}
+        self.metrics: dict[str, Metric] = {}
+        self.entities: list[tuple[str, str, str, str]] = []
+
+    def model(self) -> SemanticModel:
+        for path, item in self._listed(("semantic_models",), self.document.data["semantic_models"]):
+            self._semantic_model(path, item)
+        for path, item in self._listed(("metrics",), self.document.data.get("metrics") or []):
+            self._metric(path, item)
+        for key in self.document.data:
+            if key not in ("semantic_models", "metrics", "version"):
+                self.unread.append(f"{key} is not read")
+        return SemanticModel(
+            tables=self.tables,
+            dimensions=self.dimensions,
+            metrics=self.metrics,
+            joins=self._joins(),
+            unread=tuple(self.unread),
+            lines=self.lines,
+        )
+
+    def _listed(self, path: YamlPath, items: Any) -> list[tuple[YamlPath, dict[str, Any]]]:
+        if not isinstance(items, list):
+            raise self.document.error(path, "must be a list.")
+        for index, item in enumerate(items):
+            if not isinstance(item, dict) or not isinstance(item.get("name", item.get("expr")), str):
+                raise self.document.error((*path, index), "must be a mapping with a name.")
+        return [((*path, index), item) for index, item in enumerate(items)]
+
+    def _semantic_model(self, path: YamlPath, item: dict[str, Any]) -> None:
+        id = item["name"]
+        source = str(item.get("model") or id)
+        found = re.fullmatch(r"\s*ref\(\s*['\"]([^'\"]+)['\"]\s*\)\s*", source)
+        time = str((item.get("defaults") or {}).get("agg_time_dimension") or "")
+        named: dict[str, str] = {}
+        for where, dimension in self._listed((*path, "dimensions"), item.get("dimensions") or []):
+            named[dimension["name"]] = str(dimension.get("expr") or dimension["name"])
+            self._dimension(where, id, dimension)
+        for _, entity in self._listed((*path, "entities"), item.get("entities") or []):
+            column = str(entity.get("expr") or entity["name"])
+            self.entities.append((id, entity["name"], str(entity.get("type") or "").lower(), column))
+        self.tables[id] = ModelTable(
+            id=id, source=found[1] if found else source, time=named.get(time, ""), description=str(item.get("description") or "")
+        )
+        for where, measure in self._listed((*path, "measures"), item.get("measures") or []):
+            self._measure(where, id, measure, named)
+
+    def _dimension(self, path: YamlPath, table: str, item: dict[str, Any]) -> None:
+        name = item["name"]
+        id = name if name not in self.dimensions else f"{table}__{name}"
+        self.lines[f"dimensions.{id}"] = self.document.line(path)
+        self.dimensions[id] = Dimension(
+            id=id,
+            expr=str(item.get("expr") or name),
+            table=table,
+            synonyms=(str(item["label"]),) if item.get("label") else (),
+            description=str(item.get("description") or ""),
+        )
+
+    def _measure(self, path: YamlPath, table: str, item: dict[str, Any], named: dict[str, str]) -> None:
+        name, kind = item["name"], str(item.get("agg") or "").lower()
+        template = _AGGREGATES.get(kind)
+        if template is None or item.get("non_additive_dimension"):
+            why = f"agg: {kind or 'missing'}" if template is None else "non_additive_dimension"
+            self.unread.append(f"line {self.document.line(path)}: the measure {name} is not supported ({why})")
+            return
+        inner = str(item.get("expr") or name)
+        if kind == "count" and inner.strip() == "1":
+            inner = "*"
+        time = str(item.get("agg_time_dimension") or "")
+        self.measures[name] = Metric(
+            id=name,
+            expr=template.format(inner),
+            table=table,
+            time=named.get(time, ""),
+            description=str(item.get("description") or ""),
+        )
+        if item.get("create_metric"):
+            self.metrics[name] = self.measures[name]
+            self.lines[f"metrics.{name}"] = self.document.line(path)
+
+    def _metric(self, path: YamlPath, item: dict[str, Any]) -> None:
+        name, kind = item["name"], str(item.get("type") or "").lower()
+        given = item.get("type_params") or {}
+        self.lines[f"metrics.{name}"] = self.document.line(path)
+        made: Metric | None = None
+        why = f"type: {kind or 'missing'}"
+        if item.get("filter"):
+            why = "filter: write a filter in the short form instead"
+        elif kind == "simple":
+            measure = self.measures.get(_name(given.get("measure")))
+            made = measure.model_copy(update={"id": name}) if measure else None
+            why = f"measure: {_name(given.get('measure')) or 'missing'} is not known"
+            if isinstance(given.get("measure"), dict) and set(given["measure"]) - {"name"}:
+                made, why = None, "a measure with filter, alias or fill"
+        elif kind == "ratio":
+            over, under = _name(given.get("numerator")), _name(given.get("denominator"))
+            plain = not any(isinstance(given.get(k), dict) and set(given[k]) - {"name"} for k in ("numerator", "denominator"))
+            made = Metric(id=name, expr=f"{_quoted(over)} / {_quoted(under)}") if over and under and plain else None
+            why = "a numerator or denominator with filter"
+        elif kind == "derived":
+            made, why = self._derived(name, given)
+        if made is None:
+            self.unread.append(f"line {self.document.line(path)}: the metric {name} is not supported ({why})")
+            return
+        told = {"description": str(item.get("description") or made.description)}
+        label = {"synonyms": (str(item["label"]),)} if item.get("label") and item["label"] != name else {}
+        self.metrics[name] = made.model_copy(update={**told, **label})
+
+    def _derived(self, name: str, given: dict[str, Any]) -> tuple[Metric | None, str]:
+        expr = str(given.get("expr") or "")
+        for part in given.get("metrics") or []:
+            if isinstance(part, dict) and set(part) - {"name", "alias"}:
+                return None, f"{', '.join(sorted(set(part) - {'name', 'alias'}))} of an input metric"
+            if isinstance(part, dict) and part.get("alias"):
+                expr = re.sub(rf"\b{re.escape(str(part['alias']))}\b", str(part.get("name")), expr)
+        return (Metric(id=name, expr=expr), "") if expr else (None, "expr is missing")
+
+    def _joins(self) -> tuple[Join, ...]:
+        """A foreign entity joins the model where the same entity is primary or unique."""
+        found: list[Join] = []
+        for table, name, kind, column in self.entities:
+            if kind != "foreign":
+                continue
+            for other, entity, role, key in self.entities:
+                if entity == name and role in _UNIQUE and other != table:
+                    found.append(Join(many=table, one=other, on=((column, key),)))
+        return tuple(found)
+
+
+def _name(given: Any) -> str:
+    """A measure or metric named as text or as a mapping with a name."""
+    return str(given.get("name") or "") if isinstance(given, dict) else str(given or "")
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
