@@ -1,0 +1,241 @@
+"""The tool library with 10,000 tools, and what is saved where a model is told only of the tools that fit.
+
+    python benchmarks/library.py            both tables; --tools N for another number of tools
+
+Times are CPU time of this process; searches are the median of 500. Memory is what the process takes more than before.
+Tokens are estimated: a quarter of the bytes of the tools' names, descriptions and schemas.
+"""
+
+import argparse
+import asyncio
+import gc
+import random
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from opposable.agent.selection import Selection
+from opposable.domain.messages import user
+from opposable.domain.specs import Capability, Example, HttpToolSpec
+from opposable.domain.tools import ToolDefinition
+from opposable.models.base import ModelOptions
+from opposable.models.openai_compatible import OpenAICompatibleModel
+from opposable.tools.catalogue import size_of
+from opposable.tools.library import ToolLibrary
+
+# What a tool says of itself, and what users and models say when they mean it. Of each list the first word is the tool's own.
+DOINGS = {
+    "create": ["create", "make", "add", "set up", "open", "新建"],
+    "get": ["read", "show", "look up", "get", "tell me about", "查询"],
+    "update": ["change", "edit", "correct", "update", "modify", "修改"],
+    "delete": ["delete", "remove", "throw away", "get rid of", "删除"],
+    "list": ["list", "show all", "give me an overview of", "which are the", "列出"],
+    "export": ["export", "download", "save to a file the", "export", "导出"],
+    "approve": ["approve", "accept", "sign off", "release", "审批"],
+    "share": ["share", "send around", "pass on", "share", "分享"],
+    "archive": ["archive", "put away", "file", "archive", "归档"],
+    "compare": ["compare", "tell the difference between", "compare", "对比"],
+}
+THINGS = {
+    "invoice": ["invoice", "bill", "invoice for a customer", "发票"],
+    "order": ["order", "purchase", "order of goods", "订单"],
+    "parcel": ["parcel", "package", "parcel that was sent", "包裹"],
+    "ticket": ["support ticket", "complaint", "ticket", "工单"],
+    "contract": ["contract", "agreement", "contract with a supplier", "合同"],
+    "employee": ["employee", "colleague", "employee record", "员工"],
+    "customer": ["customer", "client", "customer account", "客户"],
+    "payment": ["payment", "transfer of money", "payment", "付款"],
+    "calendar_event": ["calendar event", "meeting", "appointment", "日程"],
+    "photo": ["photo", "picture", "image", "照片"],
+    "recipe": ["recipe", "dish", "recipe for cooking", "菜谱"],
+    "vehicle": ["vehicle", "car", "vehicle of the fleet", "车辆"],
+    "sensor": ["sensor", "thermometer", "sensor reading", "传感器"],
+    "backup": ["backup", "copy of the data", "backup", "备份"],
+    "translation": ["translation", "translated text", "translation", "译文"],
+    "booking": ["hotel booking", "room reservation", "booking", "预订"],
+    "course": ["course", "lesson", "training course", "课程"],
+    "patient": ["patient", "patient record", "sick person", "病人"],
+    "repository": ["code repository", "repo", "git repository", "代码仓库"],
+    "warehouse_item": ["warehouse item", "stock item", "article in stock", "库存"],
+}
+
+
+class Endpoint:
+    """A tool that is never called here."""
+
+    timeout = None
+
+    def __init__(self, tool_id: str, definition: ToolDefinition) -> None:
+        self.tool_id = tool_id
+        self.definition = definition
+
+    async def run(self, arguments, context) -> str:
+        return ""
+
+
+def made(tool_id: str, doing: str, thing: str, shop: str = "") -> tuple[HttpToolSpec, Endpoint]:
+    """A tool as an owner would write it: three parameters, a Chinese display name, an example."""
+    verb, noun = DOINGS[doing][0], THINGS[thing][0]
+    place = f" of shop {shop}" if shop else ""
+    text = f"{verb.capitalize()} {'an' if noun[0] in 'aeiou' else 'a'} {noun}{place}. Gives its number, state and date."
+    parameters = {
+        "type": "object",
+        "properties": {
+            f"{thing}_id": {"type": "string", "description": f"the number of the {noun}"},
+            "fields": {"type": "array", "items": {"type": "string"}, "description": "which fields are wanted"},
+            "dry_run": {"type": "boolean", "default": False, "description": "only say what would be done"},
+        },
+        "required": [f"{thing}_id"],
+    }
+    spec = HttpToolSpec(
+        tool_id=tool_id,
+        display_name=f"{DOINGS[doing][-1]}{THINGS[thing][-1]}",
+        description=text,
+        endpoint={"url_template": f"https://example.com/{thing}/{{{thing}_id}}"},
+        capabilities=(Capability(name=doing, examples=(Example(arguments={f"{thing}_id": "7"}),)),),
+        tags=(thing,),
+        parameters=parameters,
+    )
+    return spec, Endpoint(tool_id, ToolDefinition(tool_id, text, parameters))
+
+
+def cpu(what: Callable[[], object], times: int = 1) -> float:
+    """CPU milliseconds of one `what`: the median of `times`."""
+    taken = []
+    for _ in range(times):
+        start = time.process_time()
+        what()
+        taken.append((time.process_time() - start) * 1e3)
+    return statistics.median(taken)
+
+
+def resident() -> float:
+    """Megabytes of memory that this process takes now."""
+    gc.collect()
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status["VmRSS"].split()[0]) / 1024
+
+
+def need_for(doing: str, thing: str, rng: random.Random, *, chinese: bool = False) -> str:
+    """What somebody says who needs a tool: in the tool's words or in others."""
+    if chinese:
+        return f"请帮我{DOINGS[doing][-1]}一下这个{THINGS[thing][-1]}"
+    verb, noun = rng.choice(DOINGS[doing][:-1]), rng.choice(THINGS[thing][:-1])
+    said = ["Please {} the {} from last week.", "I need to {} a {}, can you do that?", "{} the {} number 4711"]
+    return rng.choice(said).format(verb, noun)
+
+
+async def many(count: int) -> dict[str, str]:
+    """A library of `count` tools."""
+    pairs = [(doing, thing) for thing in THINGS for doing in DOINGS]
+    before = resident()
+    tools = [
+        made(f"{doing}_{thing}_{n}", doing, thing, str(n))
+        for n, (doing, thing) in ((n, pairs[n % len(pairs)]) for n in range(count))
+    ]
+    data = resident()
+    library = ToolLibrary()
+
+    def register() -> None:
+        for spec, tool in tools:
+            assert library.register(spec, [tool]).ok
+
+    rng = random.Random(7)
+    needs = [f"{need_for(*rng.choice(pairs), rng)} shop {rng.randrange(count)}" for _ in range(500)]
+    told = iter(needs)
+    registering = cpu(register)
+    registered = resident()
+    indexing = cpu(lambda: library.search("anything"))
+    model = OpenAICompatibleModel("m", "http://127.0.0.1:9/v1")
+    messages, options = (user(needs[0]),), ModelOptions()
+
+    def body() -> bytes:
+        return model._body(messages, library.definitions, options)  # noqa: SLF001 - the request is what is measured
+
+    def fitting() -> bytes:
+        fit = Selection(library, messages, options).definitions
+        return model._body(messages, fit, options)  # noqa: SLF001 - as above
+
+    def listing() -> None:
+        assert len(library.specs) == len(library.names) == count
+
+    def one_more() -> None:
+        spec, tool = made("one_more", "create", "order")
+        assert library.register(spec, [tool]).ok
+        assert library.unregister("one_more")
+
+    first, again = cpu(body), cpu(body, 5)
+    figures = {
+        "register": f"{registering:,.0f} ms ({registering * 1e3 / count:,.0f} µs a tool)",
+        "index, at the first search": f"{indexing:,.0f} ms ({indexing * 1e3 / count:,.0f} µs a tool)",
+        "register one more, take it out": f"{cpu(one_more, 20):.2f} ms",
+        "list all": f"{cpu(listing, 5):,.2f} ms",
+        "describe one in full": f"{cpu(lambda: library.describe(tools[count // 2][0].tool_id, 'full'), 100):.3f} ms",
+        "describe all in short": f"{cpu(lambda: library.describe(), 3):,.0f} ms",
+        "search, p50": f"{cpu(lambda: library.search(next(told)), 500):.2f} ms",
+        "model request with all, first": f"{first:,.1f} ms, {len(body()) / 1e6:.1f} MB",
+        "model request with all, then": f"{again:.2f} ms",
+        "model request with those that fit": f"{cpu(fitting, 50):.2f} ms, {len(fitting()) / 1e3:.1f} kB",
+        "call by name": f"{await called(library):.1f} µs",
+        "memory": f"{data - before:.0f} MB of specs and schemas, {registered - data:.0f} MB registered, "
+        f"{resident() - registered:.0f} MB of index and requests",
+    }
+    await model.aclose()
+    return figures
+
+
+async def called(library: ToolLibrary) -> float:
+    """CPU microseconds of one call of a tool that does nothing."""
+    name = library.names[len(library.names) // 2]
+    start = time.process_time()
+    for _ in range(2000):
+        await library.call(name, {})
+    return (time.process_time() - start) / 2000 * 1e6
+
+
+def selecting() -> dict[str, str]:
+    """200 tools, 100 needs (80 English, 20 Chinese): what is told, and whether the right tool is among it."""
+    library = ToolLibrary()
+    pairs = [(doing, thing) for thing in THINGS for doing in DOINGS]
+    for doing, thing in pairs:
+        spec, tool = made(f"{doing}_{thing}", doing, thing)
+        library.register(spec, [tool])
+    rng = random.Random(11)
+    options = ModelOptions()
+    shown = found = 0
+    tokens = []
+    for n, (doing, thing) in enumerate(rng.sample(pairs, 100)):
+        task = user(need_for(doing, thing, rng, chinese=n % 5 == 4))
+        definitions = Selection(library, (task,), options).definitions
+        tokens.append(sum(map(size_of, definitions)) / 4)
+        right = f"{doing}_{thing}"
+        is_shown = right in {one.name for one in definitions}
+        asked = f"{DOINGS[doing][0]} {rng.choice(THINGS[thing][:-1])}"  # as a model asks: the plain verb
+        shown += is_shown
+        found += is_shown or right in {one.name for one in library.search(asked, library.showing.fitting)}
+    every = sum(map(size_of, library.definitions)) / 4
+    return {
+        "tokens, told of all": f"{every:,.0f}",
+        "tokens, told of those that fit": f"{statistics.mean(tokens):,.0f} ({1 - statistics.mean(tokens) / every:.0%} saved)",
+        "right tool shown at once": f"{shown} of 100",
+        "right tool shown or found by one search": f"{found} of 100",
+    }
+
+
+async def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tools", type=int, default=10_000)
+    given = parser.parse_args()
+    for title, figures in (
+        (f"{given.tools:,} tools", await many(given.tools)),
+        ("200 tools, 100 needs", selecting()),
+    ):
+        print(f"\n{title}")
+        for name, figure in figures.items():
+            print(f"  {name:42} {figure}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
