@@ -6,6 +6,7 @@ absolute path, nor a link made at the last moment leads out; what was opened is 
 
 import errno
 import os
+import secrets
 import stat
 import time
 from collections.abc import Iterator
@@ -114,6 +115,39 @@ class Roots:
                 raise ToolRefused(f"{self.shown(place)} is no ordinary file.")
             os.set_blocking(descriptor, True)
             yield Opened(stream, status.st_size, status.st_mtime)
+
+    def new_place(self, path: str, field: str = "path") -> Place:
+        """Where a file of that path would be: inside a root, in a folder that exists. Raises: as `find`."""
+        *_, last = candidates = self._candidates(path, field)
+        for place in candidates:
+            if place.parts and self.is_folder(Place(place.root, place.parts[:-1])):
+                return place
+        raise ToolFailed(f"There is no folder {printable('/'.join(last.parts[:-1])) or '.'!r} to write into.")
+
+    @contextmanager
+    def created(self, place: Place, overwrite: bool = False) -> Iterator[BinaryIO]:
+        """Write a file that is there only when all of it is: under a name of its own first, then moved into place.
+
+        Raises: `ToolFailed` when there is such a file already and `overwrite` is false, or it cannot be written.
+        """
+        name, part = place.parts[-1], f".{secrets.token_hex(8)}.part"
+        with self._folder(Place(place.root, place.parts[:-1])) as folder:
+            try:
+                descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FILE, 0o644, dir_fd=folder)
+            except OSError as error:
+                raise self._failure(place, error) from error
+            try:
+                with os.fdopen(descriptor, "w+b") as stream:
+                    yield stream
+                if overwrite:
+                    os.replace(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+                else:
+                    os.link(part, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+            except FileExistsError as error:
+                raise ToolFailed(f"There is a file {self.shown(place)} already; give another name.") from error
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(part, dir_fd=folder)
 
     def walk(self, start: Place, until: float = float("inf")) -> Iterator[Place]:
         """Ordinary files under `start`, a folder's own before those below it, each in the order of their names.
