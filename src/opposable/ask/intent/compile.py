@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opposable.ask.intent.conditions import comparison
-from opposable.ask.intent.intent import PERIOD, StructuredIntent, intent_problems, with_ids
+from opposable.ask.intent.intent import PERIOD, Comparison, StructuredIntent, intent_problems, with_ids
 from opposable.ask.intent.parts import Key, Part, Plan, group_metrics, operand
 from opposable.ask.intent.period_sql import SqlDialect
 from opposable.ask.intent.periods import Period, before, granularity_of, period_of, year_of
@@ -95,9 +95,9 @@ def _direct(plan: Plan, part: Part) -> tuple[Any, tuple[str, ...]]:
     query = part.select(plan, plan.period)
     for key in part.keys(plan):
         query = query.select(_named(key.tree, key.name)).group_by(key.tree.copy())
-    trees = {id: derived_tree(id, plan.model, plan.dialect, part.aggregate(plan)) for id in plan.metrics}
-    for id in plan.intent.metrics:
-        query = query.select(_named(trees[id], id))
+    trees = {ref: derived_tree(ref, plan.model, plan.dialect, part.aggregate(plan)) for ref in plan.metrics}
+    for ref in plan.intent.metrics:
+        query = query.select(_named(trees[ref], ref))
     for condition in plan.metric_filters:
         query = query.having(comparison(operand(trees[condition.dimension].copy()), condition))
     return query, (*(key.name for key in part.keys(plan)), *plan.intent.metrics)
@@ -108,18 +108,18 @@ def _merged(plan: Plan) -> tuple[Any, tuple[str, ...]]:
     from sqlglot import exp
 
     parts = group_metrics(plan)
-    windows = [("", plan.period, None)]
+    windows: list[tuple[str, Period | None, Comparison | None]] = [("", plan.period, None)]
     windows += [("_previous", plan.previous, plan.against)] if plan.previous else []
-    slots = [(id, end) for part in parts for id in part.metrics for end, _, _ in windows]
+    slots = [(ref, end) for part in parts for ref in part.metrics for end, _, _ in windows]
     selects = [_slotted(plan, part, window, slots) for part in parts for window in windows]
     inner = selects[0]
     for other in selects[1:]:
         inner = exp.union(inner, other, distinct=False)
     names = [key.name for key in parts[0].keys(plan)]
-    columns = {name: _column(name) for name in [*names, *(f"{id}{end}" for id, end in slots)]}
+    columns = {name: _column(name) for name in [*names, *(f"{ref}{end}" for ref, end in slots)]}
     middle = exp.select(*(columns[name].copy() for name in names)).from_(inner.subquery("parts"))
-    for id, end in slots:
-        middle = middle.select(_named(exp.Max(this=columns[f"{id}{end}"].copy()), f"{id}{end}"))
+    for ref, end in slots:
+        middle = middle.select(_named(exp.Max(this=columns[f"{ref}{end}"].copy()), f"{ref}{end}"))
     if names:
         middle = middle.group_by(*(columns[name].copy() for name in names))
     return _outer(plan, middle, names)
@@ -129,15 +129,15 @@ def _outer(plan: Plan, middle: Any, names: list[str]) -> tuple[Any, tuple[str, .
     from sqlglot import exp
 
     outer = exp.select(*(_column(name) for name in names)).from_(middle.subquery("merged"))
-    trees = {id: _over(plan, id, "") for id in plan.metrics}
+    trees = {ref: _over(plan, ref, "") for ref in plan.metrics}
     columns = list(names)
-    for id in plan.intent.metrics:
-        outer, columns = outer.select(_named(trees[id], id)), [*columns, id]
+    for ref in plan.intent.metrics:
+        outer, columns = outer.select(_named(trees[ref], ref)), [*columns, ref]
         if plan.previous is None:
             continue
-        earlier = _over(plan, id, "_previous")
-        outer = outer.select(_named(earlier, f"{id}_previous"), _named(_growth(trees[id], earlier), f"{id}_growth"))
-        columns += [f"{id}_previous", f"{id}_growth"]
+        earlier = _over(plan, ref, "_previous")
+        outer = outer.select(_named(earlier, f"{ref}_previous"), _named(_growth(trees[ref], earlier), f"{ref}_growth"))
+        columns += [f"{ref}_previous", f"{ref}_growth"]
     for condition in plan.metric_filters:
         outer = outer.where(comparison(operand(trees[condition.dimension].copy()), condition))
     if plan.previous is not None and plan.period is None:
@@ -145,10 +145,9 @@ def _outer(plan: Plan, middle: Any, names: list[str]) -> tuple[Any, tuple[str, .
     return outer, tuple(columns)
 
 
-def _over(plan: Plan, id: str, end: str) -> Any:
-    from sqlglot import exp
+def _over(plan: Plan, ref: str, end: str) -> Any:
 
-    return derived_tree(id, plan.model, plan.dialect, lambda base: _column(f"{base}{end}"))
+    return derived_tree(ref, plan.model, plan.dialect, lambda base: _column(f"{base}{end}"))
 
 
 def _growth(now: Any, earlier: Any) -> Any:
@@ -163,26 +162,26 @@ def _growth(now: Any, earlier: Any) -> Any:
     )
 
 
-def _slotted(plan: Plan, part: Part, window: tuple[str, Period | None, Any], slots: list[tuple[str, str]]) -> Any:
+def _slotted(
+    plan: Plan, part: Part, window: tuple[str, Period | None, Comparison | None], slots: list[tuple[str, str]]
+) -> Any:
     """One part in one window: its keys, its metrics in their slots, NULL in the slots of others."""
-    from sqlglot import exp
-
     end, period, later = window
     query = part.select(plan, period)
     for key in part.keys(plan, later):
         query = query.select(_named(key.tree, key.name)).group_by(key.tree.copy())
-    for id, slot_end in slots:
-        mine = slot_end == end and id in part.metrics
-        tree = part.aggregate(plan)(id) if mine else _null(plan, id)
-        query = query.select(_named(tree, f"{id}{slot_end}"))
+    for ref, slot_end in slots:
+        mine = slot_end == end and ref in part.metrics
+        tree = part.aggregate(plan)(ref) if mine else _null(plan, ref)
+        query = query.select(_named(tree, f"{ref}{slot_end}"))
     return query
 
 
-def _null(plan: Plan, id: str) -> Any:
+def _null(plan: Plan, ref: str) -> Any:
     """A NULL that PostgreSQL can put under the metric's own type."""
     from sqlglot import exp
 
-    tree, _ = bind_metric(plan.model.metrics[id], plan.model, plan.dialect)
+    tree, _ = bind_metric(plan.model.metrics[ref], plan.model, plan.dialect)
     if plan.dialect != "postgres" or tree.find(exp.Max, exp.Min):
         return exp.null()
     return exp.cast(exp.null(), "bigint" if isinstance(tree, exp.Count) else "decimal")
@@ -190,7 +189,7 @@ def _null(plan: Plan, id: str) -> Any:
 
 def _listing(plan: Plan) -> Any:
     """The values of dimensions, each once."""
-    keys = [Key(id, *plan.bound(plan.model.dimensions[id])) for id in plan.intent.dimensions]
+    keys = [Key(ref, *plan.bound(plan.model.dimensions[ref])) for ref in plan.intent.dimensions]
     conditions = plan.row_conditions()
     needed = [table for key in keys for table in key.tables] + [t for _, tables, _ in conditions for t in tables]
     root = nearest_root(plan.model, needed)

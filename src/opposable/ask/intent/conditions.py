@@ -32,7 +32,9 @@ def comparison(tree: Any, condition: IntentFilter) -> Any:
                 raise ValueError("contains takes a text")
             return _contains(tree, value)
         case "=" | "in":
-            return exp.Is(this=tree, expression=exp.null()) if value is None else exp.EQ(this=tree, expression=_one(value))
+            return (
+                exp.Is(this=tree, expression=exp.null()) if value is None else exp.EQ(this=tree, expression=_one(value))
+            )
         case "!=" | "not in":
             if value is None:
                 return exp.not_(exp.Is(this=tree, expression=exp.null()))

@@ -10,7 +10,7 @@ from opposable.ask.intent.periods import Period, add_months, month_of, quarter_o
 _MONTHS = {name.lower(): i for i, name in enumerate(calendar.month_name) if name}
 _MONTHS |= {name.lower(): i for i, name in enumerate(calendar.month_abbr) if name} | {"sept": 9}
 _MONTH = rf"(?:{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\b"
-_ALONE = "|".join(name for name in _MONTHS if len(name) > 3 and name not in ("march",))
+_ALONE = "|".join(name for name in _MONTHS if len(name) > 3 and name != "march")
 _YEAR = r"(?<!\d)(?:19|20)\d{2}(?!\d)"
 _NUM = r"(?:\d{1,2}|[一二三四五六七八九十]{1,3})"
 _ZH_YEAR = rf"(?:{_YEAR}年?|今年|本年度?|去年|上一?年度?|前年|明年)"

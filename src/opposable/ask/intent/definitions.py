@@ -20,7 +20,7 @@ def definitions_text(model: SemanticModel, intent: StructuredIntent | None = Non
         if needed and sum(line.startswith(section[:-1]) for line in lines) < _MOST:
             lines.append(f"{section[:-1]} {term.id}: {_line(term)}")
             tables.add(term.table)
-    everywhere = [f"always: {model.find(text).expr if (model.find(text)) else text}" for text in model.default_filters]  # type: ignore[union-attr]
+    everywhere = [f"always: {found.expr if (found := model.find(text)) else text}" for text in model.default_filters]
     joins = [f"join {join.text}" for join in model.joins if len(tables) > 1 or named is None]
     return "\n".join([*lines, *everywhere, *joins[:_MOST]])
 
@@ -29,8 +29,8 @@ def _named(intent: StructuredIntent) -> set[str]:
     return {*intent.metrics, *intent.dimensions, *intent.exclusions, *(f.dimension for f in intent.filters)}
 
 
-def _default(model: SemanticModel, named: set[str], id: str) -> bool:
-    return any(id in metric.default_filters for metric in model.metrics.values() if metric.id in named)
+def _default(model: SemanticModel, named: set[str], ref: str) -> bool:
+    return any(ref in metric.default_filters for metric in model.metrics.values() if metric.id in named)
 
 
 def _line(term: Term) -> str:

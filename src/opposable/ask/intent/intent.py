@@ -86,14 +86,14 @@ class StructuredIntent(Frozen):
 
 def intent_problems(intent: StructuredIntent, model: SemanticModel) -> tuple[str, ...]:
     """What in `intent` the model does not have, a sentence each with the nearest ids; () when all is there."""
-    found = [_unknown("metric", id, model.metrics) for id in intent.metrics]
-    found += [_unknown("dimension", id, model.dimensions) for id in intent.dimensions]
-    found += [_unknown("exclusion", id, model.exclusions) for id in intent.exclusions]
+    found = [_unknown("metric", ref, model.metrics) for ref in intent.metrics]
+    found += [_unknown("dimension", ref, model.dimensions) for ref in intent.dimensions]
+    found += [_unknown("exclusion", ref, model.exclusions) for ref in intent.exclusions]
     known = {**model.dimensions, **model.filters, **model.metrics}
     found += [_unknown("dimension", condition.dimension, known) for condition in intent.filters]
     if intent.order_by is not None:
         columns = [*intent.metrics, *intent.dimensions, PERIOD]
-        changes = [f"{id}_{end}" for id in intent.metrics for end in ("previous", "growth")]
+        changes = [f"{ref}_{end}" for ref in intent.metrics for end in ("previous", "growth")]
         found += [_unknown("column", intent.order_by.column, [*columns, *changes])]
     if not intent.metrics and not intent.dimensions:
         found.append("The intent names no metric and no dimension: name at least one.")
@@ -102,14 +102,14 @@ def intent_problems(intent: StructuredIntent, model: SemanticModel) -> tuple[str
 
 def with_ids(intent: StructuredIntent, model: SemanticModel) -> StructuredIntent:
     """The same with exclusions given by their expression, and values by what people call them, put as in the model."""
-    by_expr = {exclusion.expr: id for id, exclusion in model.exclusions.items()}
+    by_expr = {exclusion.expr: ref for ref, exclusion in model.exclusions.items()}
     filters = tuple(
         f.model_copy(update={"value": canonical(f.value, model.dimensions[f.dimension].values)})
         if f.dimension in model.dimensions
         else f
         for f in intent.filters
     )
-    exclusions = tuple(dict.fromkeys(by_expr.get(id, id) for id in intent.exclusions))
+    exclusions = tuple(dict.fromkeys(by_expr.get(ref, ref) for ref in intent.exclusions))
     return intent.model_copy(update={"filters": filters, "exclusions": exclusions})
 
 
@@ -126,9 +126,9 @@ def canonical(value: Value, values: dict[str, tuple[str, ...]]) -> Value:
     return value
 
 
-def _unknown(kind: str, id: str, known: Any) -> str:
-    if id in known:
+def _unknown(kind: str, ref: str, known: Any) -> str:
+    if ref in known:
         return ""
-    near = suggestions(id, known)
+    near = suggestions(ref, known)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(list(known)[:30]) or 'none'}."
-    return f"There is no {kind} {id!r} in the semantic model; {hint}"
+    return f"There is no {kind} {ref!r} in the semantic model; {hint}"

@@ -60,8 +60,8 @@ def _by_start(found: Sequence[ValueMatch], model: SemanticModel) -> dict[int, li
     values: dict[int, list[tuple[int, Meaning]]] = {}
     for match in found:
         if match.score >= _SURE:
-            for id in dimensions_of(match, model):
-                values.setdefault(match.start, []).append((match.end, Meaning("value", id, str(match.value))))
+            for ref in dimensions_of(match, model):
+                values.setdefault(match.start, []).append((match.end, Meaning("value", ref, str(match.value))))
     return values
 
 

@@ -77,11 +77,9 @@ class Lexicon:
 
     def at(self, words: list[Word], first: int) -> list[tuple[int, list[Meaning]]]:
         """The phrases that begin with word `first`: how many words, and what they may mean."""
-        found = []
-        for size in range(1, min(self._longest, len(words) - first) + 1):
-            if hit := self._phrases.get(tuple(word.stem for word in words[first : first + size])):
-                found.append((size, hit))
-        return found
+        sizes = range(1, min(self._longest, len(words) - first) + 1)
+        stems = [word.stem for word in words[first : first + self._longest]]
+        return [(size, hit) for size in sizes if (hit := self._phrases.get(tuple(stems[:size])))]
 
 
 def lexicon_of(model: SemanticModel) -> Lexicon:
@@ -110,7 +108,7 @@ def _small_words() -> dict[tuple[str, ...], tuple[Meaning, ...]]:
 
 def _add(phrases: dict[tuple[str, ...], list[Meaning]], phrase: str, meaning: Meaning) -> None:
     key = tuple(word.stem for word in words_of(phrase))
-    if not key or len(key) == 1 and len(key[0]) == 1 and meaning.kind == "value":
+    if not key or (len(key) == 1 and len(key[0]) == 1 and meaning.kind == "value"):
         return
     known = phrases.setdefault(key, [])
     term = meaning.kind in ("metric", "dimension", "filter", "exclusion", "value")

@@ -62,7 +62,16 @@ class SemanticParser:
         if answer.intent is None:
             by_rules = _by_rules(ruled)
             told = (*by_rules.unsure, *answer.problems)
-            return Parsed(by_rules.intent, "rules", False, by_rules.confidence, ruled.unmatched, told, ruled.assumptions, answer.usage)
+            return Parsed(
+                by_rules.intent,
+                "rules",
+                False,
+                by_rules.confidence,
+                ruled.unmatched,
+                told,
+                ruled.assumptions,
+                answer.usage,
+            )
         return Parsed(
             with_ids(answer.intent, self.semantics),
             source="model",

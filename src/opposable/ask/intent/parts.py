@@ -71,9 +71,9 @@ class Plan:
                 continue
             tree, tables = self.bound(self.model.dimensions[condition.dimension])
             found.append((comparison(operand(tree), condition), tables, condition.dimension))
-        for id in self.intent.exclusions:
-            tree, tables = self.bound(self.model.exclusions[id])
-            found.append((fails(tree), tables, id))
+        for ref in self.intent.exclusions:
+            tree, tables = self.bound(self.model.exclusions[ref])
+            found.append((fails(tree), tables, ref))
         return found
 
 
@@ -88,7 +88,7 @@ class Part:
 
     def keys(self, plan: Plan, later: Comparison | None = None) -> tuple[Key, ...]:
         """What its rows are grouped by; `later` labels a period as the one it is compared with."""
-        found = [Key(id, *plan.bound(plan.model.dimensions[id])) for id in plan.intent.dimensions]
+        found = [Key(ref, *plan.bound(plan.model.dimensions[ref])) for ref in plan.intent.dimensions]
         if plan.grain is None:
             return tuple(found)
         tree, tables = self.date(plan)
@@ -120,28 +120,28 @@ class Part:
         if period is not None and (period.start or period.end):
             tree, tables = self.date(plan)
             conditions.insert(0, (within(tree, period, plan.dialect), tables, "the period"))
-        for _, tables, id in [*keys, *conditions]:
+        for _, tables, ref in [*keys, *conditions]:
             if reason := way.refusal(tables):
-                raise BadInput(f"{', '.join(self.metrics)} cannot go with {id}: {reason}")
-        own = [t for id in self.metrics for t in bind_metric(plan.model.metrics[id], plan.model, plan.dialect)[1]]
+                raise BadInput(f"{', '.join(self.metrics)} cannot go with {ref}: {reason}")
+        own = [t for ref in self.metrics for t in bind_metric(plan.model.metrics[ref], plan.model, plan.dialect)[1]]
         needed = [*own, *(table for _, tables, _ in [*keys, *conditions] for table in tables)]
         query = joined(plan.model, way, needed)
         return query.where(*(tree for tree, _, _ in conditions)) if conditions else query
 
     def aggregate(self, plan: Plan) -> Callable[[str], Any]:
         """A function from the id of a base metric to its tree."""
-        return lambda id: bind_metric(plan.model.metrics[id], plan.model, plan.dialect)[0].copy()
+        return lambda ref: bind_metric(plan.model.metrics[ref], plan.model, plan.dialect)[0].copy()
 
 
 def group_metrics(plan: Plan) -> list[Part]:
     """The plan's base metrics, those over the same rows together."""
     groups: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    found = [base for id in plan.metrics for base in base_metrics(id, plan.model, plan.dialect)]
-    for id in dict.fromkeys(found):
-        metric = plan.model.metrics[id]
+    found = [base for ref in plan.metrics for base in base_metrics(ref, plan.model, plan.dialect)]
+    for ref in dict.fromkeys(found):
+        metric = plan.model.metrics[ref]
         root = metric_root(metric, plan.model, plan.dialect)
         time = metric.time or plan.model.tables[root].time or plan.model.time
-        groups.setdefault((root, time, metric.default_filters), []).append(id)
+        groups.setdefault((root, time, metric.default_filters), []).append(ref)
     return [Part(root, time, defaults, tuple(ids)) for (root, time, defaults), ids in groups.items()]
 
 
@@ -157,9 +157,9 @@ def _defaults(plan: Plan, part: Part) -> list[tuple[Any, tuple[str, ...], str]]:
     way = reach(plan.model, part.root)
     found = [_default(plan, part.root, text) for text in part.defaults]
     for text in plan.model.default_filters:
-        tree, tables, id = _default(plan, part.root, text)
+        tree, tables, ref = _default(plan, part.root, text)
         if text not in part.defaults and not way.refusal(tables):
-            found.append((tree, tables, id))
+            found.append((tree, tables, ref))
     return found
 
 

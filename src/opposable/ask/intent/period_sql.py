@@ -37,7 +37,7 @@ def within(time: Any, period: Period, dialect: SqlDialect) -> Any:
     """The condition that the tree `time` lies in `period`; SQLite's dates are taken as ISO text."""
     from sqlglot import exp
 
-    conditions = []
+    conditions: list[Any] = []
     if period.start is not None:
         conditions.append(exp.GTE(this=time.copy(), expression=_day(period.start, dialect)))
     if period.end is not None:

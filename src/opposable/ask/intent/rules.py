@@ -117,9 +117,9 @@ def _counting(state: _State, at: int, dimension: str) -> str:
 def _cue(state: _State, at: int) -> bool:
     """Whether the words around say that rows are wanted by this dimension."""
     before = state.near(at, -1, (*_PASSED, "most", "least"))
-    if before is not None and state.items[before].number is not None:
-        if not state.is_near(before, -1, *_OPERATORS):
-            return True
+    counted = before is not None and state.items[before].number is not None
+    if before is not None and counted and not state.is_near(before, -1, *_OPERATORS):
+        return True
     if before is not None and state.items[before].is_a("group", "which", "top", "bottom"):
         return True
     straight = at - 1 if at else None
@@ -140,16 +140,18 @@ def _values(state: _State) -> None:
     denied = _denied(state.items)
     for at, item in enumerate(state.items):
         if item.is_a("value") and not (at in state.roles or at in state.context):
-            id = _dimension_of(state, at)
-            value = next(m.value for m in item.meanings if m.kind == "value" and m.id == id)
-            state.values.append((id, value, at in denied))
-    for id in dict.fromkeys(id for id, _, _ in state.values):
+            ref = _dimension_of(state, at)
+            value = next(m.value for m in item.meanings if m.kind == "value" and m.id == ref)
+            state.values.append((ref, value, at in denied))
+    for ref in dict.fromkeys(ref for ref, _, _ in state.values):
         for wrong in (False, True):
-            found = tuple(dict.fromkeys(v for i, v, d in state.values if i == id and d is wrong))
+            found = tuple(dict.fromkeys(v for i, v, d in state.values if i == ref and d is wrong))
             if found:
                 many: Operator = "not in" if wrong else "in"
                 one: Operator = "!=" if wrong else "="
-                condition = IntentFilter(dimension=id, value=found if found[1:] else found[0], operator=many if found[1:] else one)
+                condition = IntentFilter(
+                    dimension=ref, value=found if found[1:] else found[0], operator=many if found[1:] else one
+                )
                 state.filters.append(condition)
 
 
@@ -165,7 +167,9 @@ def _denied(items: list[Item]) -> set[int]:
         elif item.is_a("value", "filter", "exclusion"):
             found |= {at} if denying else set()
             following = items[at + 1] if at + 1 < len(items) else None
-            joined = following is not None and (following.is_a("and") or following.is_a("value") and item.is_a("value"))
+            joined = following is not None and (
+                following.is_a("and") or (following.is_a("value") and item.is_a("value"))
+            )
             denying = denying and joined
     return found
 
@@ -178,12 +182,14 @@ def _dimension_of(state: _State, at: int) -> str:
     for step in (-1, 1):
         beside = state.near(at, step)
         named = state.items[beside].ids("dimension") if beside is not None else ()
-        if both := [id for id in ids if id in named]:
+        if both := [ref for ref in ids if ref in named]:
             return both[0]
     value = next(m.value for m in state.items[at].meanings if m.kind == "value")
-    listed = [id for id in ids if value in state.model.dimensions[id].values]
+    listed = [ref for ref in ids if value in state.model.dimensions[ref].values]
     chosen = (listed or sorted(ids, key=list(state.model.dimensions).index))[0]
-    state.assumptions.append(f"{state.items[at].text} is taken as {chosen}, not {', '.join(i for i in ids if i != chosen)}")
+    state.assumptions.append(
+        f"{state.items[at].text} is taken as {chosen}, not {', '.join(i for i in ids if i != chosen)}"
+    )
     return chosen
 
 
@@ -230,7 +236,7 @@ def _bound(state: _State, at: int, operator: Operator) -> None:
         after = state.near(after, 1)
     target = dict(state.metrics).get(after) if after is not None else None
     if target is None:
-        named = [(i, id) for i, id in state.metrics if i < at]
+        named = [(i, ref) for i, ref in state.metrics if i < at]
         dimensions = [i for i, role in state.roles.items() if role == "dimension" and at - 4 < i < at]
         named += [(i, state.items[i].ids("dimension")[0]) for i in dimensions if state.near(i, 1) == state.near(at, -1)]
         target = max(named)[1] if named else (state.metrics[0][1] if state.metrics else None)
@@ -238,7 +244,9 @@ def _bound(state: _State, at: int, operator: Operator) -> None:
         state.unsure.append(f"what {state.items[at].text} bounds")
         return
     if target in state.model.dimensions:
-        state.context += [i for i, role in state.roles.items() if role == "dimension" and target in state.items[i].ids("dimension")]
+        state.context += [
+            i for i, role in state.roles.items() if role == "dimension" and target in state.items[i].ids("dimension")
+        ]
     state.filters.append(IntentFilter(dimension=target, value=state.items[at].number, operator=operator))
 
 
@@ -266,7 +274,7 @@ def _groups(state: _State) -> None:
             state.unsure.append(f"whether rows are wanted by {ids[0]}")
     if any(item.is_a("apart") for item in state.items) and not state.groups:
         several = [c.dimension for c in state.filters if isinstance(c.value, tuple)]
-        state.groups += [(len(state.items), id) for id in several]
+        state.groups += [(len(state.items), ref) for ref in several]
 
 
 def _hard(state: _State) -> None:
@@ -279,14 +287,14 @@ def _hard(state: _State) -> None:
     against = state.time.time.comparison if state.time.time else None
     if against in (None, "ytd") and any(item.is_a("change") for item in state.items):
         state.unsure.append("what a change is measured against")
-    if not state.groups and not (state.time.time and state.time.time.grain):
-        if any(condition.dimension in state.model.metrics for condition in state.filters):
-            state.unsure.append("a bound on a metric needs groups")
+    grouped = state.groups or (state.time.time and state.time.time.grain)
+    if not grouped and any(condition.dimension in state.model.metrics for condition in state.filters):
+        state.unsure.append("a bound on a metric needs groups")
 
 
 def _made(state: _State) -> Ruled:
-    metrics = tuple(dict.fromkeys(id for _, id in state.metrics))
-    groups = tuple(dict.fromkeys(id for _, id in state.groups))
+    metrics = tuple(dict.fromkeys(ref for _, ref in state.metrics))
+    groups = tuple(dict.fromkeys(ref for _, ref in state.groups))
     order, limit = _order(state, metrics, bool(groups))
     intent = StructuredIntent(
         intent_type=_type(state, bool(groups)),
@@ -330,8 +338,8 @@ def _ranked_by(state: _State, metrics: tuple[str, ...]) -> str:
         if item.is_a("most", "least"):
             for step in (1, -1):
                 beside = state.near(at, step)
-                if beside is not None and (id := dict(state.metrics).get(beside)):
-                    return id
+                if beside is not None and (ref := dict(state.metrics).get(beside)):
+                    return ref
     return metrics[0]
 
 

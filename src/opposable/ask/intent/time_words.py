@@ -58,7 +58,10 @@ _UNITS: dict[str, Grain] = {
 _PREVIOUS = r"(?:previous|preceding|prior|last|past)"
 _WITH = r"\b(?:compared? (?:to|with|against)|versus|vs\.?|relative to) (?:the )?"
 _COMPARISONS: tuple[tuple[str, Against], ...] = (
-    (r"\byoy\b|\byear[- ]over[- ]year\b|\byear[- ]on[- ]year\b|同比|[与和跟较比]?(?:去年|上年)?同期(?:相比|对比)?", "yoy"),
+    (
+        r"\byoy\b|\byear[- ]over[- ]year\b|\byear[- ]on[- ]year\b|同比|[与和跟较比]?(?:去年|上年)?同期(?:相比|对比)?",
+        "yoy",
+    ),
     (rf"{_WITH}(?:same \w+ (?:of )?(?:the )?)?(?:year before|{_PREVIOUS} year)", "yoy"),
     (r"[与和跟较比](?:去年|上年|上一年|前一年)(?:相比|比较|对比)?", "yoy"),
     (rf"\bqoq\b|\bquarter[- ]o(?:ver|n)[- ]quarter\b|{_WITH}(?:{_PREVIOUS} quarter|quarter before)", "qoq"),
@@ -196,7 +199,9 @@ def _open(reading: _Reading) -> None:
             case "after":
                 reading.periods.append(Period(_next(period.end), None))
             case _:
-                reading.periods.append(Period(None, period.start - datetime.timedelta(days=1) if period.start else None))
+                reading.periods.append(
+                    Period(None, period.start - datetime.timedelta(days=1) if period.start else None)
+                )
 
 
 def _next(day: datetime.date | None) -> datetime.date | None:

@@ -67,7 +67,7 @@ class DimensionValues:
 async def read_values(model: SemanticModel, database: Database, most: int = 20_000) -> DimensionValues:
     """The texts that the model's dimensions hold on `database`; a dimension with more than `most` is left out."""
     found: dict[str, list[str]] = {}
-    for id, dimension in model.dimensions.items():
+    for ref, dimension in model.dimensions.items():
         try:
             bound = bind(dimension.expr, dimension.table, model, database.dialect)
         except BadInput:
@@ -79,7 +79,7 @@ async def read_values(model: SemanticModel, database: Database, most: int = 20_0
         rows = (await database.run(query.sql(dialect=database.dialect), limits=Limits(rows=most + 1))).rows
         texts = [row[0] for row in rows if isinstance(row[0], str) and row[0].strip()]
         if len(rows) <= most:
-            found[id] = [text for text in texts if len(text) <= 120]
+            found[ref] = [text for text in texts if len(text) <= 120]
     return DimensionValues(found)
 
 
@@ -87,7 +87,7 @@ def dimensions_of(match: ValueMatch, model: SemanticModel) -> tuple[str, ...]:
     """The ids of the dimensions whose expression is the column that a match names."""
     if match.dimension:
         return (match.dimension,) if match.dimension in model.dimensions else ()
-    return tuple(id for id, d in model.dimensions.items() if _is_column(d.expr, d.table, match, model))
+    return tuple(ref for ref, d in model.dimensions.items() if _is_column(d.expr, d.table, match, model))
 
 
 def _is_column(expr: str, table: str, match: ValueMatch, model: SemanticModel) -> bool:
@@ -96,4 +96,7 @@ def _is_column(expr: str, table: str, match: ValueMatch, model: SemanticModel) -
     if found is None or source is None:
         return False
     names = source_parts(source.source)
-    return names[-1].casefold() == match.table.rpartition(".")[2].casefold() and found[2].casefold() == match.column.casefold()
+    return (
+        names[-1].casefold() == match.table.rpartition(".")[2].casefold()
+        and found[2].casefold() == match.column.casefold()
+    )

@@ -37,4 +37,4 @@ def stem(word: str) -> str:
         return word[:-3] + "y"
     if word.endswith(("ses", "xes", "ches", "shes", "zes")) and not word.endswith(("ases", "uses", "eses", "oses")):
         return word[:-2]
-    return word[:-1] if word.endswith("s") else word
+    return word.removesuffix("s")

@@ -77,7 +77,9 @@ def _parsed(expr: str, dialect: str) -> Any:
     except ValueError as error:
         raise BadInput(f"{dialect!r} is no SQL dialect that is known here.") from error
     if len(trees) != 1 or not isinstance(trees[0], exp.Condition | exp.Func | exp.Paren | exp.Binary | exp.Unary):
-        hint = "leave AS out, the id is the name" if trees and isinstance(trees[0], exp.Alias) else "write one expression"
+        hint = (
+            "leave AS out, the id is the name" if trees and isinstance(trees[0], exp.Alias) else "write one expression"
+        )
         raise BadInput(f"{shown!r} is no single SQL expression: {hint}.")
     if trees[0].find(exp.Query, exp.Command, exp.DDL, exp.Window) is not None:
         raise BadInput(f"{shown!r} holds a query or a window: write an expression over columns, and joins under joins.")
@@ -113,31 +115,31 @@ def inputs_of(metric: Term, model: SemanticModel, dialect: str) -> tuple[str, ..
     return tuple(dict.fromkeys(names))
 
 
-def base_metrics(id: str, model: SemanticModel, dialect: str, above: tuple[str, ...] = ()) -> tuple[str, ...]:
+def base_metrics(ref: str, model: SemanticModel, dialect: str, above: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The aggregating metrics that `id` rests on, itself when it is one.
 
     Raises:
         BadInput: it rests on itself, or its expression is wrong.
     """
-    if id in above:
-        raise BadInput(f"the metric {id} is computed from itself: {' → '.join([*above, id])}.")
-    inputs = inputs_of(model.metrics[id], model, dialect)
+    if ref in above:
+        raise BadInput(f"the metric {ref} is computed from itself: {' → '.join([*above, ref])}.")
+    inputs = inputs_of(model.metrics[ref], model, dialect)
     if not inputs:
-        return (id,)
-    found = [base for name in inputs for base in base_metrics(name, model, dialect, (*above, id))]
+        return (ref,)
+    found = [base for name in inputs for base in base_metrics(name, model, dialect, (*above, ref))]
     return tuple(dict.fromkeys(found))
 
 
-def derived_tree(id: str, model: SemanticModel, dialect: str, base: Any) -> Any:
+def derived_tree(ref: str, model: SemanticModel, dialect: str, base: Any) -> Any:
     """The tree of metric `id` with `base(metric_id)`, a function that gives trees, in place of each base metric.
 
     Divisions are of floating-point numbers, and by zero give NULL.
     """
     from sqlglot import exp
 
-    metric = model.metrics[id]
+    metric = model.metrics[ref]
     if not inputs_of(metric, model, dialect):
-        return base(id)
+        return base(ref)
     tree = parse_expression(metric.expr, model.dialect or dialect)
     root = exp.Paren(this=tree)
     for division in list(root.find_all(exp.Div)):

@@ -62,7 +62,7 @@ def root_of(model: SemanticModel, tables: Iterable[str]) -> str | None:
 def nearest_root(model: SemanticModel, tables: Iterable[str]) -> str | None:
     """The table of the model that reaches all of `tables` with the fewest joins, or None."""
     wanted = list(dict.fromkeys(tables))
-    ways = [way for id in model.tables if not (way := reach(model, id)).refusal(wanted)]
+    ways = [way for ref in model.tables if not (way := reach(model, ref)).refusal(wanted)]
     return min(ways, key=lambda way: sum(len(way.ways[table]) for table in wanted)).root if ways else None
 
 
@@ -102,13 +102,13 @@ def condition(model: SemanticModel, join: Join) -> Any:
     return exp.and_(*(exp.EQ(this=_column(many, a), expression=_column(one, b)) for a, b in join.on))
 
 
-def _source(model: SemanticModel, id: str) -> Any:
+def _source(model: SemanticModel, ref: str) -> Any:
     from sqlglot import exp
 
-    parts = source_parts(model.tables[id].source)
+    parts = source_parts(model.tables[ref].source)
     db = identifier(parts[-2]) if len(parts) > 1 else None
     table = exp.Table(this=identifier(parts[-1]), db=db)
-    return table if parts == [id] else exp.alias_(table, identifier(id), table=True)
+    return table if parts == [ref] else exp.alias_(table, identifier(ref), table=True)
 
 
 def source_parts(source: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Lints a semantic model against the live database: every expression bound and run, every join counted."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -83,14 +83,20 @@ def _both(model: SemanticModel, join: Join, present: set[str]) -> bool:
 
 def _real(state: _Linting, table: ModelTable) -> Table | None:
     parts = source_parts(table.source)
-    return state.schema.find_table(parts[-1], parts[-2]) if len(parts) > 1 else state.schema.find_table(f'"{parts[-1]}"')
+    return (
+        state.schema.find_table(parts[-1], parts[-2]) if len(parts) > 1 else state.schema.find_table(f'"{parts[-1]}"')
+    )
 
 
 def _table(state: _Linting, table: ModelTable) -> bool:
     if _real(state, table) is not None:
         return True
     near = state.schema.similar_tables(table.source)
-    hint = f"did you mean {near[0]}?" if near else f"the tables are {', '.join(t.full_name for t in state.schema.tables[:20])}"
+    hint = (
+        f"did you mean {near[0]}?"
+        if near
+        else f"the tables are {', '.join(t.full_name for t in state.schema.tables[:20])}"
+    )
     state.tell("error", f"tables.{table.id}", f"the database has no table {table.source}", hint)
     return False
 
@@ -106,7 +112,11 @@ async def _join(state: _Linting, join: Join) -> None:
         for column in columns:
             if real is not None and real.find_column(column) is None:
                 near = real.similar_columns(column)
-                hint = f"did you mean {near[0]}?" if near else f"its columns are {', '.join(c.name for c in real.columns[:20])}"
+                hint = (
+                    f"did you mean {near[0]}?"
+                    if near
+                    else f"its columns are {', '.join(c.name for c in real.columns[:20])}"
+                )
                 state.tell("error", path, f"{name} has no column {column}", hint)
                 return
     one, many = state.model.find_table(join.one), state.model.find_table(join.many)
@@ -127,7 +137,12 @@ async def _join(state: _Linting, join: Join) -> None:
     given = [exp.not_(exp.Is(this=k.copy(), expression=exp.null())) for k in theirs]
     lost = await state.rows(orphans.where(*given, exp.Is(this=keys[0].copy(), expression=exp.null())), path)
     if lost and lost[0][0]:
-        state.tell("warning", path, f"{lost[0][0]} rows of {join.many} find no row of {join.one}", "they are shown with an empty value")
+        state.tell(
+            "warning",
+            path,
+            f"{lost[0][0]} rows of {join.many} find no row of {join.one}",
+            "they are shown with an empty value",
+        )
 
 
 def _only(model: SemanticModel, join: Join) -> Reach:
@@ -144,11 +159,18 @@ async def _term(state: _Linting, section: str, term: Term) -> None:
             return
         bound = bind(term.expr, term.table, state.model, state.database.dialect)
         if bound.aggregates:
-            state.tell("error", path, "it aggregates: only metrics may", "write an expression over the columns of one row")
+            state.tell(
+                "error", path, "it aggregates: only metrics may", "write an expression over the columns of one row"
+            )
             return
         root = root_of(state.model, bound.tables)
         if root is None:
-            state.tell("error", path, f"no join puts {', '.join(bound.tables) or 'its columns'} together", "add a join, or a table")
+            state.tell(
+                "error",
+                path,
+                f"no join puts {', '.join(bound.tables) or 'its columns'} together",
+                "add a join, or a table",
+            )
             return
         query = joined(state.model, reach(state.model, root), bound.tables)
     except BadInput as error:
@@ -164,7 +186,9 @@ async def _holds(state: _Linting, query: Any, tree: Any, section: str, path: str
     """Counts the rows for which a filter or an exclusion is true."""
     from sqlglot import exp
 
-    hits = exp.Sum(this=exp.Case(ifs=[exp.If(this=tree.copy(), true=exp.Literal.number(1))], default=exp.Literal.number(0)))
+    hits = exp.Sum(
+        this=exp.Case(ifs=[exp.If(this=tree.copy(), true=exp.Literal.number(1))], default=exp.Literal.number(0))
+    )
     found = await state.rows(query.select(exp.Count(this=exp.Star()), hits), path)
     if not found or not found[0][0]:
         return
@@ -172,7 +196,9 @@ async def _holds(state: _Linting, query: Any, tree: Any, section: str, path: str
     if not true:
         state.tell("warning", path, f"it is true for none of {rows} rows", "compare it with the values in the database")
     elif true == rows and section == "exclusions":
-        state.tell("error", path, f"it leaves out all {rows} rows", "an exclusion is true for the rows that are left out")
+        state.tell(
+            "error", path, f"it leaves out all {rows} rows", "an exclusion is true for the rows that are left out"
+        )
 
 
 async def _metric(state: _Linting, metric: Metric, path: str) -> None:
@@ -199,7 +225,12 @@ def _types(state: _Linting, metric: Metric, tree: Any, path: str) -> None:
         real = _real(state, table) if table else None
         found = real.find_column(column.name) if real else None
         if found is not None and any(word in found.type.upper() for word in ("CHAR", "TEXT", "STRING")):
-            state.tell("warning", path, f"{aggregate.sql()} adds up the text column {found.name} ({found.type})", "cast it to a number")
+            state.tell(
+                "warning",
+                path,
+                f"{aggregate.sql()} adds up the text column {found.name} ({found.type})",
+                "cast it to a number",
+            )
 
 
 async def _time(state: _Linting, metric: Metric, root: str, path: str) -> None:
@@ -211,15 +242,24 @@ async def _time(state: _Linting, metric: Metric, root: str, path: str) -> None:
     way = reach(state.model, root)
     if way.refusal(bound.tables):
         if metric.time:
-            state.tell("error", path, f"time: {time} is not reached from {root}", "name a column of a table that it joins")
+            state.tell(
+                "error", path, f"time: {time} is not reached from {root}", "name a column of a table that it joins"
+            )
         return
     sqlite = state.database.dialect == "sqlite"
     year = "STRFTIME('%Y', t)" if sqlite else "EXTRACT(YEAR FROM t)"
     text = bound.tree.sql(dialect=state.database.dialect)
-    query = joined(state.model, way, bound.tables).select(year.replace("t)", f"{text})"), text, dialect=state.database.dialect)
+    query = joined(state.model, way, bound.tables).select(
+        year.replace("t)", f"{text})"), text, dialect=state.database.dialect
+    )
     found = await state.rows(query.where(f"NOT {text} IS NULL", dialect=state.database.dialect).limit(1), path)
     if found and found[0][0] is None:
-        state.tell("error", path, f"time: {time} holds {found[0][1]!r}, which is no ISO date", "give an expression that makes it YYYY-MM-DD")
+        state.tell(
+            "error",
+            path,
+            f"time: {time} holds {found[0][1]!r}, which is no ISO date",
+            "give an expression that makes it YYYY-MM-DD",
+        )
 
 
 async def _defaults(state: _Linting, metric: Metric, root: str) -> None:
@@ -243,7 +283,12 @@ async def _defaults(state: _Linting, metric: Metric, root: str) -> None:
     query = joined(state.model, way, needed).select(exp.Count(this=exp.Star()))
     left, whole = await state.rows(query.where(*trees), path), await state.rows(query, path)
     if left and whole and whole[0][0] and not left[0][0]:
-        state.tell("error", path, f"they exclude every one of {whole[0][0]} rows", "compare them with the values in the database")
+        state.tell(
+            "error",
+            path,
+            f"they exclude every one of {whole[0][0]} rows",
+            "compare them with the values in the database",
+        )
 
 
 def _names(state: _Linting) -> None:
@@ -262,19 +307,21 @@ def _names(state: _Linting) -> None:
 
 def _reached(state: _Linting) -> None:
     """Dimensions that go with no metric."""
-    dialect = state.database.dialect
-    ways = [_quiet(lambda m=metric: reach(state.model, metric_root(m, state.model, dialect))) for metric in state.model.metrics.values()]  # type: ignore[misc]
-    known = [way for way in ways if way is not None]
+    ways = [way for metric in state.model.metrics.values() if (way := _way(state, metric)) is not None]
     for dimension in state.model.dimensions.values():
-        bound = _quiet(lambda d=dimension: bind(d.expr, d.table, state.model, dialect))  # type: ignore[misc]
-        reasons = [way.refusal(bound.tables) for way in known] if bound is not None else []
+        try:
+            tables = bind(dimension.expr, dimension.table, state.model, state.database.dialect).tables
+        except BadInput:
+            continue
+        reasons = [way.refusal(tables) for way in ways]
         if reasons and all(reasons):
-            state.tell("warning", f"dimensions.{dimension.id}", f"it goes with no metric: {reasons[0]}", "add a join from many to one")
+            told = f"it goes with no metric: {reasons[0]}"
+            state.tell("warning", f"dimensions.{dimension.id}", told, "add a join from many to one")
 
 
-def _quiet(work: Callable[[], Any]) -> Any:
-    """What `work` brings, or None where the model is wrong, which is told elsewhere."""
+def _way(state: _Linting, metric: Metric) -> Reach | None:
+    """What a metric reaches; None for a derived or a wrong one, which is told elsewhere."""
     try:
-        return work()
+        return reach(state.model, metric_root(metric, state.model, state.database.dialect))
     except BadInput:
         return None

@@ -65,29 +65,32 @@ class _Reader:
         return [((*path, index), item) for index, item in enumerate(items)]
 
     def _semantic_model(self, path: YamlPath, item: dict[str, Any]) -> None:
-        id = item["name"]
-        source = str(item.get("model") or id)
+        ref = item["name"]
+        source = str(item.get("model") or ref)
         found = re.fullmatch(r"\s*ref\(\s*['\"]([^'\"]+)['\"]\s*\)\s*", source)
         time = str((item.get("defaults") or {}).get("agg_time_dimension") or "")
         named: dict[str, str] = {}
         for where, dimension in self._listed((*path, "dimensions"), item.get("dimensions") or []):
             named[dimension["name"]] = str(dimension.get("expr") or dimension["name"])
-            self._dimension(where, id, dimension)
+            self._dimension(where, ref, dimension)
         for _, entity in self._listed((*path, "entities"), item.get("entities") or []):
             column = str(entity.get("expr") or entity["name"])
-            self.entities.append((id, entity["name"], str(entity.get("type") or "").lower(), column))
-        self.tables[id] = ModelTable(
-            id=id, source=found[1] if found else source, time=named.get(time, ""), description=str(item.get("description") or "")
+            self.entities.append((ref, entity["name"], str(entity.get("type") or "").lower(), column))
+        self.tables[ref] = ModelTable(
+            id=ref,
+            source=found[1] if found else source,
+            time=named.get(time, ""),
+            description=str(item.get("description") or ""),
         )
         for where, measure in self._listed((*path, "measures"), item.get("measures") or []):
-            self._measure(where, id, measure, named)
+            self._measure(where, ref, measure, named)
 
     def _dimension(self, path: YamlPath, table: str, item: dict[str, Any]) -> None:
         name = item["name"]
-        id = name if name not in self.dimensions else f"{table}__{name}"
-        self.lines[f"dimensions.{id}"] = self.document.line(path)
-        self.dimensions[id] = Dimension(
-            id=id,
+        ref = name if name not in self.dimensions else f"{table}__{name}"
+        self.lines[f"dimensions.{ref}"] = self.document.line(path)
+        self.dimensions[ref] = Dimension(
+            id=ref,
             expr=str(item.get("expr") or name),
             table=table,
             synonyms=(str(item["label"]),) if item.get("label") else (),
@@ -132,7 +135,9 @@ class _Reader:
                 made, why = None, "a measure with filter, alias or fill"
         elif kind == "ratio":
             over, under = _name(given.get("numerator")), _name(given.get("denominator"))
-            plain = not any(isinstance(given.get(k), dict) and set(given[k]) - {"name"} for k in ("numerator", "denominator"))
+            plain = not any(
+                isinstance(given.get(k), dict) and set(given[k]) - {"name"} for k in ("numerator", "denominator")
+            )
             made = Metric(id=name, expr=f"{_quoted(over)} / {_quoted(under)}") if over and under and plain else None
             why = "a numerator or denominator with filter"
         elif kind == "derived":

@@ -21,7 +21,9 @@ def metric_root(metric: Metric, model: SemanticModel, dialect: str) -> str:
         wanted = f"no join puts {', '.join(tables)} together" if tables else "it names no table: give it one"
         raise BadInput(f"the metric {metric.id} has no table to aggregate over: {wanted}.")
     if told := multiplied(tree, root):
-        raise BadInput(f"the metric {metric.id} would count twice: {told} is not of {root}, whose rows it is joined to.")
+        raise BadInput(
+            f"the metric {metric.id} would count twice: {told} is not of {root}, whose rows it is joined to."
+        )
     return root
 
 

@@ -35,7 +35,7 @@ class Metric(Term):
 class Dimension(Term):
     """What rows are grouped and filtered by. `values` maps a value of the column to what people call it."""
 
-    values: dict[str, tuple[str, ...]] = {}
+    values: dict[str, tuple[str, ...]] = Field(default={})
     unit: str = ""
 
 
@@ -80,18 +80,18 @@ class SemanticModel(Frozen):
 
     name: str = ""
     description: str = ""
-    metrics: dict[str, Metric] = {}
-    dimensions: dict[str, Dimension] = {}
-    filters: dict[str, Filter] = {}
-    exclusions: dict[str, Exclusion] = {}
+    metrics: dict[str, Metric] = Field(default={})
+    dimensions: dict[str, Dimension] = Field(default={})
+    filters: dict[str, Filter] = Field(default={})
+    exclusions: dict[str, Exclusion] = Field(default={})
     default_filters: tuple[str, ...] = ()
-    tables: dict[str, ModelTable] = {}
+    tables: dict[str, ModelTable] = Field(default={})
     joins: tuple[Join, ...] = ()
     time: str = ""
     dialect: str = ""
     unread: tuple[str, ...] = ()
     file: Path | None = None
-    lines: dict[str, int] = {}
+    lines: dict[str, int] = Field(default={})
 
     def terms(self) -> Iterator[tuple[str, Term]]:
         """Every metric, dimension, filter and exclusion, with the name of its section."""
@@ -99,9 +99,9 @@ class SemanticModel(Frozen):
             for term in getattr(self, section).values():
                 yield section, term
 
-    def find(self, id: str) -> Term | None:
+    def find(self, ref: str) -> Term | None:
         """The metric, dimension, filter or exclusion of this id."""
-        return next((found for section in SECTIONS if (found := getattr(self, section).get(id))), None)
+        return next((found for section in SECTIONS if (found := getattr(self, section).get(ref))), None)
 
     def find_table(self, name: str) -> ModelTable | None:
         """The table of this id, in any case."""

@@ -115,7 +115,7 @@ def read_ossie(document: Document) -> SemanticModel:
         metrics[metric.name] = Metric(
             id=metric.name, expr=expr, synonyms=metric.synonyms, description=metric.description
         )
-    clash = next((id for id in metrics if id in dimensions), None)
+    clash = next((ref for ref in metrics if ref in dimensions), None)
     if clash:
         raise document.error((*path, "metrics"), f"the id {clash} is a field's as well: rename one of them.")
     return SemanticModel(
@@ -151,11 +151,11 @@ def _dimensions(raw: _Model, document: Document, lines: dict[str, int]) -> dict[
     for i, dataset in enumerate(raw.datasets):
         for j, field in enumerate(dataset.fields):
             where = ("semantic_model", 0, "datasets", i, "fields", j)
-            id = field.name if names.count(field.name) == 1 else f"{dataset.name}.{field.name}"
-            lines[f"dimensions.{id}"] = document.line(where)
+            ref = field.name if names.count(field.name) == 1 else f"{dataset.name}.{field.name}"
+            lines[f"dimensions.{ref}"] = document.line(where)
             synonyms = (*field.synonyms, *((field.label,) if field.label else ()))
-            found[id] = Dimension(
-                id=id,
+            found[ref] = Dimension(
+                id=ref,
                 expr=_sql(field.expression, document, where),
                 table=dataset.name,
                 synonyms=synonyms,
@@ -200,8 +200,6 @@ def _expanded(expr: str, raw: _Model, document: Document, where: YamlPath) -> st
     return str(root.this.sql())
 
 
-
-
 def _join(item: dict[str, Any], document: Document, where: YamlPath) -> Join:
     relation = checked(_Relationship, item, document, where)
     many = item.get("from")
@@ -229,5 +227,10 @@ def _extension(raw: _Model, document: Document, path: YamlPath) -> dict[str, Any
         read = read_short_form(Document(stand_in, {(): document.line(where)}, document.file))
         filters: dict[str, Filter] = read.filters
         exclusions: dict[str, Exclusion] = read.exclusions
-        return {"filters": filters, "exclusions": exclusions, "default_filters": read.default_filters, "time": read.time}
+        return {
+            "filters": filters,
+            "exclusions": exclusions,
+            "default_filters": read.default_filters,
+            "time": read.time,
+        }
     return {}

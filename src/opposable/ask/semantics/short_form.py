@@ -90,7 +90,10 @@ def read_short_form(document: Document) -> SemanticModel:
         joins=joins,
         tables=tables,
         lines=lines,
-        **sections,
+        metrics=sections["metrics"],
+        dimensions=sections["dimensions"],
+        filters=sections["filters"],
+        exclusions=sections["exclusions"],
     )
 
 
@@ -101,18 +104,18 @@ def _known() -> str:
 def _section(document: Document, section: str, table: str, lines: dict[str, int]) -> dict[str, Any]:
     """The terms of one section by id, written as a mapping (id: …) or as a list of mappings with an id."""
     found: dict[str, Term] = {}
-    for path, id, given in _items(document, section):
+    for path, ref, given in _items(document, section):
         body = {"expr": given} if isinstance(given, str) else given
         if not isinstance(body, dict):
             raise document.error(path, "must be an expression, or a mapping with expr.")
-        if "id" in body and body["id"] != id:
-            raise document.error((*path, "id"), f"is not {id}: leave it out, the key is the id.")
-        if id in found:
-            raise document.error(path, f"{id} stands twice: keep one of them.")
-        term = checked(_KINDS[section], _lists({**body, "id": id}), document, path)
-        found[id] = term if term.table or not table else term.model_copy(update={"table": table})
-        lines[f"{section}.{id}"] = document.line(path)
-        lines |= {f"{section}.{id}.{key}": document.line((*path, key)) for key in body}
+        if "id" in body and body["id"] != ref:
+            raise document.error((*path, "id"), f"is not {ref}: leave it out, the key is the id.")
+        if ref in found:
+            raise document.error(path, f"{ref} stands twice: keep one of them.")
+        term = checked(_KINDS[section], _lists({**body, "id": ref}), document, path)
+        found[ref] = term if term.table or not table else term.model_copy(update={"table": table})
+        lines[f"{section}.{ref}"] = document.line(path)
+        lines |= {f"{section}.{ref}.{key}": document.line((*path, key)) for key in body}
     if len(found) > MAX_ITEMS:
         raise document.error((section,), f"{len(found)} entries: at most {MAX_ITEMS} are read.")
     return found
@@ -124,14 +127,14 @@ def _items(document: Document, section: str) -> list[tuple[YamlPath, str, Any]]:
         case None:
             return []
         case dict():
-            return [((section, id), id, body) for id, body in given.items()]
+            return [((section, ref), ref, body) for ref, body in given.items()]
         case list():
             items: list[tuple[YamlPath, str, Any]] = []
             for index, body in enumerate(given):
-                id = (body.get("id") or body.get("name")) if isinstance(body, dict) else None
-                if not isinstance(id, str):
+                ref = (body.get("id") or body.get("name")) if isinstance(body, dict) else None
+                if not isinstance(ref, str):
                     raise document.error((section, index), "must be a mapping with an id and an expr.")
-                items.append(((section, index), id, {k: v for k, v in body.items() if k not in ("id", "name")}))
+                items.append(((section, index), ref, {k: v for k, v in body.items() if k not in ("id", "name")}))
             return items
         case _:
             raise document.error((section,), "must be a mapping: id, then its expr.")
@@ -151,11 +154,11 @@ def _refuse_shared_ids(document: Document, sections: dict[str, dict[str, Any]], 
     """An intent names filters, dimensions and metrics in one field, so their ids are one space."""
     seen: dict[str, str] = {}
     for section, terms in sections.items():
-        for id in terms:
-            if id in seen:
-                first = f"{seen[id]} (line {lines[f'{seen[id]}.{id}']})"
-                raise document.error((section, id), f"the id {id} is used in {first} already: give it another.")
-            seen[id] = section
+        for ref in terms:
+            if ref in seen:
+                first = f"{seen[ref]} (line {lines[f'{seen[ref]}.{ref}']})"
+                raise document.error((section, ref), f"the id {ref} is used in {first} already: give it another.")
+            seen[ref] = section
 
 
 def _joins(document: Document, lines: dict[str, int]) -> tuple[Join, ...]:

@@ -64,7 +64,7 @@ def _refuse(text: str, file: str) -> None:
 
     depth = documents = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        line = event.start_mark.line + 1
+        line = event.start_mark.line + 1 if event.start_mark else 1
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise BadInput(f"{file}, line {line}: anchors and aliases (& and *) are not read: write the value out.")
         if getattr(event, "tag", None) not in (None, "!"):
