@@ -1,6 +1,7 @@
 """A store is opened by its URL, brought up to date by one process at a time, and closed."""
 
 import asyncio
+import subprocess
 import sys
 
 import pytest
@@ -9,7 +10,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import text
 from tests.store.records import AT, execution
 
-from opposable.domain.errors import BadInput, StoreTooNew, StoreUnavailable
+from opposable.domain.errors import BadInput, StoreError, StoreTooNew, StoreUnavailable
 from opposable.domain.records import Failure, Run
 from opposable.store import open_store
 from opposable.store.database import Database
@@ -153,3 +154,37 @@ async def test_a_database_that_goes_away_is_told_and_comes_back(postgresql, temp
         assert await store.ready() == {"database": ""}
         assert await store.runs.get("r") is None
     postgresql.drop(url)
+
+
+async def test_an_unknown_option_of_a_url_is_told(postgresql):
+    url = postgresql.url("postgres")
+    with pytest.raises(BadInput, match=r"is wrong: .*schema"):
+        async with open_store(f"{url}&schema=public"):
+            pytest.fail("opened")
+
+
+async def test_what_the_database_refuses_is_told(store):
+    async with store.runs._database.writing() as connection:
+        await connection.execute(text("DROP TABLE runs"))
+    with pytest.raises(StoreError, match=r"refused|no such table"):
+        await store.runs.get("r")
+
+
+@pytest.mark.parametrize(
+    ("module", "url", "valkey", "extra"),
+    [
+        ("aiosqlite", "sqlite:///a.db", None, "store"),
+        ("psycopg", "postgres://h/d", None, "postgres"),
+        ("valkey", "sqlite:///a.db", "valkey://h", "valkey"),
+    ],
+)
+async def test_a_missing_extra_is_told(monkeypatch, module, url, valkey, extra):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(BadInput, match=rf'needs the extra "{extra}" \({module} is missing\): pip install'):
+        async with open_store(url, valkey=valkey):
+            pytest.fail("opened")
+
+
+def test_nothing_heavy_is_loaded_before_a_store_is_opened():
+    code = "import sys, opposable.store; sys.exit(any(name in sys.modules for name in ('sqlalchemy', 'alembic', 'limits')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Table, event, text
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from opposable.domain.errors import BadInput, StoreUnavailable
+from opposable.domain.errors import BadInput, StoreError, StoreUnavailable
 from opposable.store.types import from_json, to_json
 from opposable.store.urls import shown
 
@@ -34,7 +34,7 @@ class Database:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
-        """A connection that sees one state of the database. Raises: `StoreUnavailable`, `BadInput`."""
+        """A connection that sees one state of the database. Raises: `StoreError`, `BadInput`."""
         with self._told():
             async with self.engine.connect() as connection:
                 yield connection
@@ -71,10 +71,14 @@ class Database:
             raise StoreUnavailable(f"The store ({shown(self.url)}) does not answer: {first_line(error)}") from error
         except DataError as error:
             raise BadInput(f"The store cannot keep this value: {first_line(error)}") from error
+        except IntegrityError:
+            raise  # a repository knows what it means
         except DBAPIError as error:
-            if not error.connection_invalidated:
-                raise
-            raise StoreUnavailable(f"The store ({shown(self.url)}) broke off: {first_line(error)}") from error
+            if error.connection_invalidated:
+                raise StoreUnavailable(f"The store ({shown(self.url)}) broke off: {first_line(error)}") from error
+            if error.statement is None:  # nothing was asked yet: an option of the URL is unknown
+                raise BadInput(f"The URL of the store ({shown(self.url)}) is wrong: {first_line(error)}") from error
+            raise StoreError(f"The store ({shown(self.url)}) refused: {first_line(error)}") from error
 
 
 def first_line(error: Exception) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Protocol, Self
 
-from opposable.domain.errors import OpposableError, StoreUnavailable
+from opposable.domain.errors import OpposableError, StoreError
 from opposable.domain.records import Execution, RunEvent
 from opposable.domain.redaction import redacted, without
 
@@ -34,7 +34,7 @@ class KeepsExecutions(Protocol):
     """Where executions go."""
 
     async def add(self, batch: Sequence[Execution]) -> None:
-        """Keep them, each once. Raises: `StoreUnavailable`."""
+        """Keep them, each once. Raises: `StoreError`."""
         ...
 
 
@@ -42,7 +42,7 @@ class KeepsEvents(Protocol):
     """Where events go."""
 
     async def add_events(self, events: Sequence[RunEvent]) -> None:
-        """Keep them, each once. Raises: `StoreUnavailable`."""
+        """Keep them, each once. Raises: `StoreError`."""
         ...
 
 
@@ -139,7 +139,7 @@ class Recorder:
                 while self._waiting:
                     await self._write([record for record, _ in list(self._waiting)[:BATCH]])
                 pause, self._error = self._every, ""
-            except StoreUnavailable as error:
+            except StoreError as error:
                 if not self._error:
                     log.warning("Records wait: %s", error)
                 self._error = str(error)
@@ -158,7 +158,7 @@ class Recorder:
         """Write a batch and let go of it; one the database will not have is told of and let go of alone."""
         try:
             await self._keep(batch)
-        except StoreUnavailable:
+        except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - one bad record must not hold up the rest
             if len(batch) > 1:
