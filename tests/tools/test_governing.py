@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from opposable.domain.errors import ToolFailed, ToolRefused, ToolUnavailable
-from opposable.domain.specs import RateLimit
+from opposable.domain.specs import FunctionToolSpec, RateLimit
+from opposable.domain.tools import ToolDefinition
 from opposable.tools.base import ApprovalRequest, Approved, CallContext, Denied
 from opposable.tools.breaker import Breaking
 from opposable.tools.function import FunctionTool
@@ -277,9 +278,9 @@ async def test_kept_results_make_room_for_new_ones():
 
     cache = Cache(Clock(), most=1000)
     for n in range(20):
-        cache.put(b"%02d" % n, "x" * 98, None, 60)
-        assert cache.get(b"00") is not None
-    assert [n for n in range(20) if cache.get(b"%02d" % n) is not None] == [0, *range(11, 20)]
+        cache.put(("", "", f"{n:02}"), "x" * 98, None, 60)
+        assert cache.get(("", "", "00")) is not None
+    assert [n for n in range(20) if cache.get(("", "", f"{n:02}")) is not None] == [0, *range(11, 20)]
 
 
 async def test_without_anyone_to_ask_a_call_that_needs_approval_is_denied():
@@ -366,3 +367,33 @@ async def test_a_tools_own_time_out_is_told_as_one_in_its_own_words():
 
     result = await library_of(Service(QueryTimedOut("The query took longer than 5 seconds."))).call("fetch", {})
     assert (result.failure, result.content) == ("timeout", "The query took longer than 5 seconds.")
+
+
+@pytest.mark.parametrize("value", [2**80, float("nan"), "a\ud800", {"b": [1, None]}, "天"])
+async def test_any_argument_passes_unchanged_through_the_rules(value):
+    seen = []
+
+    class Any:
+        tool_id, timeout = "any", None
+        definition = ToolDefinition("any", "Any.", {"type": "object", "properties": {}})
+        spec = FunctionToolSpec(tool_id="any", module_path="m", needs_approval=True, idempotent=True, cache_seconds=9)
+
+        async def run(self, arguments, context):
+            seen.append(arguments["v"])
+
+    async def yes(request):
+        return Approved()
+
+    library = ToolLibrary([Any()], approve=yes)
+    results = [await library.call("any", {"v": value}) for _ in range(2)]
+    assert [one.cached for one in results] == [False, True]
+    assert repr(seen) == repr([value])
+
+
+async def test_a_tool_that_is_cancelled_from_within_fails_and_takes_nobody_along():
+    async def lost() -> None:
+        """Lose the connection."""
+        raise asyncio.CancelledError
+
+    result = await ToolLibrary([lost]).call("lost", {})
+    assert (result.failure, result.content) == ("failed", "lost failed: ToolFailed: it was cancelled from within")

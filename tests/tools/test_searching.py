@@ -134,6 +134,11 @@ def test_one_of_ten_thousand_is_found_and_an_alternative_to_it():
     )
     assert len(others) == 3
     assert not {"approve_contract_77", "approve_contract_7"} & {one.tool_id for one in others}
+    assert library.nearest("archive-contract-77") == [one.name for one in library.search("archive contract 77", 3)]
+    assert library.unknown("contract_77_archiving").startswith(
+        "There is no tool named 'contract_77_archiving'. The tools are: archive_contract_77, "
+    )
+    assert library.unknown("zzz") == "There is no tool named 'zzz'. The tools are: search_tools."
 
 
 async def test_the_search_tool_tells_what_it_found(library):

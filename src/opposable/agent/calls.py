@@ -94,7 +94,7 @@ def _read(call: ToolCall, library: ToolLibrary, language: Language) -> ReadCall:
     tool = library.find(call.name)
     if tool is None:
         named = replace(call, name=safe_name(call.name or "unnamed"), arguments=_as_object(call.arguments))
-        told = sentences.unknown_tool(call.name, library.nearest(call.name), library.names, language)
+        told = library.unknown(call.name, language)
         return ReadCall(named, {}, ToolResult(call.id, named.name, told, "unknown_tool"))
     name = tool.definition.name
     if call.truncated:

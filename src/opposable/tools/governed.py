@@ -1,13 +1,12 @@
 """A call with what its spec asks for around it: approval, cache, circuit, allowance, retries."""
 
 import asyncio
+import copy
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
-
-import orjson
 
 from opposable.domain.errors import InvalidArguments, OpposableError
 from opposable.tools import sentences
@@ -60,8 +59,8 @@ async def governed(
 ) -> Outcome:
     """Run a tool as its policy says, for at most `limit` seconds with all tries. Raises nothing but cancellation."""
     policy = slot.policy or PLAIN
-    exact = orjson.loads(canonical(arguments))  # a copy: what others do to the arguments meanwhile changes nothing
     try:
+        exact = copy.deepcopy(arguments)  # what others do to the arguments meanwhile changes nothing
         slot.check(exact)
     except InvalidArguments as error:
         told = sentences.invalid_arguments(slot.definition.name, error.problems, context.language)
@@ -70,14 +69,14 @@ async def governed(
         refusal = _out_of_service(slot, context, shared) or await _asked(slot, exact, context, shared.approve)
         if refusal is not None:
             return refusal
-    key = b"\0".join((slot.tool_id.encode(), policy.variant.encode(), canonical(exact)))
-    kept = shared.cache.get(key) if policy.cache_seconds else None
+    key = (slot.tool_id, policy.variant, canonical(exact)) if policy.cache_seconds else None
+    kept = None if key is None else shared.cache.get(key)
     if kept is not None:
         return Outcome(kept[0], None, kept[1], cached=True)
     if not context.idempotency_key:
         context = replace(context, idempotency_key=uuid4().hex)
     outcome = await _tried(slot, exact, context, limit, shared)
-    if outcome.failure is None and policy.cache_seconds:
+    if key is not None and outcome.failure is None:
         shared.cache.put(key, outcome.content, outcome.data, policy.cache_seconds)
     return outcome
 
@@ -167,8 +166,8 @@ async def _asked(
     ask = context.approve or approve
     if ask is None:
         return Outcome(sentences.nobody_to_ask(name, language), "denied", attempts=0)
-    shown = orjson.loads(orjson.dumps(arguments))
     try:
+        shown = copy.deepcopy(arguments)
         verdict = await ask(ApprovalRequest(slot.entry.spec, slot.tool_id, name, shown, context))
     except Exception:  # noqa: BLE001 - whatever keeps a person from being asked, the call is not made
         return Outcome(sentences.nobody_to_ask(name, language), "denied", attempts=0)

@@ -26,7 +26,7 @@ from opposable.tools.governed import Governance, Retrying, governed, once
 from opposable.tools.limits import Limiter, LocalLimiter
 from opposable.tools.names import nearest
 from opposable.tools.outcome import Outcome
-from opposable.tools.own import OwnTools
+from opposable.tools.own import SEARCH_TOOLS, OwnTools
 from opposable.tools.shelf import Shelf
 
 if TYPE_CHECKING:  # see tools/base.py
@@ -34,6 +34,9 @@ if TYPE_CHECKING:  # see tools/base.py
 
 DEFAULT_TIMEOUT = 60.0
 DEFAULT_CAP = 20_000
+
+MOST_COMPARED = 500
+"""So many names at most are compared with an unknown one letter by letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,7 @@ class ToolLibrary:
                 f"{made.tool_id!r} is no id of a tool: 1 to 100 letters, digits, dots, dashes and underscores."
             )
         spec = getattr(made, "spec", None)
+        spec = spec if spec is not None and spec.tool_id == made.tool_id else None
         service = Service(enabled=spec is None or spec.enabled)
         policy = None if spec is None else policy_of(spec)
         self._catalogue().add(Entry(made.tool_id, service, spec), (made,), policy)
@@ -294,7 +298,15 @@ class ToolLibrary:
 
     def nearest(self, name: str) -> list[str]:
         """The names of tools most like an unknown one, best first."""
-        return nearest(name, self.names)
+        names = self.names
+        if len(names) > MOST_COMPARED:  # letter by letter takes too long: by words
+            return [slot.definition.name for slot, _ in self._ranked(name, 3)]
+        return nearest(name, names)
+
+    def unknown(self, name: str, language: Language = "en") -> str:
+        """What a model is told that called a tool which there is not: the likeliest ones, and all or how to search."""
+        near = self.nearest(name)
+        return sentences.unknown_tool(name, near, (SEARCH_TOOLS,) if self.is_large else self.names, language)
 
     def read(self, run_id: str, handle: str) -> str | None:
         """The whole of a result that was put aside in a run; None where it is not kept (any more)."""
@@ -306,8 +318,7 @@ class ToolLibrary:
         """Run one tool and tell what came of it. Raises nothing but cancellation."""
         slot = self._slot(name)
         if slot is None:
-            told = sentences.unknown_tool(name, self.nearest(name), self.names, context.language)
-            return ToolResult(context.call_id, name, told, "unknown_tool")
+            return ToolResult(context.call_id, name, self.unknown(name, context.language), "unknown_tool")
         return await self._called(slot, arguments, context)
 
     async def call_action(

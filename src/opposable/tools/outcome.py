@@ -31,6 +31,11 @@ async def outcome_of(tool: Tool, arguments: dict[str, Any], context: CallContext
         async with asyncio.timeout(limit) as scope:
             data = await tool.run(arguments, context)
         return Outcome(text_of(data), None, data)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return Outcome(sentences.broke(name, ToolFailed("it was cancelled from within"), language), "failed")
     except InvalidArguments as error:
         return Outcome(sentences.invalid_arguments(name, error.problems, language), "invalid_arguments")
     except ToolFailed as error:
