@@ -1,5 +1,7 @@
 """No tool reaches what it must not: each way is tried against a server that would have answered."""
 
+from ipaddress import ip_address
+
 import pytest
 from aiohttp import web
 from tests.tools.net.web_server import Answering, serving
@@ -324,3 +326,22 @@ def test_a_list_of_hosts_is_told_plainly():
     )
     with pytest.raises(BadInput, match="is a network"):
         allowed_hosts(["10.0.0.0/8"])
+
+
+@pytest.mark.parametrize(
+    ("allow", "address", "may"),
+    [
+        ([], "1.1.1.1", True),
+        ([], "127.0.0.1", False),
+        ([], "169.254.169.254", False),
+        (["127.0.0.1:80"], "127.0.0.1", True),
+        (["127.0.0.1:81"], "127.0.0.1", False),
+        (["inner.example"], "10.0.0.1", True),
+        (["inner.example:81"], "10.0.0.1", False),
+        (["inner.example"], "169.254.169.254", False),
+        (["169.254.0.0/16"], "169.254.169.254", True),
+        (["::1"], "127.0.0.1", False),
+    ],
+)
+def test_the_last_look_before_dialling(allow, address, may):
+    assert Guard(tuple(allow)).may_dial(ip_address(address), 80) is may

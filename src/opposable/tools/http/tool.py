@@ -43,10 +43,11 @@ class HttpTool:
         self.spec = spec
         self.tool_id = spec.tool_id
         self.timeout = spec.timeout or spec.endpoint.timeout + 1.0  # so that the endpoint's own sentence comes first
+        self.streams = spec.mode == "streamable"
         transform = spec.response_transform
         self._plan = plan_of(spec.tool_id, spec.endpoint, tuple(spec.parameters.get("properties", {})))
         schema = _with_required(spec.parameters, self._plan.template.path_names)
-        self._check = ArgumentCheck(spec.tool_id, schema)
+        self._arguments = ArgumentCheck(spec.tool_id, schema)
         self._reading = Reading(
             extract_of(spec.tool_id, transform.extract), transform.max_bytes, transform.max_characters
         )
@@ -60,14 +61,18 @@ class HttpTool:
         description = spec.description or spec.display_name or spec.tool_id
         self.definition = ToolDefinition(safe_name(spec.tool_id), description, schema)
 
+    def check(self, arguments: dict[str, Any]) -> None:
+        """Raises: `InvalidArguments` where they do not fit the schema; does nothing else."""
+        self._arguments.check(self._filled(arguments))
+
     async def run(self, arguments: dict[str, Any], context: CallContext) -> Any:
         """Call the endpoint; a streaming answer is reported piece by piece and given back joined.
 
         Raises: `InvalidArguments` where the schema or the server (400, 422) says so, `ToolUnavailable` (429, 503, no
-        connection, no secret), `ToolRefused` (the guard), `ToolFailed` (other statuses), `TimeoutError`.
+        connection, no secret), `ToolRefused` (the guard), `NoAnswer` (in time), `ToolFailed` (other statuses).
         """
-        given = self._check.filled(arguments) if self.spec.endpoint.defaults else arguments
-        self._check.check(given)
+        given = self._filled(arguments)
+        self._arguments.check(given)
         request, redaction = await request_of(self._plan, given, self._environ)
         try:
             async with self._client.send(request) as response:
@@ -76,8 +81,11 @@ class HttpTool:
                 if self._streams(response):
                     return await self._streamed(response, redaction, context)
                 return await value_of_response(response, self._reading, redaction)
-        except (ToolRefused, ToolUnavailable, ToolFailed) as error:
+        except (ToolRefused, ToolUnavailable, ToolFailed) as error:  # each is made of its sentence alone
             raise type(error)(redaction.text(str(error))) from None
+
+    def _filled(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        return self._arguments.filled(arguments) if self.spec.endpoint.defaults else arguments
 
     def _streams(self, response: aiohttp.ClientResponse) -> bool:
         kind = response.content_type

@@ -12,7 +12,7 @@ from urllib.parse import urljoin
 import aiohttp
 from aiohttp.abc import AbstractResolver
 
-from opposable.domain.errors import ToolRefused, ToolUnavailable
+from opposable.domain.errors import ToolFailed, ToolRefused, ToolUnavailable
 from opposable.tools.net.guard import Guard, VettingResolver
 from opposable.tools.net.hosts import Target
 
@@ -21,6 +21,10 @@ CONNECTIONS = 100
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _BODILESS = ("content-type", "content-length", "content-encoding", "transfer-encoding")
 DEFAULT_HEADERS = {"accept": "application/json, text/*;q=0.9, */*;q=0.5", "user-agent": "opposable"}
+
+
+class NoAnswer(ToolFailed, TimeoutError):
+    """A server did not answer in time: told as a time-out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class GuardedClient:
         """The response, its body unread; the connection is closed at the end unless the body was read to its end.
 
         Raises: `ToolRefused` where the guard does, `ToolUnavailable` where the server cannot be reached or breaks off,
-        `TimeoutError`.
+        `NoAnswer`.
         """
         response = None
         host = ""
@@ -65,7 +69,7 @@ class GuardedClient:
                 yield response
         except TimeoutError as error:
             limit = request.seconds if scope.expired() else request.connect_seconds
-            raise TimeoutError(f"no answer from {host} within {limit:g} seconds") from error
+            raise NoAnswer(f"There was no answer from {host} within {limit:g} seconds.") from error
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError) as error:
             raise ToolRefused("This URL cannot be fetched.") from error
         except aiohttp.ClientConnectorCertificateError as error:

@@ -104,7 +104,7 @@ async def _fetched(url: str, client: GuardedClient) -> bytes:
             if response.status != 200:
                 raise BadInput(f"{url} answered HTTP {response.status}; give the URL of the document itself.")
             raw, more = await read_capped(response, MOST_BYTES)
-    except (ToolError, TimeoutError) as error:
+    except ToolError as error:
         raise BadInput(f"The document cannot be fetched: {error}") from error
     if more:
         raise BadInput(f"{url} is larger than {MOST_BYTES:,} bytes.")
