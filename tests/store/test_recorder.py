@@ -111,6 +111,29 @@ async def test_records_wait_for_a_database_that_is_away_and_are_written_once(sto
     assert caplog.text.count("Records wait: The database is away.") == 1
 
 
+async def test_a_database_that_is_away_is_not_asked_again_for_every_record(store):
+    away = Away(store)
+    async with Recorder(away, store.runs, every=60, patience=0.1) as recorder:
+        for number in range(BATCH):
+            recorder.record(execution(number))
+        await until(lambda: recorder.state.error)
+        for number in range(BATCH, BATCH + 50):
+            recorder.record(execution(number))
+            await asyncio.sleep(0)
+        assert away.asked == 1
+
+
+async def test_memory_is_bounded_by_characters_too(store, monkeypatch):
+    monkeypatch.setattr("opposable.store.recorder.ROOM_CHARACTERS", 10_000)
+    away = Away(store)
+    async with Recorder(away, store.runs, every=60, patience=0.1) as recorder:
+        for number in range(10):
+            recorder.record(execution(number, arguments={"content": "x" * 4000, "n": 2**70}))
+        assert recorder.state.waiting == 3
+        away.away = False
+    assert (recorder.state.written, recorder.state.lost) == (3, 7)
+
+
 async def test_memory_is_bounded_and_what_is_lost_is_counted(store, caplog):
     away = Away(store)
     async with Recorder(away, store.runs, every=0.01, room=3, patience=0.1) as recorder:

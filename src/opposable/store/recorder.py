@@ -5,8 +5,11 @@ import logging
 from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from types import TracebackType
 from typing import Protocol, Self
+
+import orjson
 
 from opposable.domain.errors import OpposableError, StoreError
 from opposable.domain.records import Execution, RunEvent
@@ -119,10 +122,10 @@ class Recorder:
             self._lose(1, "no room is left for what waits")
             return
         safe = _safe(record, self._secrets)
-        size = len(safe.result) + 500 if isinstance(safe, Execution) else 500
+        size = _size(safe)
         self._waiting.append((safe, size))
         self._characters += size
-        if len(self._waiting) >= BATCH:
+        if len(self._waiting) >= BATCH and not self._error:  # a database that is away is not asked for every record
             self._wake.set()
 
     @property
@@ -137,7 +140,7 @@ class Recorder:
                 await self._sleep(pause)
             try:
                 while self._waiting:
-                    await self._write([record for record, _ in list(self._waiting)[:BATCH]])
+                    await self._write([record for record, _ in islice(self._waiting, BATCH)])
                 pause, self._error = self._every, ""
             except StoreError as error:
                 if not self._error:
@@ -189,3 +192,12 @@ def _safe(record: Record, secrets: Collection[str]) -> Record:
         return replace(record, data=redacted(record.data, secrets))
     result = without(record.result, secrets) if secrets else record.result
     return replace(record, arguments=redacted(record.arguments, secrets), result=result)
+
+
+def _size(record: Record) -> int:
+    """About how many characters a record holds."""
+    inner, result = (record.arguments, record.result) if isinstance(record, Execution) else (record.data, "")
+    try:
+        return 500 + len(result) + len(orjson.dumps(inner))
+    except TypeError:  # a number beyond 64 bits
+        return 500 + len(result) + len(repr(inner))
