@@ -449,3 +449,23 @@ async def test_a_document_is_read_from_file_and_url(server, tmp_path):
     with pytest.raises(BadInput, match="cannot be read: No such file"):
         await read_document(tmp_path / "gone.json", client)
     await client.aclose()
+
+
+async def test_a_document_whose_aliases_multiply_is_no_burden(tmp_path):
+    levels = "\n".join(f"  l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 30))
+    operation = "summary: *l29\n      description: *l29\n      tags: *l29\n      operationId: *l29"
+    schema = "{type: array, items: {enum: *l29, default: *l29, const: *l29}, description: *l29}"
+    parameter = f"[{{name: q, in: query, style: form, schema: {schema}}}, {{name: r, in: query, style: *l29}}]"
+    (tmp_path / "bomb.yaml").write_text(
+        f"x:\n  l0: &l0 [a]\n{levels}\n"
+        f"openapi: 3.1.0\ninfo: {{version: *l29}}\nservers: [{{url: 'https://a.example'}}]\n"
+        f"paths:\n  /x:\n    get:\n      {operation}\n      parameters: {parameter}\n"
+    )
+    [spec] = http_specs(await read_document(tmp_path / "bomb.yaml", GuardedClient())).specs
+    assert (spec.tool_id, spec.description, spec.version, spec.tags) == ("get_x", "GET /x", "a list", ())
+    assert spec.parameters["properties"] == {"q": {"type": "array", "items": {}}}
+
+
+def test_a_prefix_that_cannot_be_one_is_told():
+    with pytest.raises(BadInput, match="cannot stand before ids"):
+        http_specs(Document(document()), prefix="a b")

@@ -721,6 +721,28 @@ async def test_pieces_come_before_the_answer_ends(server, make):
     assert told == ["one\n", "***\n"]
 
 
+async def test_a_secret_across_two_pieces_is_not_in_the_answer(server, make):
+    events = "".join(f"data: {json.dumps({'t': part})}\n\n" for part in (KEY[:7], KEY[7:]))
+    answering(server, events.encode(), content_type="text/event-stream")
+    tool = make(auth={"type": "bearer", "token": "env:KEY"}, transform={"extract": "t"})
+    assert await tool.run({}, NO_CONTEXT) == "***"
+
+
+async def test_an_answer_nested_too_deeply_is_a_failure_or_text(server, make):
+    answering(server, b"[" * 1000 + b"]" * 1000)
+    tool = make(auth={"type": "bearer", "token": "env:KEY"})
+    with pytest.raises(ToolFailed, match="nested too deeply"):
+        await tool.run({}, NO_CONTEXT)
+
+
+@pytest.mark.parametrize(
+    "charset", ["idna", "punycode", "unicode_escape", "undefined", "hex", "nonsense", "\x00", "utf-7"]
+)
+async def test_a_charset_that_is_none_is_no_trouble(server, make, charset):
+    answering(server, "价格".encode("gbk"), content_type=f'text/plain; charset="{charset}"'.replace("\x00", "-"))
+    assert await make().run({}, NO_CONTEXT) == "价格"
+
+
 async def test_one_session_serves_all_calls(server, make, client):
     ports = set()
 

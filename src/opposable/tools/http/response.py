@@ -24,6 +24,7 @@ from opposable.tools.http.secrets import Redaction
 from opposable.tools.net.bodies import lines_of, read_capped, text_of
 
 _SENTENCE = 600
+_MARKED_UP = 8_000  # characters of a page that are searched for its sentence
 _ERROR_BYTES = 64_000
 _TRANSIENT = frozenset({408, 425, 429, 502, 503, 504})
 _MARKUP = re.compile(r"<(script|style)\b.*?</\1>|<[^>]{1,500}>", re.IGNORECASE | re.DOTALL)
@@ -184,7 +185,7 @@ def _sentence(text: str | None, redaction: Redaction) -> str:
     if text is None:
         return "(no text)"
     parsed = _parsed(text)
-    told = _told(parsed) if parsed is not _NOT_JSON else _MARKUP.sub(" ", text)
+    told = _told(parsed) if parsed is not _NOT_JSON else _MARKUP.sub(" ", text[:_MARKED_UP])
     plain = " ".join(redaction.text(told).split()) or "(no text)"
     return plain if len(plain) <= _SENTENCE else plain[:_SENTENCE] + "…"
 

@@ -83,6 +83,8 @@ class HttpTool:
                 return await value_of_response(response, self._reading, redaction)
         except (ToolRefused, ToolUnavailable, ToolFailed) as error:  # each is made of its sentence alone
             raise type(error)(redaction.text(str(error))) from None
+        except RecursionError:
+            raise ToolFailed("The answer is nested too deeply to be read.") from None
 
     def _filled(self, arguments: dict[str, Any]) -> dict[str, Any]:
         return self._arguments.filled(arguments) if self.spec.endpoint.defaults else arguments
@@ -99,7 +101,7 @@ class HttpTool:
                 pieces.append(piece)
                 if context.report is not None:
                     context.report(told_piece(piece, self._reading))
-        return joined(pieces, self._reading)
+        return redaction.data(joined(pieces, self._reading))  # a secret may lie across two pieces
 
 
 def internal_name(spec: HttpToolSpec, known: Collection[str]) -> str | None:

@@ -9,6 +9,7 @@ import aiohttp
 _META = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{2,40})", re.IGNORECASE)
 _BYTE_ORDER = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _CHUNK = 65_536
+_NO_CHARSETS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "utf-7"})
 
 
 async def read_capped(response: aiohttp.ClientResponse, most: int) -> tuple[bytes, bool]:
@@ -69,6 +70,7 @@ def _known(charset: str | None) -> str | None:
         codec = codecs.lookup(charset.strip("\"' "))
     except (LookupError, ValueError):
         return None
-    if not codec._is_text_encoding:  # noqa: SLF001 - the codecs `hex` and `zlib` would be taken for charsets
+    text = codec._is_text_encoding  # noqa: SLF001 - the codecs `hex` and `zlib` would be taken for charsets
+    if not text or codec.name.replace("_", "-") in _NO_CHARSETS:
         return None
     return "gb18030" if codec.name in ("gb2312", "gbk") else codec.name

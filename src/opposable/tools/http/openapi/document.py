@@ -55,6 +55,28 @@ class Document:
         raise LookupError("is not what OpenAPI has there, or a circle of references")
 
 
+def word(value: Any) -> str:
+    """A word of a document for a sentence: text and numbers as they are, at most 100 characters; else what it is."""
+    if isinstance(value, str | int | float) or value is None:
+        return str(value)[:100]
+    return "an object" if isinstance(value, dict) else "a list"
+
+
+def is_small(value: Any, most: int) -> bool:
+    """Whether data has at most `most` nodes: the aliases of YAML can make a few lines a billion."""
+    left, todo = most, [value]
+    while todo:
+        left -= 1
+        if left < 0:
+            return False
+        node = todo.pop()
+        inner = list(node.values()) if isinstance(node, dict) else node if isinstance(node, list) else ()
+        if len(inner) > left:
+            return False
+        todo += inner
+    return True
+
+
 async def read_document(source: Mapping[str, Any] | Path | str, client: GuardedClient) -> Document:
     """A document from a mapping, a file, or a URL (fetched through the guard); JSON or YAML.
 

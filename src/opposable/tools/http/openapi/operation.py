@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from opposable.domain.specs import Place, PlaceName, Style
 from opposable.tools.http.bodies import FILE_SCHEMA
-from opposable.tools.http.openapi.document import Document
+from opposable.tools.http.openapi.document import Document, word
 from opposable.tools.http.openapi.schemas import Schemas
 
 _STYLES = {
@@ -46,7 +46,7 @@ def add_parameters(document: Document, schemas: Schemas, inputs: Inputs, paramet
         parameter = document.resolved(node)
         name, place = parameter.get("name"), parameter.get("in")
         if not isinstance(name, str) or place not in _STYLES:
-            raise LookupError(f"has a parameter in {place!r}, which is not supported")
+            raise LookupError(f"has a parameter in {word(place)!r}, which is not supported")
         if place == "header" and name.lower() in _IGNORED_HEADERS:
             continue
         required = parameter.get("required") is True or place == "path"
@@ -74,7 +74,7 @@ def _sent(parameter: Mapping[str, Any], place: str, schemas: Schemas) -> tuple[P
         return Place(place=where, style="json"), schemas.schema(media.get("schema", {}))
     style = parameter.get("style") or _STYLES[place][0]
     if style not in _STYLES[place]:
-        raise LookupError(f"style {style} is not supported in a {place}")
+        raise LookupError(f"style {word(style)} is not supported in a {place}")
     schema = schemas.schema(parameter.get("schema", {}))
     default = style in ("form", "deepObject")
     explode = parameter.get("explode")

@@ -4,11 +4,13 @@ import re
 from typing import Any
 
 from opposable.tools.http.bodies import FILE_SCHEMA
-from opposable.tools.http.openapi.document import Document
+from opposable.tools.http.openapi.document import Document, is_small
 
 INLINED = 400
 """Nodes put in place for one tool before references are kept as `$defs`."""
 MOST_NODES = 20_000
+MOST_VALUES = 5_000
+"""Nodes of a default, a constant or an enumeration; larger ones are left out."""
 DESCRIPTION = 300
 _PLAIN = frozenset(
     (
@@ -57,7 +59,7 @@ class Schemas:
             return {**FILE_SCHEMA, **self._description(node)}
         told: dict[str, Any] = self._type(node) | self._description(node)
         for key, value in node.items():
-            if key in _PLAIN:
+            if key in _PLAIN and is_small(value, MOST_VALUES):
                 told[key] = value
             elif key in _ONE:
                 told[key] = self._told(value, path, inline=inline, files=files)
@@ -66,7 +68,7 @@ class Schemas:
             elif key in _MAPS and isinstance(value, dict):
                 told[key] = {name: self._told(one, path, inline=inline, files=files) for name, one in value.items()}
         told |= self._properties(node, path, inline=inline, files=files)
-        if "default" in node:
+        if "default" in node and is_small(node["default"], MOST_VALUES):
             told["default"] = node["default"]
         return _bounds(told, node) if self._document.is_30 else told | _exclusive(node)
 
@@ -136,7 +138,7 @@ class Schemas:
             kinds += ["null"] if nullable and "null" not in kinds else []
             told["type"] = kinds[0] if len(kinds) == 1 else kinds
         values = node.get("enum")
-        if isinstance(values, list) and values:
+        if isinstance(values, list) and values and is_small(values, MOST_VALUES):
             told["enum"] = [*values, None] if nullable and None not in values else values
         return told
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opposable.domain.specs import AuthConfig
-from opposable.tools.http.openapi.document import Document
+from opposable.tools.http.openapi.document import Document, word
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def _auth(document: Document, name: str, prefix: str) -> AuthConfig:
     scheme = _scheme(document, name)
     variable = re.sub(r"[^A-Z0-9]+", "_", "_".join(filter(None, (prefix, name))).upper()).strip("_") or "API"
     variable = f"_{variable}" if variable[0].isdigit() else variable
-    match scheme.get("type"), str(scheme.get("scheme", "")).lower():
+    match scheme.get("type"), word(scheme.get("scheme", "")).lower():
         case ("http", "bearer") | ("oauth2" | "openIdConnect", _):
             return AuthConfig(type="bearer", token=f"env:{variable}_TOKEN")
         case "http", "basic":
@@ -75,5 +75,5 @@ def _auth(document: Document, name: str, prefix: str) -> AuthConfig:
             return AuthConfig(type="api_key", token=f"env:{variable}_API_KEY", name=scheme["name"], place=scheme["in"])
         case kind, way:
             raise LookupError(
-                f"the security scheme {name} ({' '.join(filter(None, (str(kind), way)))}) is not supported"
+                f"the security scheme {name} ({' '.join(filter(None, (word(kind), way)))}) is not supported"
             )

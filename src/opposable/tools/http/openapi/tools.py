@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from opposable.domain.errors import BadInput, ToolRegistrationError
 from opposable.domain.specs import EndpointConfig, HttpToolSpec, Place
 from opposable.tools.http.arguments import ArgumentCheck
-from opposable.tools.http.openapi.document import Document
+from opposable.tools.http.openapi.document import Document, word
 from opposable.tools.http.openapi.operation import Inputs, add_body, add_parameters
 from opposable.tools.http.openapi.schemas import Schemas, TooLarge, without_patterns
 from opposable.tools.http.openapi.security import access_of
@@ -45,8 +45,11 @@ def http_specs(document: Document, *, prefix: str = "", server: str = "", only: 
 
     `prefix` goes before each id (`prefix.operation`) and each secret's name; `server` replaces the document's own
     servers; `only` keeps the operations of these tags or operation ids. An operation that cannot be called, or a part of
-    it, is in `left_out`. Raises: `BadInput` where the document names no server and none is given.
+    it, is in `left_out`. Raises: `BadInput` where the document names no server and none is given, or the
+    prefix cannot be one.
     """
+    if prefix and not re.fullmatch(r"[\w-]{1,40}", prefix):
+        raise BadInput(f"{prefix!r} cannot stand before ids: give letters, digits, dashes and underscores, at most 40.")
     specs: dict[str, HttpToolSpec] = {}
     for path, item in document.root["paths"].items():
         try:
@@ -74,7 +77,18 @@ def http_specs(document: Document, *, prefix: str = "", server: str = "", only: 
 
 
 def _wanted(operation: Mapping[str, Any], only: Collection[str]) -> bool:
-    return not only or operation.get("operationId") in only or bool(set(operation.get("tags", ())) & set(only))
+    named = [operation.get("operationId"), *_tags(operation)]
+    return not only or any(name in only for name in named)
+
+
+def _tags(operation: Mapping[str, Any]) -> tuple[str, ...]:
+    tags = operation.get("tags")
+    return tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
+
+
+def _text(value: Any) -> str:
+    """A text of the document on one line; nothing where it has something else there."""
+    return " ".join(value.split()) if isinstance(value, str) else ""
 
 
 def _reason(error: Exception) -> str:
@@ -122,10 +136,10 @@ def _spec(
     tool_id = _tool_id(operation, where, taken, prefix)
     spec = HttpToolSpec(
         tool_id=tool_id,
-        display_name=str(operation.get("summary") or "")[:200],
+        display_name=_text(operation.get("summary"))[:200],
         description=_description(operation, item, where, deprecated=deprecated),
-        tags=tuple(str(tag) for tag in operation.get("tags", ()) if isinstance(tag, str)),
-        version=str(_info(document).get("version", "1.0.0")),
+        tags=_tags(operation),
+        version=word(_info(document).get("version", "1.0.0")),
         category=prefix or "general",
         mode="streamable" if _streams(document, operation) else "invokable",
         idempotent=method in ("GET", "HEAD"),
@@ -188,9 +202,9 @@ def _server(document: Document, item: Mapping[str, Any], operation: Mapping[str,
 def _filled(document: Document, server: Mapping[str, Any]) -> str:
     """A server's URL with its variables' defaults, made absolute by where the document came from."""
     variables = server.get("variables")
-    url = str(server.get("url", "/"))
+    url = _text(server.get("url", "/"))
     for name, variable in (variables if isinstance(variables, Mapping) else {}).items():
-        url = url.replace(f"{{{name}}}", str(variable.get("default", "")))
+        url = url.replace(f"{{{name}}}", word(variable.get("default", "")) if isinstance(variable, Mapping) else "")
     url = urljoin(document.source_url, url) if document.source_url else url
     if not urlsplit(url).netloc:
         raise BadInput(f"The document's server is {url!r}, which names no host; give the server's URL.")
@@ -229,9 +243,7 @@ def _tool_id(operation: Mapping[str, Any], where: str, taken: Collection[str], p
 
 
 def _description(operation: Mapping[str, Any], item: Mapping[str, Any], where: str, *, deprecated: bool) -> str:
-    summary, text = (
-        " ".join(str(operation.get(key) or item.get(key) or "").split()) for key in ("summary", "description")
-    )
+    summary, text = (_text(operation.get(key)) or _text(item.get(key)) for key in ("summary", "description"))
     told = text if text.lower().startswith(summary.lower().rstrip(".")) else f"{summary.rstrip('.')}. {text}".strip()
     told = told or where
     told = told if len(told) <= _DESCRIPTION else told[: _DESCRIPTION - 1] + "…"
