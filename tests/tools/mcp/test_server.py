@@ -47,6 +47,15 @@ async def told(server: McpServer, name: str, **arguments) -> tuple[str | None, s
     return result.failure, result.content
 
 
+async def odd_over(way: str, tools: Path, stack: contextlib.AsyncExitStack) -> McpServerSpec:
+    """The odd server's spec, over stdio or already listening on a port."""
+    if way == "stdio":
+        return spec(tools)
+    port = free_port()
+    await stack.enter_async_context(listening([sys.executable, SCRIPT, str(tools), str(port)], port))
+    return McpServerSpec(tool_id="odd", url=f"http://127.0.0.1:{port}/mcp")
+
+
 class TestRealServers:
     async def test_the_time_server_answers_over_stdio(self):
         async with McpServer(
@@ -228,15 +237,27 @@ class TestCalls:
             assert await told(server, "pid") == before
             assert [one.name for one in server.tools] == ["pid", "die", "sleep", "echo"]
 
+    async def test_a_server_that_gives_no_more_answers_is_started_anew(self, tools, monkeypatch):
+        monkeypatch.setattr("opposable.tools.mcp.connection.PROBE", 0.3)
+        async with McpServer(spec(tools, timeout=0.3)) as server:
+            before = int((await called(server, "pid")).content)
+            os.kill(before, signal.SIGSTOP)
+            assert [(await told(server, "pid"))[0] for _ in range(3)] == ["timeout"] * 3
+            await until(lambda: not alive(before))
+            await until(lambda: server.health.state == "ready")
+            assert (await told(server, "pid"))[0] is None
+
+    @pytest.mark.parametrize("way", ["stdio", "http"])
+    async def test_a_huge_result_comes_whole_and_is_cut_for_the_model(self, tools, way):
+        async with contextlib.AsyncExitStack() as stack:
+            server = await stack.enter_async_context(McpServer(await odd_over(way, tools, stack)))
+            result = await called(server, "echo", {"text": "长" * 1_000_000})
+            assert (result.failure, len(result.data), len(result.content) < 30_000) == (None, 1_000_012, True)
+
     @pytest.mark.parametrize("way", ["stdio", "http"])
     async def test_a_cancelled_call_is_cancelled_at_the_server(self, tools, way):
         async with contextlib.AsyncExitStack() as stack:
-            made = spec(tools)
-            if way == "http":
-                port = free_port()
-                await stack.enter_async_context(listening([sys.executable, SCRIPT, str(tools), str(port)], port))
-                made = McpServerSpec(tool_id="odd", url=f"http://127.0.0.1:{port}/mcp")
-            server = await stack.enter_async_context(McpServer(made))
+            server = await stack.enter_async_context(McpServer(await odd_over(way, tools, stack)))
             asleep = asyncio.create_task(called(server, "sleep"))
             await asyncio.sleep(0.1)
             asleep.cancel()

@@ -20,7 +20,7 @@ LONGEST_PAUSE = 30.0
 PROBE = 10.0
 """Seconds a server has to list its tools when it is asked whether it still answers."""
 UNANSWERED = 3
-"""Calls in a row without an answer after which a server is asked whether it still answers."""
+"""Calls in a row given up for want of an answer after which a server is asked whether it still answers."""
 MOST_PAGES = 200
 CLOSING = 10.0
 """Seconds a connection has to close by itself."""
@@ -115,9 +115,6 @@ class Connection:
         from mcp import MCPError
         from mcp.types import CONNECTION_CLOSED, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 
-        self._unanswered += 1
-        if self._unanswered > UNANSWERED:
-            self.look_again()
         try:
             done = await link.client.call_tool(
                 tool,
@@ -125,6 +122,11 @@ class Connection:
                 progress_callback=on_progress,
                 meta=dict(meta) or None,  # type: ignore[arg-type]
             )
+        except asyncio.CancelledError:
+            self._unanswered += 1
+            if self._unanswered >= UNANSWERED:
+                self.look_again()
+            raise
         except MCPError as error:
             if error.code == INVALID_REQUEST and error.message == "Session terminated":
                 raise _SessionLostError from error
@@ -244,8 +246,7 @@ class Connection:
             try:
                 await self._watch(link)
             finally:
-                if self._link is link:
-                    self._link = None
+                self._link, self.state, self.reason = None, "down", "the connection ended"
                 listening.cancel()
                 await asyncio.wait({listening})
 
@@ -256,8 +257,14 @@ class Connection:
             if link.gone.is_set() or self._closing.is_set():
                 return
             self._news.clear()
-            async with asyncio.timeout(PROBE):
-                await self._on_listing(*await _listing(link))
+            try:
+                async with asyncio.timeout(PROBE):
+                    await self._on_listing(*await _listing(link))
+            except TimeoutError:
+                if self._link is None or self._unanswered >= UNANSWERED:
+                    raise
+                self._news.set()  # busy, as far as one knows: other calls are being answered
+                continue
             self._unanswered = 0
             if not link.gone.is_set():
                 self._publish(link)
@@ -280,9 +287,9 @@ class Connection:
             while not link.gone.is_set():
                 with contextlib.suppress(SubscriptionLost):
                     async with link.client.listen(tools_list_changed=True) as changes:
+                        self.look_again()  # at what changed while nobody listened
                         async for _ in changes:
                             self.look_again()
-                self.look_again()  # what was changed while nobody listened
                 await asyncio.sleep(1.0)
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 """Variables a program gets of ours besides PATH, HOME, USER, LOGNAME, SHELL and TERM."""
+LARGEST_EVENT = 64 * 1024 * 1024
+"""Bytes of one message over HTTP; the library cuts what a model is told."""
 LAST_WORDS = 2_000
 """Bytes kept of what a program writes to its standard error."""
 
@@ -91,7 +93,7 @@ async def _address(spec: McpServerSpec, trace: Trace) -> AsyncIterator[Any]:
     hooks = {"response": [noted]}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks) as http,
-        streamable_http_client(spec.url, http_client=http) as streams,
+        streamable_http_client(spec.url, http_client=http, max_sse_event_size=LARGEST_EVENT) as streams,
     ):
         yield streams
 
