@@ -1,10 +1,11 @@
 """Which words of a question are values of the database: the protocol, and a reader for a model's own dimensions."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from opposable.ask.intent.time_words import lowered
 from opposable.ask.intent.words import Word, words_of
 from opposable.ask.semantics.expressions import bind
 from opposable.ask.semantics.graph import joined, reach, root_of, source_parts
@@ -100,3 +101,38 @@ def _is_column(expr: str, table: str, match: ValueMatch, model: SemanticModel) -
         names[-1].casefold() == match.table.rpartition(".")[2].casefold()
         and found[2].casefold() == match.column.casefold()
     )
+
+
+class Located(Protocol):
+    """A value that words of a question name, as an index tells it: `phrase` is those words."""
+
+    @property
+    def table(self) -> str: ...
+    @property
+    def column(self) -> str: ...
+    @property
+    def value(self) -> str: ...
+    @property
+    def phrase(self) -> str: ...
+    @property
+    def score(self) -> float: ...
+
+
+class IndexValues:
+    """A `ValueLookup` over an index of the database's values, such as `Catalog.matches`."""
+
+    def __init__(self, matches: Callable[[str], Awaitable[Sequence[Located]]]) -> None:
+        self._matches = matches
+
+    async def __call__(self, text: str) -> Sequence[ValueMatch]:
+        """The index's matches, each at every place where its phrase stands in `text`."""
+        low = lowered(text)
+        found: list[ValueMatch] = []
+        for match in await self._matches(text):
+            phrase = r"\s*".join(re.escape(part) for part in lowered(match.phrase).split())
+            places = re.finditer(phrase, low) if phrase else ()
+            found += [
+                ValueMatch(match.value, *place.span(), table=match.table, column=match.column, score=match.score)
+                for place in places
+            ]
+        return found
