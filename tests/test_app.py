@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 BUILTIN = ("echo", "calculator", "time", "file_search", "read_file", "log_transform")
 SQL = (
     *("schema_list_columns", "schema_list_tables"),
-    *("sql_auto_fix_columns", "sql_execute", "sql_validate", "sql_validate_columns"),
+    *("sql_auto_fix_columns", "sql_execute", "sql_refine", "sql_validate", "sql_validate_columns"),
 )
 
 

@@ -1,0 +1,39 @@
+"""The composition root: opens model, tools and data, and closes them."""
+
+from opposable.app.agents import INSTRUCTIONS, agent, chat_agent
+from opposable.app.data import ASK_THE_DATABASE, Answer, answer, answer_as_json, data_agent
+from opposable.app.given import limits, task
+from opposable.app.models import (
+    best_way,
+    check_model,
+    model_kinds,
+    models_directory,
+    pull_embedded,
+    ready_model,
+    ready_raw,
+)
+from opposable.app.tools import chosen, found, ready_tools, tools
+
+__all__ = [
+    "ASK_THE_DATABASE",
+    "INSTRUCTIONS",
+    "Answer",
+    "agent",
+    "answer",
+    "answer_as_json",
+    "best_way",
+    "chat_agent",
+    "check_model",
+    "chosen",
+    "data_agent",
+    "found",
+    "limits",
+    "model_kinds",
+    "models_directory",
+    "pull_embedded",
+    "ready_model",
+    "ready_raw",
+    "ready_tools",
+    "task",
+    "tools",
+]
