@@ -30,10 +30,11 @@ def installed() -> Path:
             shutil.copy(HERE / name, fresh)
         env = os.environ | {"PATH": f"{Path(NODE).parent}{os.pathsep}{os.environ['PATH']}"}
         command = [NODE, NPM, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        done = subprocess.run(command, cwd=fresh, env=env, capture_output=True, text=True, timeout=300)
-        if done.returncode:
+        try:
+            subprocess.run(command, cwd=fresh, env=env, stdin=-3, capture_output=True, check=True, timeout=300)
+        except subprocess.SubprocessError as error:
             shutil.rmtree(fresh)
-            pytest.skip(f"the npm packages cannot be had here: {done.stderr.strip()[-300:]}")
+            pytest.skip(f"the npm packages cannot be had here: {error}")
         if not folder.exists():
             fresh.rename(folder)
     return folder / "node_modules"

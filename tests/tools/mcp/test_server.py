@@ -14,10 +14,11 @@ import pytest
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import McpServerSpec, Registration
 from opposable.domain.tools import ToolResult
+from opposable.store import open_store
 from opposable.tools.base import NO_CONTEXT, CallContext
 from opposable.tools.library import ToolLibrary
 from opposable.tools.mcp.content import Content
-from opposable.tools.mcp.pins import FilePins, MemoryPins
+from opposable.tools.mcp.pins import FilePins, MemoryPins, PinStore
 from opposable.tools.mcp.server import McpServer
 
 from .node_servers import NODE, everything, filesystem
@@ -357,9 +358,13 @@ class TestTrust:
                 "The MCP server odd does not offer pid any more.",
             )
 
-    @pytest.mark.parametrize("store", ["memory", "file"])
-    async def test_a_changed_tool_is_quarantined_until_it_is_accepted(self, tools, tmp_path, store):
-        pins = MemoryPins() if store == "memory" else FilePins(tmp_path / "kept" / "pins.json")
+    @pytest.mark.parametrize("kept", ["memory", "file", "table"])
+    async def test_a_changed_tool_is_quarantined_until_it_is_accepted(self, tools, tmp_path, kept):
+        async with open_store(f"sqlite:///{tmp_path}/store.db") as store:
+            kinds = {"memory": MemoryPins(), "file": FilePins(tmp_path / "kept" / "pins.json"), "table": store.pins}
+            await self.quarantined_until_accepted(tools, kinds[kept])
+
+    async def quarantined_until_accepted(self, tools: Path, pins: PinStore) -> None:
         write(tools, tool("echo", "Repeats."), "pid")
         async with McpServer(spec(tools), pins) as server:
             assert server.registration.accepted == ("odd_echo", "odd_pid")
@@ -393,6 +398,28 @@ class TestTrust:
             assert set(server.registration.set_aside.values()) == {"it is new and was not accepted yet"}
             await server.accept("pid")
             assert [one.name for one in server.tools] == ["pid"]
+
+    async def test_a_tool_accepted_elsewhere_is_callable_after_a_review(self, tools, tmp_path):
+        async with (
+            open_store(f"sqlite:///{tmp_path}/store.db") as store,
+            McpServer(spec(tools, pin="ask"), store.pins) as server,
+        ):
+            waiting = {pin.tool: pin for pin in await store.pins.of_server("odd")}
+            assert set(waiting) == {"pid", "die", "sleep", "echo"}
+            assert (waiting["pid"].sha256, waiting["pid"].pending["name"]) == ("", "pid")
+            assert await store.pins.accept("odd", "pid", waiting["pid"].pending_sha256)
+            assert server.tools == ()
+            await server.review()
+            assert [one.name for one in server.tools] == ["pid"]
+
+    async def test_a_damaged_file_of_pins_lets_nothing_in(self, tools, tmp_path):
+        path = tmp_path / "pins.json"
+        path.write_text("{")
+        server = McpServer(spec(tools), FilePins(path))
+        registration = await server.open()
+        await server.aclose()
+        assert registration.accepted == ()
+        assert "holds no pins that can be read" in registration.set_aside["odd"]
 
     async def test_one_bad_tool_is_set_aside_and_the_rest_work(self, tools):
         write(

@@ -12,7 +12,10 @@ from opposable.domain.records import Pin
 
 
 class PinStore(Protocol):
-    """Where pins are kept: a table, a file or memory."""
+    """Where pins are kept: a table, a file or memory.
+
+    A pin without `sha256` is of a tool that was seen, and waits for its first acceptance.
+    """
 
     async def get(self, server_id: str, tool: str) -> Pin | None:
         """The pin of a server's tool, None where it was never seen. Raises: `StoreError`, `BadInput` (unreadable)."""

@@ -1,7 +1,7 @@
 """An MCP server as its owner has it: its connection, the tools that may be called, and those set aside."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from opposable.domain.errors import BadInput, ToolRefused, ToolUnavailable
@@ -95,9 +95,13 @@ class McpServer:
             raise BadInput(f"The MCP server {self.spec.tool_id} has no tool {tool!r} now.")
         whole = canonical(given)
         await self._pins.put(Pin(self.spec.tool_id, tool, canonical_sha256(whole), whole, now()))
-        await self._listed(self._listing, self._malformed)
+        await self.review()
         if tool not in self._tools:
             raise BadInput(f"{tool} cannot be used: {self._set_aside[tool]}.")
+
+    async def review(self) -> None:
+        """Hold the tools against the pins anew: for pins that were accepted elsewhere."""
+        await self._listed(self._listing, self._malformed)
 
     async def _listed(self, listing: "list[ServerTool]", malformed: dict[str, str]) -> None:
         """Sort what the server offers into tools and those set aside, and tell of it where that changed."""
@@ -135,16 +139,16 @@ class McpServer:
         pin = await self._pins.get(self.spec.tool_id, given.name)
         if pin is not None and pin.sha256 == digest:
             return
+        whole = canonical(given)
         if pin is None and self.spec.pin == "accept":
-            await self._pins.put(Pin(self.spec.tool_id, given.name, digest, canonical(given), now()))
+            await self._pins.put(Pin(self.spec.tool_id, given.name, digest, whole, now()))
             return
-        if pin is None:
+        known = pin or Pin(self.spec.tool_id, given.name, "", {}, now())
+        if known.pending_sha256 != digest:
+            await self._pins.put(replace(known, pending_sha256=digest, pending=whole))
+        if not known.sha256:
             raise ValueError("it is new and was not accepted yet")
-        if pin.pending_sha256 != digest:
-            await self._pins.put(
-                Pin(pin.server_id, pin.tool, pin.sha256, pin.definition, pin.pinned_at, digest, canonical(given))
-            )
-        raise ValueError(f"it changed since it was accepted ({_difference(pin.definition, canonical(given))})")
+        raise ValueError(f"it changed since it was accepted ({_difference(known.definition, whole)})")
 
     def _refuse(self, tool: str) -> None:
         """Raises: `ToolRefused` for a tool set aside since it was told to a model, `ToolUnavailable` for one gone."""
