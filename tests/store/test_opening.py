@@ -188,3 +188,18 @@ async def test_a_missing_extra_is_told(monkeypatch, module, url, valkey, extra):
 def test_nothing_heavy_is_loaded_before_a_store_is_opened():
     code = "import sys, opposable.store; sys.exit(any(name in sys.modules for name in ('sqlalchemy', 'alembic', 'limits')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+async def test_a_new_file_is_for_its_owner_alone_and_its_folder_is_made(tmp_path):
+    async with open_store(f"sqlite:///{tmp_path}/new/folder/店.db") as store:
+        await store.runs.save(Run("r", AT))
+        made = sorted((tmp_path / "new" / "folder").iterdir())
+        assert made[0].name == "店.db"
+        assert {path.stat().st_mode & 0o777 for path in made} == {0o600}
+
+
+async def test_a_place_where_no_file_can_be_is_told(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(BadInput, match=r"The store cannot be at .*file/store\.db"):
+        async with open_store(f"sqlite:///{tmp_path}/file/store.db"):
+            pytest.fail("opened")

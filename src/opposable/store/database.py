@@ -102,7 +102,12 @@ def _postgresql_engine(url: URL) -> AsyncEngine:
 
 
 def _sqlite_engine(url: URL) -> AsyncEngine:
-    Path(url.database or "").absolute().parent.mkdir(parents=True, exist_ok=True)
+    file = Path(url.database or "").absolute()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch(mode=0o600)  # what people said is for the owner's eyes; one that is there keeps its rights
+    except OSError as error:
+        raise BadInput(f"The store cannot be at {url.database}: {error.strerror}.") from error
     engine = create_async_engine(
         url,
         pool_size=5,

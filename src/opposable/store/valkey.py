@@ -224,7 +224,7 @@ def _order(owner: str | None) -> str:
 
 
 def _microseconds(moment: datetime) -> int:
-    return int(moment.timestamp() * 1_000_000)
+    return round(moment.timestamp() * 1_000_000)
 
 
 def _moment(microseconds: int) -> datetime:
