@@ -92,6 +92,8 @@ def postgres_shop(postgresql) -> str:  # noqa: F811
     from urllib.parse import quote
 
     host = quote(str(info["host"]), safe="")
-    return f"postgresql://intent_reader:read@/{info['dbname']}?host={host}" if host.startswith("%2F") else (
-        f"postgresql://intent_reader:read@{info['host']}:{info.get('port', 5432)}/{info['dbname']}"
+    return (
+        f"postgresql://intent_reader:read@/{info['dbname']}?host={host}"
+        if host.startswith("%2F")
+        else (f"postgresql://intent_reader:read@{info['host']}:{info.get('port', 5432)}/{info['dbname']}")
     )

@@ -56,7 +56,11 @@ CASES = {
     "an exclusion keeps the unknown": ({"metrics": ["units"], "exclusions": ["tea"]}, [[6]]),
     "an exclusion by its expression": ({"metrics": ["units"], "exclusions": ["product = 'tea'"]}, [[6]]),
     "a bound on a metric": (
-        {"metrics": ["orders"], "dimensions": ["city"], "filters": [{"dimension": "orders", "operator": ">", "value": 2}]},
+        {
+            "metrics": ["orders"],
+            "dimensions": ["city"],
+            "filters": [{"dimension": "orders", "operator": ">", "value": 2}],
+        },
         [["上海", 3]],
     ),
     "a period": ({"metrics": ["revenue"], "time": {"year": 2024, "quarter": 1}}, [[50]]),
@@ -81,7 +85,10 @@ CASES = {
         [["2024-Q1", 2, 2, 0.0], ["2024-Q2", 1, 2, -0.5], ["2024-Q3", None, 1, None], ["2024-Q4", 1, None, None]],
     ),
     "months against the months before, over the turn of the year": (
-        {"metrics": ["orders"], "time": {"start": "2023-12-01", "end": "2024-01-31", "comparison": "mom", "grain": "month"}},
+        {
+            "metrics": ["orders"],
+            "time": {"start": "2023-12-01", "end": "2024-01-31", "comparison": "mom", "grain": "month"},
+        },
         [["2023-12", 1, 1, 0.0], ["2024-01", None, 1, None]],
     ),
     "by a dimension against the year before": (
@@ -93,12 +100,19 @@ CASES = {
         [["Ann", 30, 2], ["Bob", 30, 1], ["O'Neil", 7, 1], ["李雷", 40, None], [None, 5, None]],
     ),
     "a metric over metrics": (
-        {"metrics": ["revenue_per_visit"], "dimensions": ["customer"], "filters": [{"dimension": "city", "value": "上海"}]},
+        {
+            "metrics": ["revenue_per_visit"],
+            "dimensions": ["customer"],
+            "filters": [{"dimension": "city", "value": "上海"}],
+        },
         [["Bob", 30.0], ["李雷", None]],
     ),
     "from the first of the year to today": ({"metrics": ["orders"], "time": {"comparison": "ytd"}}, [[4]]),
     "a list": ({"dimensions": ["product"]}, [["cup"], ["tea"], [None]]),
-    "a list of some": ({"dimensions": ["customer"], "filters": [{"dimension": "city", "value": "上海"}]}, [["Bob"], ["李雷"]]),
+    "a list of some": (
+        {"dimensions": ["customer"], "filters": [{"dimension": "city", "value": "上海"}]},
+        [["Bob"], ["李雷"]],
+    ),
 }
 
 

@@ -52,7 +52,7 @@ def date_period(text: str, today: datetime.date, year: int | None = None) -> Per
     of = year or today.year
     text = text.strip()
     for form in _FORMS:
-        found = re.fullmatch(form, text) or re.fullmatch(form.replace("(?<=in )", ""), text)
+        found = re.fullmatch(form, text, re.ASCII) or re.fullmatch(form.replace("(?<=in )", ""), text, re.ASCII)
         if found is not None and found.lastgroup is not None:
             try:
                 return _READERS[found.lastgroup](text, today, of)

@@ -107,7 +107,7 @@ def _number(question: str, words: list[Word], at: int) -> tuple[int, int | float
     first = words[at]
     if not (first.stem[0].isdigit() or first.chinese or first.stem in ENGLISH):
         return 0, None
-    found = re.compile(NUMBER).match(low, first.start)
+    found = re.compile(NUMBER, re.ASCII).match(low, first.start)
     if found is None:
         return 0, None
     return sum(1 for word in words[at:] if word.start < found.end()), number(found[0])

@@ -139,7 +139,8 @@ def _values(state: _State) -> None:
     """Values become filters; several of one dimension, a list; those after "except", what is left out."""
     denied = _denied(state.items)
     for at, item in enumerate(state.items):
-        if item.is_a("value") and not (at in state.roles or at in state.context):
+        named = item.is_a("filter") or (item.is_a("exclusion") and at in denied)
+        if item.is_a("value") and not named and at not in state.roles and at not in state.context:
             ref = _dimension_of(state, at)
             value = next(m.value for m in item.meanings if m.kind == "value" and m.id == ref)
             state.values.append((ref, value, at in denied))
@@ -203,7 +204,7 @@ def _terms(state: _State) -> None:
             state.exclusions.append(item.ids("exclusion")[0])
         elif item.ids("filter"):
             state.filters.append(IntentFilter(dimension=item.ids("filter")[0], value=at not in denied))
-        elif item.ids("exclusion"):
+        elif item.ids("exclusion") and not item.is_a("value"):
             state.unsure.append(f"{item.text} is known only as something to leave out")
 
 

@@ -13,6 +13,7 @@ from opposable.ask.intent.periods import Period, add_months, granularity_of, qua
 Span = tuple[int, int]
 Against = Comparison | Literal["before"] | None
 
+# Every pattern is searched with re.ASCII: otherwise there is no word boundary between "q1" and a Chinese character.
 _GONE = chr(0)
 """Stands where a word was read, so that no rule reads it twice."""
 
@@ -40,7 +41,7 @@ class _Reading:
 
     def search(self, pattern: str) -> "re.Match[str] | None":
         """The first match of `pattern`, blanked out."""
-        found = re.search(pattern, self.text)
+        found = re.search(pattern, self.text, re.ASCII)
         if found is not None:
             self.take(*found.span())
         return found
@@ -173,7 +174,7 @@ def _last(count: int, unit: str, today: datetime.date) -> Period:
 
 def _range(reading: _Reading) -> None:
     """From one date to another; a first one without a year has the second one's."""
-    for found in re.finditer(_RANGE, reading.text):
+    for found in re.finditer(_RANGE, reading.text, re.ASCII):
         if found["joint"].strip() == "and" and not found["open"]:
             continue
         last = date_period(found["b"], reading.today)
@@ -188,7 +189,7 @@ def _range(reading: _Reading) -> None:
 def _open(reading: _Reading) -> None:
     """Since, after, before a date."""
     for pattern, kind in ((_SINCE, "since"), (_AFTER, "after"), (_BEFORE, "before")):
-        found = re.search(pattern, reading.text)
+        found = re.search(pattern, reading.text, re.ASCII)
         period = date_period(next(g for g in found.groups() if g), reading.today) if found else None
         if found is None or period is None:
             continue
@@ -209,7 +210,7 @@ def _next(day: datetime.date | None) -> datetime.date | None:
 
 
 def _single(reading: _Reading) -> None:
-    for found in list(re.finditer(rf"(?:\b(?:in|during|for|on|of) (?:the )?)?(?P<d>{DATE})", reading.text)):
+    for found in list(re.finditer(rf"(?:\b(?:in|during|for|on|of) (?:the )?)?(?P<d>{DATE})", reading.text, re.ASCII)):
         period = date_period(found["d"], reading.today)
         if period is not None and not _is_amount(reading.text, *found.span("d")):
             reading.take(*found.span())
@@ -254,7 +255,7 @@ def _pair(periods: list[Period], reading: _Reading) -> list[Period]:
     size = granularity_of(one)
     if size is None or size != granularity_of(other) or _next(one.end) != other.start:
         return periods
-    if size == "year" and re.search(_COMPARED, reading.text):
+    if size == "year" and re.search(_COMPARED, reading.text, re.ASCII):
         reading.comparison = "yoy"
         return [other]
     reading.grain = reading.grain or size
