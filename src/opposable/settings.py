@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import AliasChoices, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -12,6 +12,9 @@ class Settings(BaseSettings):
     `model` is a name for `models.build`; `home` is where models and state are kept (None: the user's cache);
     `roots` are the folders that the file tools may read, separated as in a JSON list. `prices` gives for a model's name
     what a million tokens cost, read and written, in the currency that `cost`, the most one run may cost, is in.
+    `database_url` and `redis_url` are where tools, agents, conversations and records are kept (by default a SQLite file
+    in `home`, or the user's data folder). `private_hosts` are loopback and private addresses that HTTP tools may call,
+    `api_hosts` what `api_caller` may, `modules` what specs of functions may name.
     """
 
     model_config = SettingsConfigDict(env_prefix="OPPOSABLE_", env_file=".env", env_ignore_empty=True, extra="ignore")
@@ -25,3 +28,12 @@ class Settings(BaseSettings):
     tokens: int | None = Field(default=None, gt=0)
     cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     prices: dict[str, tuple[float, float]] = {}
+    database_url: SecretStr = Field(
+        default=SecretStr(""), validation_alias=AliasChoices("OPPOSABLE_DATABASE_URL", "DATABASE_URL", "database_url")
+    )
+    redis_url: SecretStr = Field(
+        default=SecretStr(""), validation_alias=AliasChoices("OPPOSABLE_REDIS_URL", "REDIS_URL", "redis_url")
+    )
+    private_hosts: tuple[str, ...] = ()
+    api_hosts: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()

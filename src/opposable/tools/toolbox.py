@@ -148,7 +148,7 @@ class Toolbox:
         return HttpTool(spec, self.client, self._environ)
 
     async def _connected(self, spec: McpServerSpec) -> Registration:
-        from opposable.tools.mcp.server import McpServer
+        from opposable.tools.mcp.offering import offer
 
         if spec.command and not self.reach.programs:
             raise ToolRegistrationError(f"{spec.tool_id}: MCP servers may not be started as programs here; give a URL.")
@@ -157,16 +157,8 @@ class Toolbox:
         old = self._servers.pop(spec.tool_id, None)
         if old is not None:
             await old.aclose()
-        server = McpServer(spec, self._pins, lambda _, tools: self._listed(spec, tools))
-        self._servers[spec.tool_id] = server
-        return await server.open()
-
-    def _listed(self, spec: McpServerSpec, tools: Sequence[Tool]) -> None:
-        """Offer what a server offers now."""
-        if tools:
-            self.library.replace(spec, tools)
-        else:
-            self.library.unregister(spec.tool_id)
+        self._servers[spec.tool_id] = server = await offer(self.library, spec, self._pins)
+        return server.registration
 
 
 def _sentence(error: Any) -> str:

@@ -1,0 +1,87 @@
+"""A service opened on a real store."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from opposable.domain.errors import BadInput
+from opposable.domain.specs import AgentSpec, EndpointConfig, HttpToolSpec
+from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.service.service import BUILT_IN, DEFAULT_AGENT, open_service
+from opposable.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+
+def settings(tmp_path: Path) -> Settings:
+    return Settings(_env_file=None, home=tmp_path, roots=(tmp_path,))
+
+
+async def test_an_empty_store_is_given_an_agent_that_works_at_once(tmp_path):
+    model = ScriptedModel(calls(call("calculator", '{"expression": "25*4"}', "c1")), "一百。")
+    async with open_service(settings(tmp_path), {"scripted": model}) as service:
+        agent = (await service.agent()).spec
+        assert (agent.agent_id, {b.tool_id for b in agent.tools}) == (DEFAULT_AGENT, set(BUILT_IN))
+        going = await service.chat(agent, "请计算 25 乘以 4", conversation_id="v1")
+        run = await going.ended()
+        assert (run.status, run.text, going.calls[0].result.data["result"]) == ("finished", "一百。", 100)
+        assert model.requests[0].messages[0].content == "你是一个有用的助手。"
+        again = await service.chat(agent, "And again?", conversation_id="v1")
+        await again.ended()
+        assert [m.role for m in model.requests[-1].messages] == [
+            "system",
+            "user",
+            "assistant",
+            "tool",
+            "assistant",
+            "user",
+        ]
+
+
+async def test_opened_again_it_is_as_it_was(tmp_path):
+    for _ in range(2):
+        async with open_service(settings(tmp_path), {"scripted": ScriptedModel("ok")}) as service:
+            assert (await service.agent()).version == 1
+            assert set(BUILT_IN) == {spec.tool_id for spec in service.library.specs}
+
+
+async def test_a_tool_kept_by_another_process_is_offered_soon(tmp_path):
+    spec = HttpToolSpec(tool_id="sum", endpoint=EndpointConfig(url_template="internal://calculator"))
+    async with (
+        open_service(settings(tmp_path), {"m": ScriptedModel("ok")}) as one,
+        open_service(settings(tmp_path), {"m": ScriptedModel("ok")}) as other,
+    ):
+        await other.store.tools.save(spec)
+        await one.refresh()
+        assert one.library.get("sum") is not None
+        await other.store.tools.delete("sum")
+        await one.refresh()
+        assert one.library.get("sum") is None
+
+
+async def test_anothers_conversation_is_as_if_it_were_not_there(tmp_path):
+    async with open_service(settings(tmp_path), {"m": ScriptedModel("ok", "ok")}) as service:
+        agent = (await service.agent()).spec
+        await (await service.chat(agent, "hi", conversation_id="v1", owner="ann")).ended()
+        with pytest.raises(BadInput, match="no conversation 'v1'"):
+            await service.chat(agent, "hi", conversation_id="v1", owner="bob")
+        assert await service.conversation("v1", "bob") is None
+        assert (await service.conversation("v1", "ann")).messages == 2
+
+
+async def test_two_turns_at_once_in_one_conversation_both_stay_whole(tmp_path):
+    async with open_service(settings(tmp_path), {"m": ScriptedModel("one", "two")}) as service:
+        agent = (await service.agent()).spec
+        going = await asyncio.gather(*(service.chat(agent, f"hi {n}", conversation_id="v1") for n in range(2)))
+        await asyncio.gather(*(one.ended() for one in going))
+        said = await service.store.conversations.messages("v1")
+        assert [m.role for m in said] == ["user", "assistant", "user", "assistant"]
+
+
+async def test_an_agent_that_names_no_model_of_this_service_is_told_so(tmp_path):
+    async with open_service(settings(tmp_path), {"m": ScriptedModel("ok")}) as service:
+        with pytest.raises(BadInput, match="no model 'gpt' here; the models are: m"):
+            await service.chat(AgentSpec(agent_id="a", model="gpt"), "hi")
+        with pytest.raises(BadInput, match="tool_choice names 'sum'"):
+            await service.chat(AgentSpec(agent_id="a", tool_choice="sum"), "hi")
