@@ -7,11 +7,11 @@ from pathlib import Path
 import duckdb
 import psycopg
 import pytest
+from tests.servers import postgresql  # noqa: F401
 
 from opposable.ask.semantics.load import read_semantics
 from opposable.ask.semantics.model import SemanticModel
 from opposable.tools.sql.database import Database, open_database
-from tests.servers import postgresql  # noqa: F401
 
 SHOP = """
 CREATE TABLE customers (id INTEGER PRIMARY KEY, name VARCHAR(40), city VARCHAR(40));

@@ -107,15 +107,29 @@ class Located(Protocol):
     """A value that words of a question name, as an index tells it: `phrase` is those words."""
 
     @property
-    def table(self) -> str: ...
+    def table(self) -> str:
+        """The table's name in the database."""
+        ...
+
     @property
-    def column(self) -> str: ...
+    def column(self) -> str:
+        """The column's name."""
+        ...
+
     @property
-    def value(self) -> str: ...
+    def value(self) -> str:
+        """The value as it stands there."""
+        ...
+
     @property
-    def phrase(self) -> str: ...
+    def phrase(self) -> str:
+        """The words of the question."""
+        ...
+
     @property
-    def score(self) -> float: ...
+    def score(self) -> float:
+        """1.0 for the same words, less for likeness."""
+        ...
 
 
 class IndexValues:
