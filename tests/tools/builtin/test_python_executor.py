@@ -8,7 +8,7 @@ import pytest
 from opposable.domain.errors import InvalidArguments, ToolFailed
 from opposable.tools.base import NO_CONTEXT
 from opposable.tools.builtin.python_executor import ExecutorLimits, PythonExecutor
-from opposable.tools.function import FunctionTool
+from opposable.tools.function import actions
 from opposable.tools.sandbox.sandbox import Sandbox
 
 pytestmark = pytest.mark.anyio
@@ -17,9 +17,8 @@ LIMITS = ExecutorLimits(seconds=0.5, memory=64 * 2**20, recursion=200, printed=2
 
 @pytest.fixture
 async def executor():
-    made = PythonExecutor(LIMITS)
-    yield made
-    await made.aclose()
+    async with PythonExecutor(LIMITS) as made:
+        yield made
 
 
 @pytest.fixture
@@ -56,7 +55,7 @@ HOSTILE = [
     ("memory at once", "'x' * 10**10", "more memory"),
     ("list at once", "[0] * 10**9", "more memory"),
     ("format bomb", "'%1000000000d' % 1", "more memory"),
-    ("f-string bomb", "f'{1:>1000000000}'", "more memory"),
+    ("f-string bomb", "f'{1:>1000000000}'", "was stopped"),
     ("huge power", "9**9**9", "more memory"),
     ("huge shift", "1 << 10**10", "more memory"),
     ("huge digits", "str(10**100000)", "4300 digits"),
@@ -120,7 +119,7 @@ async def test_no_code_is_told(executor, code):
 
 
 async def test_a_model_is_told_one_parameter(executor):
-    tool = FunctionTool(executor.python_executor)
+    [tool] = actions(executor, "python_executor")
     assert list(tool.definition.parameters["properties"]) == ["code"]
     assert await tool.run({"code": "1"}, NO_CONTEXT) == {"value": 1}
 

@@ -35,7 +35,8 @@ class PythonExecutor:
     """Runs Python that nobody vouches for, each call in a fresh interpreter of a process of its own.
 
     Without a `sandbox` the code runs in Monty, a small Python without files, network or processes, at most `at_once`
-    calls together. With one it runs there, in full Python. Close with `aclose`.
+    calls together. With one it runs there, in full Python. Leaving `async with` ends the
+    interpreters; they end with this process in any case.
     """
 
     def __init__(
@@ -67,8 +68,10 @@ class PythonExecutor:
             return await _in_sandbox(self._sandbox, text, self._limits)
         return await self._in_monty(text)
 
-    async def aclose(self) -> None:
-        """End the interpreters."""
+    async def __aenter__(self) -> "PythonExecutor":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.__aexit__(None, None, None)

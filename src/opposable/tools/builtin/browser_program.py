@@ -1,0 +1,48 @@
+"""Which Chromium the browser tool runs, and how it is started."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from opposable.domain.errors import ToolUnavailable
+
+_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_ARGUMENTS = (
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",  # nothing goes past the proxy
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",  # names are looked up by the proxy alone
+    "--disable-background-networking",
+    "--disable-component-update",
+)
+HOW_TO_GET_ONE = (
+    "The browser tool needs a Chromium. One of these brings it: apt-get install chromium-headless-shell (Debian),"
+    " playwright install --with-deps chromium-headless-shell, or an installed Chrome."
+)
+
+
+async def launched(playwright: Any, executable: str, proxy: str) -> Any:
+    """A running headless Chromium. Raises: `ToolUnavailable`, saying how to get one."""
+    from playwright.async_api import Error
+
+    path = executable or _found(playwright)
+    if not path:
+        raise ToolUnavailable(HOW_TO_GET_ONE)
+    try:
+        return await playwright.chromium.launch(
+            executable_path=path,
+            headless=True,
+            args=list(_ARGUMENTS),
+            proxy={"server": proxy},
+            chromium_sandbox=os.geteuid() != 0,  # Chromium's own sandbox does not start as root
+        )
+    except Error as error:
+        first = (error.message.strip().splitlines() or ["no reason was given"])[0]
+        raise ToolUnavailable(f"The browser {path} does not start: {first[:300]}") from error
+
+
+def _found(playwright: Any) -> str:
+    """Playwright's own Chromium where it was fetched, else the system's."""
+    own = Path(playwright.chromium.executable_path)
+    if own.is_file():
+        return str(own)
+    return next((path for name in _NAMES if (path := shutil.which(name))), "")
