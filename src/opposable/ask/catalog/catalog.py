@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -129,14 +128,14 @@ async def _opened(database: Database, schema: Schema, cache: Path | None, limits
         for old in path.parent.glob(f"{who}-*"):
             if not old.name.startswith(path.stem):
                 old.unlink(missing_ok=True)
+        path.touch(mode=0o600)
         index = ValueIndex(path)
-        with suppress(OSError):
-            path.chmod(0o600)
         young = time.time() - float(index.fact("begun") or 0) < limits.keep_seconds
         if index.fact("version") != version and not young:
             index.close()
             for part in path.parent.glob(f"{path.name}*"):
                 part.unlink(missing_ok=True)
+            path.touch(mode=0o600)
             index = ValueIndex(path)
         if not index.fact("begun"):
             index.note("begun", str(time.time()))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from opposable.ask.catalog.value_index import Stored, ValueIndex
@@ -28,7 +29,9 @@ _LISTED = 300
 _PART = 0.3
 """The least share of a value that a question must name for it to be worth telling."""
 _PER_COLUMN = 3
-_QUOTED = re.compile(r"\"([^\"]{1,80})\"|'([^']{1,80})'(?!\w)|“([^”]{1,80})”|「([^」]{1,80})」|《([^》]{1,80})》|‘([^’]{1,80})’")
+_QUOTED = re.compile(
+    r"\"([^\"]{1,80})\"|'([^']{1,80})'(?!\w)|“([^”]{1,80})”|「([^」]{1,80})」|《([^》]{1,80})》|‘([^’]{1,80})’"
+)
 _DATE = re.compile(r"(\d{4})\s*[-/年.]\s*(\d{1,2})(?:\s*[-/月.]\s*(\d{1,2})\s*日?|\s*月)?")
 
 
@@ -102,8 +105,8 @@ def _in_dates(question: str, index: ValueIndex) -> list[ValueMatch]:
     found: list[ValueMatch] = []
     for year, month, day in _DATE.findall(question):
         written = f"{year} {int(month):02d}" + (f" {int(day):02d}" if day else "")
-        for stored in index.beginning(f"{written} "):
-            found.append(ValueMatch(stored.table, stored.column, stored.text, written, "part", 0.8))
+        within = index.beginning(f"{written} ")
+        found += [ValueMatch(stored.table, stored.column, stored.text, written, "part", 0.8) for stored in within]
     return found
 
 
@@ -189,7 +192,7 @@ def _parts(text: str, words: Sequence[str], index: ValueIndex) -> list[ValueMatc
     """Values that hold words of the question, or that share a run of characters with it."""
     ids: dict[int, None] = {}
     in_order = index_words(text)
-    pairs = [[a, b] for a, b in zip(in_order, in_order[1:], strict=False) if a in words or b in words]
+    pairs = [[a, b] for a, b in pairwise(in_order) if a in words or b in words]
     for wanted in [*pairs, *([word] for word in words)]:
         if not STOP_WORDS.issuperset(wanted):
             ids |= dict.fromkeys(index.with_words(wanted, _LISTED))

@@ -22,9 +22,9 @@ def narrowed(
     budget: int,
 ) -> SchemaView:
     """The view of `schema` for `question` in about `budget` tokens; one table at least, however small the budget."""
-    for shown in (True, False):
-        views = [_view(t, t.columns, samples if shown else {}, matches) for t in schema.tables]
-        if sum(_cost(view, schema) for view in views) <= budget:
+    for shown in (samples, {}):
+        views = _all_within(schema, shown, matches, budget)
+        if views is not None:
             return SchemaView(schema.dialect, tuple(views), tuple(matches))
     scores, columns = ranking.scores(question, matches)
     named = tables_by_name(schema)
@@ -34,12 +34,25 @@ def narrowed(
         share = max(left, 0) if not kept else min(left, int(budget * _SHARE))
         view = _fitting(named[name], samples, matches, columns, share)
         cost = _cost(view, schema)
-        if kept and (cost > left or scores[name] <= 0 < len(kept) and left < budget // 4):
+        if kept and (cost > left or (scores[name] <= 0 < len(kept) and left < budget // 4)):
             continue
         kept[name] = view
         left -= cost
     shown_tables = tuple(kept[table.full_name] for table in schema.tables if table.full_name in kept)
     return SchemaView(schema.dialect, shown_tables, tuple(matches), len(schema.tables) - len(kept))
+
+
+def _all_within(
+    schema: Schema, samples: Mapping[str, Mapping[str, Sequence[str]]], matches: Sequence[ValueMatch], budget: int
+) -> list[TableView] | None:
+    """Every table whole, or None as soon as that is too much."""
+    views: list[TableView] = []
+    for table in schema.tables:
+        views.append(_view(table, table.columns, samples, matches))
+        budget -= _cost(views[-1], schema)
+        if budget < 0:
+            return None
+    return views
 
 
 def _fitting(

@@ -75,9 +75,15 @@ class Ranking:
                 found[plain] = max(certainty, found.get(plain, 0))
             elif len(plain) > 3 and plain.isascii():
                 for other in self._rarity:
-                    if other[:2] == plain[:2] and (other.startswith(plain) or plain.startswith(other)) and len(other) > 2:
+                    if (
+                        other[:2] == plain[:2]
+                        and (other.startswith(plain) or plain.startswith(other))
+                        and len(other) > 2
+                    ):
                         found.setdefault(other, 0.6)
-                    elif other[:1] == plain[:1] and abs(len(other) - len(plain)) < 3 and likeness(plain, other) > _ALIKE:
+                    elif (
+                        other[:1] == plain[:1] and abs(len(other) - len(plain)) < 3 and likeness(plain, other) > _ALIKE
+                    ):
                         found.setdefault(other, 0.7)
         return found
 
@@ -146,7 +152,9 @@ def links(schema: Schema) -> dict[str, tuple[str, ...]]:
                 keys.setdefault(name, []).append(table.full_name)
     for table in schema.tables:
         for column in table.columns:
-            others = [_referenced(schema, column.references)] if column.references else keys.get(column.name.casefold(), [])
+            others = (
+                [_referenced(schema, column.references)] if column.references else keys.get(column.name.casefold(), [])
+            )
             for other in others if len(others) <= 3 else []:
                 if other and other != table.full_name:
                     found[table.full_name][other] = None

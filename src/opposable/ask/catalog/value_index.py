@@ -111,7 +111,8 @@ class ValueIndex:
             return []
         keys = list(_search_keys(word))
         marks = ",".join("?" * len(keys))
-        return [row[0] for row in self._all(f"SELECT DISTINCT word FROM spelling WHERE key IN ({marks}) LIMIT 3000", keys)]  # noqa: S608 - question marks
+        sql = f"SELECT DISTINCT word FROM spelling WHERE key IN ({marks}) LIMIT 3000"  # noqa: S608 - question marks
+        return [row[0] for row in self._all(sql, keys)]
 
     def knows(self, word: str) -> bool:
         """Whether some value has this word."""
