@@ -7,7 +7,7 @@ from aiohttp import web
 from tests.tools.net.web_server import Answering, serving
 
 from opposable.domain.errors import BadInput, ToolRefused, ToolUnavailable
-from opposable.tools.net.client import GuardedClient, Request
+from opposable.tools.net.client import GuardedClient, Request, _redirected
 from opposable.tools.net.guard import Guard, allowed_hosts
 from opposable.tools.net.hosts import target_of
 
@@ -212,6 +212,13 @@ async def test_credentials_do_not_follow_to_another_origin(server):
         await client.aclose()
 
 
+def test_a_step_down_from_https_is_refused():
+    with pytest.raises(ToolRefused, match="from https to plain http"):
+        _redirected(
+            Request("GET", "https://a.example"), 302, target_of("https://a.example"), target_of("http://a.example")
+        )
+
+
 async def test_a_name_that_changes_its_address_is_vetted_at_every_connection(server):
     resolver = Answering(["1.1.1.1"], ["127.0.0.1"])
     client = GuardedClient(resolver=resolver)
@@ -267,7 +274,7 @@ async def test_a_name_that_is_allowed_does_not_open_the_metadata_address():
 async def test_no_proxy_of_the_environment_is_used(server, monkeypatch):
     for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, server.url)
-    client = GuardedClient(resolver=Answering(["10.0.0.1"]))
+    client = GuardedClient([server.host], resolver=Answering(["10.0.0.1"]))
     with pytest.raises(ToolRefused):
         await fetch(client, "http://example.com/")
     assert server.seen == []
@@ -281,8 +288,8 @@ async def test_nothing_is_remembered_between_requests(server):
         return response
 
     server.answer = cookie
-    client = GuardedClient([server.host])
-    assert [await fetch(client, server.url) for _ in range(2)] == [200, 200]
+    client = GuardedClient(["cookies.example"], resolver=Answering(["127.0.0.1"]))
+    assert [await fetch(client, f"http://cookies.example:{server.port}/") for _ in range(2)] == [200, 200]
     assert all("cookie" not in seen.headers for seen in server.seen)
     await client.aclose()
 
@@ -326,6 +333,30 @@ def test_a_list_of_hosts_is_told_plainly():
     )
     with pytest.raises(BadInput, match="is a network"):
         allowed_hosts(["10.0.0.0/8"])
+
+
+class TwoFaced(list):
+    """Public addresses to who looks first, an inner one to who looks again."""
+
+    looks = 0
+
+    def __iter__(self):
+        self.looks += 1
+        if self.looks == 1:
+            return iter([{**self[0], "host": "1.1.1.1"}])
+        return super().__iter__()
+
+
+async def test_what_is_dialled_is_looked_at_once_more(server):
+    class Resolver(Answering):
+        async def resolve(self, host, port=0, family=0):
+            return TwoFaced(await super().resolve(host, port, family))
+
+    client = GuardedClient(resolver=Resolver(["127.0.0.1"]))
+    with pytest.raises(ToolRefused, match=r"127\.0\.0\.1 is no address that tools may reach"):
+        await fetch(client, f"http://two.example:{server.port}/")
+    assert server.seen == []
+    await client.aclose()
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ class GuardedClient:
             raise ToolUnavailable(f"The connection to {host} broke: {type(error).__name__}.") from error
         finally:
             if response is not None:
-                response.release() if response.content.at_eof() else response.close()
+                response.release()  # closes the connection where the body was not read to its end
 
     async def aclose(self) -> None:
         """Close the connections."""
