@@ -1,0 +1,1 @@
+"""The service's own routes: chats, runs, conversations, approvals, tools, agents, records."""

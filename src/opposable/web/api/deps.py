@@ -1,0 +1,41 @@
+"""What every route begins with: the service, and who asks it."""
+
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from opposable.service.service import Service
+from opposable.web.api.errors import forbidden
+from opposable.web.api.principal import OWNER, Principal, Scope
+
+PRINCIPAL = "opposable.principal"
+"""The key of an ASGI scope under which whoever checks keys puts the `Principal`."""
+
+
+def service_of(request: Request) -> Service:
+    """The service behind the application."""
+    service: Service = request.app.state.service
+    return service
+
+
+def principal_of(request: Request) -> Principal:
+    """Who asks: put into the scope by the check of keys; the owner where there is none."""
+    found: Principal = request.scope.get(PRINCIPAL, OWNER)
+    return found
+
+
+class Needs:
+    """A dependency that lets through who has a scope: `Depends(Needs("chat"))`. Raises: `ApiError` 403."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope: Scope = scope
+
+    def __call__(self, request: Request) -> None:
+        """Let the request through or refuse it."""
+        if not principal_of(request).may(self._scope):
+            raise forbidden(f"This key lacks the scope {self._scope!r}.")
+
+
+TheService = Annotated[Service, Depends(service_of)]
+ThePrincipal = Annotated[Principal, Depends(principal_of)]
