@@ -99,7 +99,7 @@ def test_what_cannot_be_read_is_not_remembered(tmp_path, kept):
 
 def test_each_kind_has_a_way_it_is_known_for():
     assert [default_way(name) for name in ("local", "local:/x.gguf", "openai:gpt-5", "http://h/v1#m")] == [
-        "prompted",
+        "python",
         "prompted",
         "native",
         "native",

@@ -65,7 +65,12 @@ ORDER = {"f": ("a", "b"), "g": ("x",), "a_b": ()}
     ],
 )
 def test_code_is_read_without_being_run(code, calls):
-    assert calls_in(code, ORDER) == (None if calls is None else [CodeCall(*call) for call in calls])
+    found = calls_in(code, ORDER)
+    assert (found if found is None else [(call.name, call.arguments) for call in found]) == calls
+
+
+def test_a_call_knows_its_line():
+    assert calls_in("# two\ng(1)\n\ng(x=2)", ORDER) == [CodeCall("g", {"x": 1}, 2), CodeCall("g", {"x": 2}, 4)]
 
 
 def test_a_loop_over_many_things_ends():
@@ -94,9 +99,29 @@ def test_arguments_get_their_types_and_lose_what_was_made_up(code, arguments):
     assert (call.name, orjson.loads(call.arguments)) == ("book", arguments)
 
 
+def test_arguments_are_put_into_the_only_object_they_belong_to():
+    body = {"type": "object", "properties": {"mode": TEXT, "degrees": NUMBER}}
+    tool = ToolDefinition("cool", "", {"type": "object", "properties": {"body": body}, "required": ["body"]})
+    [call] = read_calls("cool(mode='dry', degrees=20)", (tool,), "")
+    assert orjson.loads(call.arguments) == {"body": {"mode": "dry", "degrees": 20}}
+
+
 def test_one_bad_line_does_not_spoil_the_others():
     calls = read_calls('price(hotel="A")\nprice(hotel="B"))\nprice(hotel="C")', TOOLS, "")
     assert [orjson.loads(call.arguments)["hotel"] for call in calls] == ["A", "C"]
+
+
+@pytest.mark.parametrize(
+    ("doubtful", "names"),
+    [((), ["price", "book"]), ((1,), ["book"]), ((2,), ["price"]), ((1, 2), ["price", "book"])],
+)
+def test_doubtful_calls_are_left_out_beside_surer_ones(doubtful, names):
+    calls = read_calls('price(hotel="A")\nbook(hotel="A", nights=2)', TOOLS, "", doubtful=doubtful)
+    assert [call.name for call in calls] == names
+
+
+def test_doubtful_calls_of_one_tool_alone_are_kept():
+    assert len(read_calls('price(hotel="A")\nprice(hotel="B")', TOOLS, "", doubtful={2})) == 2
 
 
 def test_what_the_token_limit_cut_off_is_left_out():

@@ -36,9 +36,9 @@ WEATHER = ToolDefinition(
 )
 
 
-def written(code: str, out: float = -6.0, finish="stop", begun: str = texts.BEGINNING) -> Reply:
-    """What llama.cpp gives: the reply with what was begun for it, and its tokens; `out` is the way out's log p."""
-    tokens = (Token(code[:3], (("get", -0.1), ("pass", out), (" pass", -12.0))), Token(code[3:], ((code[3:], -0.1),)))
+def written(code: str, out: float = -6.0, finish="stop", begun: str = texts.BEGINNING, sure: float = -0.05) -> Reply:
+    """What llama.cpp gives: the reply with what was begun for it, and its tokens: `out` is the way out's log p, `sure` the rest's."""
+    tokens = (Token(code[:3], (("get", sure), ("pass", out), (" pass", -12.0))), Token(code[3:], ((code[3:], sure),)))
     return Reply(assistant(begun + code), finish, Usage(100, 20, 1), tokens)
 
 
@@ -67,13 +67,14 @@ async def test_calls_are_made_where_the_model_leaves_the_way_out_alone():
     "reply",
     [
         written("pass\n", out=-0.01),
-        written('get_weather(city="Oslo")', out=-1.5),
-        written('get_weather(city="Atlantis")', out=-3.0),
+        written('get_weather(city="Oslo")', out=-1.5, sure=-0.4),
+        written('get_weather(city="Atlantis")', out=-1.5, sure=-0.15),
+        written('get_weather(city="the city at 59.91, 10.75")', out=-3.0, sure=-0.1),
         written('tell_joke(topic="rain")'),
         written("print('hello')"),
         Reply(assistant("I would rather not."), "stop"),
     ],
-    ids=["way out", "leaning out", "invented argument", "unknown function", "no call", "no code"],
+    ids=["way out", "leaning out", "invented text", "invented numbers", "unknown function", "no call", "no code"],
 )
 async def test_where_no_tool_fits_it_answers_as_if_there_were_none(reply):
     inner = ScriptedModel(reply, "An answer.", piece=100)
@@ -195,3 +196,32 @@ def test_the_way_out_is_measured_at_the_first_token(alternatives, logprob):
 def test_a_required_text_is_borne_out_by_the_words_that_were_said(said, arguments, share):
     calls = read_calls(f"get_weather({arguments})", (WEATHER,), said)
     assert python_fit.borne_out(calls, (WEATHER,), said) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("said", "arguments", "count"),
+    [
+        ("how far is it", '{"lat": 59.91, "long": [10.75]}', 2),
+        ("from 59.91 to 10.75", '{"lat": 59.91, "long": 10.75}', 0),
+        ("5 % of 100 million", '{"share": 0.05, "of": 100000000}', 0),
+        ("a dozen", '{"number": 12}', 0),
+        ("on 20230929", '{"day": "2023-09-29"}', 0),
+        ("the mean of 3, 4 and 5", '{"numbers":[3,4,5]}', 0),
+        ("", "{}", 0),
+    ],
+)
+def test_long_numbers_that_nobody_spoke_of_are_counted(said, arguments, count):
+    assert python_fit.invented((ToolCall("c", "f", arguments),), said) == count
+
+
+def test_a_line_is_doubtful_where_its_beginning_was_less_likely_than_not():
+    tokens = (
+        Token("f", (("f", -0.1),)),
+        Token("()\n", (("()\n", -3.0),)),
+        Token("\n", (("\n", -0.1),)),
+        Token("g", (("f", -0.8), ("g", -1.0))),
+        Token("()\n", (("()\n", 0.0),)),
+        Token(" ", ()),
+        Token("h", (("h", -0.9),)),
+    )
+    assert python_fit.doubtful_lines(tokens) == {3, 4}

@@ -2,7 +2,8 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from opposable import dialects
@@ -18,18 +19,28 @@ _LIKE = 0.5
 """How much a value must be like one of the choices to be taken for it (`difflib`'s ratio)."""
 
 
-def read_calls(code: str, tools: Sequence[ToolDefinition], said: str, *, cut: bool = False) -> tuple[ToolCall, ...]:
+def read_calls(
+    code: str, tools: Sequence[ToolDefinition], said: str, *, cut: bool = False, doubtful: Container[int] = ()
+) -> tuple[ToolCall, ...]:
     """The calls of offered tools in `code`; `said` is all the text of the conversation.
 
-    `cut` says that the token limit ended the code: then what is unfinished is left out.
+    `cut` says that the token limit ended the code: then what is unfinished is left out. `doubtful` are lines whose
+    calls are left out where surer ones of other tools stand beside them: a small model asked for calls writes some for
+    good measure.
     """
     order = {tool.name: parameters_of(tool) for tool in tools}
     schemas = {tool.name: tool.parameters for tool in tools}
     found = calls_in(code, order)
     if found is None:
-        found = [call for line in code.splitlines() for call in calls_in(line.strip(), order) or ()]
+        found = [
+            replace(call, line=n)
+            for n, line in enumerate(code.splitlines(), start=1)
+            for call in calls_in(line.strip(), order) or ()
+        ]
     if not found:
         found = _read_leniently(code, tools, cut)
+    if len({call.name for call in found}) > 1:
+        found = [call for call in found if call.line not in doubtful] or found
     spoken = words(said)
     return tuple(call for each in found if (call := _tool_call(each, Schema(schemas[each.name]), spoken)))
 
@@ -47,10 +58,11 @@ def _read_leniently(code: str, tools: Sequence[ToolDefinition], cut: bool) -> li
 
 
 def _tool_call(call: CodeCall, schema: Schema, spoken: Sequence[str]) -> ToolCall | None:
-    read = arguments_of(call.arguments, schema)
+    repairs: list[str] = []
+    read = arguments_of(_put_inside(call.arguments, schema, repairs), schema)
     if read.value is None:
         return None
-    repairs = list(read.repairs)
+    repairs += read.repairs
     given = {name: _chosen(value, schema.property(name), repairs) for name, value in read.value.items()}
     for name in [name for name in given if name not in schema.required()]:
         about = schema.property(name)
@@ -70,6 +82,18 @@ def made_up(value: str, spoken: Iterable[str]) -> bool:
     known = set(spoken)
     dates = [word for word in known if word.isdigit() and len(word) > 5]  # 20230929, meant by 2023-09-29
     return not any(word in known or (word.isdigit() and any(word in date for date in dates)) for word in held)
+
+
+def _put_inside(given: dict[str, Any], schema: Schema, repairs: list[str]) -> dict[str, Any]:
+    """The arguments, with those that belong into the only required object put there: `f(x=1)` for `f(body={"x": 1})`."""
+    if list(schema.required()) != list(schema.properties()) or len(schema.required()) != 1:
+        return given
+    [name] = schema.required()
+    inner = schema.property(name).branch("object").properties()
+    if name in given or not given or not all(each in inner for each in given):
+        return given
+    repairs.append("arguments put into the object they belong to")
+    return {name: given}
 
 
 def _chosen(value: Any, schema: Schema, repairs: list[str]) -> Any:

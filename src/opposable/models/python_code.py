@@ -25,10 +25,11 @@ _LARGEST = 10**9
 
 @dataclass(frozen=True, slots=True)
 class CodeCall:
-    """A call of an offered function: its name as written, and its arguments by name."""
+    """A call of an offered function: its name, its arguments by name, and the line it stands on (0: not known)."""
 
     name: str
     arguments: dict[str, Any]
+    line: int = 0
 
 
 class _Pending(Exception):
@@ -119,7 +120,7 @@ class _Reading:
                 continue
             found = True
             try:
-                self.calls.append(CodeCall(name, self._arguments(name, call)))
+                self.calls.append(CodeCall(name, self._arguments(name, call), call.lineno))
             except _Pending:
                 continue
         return found

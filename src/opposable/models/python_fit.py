@@ -1,7 +1,8 @@
 """Whether a call that was written is to be made: how sure the model was, and whether the conversation bears it out."""
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -14,17 +15,36 @@ from opposable.models.python_calls import words
 UNSEEN = -12.0
 """The log-probability taken for a word that is not among the alternatives."""
 
+_EVEN = math.log(0.5)
+_NUMBER = re.compile(r"\d[\d.,]*\d|\d")
 _NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
 
-LEAST = 2.2
-UNSAID = 2.0
-"""A call is made where -log p(way out) is `LEAST`, and `UNSAID` more where nothing of a required text was said."""
+_KEPT, _SURE, _SAID, _INVENTED, _BIAS = 0.47, 12.3, 2.0, 2.05, -0.23
+"""A logistic regression (ridge of 1 on standardised signs) over 120 replies of the embedded model that hold calls, to
+requests with and without a fitting tool; half a unit was added in favour of the call, where leaving one out showed that
+it costs few refusals."""
 
 
 def fits(tokens: Sequence[Token], calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], said: str) -> bool:
     """Whether the calls in a reply are to be made; `said` is all the text of the conversation."""
-    return -way_out(tokens) >= LEAST + UNSAID * (1 - borne_out(calls, tools, said))
+    kept = min(6.0, -way_out(tokens))
+    signs = _KEPT * kept + _SURE * sureness(tokens) + _SAID * borne_out(calls, tools, said)
+    return signs - _INVENTED * min(2, invented(calls, said)) + _BIAS >= 0
+
+
+def doubtful_lines(tokens: Sequence[Token]) -> frozenset[int]:
+    """The lines of a reply, counted from 1, whose first token was less likely than all others together."""
+    lines: set[int] = set()
+    line, fresh = 1, True
+    for token in tokens:
+        if fresh and token.text.strip():
+            chosen = next((lp for word, lp in token.alternatives if word == token.text), 0.0)
+            lines |= {line} if chosen < _EVEN else set()
+            fresh = False
+        line += token.text.count("\n")
+        fresh = fresh or token.text.endswith("\n")
+    return frozenset(lines)
 
 
 def way_out(tokens: Sequence[Token]) -> float:
@@ -34,6 +54,23 @@ def way_out(tokens: Sequence[Token]) -> float:
         return UNSEEN
     mass = sum(math.exp(lp) for word, lp in first.alternatives if word.strip().startswith((texts.NOTHING, "#")))
     return math.log(mass) if mass > 0 else UNSEEN
+
+
+def sureness(tokens: Sequence[Token]) -> float:
+    """The mean log-probability of a reply's tokens, each the likeliest at its place."""
+    likeliest = [token.alternatives[0][1] for token in tokens if token.alternatives]
+    return sum(likeliest) / len(likeliest) if likeliest else UNSEEN
+
+
+def invented(calls: Sequence[ToolCall], said: str) -> int:
+    """How many numbers of three or more significant digits stand in the calls that nobody spoke of.
+
+    Shorter ones may be worked out or meant; 0.05 is 5 %, and 1,000,000 one million.
+    """
+    spoken = {_significant(number) for number in _NUMBER.findall(said)}
+    values = [value for call in calls for value in _leaves(orjson.loads(call.arguments))]
+    numbers = [_significant(number) for value in values for number in _NUMBER.findall(value)]
+    return sum(len(number) >= 3 and not any(number in other for other in spoken) for number in numbers)
 
 
 def borne_out(calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], said: str) -> float:
@@ -72,3 +109,16 @@ def _shares(call: ToolCall, schema: dict[str, Any], spoken: Sequence[str]) -> li
         if isinstance(given.get(name), str) and "enum" not in about:
             shares.append(_share(given[name], spoken))
     return [share for share in shares if share is not None]
+
+
+def _significant(number: str) -> str:
+    return re.sub(r"\D", "", number).strip("0")
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """The texts and numbers in a value, as text."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(inner)
+    elif isinstance(value, str | float | int):
+        yield str(value)

@@ -84,7 +84,8 @@ class PythonProtocolModel:
         written = reply.message.content.removeprefix(begun)
         code = (begun + written).removeprefix(texts.BEGINNING)
         said = "\n".join(message.content for message in messages)
-        calls = read_calls(code, tools, said, cut=reply.finish == "length")
+        doubtful = python_fit.doubtful_lines(reply.tokens) if choice == "auto" else ()
+        calls = read_calls(code, tools, said, cut=reply.finish == "length", doubtful=doubtful)
         if choice != "auto" or not calls:
             return calls, reply.usage
         return calls if python_fit.fits(reply.tokens, calls, tools, said) else (), reply.usage

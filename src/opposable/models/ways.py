@@ -13,7 +13,7 @@ Way = Literal["native", "rescue", "prompted", "constrained", "python"]
 """`native`: tools in the wire format, the server's calls are trusted and calls leaked into text are read too.
 `rescue`: tools in the wire format, calls are read from the text alone. `prompted`: the seed protocol in the prompt.
 `constrained`: the same, each reply held to the protocol's schema where the server can. `python`: tools as Python
-signatures, with a verdict whether one fits (needs a server that gives token probabilities and goes on from a begun
+signatures, with a way out where none fits (needs a server that gives token probabilities and goes on from a begun
 reply, as llama.cpp's does)."""
 
 WAYS: tuple[Way, ...] = get_args(Way)
@@ -36,8 +36,10 @@ def asked(way: Way, inner: Model) -> Model:
 
 
 def default_way(name: str) -> Way:
-    """The way that is taken for a model nobody has tried: measured for the embedded one, native for the others."""
-    return "prompted" if name.partition(":")[0] == "local" else "native"
+    """The way that is taken for a model nobody has tried: measured for the embedded one, cautious for other files."""
+    if name == "local":
+        return "python"
+    return "prompted" if name.startswith("local:") else "native"
 
 
 def remembered(directory: Path) -> Mapping[str, Way]:
