@@ -50,6 +50,12 @@ def new_run(**more) -> Run:
     return Run(run_id=more.pop("run_id", "r1"), started_at=now(), **more)
 
 
+async def until_kept(runner, store, run_id: str = "r1") -> None:
+    async with asyncio.timeout(5):
+        while await store.runs.get(run_id) is None:  # noqa: ASYNC110 - the store tells nobody
+            await asyncio.sleep(0.05)
+
+
 async def kinds(runner, run_id: str, after: int = 0) -> list[str]:
     async with aclosing(runner.follow(run_id, after)) as events:
         return [event.kind async for event in events]
@@ -59,7 +65,6 @@ async def test_a_run_is_told_recorded_and_remembered(tmp_path):
     model = ScriptedModel(calls(call("add", '{"a": 1, "b": 2}', "c1")), "It is 3.")
     asked = user("1 加 2 是多少？")
     async with running(tmp_path) as (store, runner):
-        await store.conversations.add(Conversation("v1"))
         going = await runner.start(
             new_run(conversation_id="v1", trace_id="t"), asked, begin(model, ToolLibrary([add]), asked)
         )
@@ -112,7 +117,7 @@ async def test_a_cancelled_run_leaves_no_half_turn_behind(tmp_path):
                 if event.kind == "tool_started":
                     break
         assert await runner.cancel("r1")
-        assert (await store.runs.get("r1")).status == "cancelled"
+        assert (await runner.get("r1")).status == "cancelled"
         assert await store.conversations.messages("v1") == ()
         assert (await kinds(runner, "r1"))[-1] == "error"
         assert not await runner.cancel("r1")
@@ -120,8 +125,9 @@ async def test_a_cancelled_run_leaves_no_half_turn_behind(tmp_path):
 
 async def test_a_wish_to_cancel_left_by_another_process_is_followed(tmp_path):
     model = ScriptedModel(calls(call("forever", "{}", "c1")))
-    async with running(tmp_path) as (_, runner):
+    async with running(tmp_path) as (store, runner):
         going = await runner.start(new_run(), None, begin(model, ToolLibrary([forever]), user("wait")))
+        await until_kept(runner, store)
         async with open_store(f"sqlite:///{tmp_path}/s.sqlite") as other:
             assert await other.runs.request_cancel("r1")
         assert (await going.ended()).status == "cancelled"

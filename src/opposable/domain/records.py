@@ -7,6 +7,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import orjson
 
+from opposable.domain.messages import Message
 from opposable.domain.specs import AgentSpec, RateLimit
 from opposable.domain.tools import FailureKind
 from opposable.domain.usage import NO_USAGE, Usage
@@ -107,10 +108,19 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """What one run adds to a conversation, which is begun where it is not there. `turn_id` is the run's id."""
+
+    turn_id: str
+    conversation: Conversation
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """A run. `reason` says why it ended, in the loop's words; `text` is its answer.
 
-    `cancel_requested` is a wish that any process may leave and the one that runs it reads.
+    `cancel_requested` is a wish that any process may leave and the one that runs it reads. `worker` is that process.
     """
 
     run_id: str
@@ -128,6 +138,7 @@ class Run:
     tool_calls: int = 0
     ended_at: datetime | None = None
     cancel_requested: bool = False
+    worker: str = ""
 
 
 @dataclass(frozen=True, slots=True)

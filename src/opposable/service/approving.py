@@ -1,9 +1,11 @@
 """Calls that a person must allow: asked about, waited for, bound to their exact arguments."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from uuid import uuid4
 
+from opposable.domain.errors import StoreUnavailable
 from opposable.domain.records import Approval, canonical_sha256, now
 from opposable.store.approvals import Approvals
 from opposable.tools.base import ApprovalRequest, Approved, Denied
@@ -31,11 +33,13 @@ class Approver:
         approval = _asked(request, self._owner)
         await self._approvals.add(approval)
         about = {"approval_id": approval.approval_id, "call_id": approval.call_id, "name": request.name}
-        self._tell("approval_needed", {**about, "tool_id": approval.tool_id, "arguments": approval.arguments})
+        shown = {"tool_id": approval.tool_id, "arguments": approval.arguments, "sha256": approval.sha256}
+        self._tell("approval_needed", {**about, **shown})
         try:
             decided = await self._decided(approval)
         except asyncio.CancelledError:
-            await self._approvals.decide(approval.approval_id, "expired", reason="the run ended")
+            with contextlib.suppress(StoreUnavailable):
+                await self._approvals.decide(approval.approval_id, "expired", reason="the run ended")
             raise
         self._tell("approval_decided", {**about, "status": decided.status, "reason": decided.reason})
         if decided.status == "approved" and decided.sha256 == canonical_sha256(request.arguments):
@@ -46,9 +50,10 @@ class Approver:
         end = asyncio.get_running_loop().time() + self._wait
         while asyncio.get_running_loop().time() < end:
             await asyncio.sleep(EVERY)
-            there = await self._approvals.get(approval.approval_id)
-            if there is None or there.status != "pending":
-                return there or approval
+            with contextlib.suppress(StoreUnavailable):  # a store that is away for a while decides nothing
+                there = await self._approvals.get(approval.approval_id)
+                if there is None or there.status != "pending":
+                    return there or approval
         reason = f"nobody decided within {self._wait:g} seconds"
         late = await self._approvals.decide(approval.approval_id, "expired", reason=reason)
         return late or await self._approvals.get(approval.approval_id) or approval

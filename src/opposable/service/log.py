@@ -9,7 +9,8 @@ from opposable.domain.records import RunEvent, now
 GAP = 0.05
 """Seconds in which pieces of one text are put together: the first piece is told at once."""
 
-PIECES = ("text", "thinking", "tool_delta")
+PIECES = {"text": "content", "thinking": "thinking", "tool_delta": "delta"}
+"""The kinds of event that are pieces of a text, and where the piece stands."""
 
 
 class RunLog:
@@ -35,7 +36,7 @@ class RunLog:
             self._add(kind, data)
             return
         if self._held is not None and self._held[0] == kind and self._held[1].get("call_id") == data.get("call_id"):
-            self._held[1]["content"] += data["content"]
+            self._held[1][PIECES[kind]] += data[PIECES[kind]]
             return
         self._release()
         if self._timer is None:

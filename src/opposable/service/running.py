@@ -1,21 +1,24 @@
 """Runs of a service: begun, told, recorded, ended; each goes on in a task of its own whoever listens."""
 
 import asyncio
-import contextlib
+import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 import orjson
 
 from opposable.domain.errors import OpposableError
-from opposable.domain.events import DataAnswered, Event, RunFinished, ToolFinished
+from opposable.domain.events import DataAnswered, Event, ModelReplied, RunFinished, RunStarted, ToolFinished
 from opposable.domain.messages import Message
-from opposable.domain.records import Execution, Run, RunEvent, RunStatus, now
+from opposable.domain.records import Conversation, Execution, Run, RunEvent, RunStatus, Turn, now
+from opposable.domain.usage import NO_USAGE, Usage
 from opposable.service.approving import Approver
+from opposable.service.living import Living
 from opposable.service.log import RunLog
 from opposable.service.told import told
+from opposable.service.turns import Turns
 from opposable.store.recorder import Recorder
 from opposable.store.store import Store
 from opposable.tools.base import CallContext
@@ -23,16 +26,26 @@ from opposable.tools.base import CallContext
 LOOK = 0.5
 """Seconds between looks for wishes to cancel, which may come from other processes."""
 
-LINGER = 30.0
+POLL = 0.2
+"""Seconds between looks at a run of another process."""
+
+LATE = 0.5
+"""Seconds after which a run of another process is surely in the store."""
+
+LINGER = 3.0
 """Seconds an ended run's events are told from memory: the last of them may not be written yet."""
+
+ENDED: tuple[RunStatus, ...] = ("finished", "failed", "cancelled")
 
 Begin = Callable[[CallContext], AsyncGenerator[Event, None]]
 """Begins a run's events in a context: the loop of an agent, or the team that answers questions about data."""
 
+log = logging.getLogger("opposable.service")
+
 
 @dataclass(slots=True)
 class Going:
-    """A run of this process. `task` ends when the run has, and raises nothing."""
+    """A run of this process. `task` ends when the run has, and raises nothing; `usage` and `turns` grow as it goes."""
 
     run: Run
     log: RunLog
@@ -40,8 +53,11 @@ class Going:
     end: RunFinished | None = None
     answer: DataAnswered | None = None
     calls: list[ToolFinished] = field(default_factory=list)
+    usage: Usage = NO_USAGE
+    turns: int = 0
     error: OpposableError | None = None
     task: "asyncio.Task[None] | None" = None
+    asking: int = 0
 
     async def ended(self) -> Run:
         """The run when it has ended."""
@@ -49,11 +65,18 @@ class Going:
         await asyncio.wait({self.task})
         return self.run
 
+    def stop(self) -> None:
+        """Have the run cancelled, unless its answer is there already."""
+        if self.task is not None and self.end is None:
+            self.task.cancel()
+
 
 class Runner:
     """Begins runs and sees them to their end: `async with Runner(...)`.
 
-    `approval_seconds` is how long a person has to decide on a call. Leaving ends the runs that still go on.
+    `approval_seconds` is how long a person has to decide on a call. Leaving gives the runs that still go on `grace`
+    seconds, then ends them. What is in `on_event` is told each event of each run as it passes, what is in `on_end`
+    each run that has ended; neither may block or raise.
     """
 
     def __init__(
@@ -63,28 +86,39 @@ class Runner:
         tool_id_of: Callable[[str], str],
         *,
         approval_seconds: float = 600.0,
-        on_end: Callable[[Run], None] = lambda run: None,
+        grace: float = 0.0,
+        living: Living | None = None,
     ) -> None:
+        self.grace = grace
+        self.on_event: list[Callable[[Going, Event], None]] = []
+        self.on_end: list[Callable[[Going], None]] = []
         self._store = store
         self._recorder = recorder
         self._tool_id_of = tool_id_of
         self._approval_seconds = approval_seconds
-        self._on_end = on_end
+        self._turns = Turns(store.conversations)
+        self._living = living or Living(store.workers)
         self._going: dict[str, Going] = {}
         self._over: dict[str, Going] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> "Runner":
-        self._looking = asyncio.create_task(self._look(), name="cancels")
+        await self._stack.enter_async_context(self._living)
+        await self._stack.enter_async_context(self._turns)
+        looking = asyncio.create_task(self._look(), name="cancels")
+        self._stack.push_async_callback(_ended, looking)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        assert self._looking is not None
-        self._looking.cancel()
-        tasks = [going.task for going in self._going.values() if going.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(self._looking, *tasks, return_exceptions=True)
+        try:
+            tasks = [going.task for going in self._going.values() if going.task is not None]
+            if tasks:
+                await asyncio.wait(tasks, timeout=self.grace)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        finally:
+            await self._stack.aclose()
 
     @property
     def going(self) -> int:
@@ -94,11 +128,15 @@ class Runner:
     async def start(self, run: Run, asked: Message | None, begin: Begin) -> Going:
         """Begin a run. `asked` is what the user said, kept in the conversation with the answer.
 
-        Raises: `StoreUnavailable` when the run cannot be kept; it is not begun then.
+        Raises: `StoreUnavailable` when the store is known to be away; the run is not begun then.
         """
-        await self._store.runs.save(run)
-        log = RunLog(run.run_id, self._keep)
-        going = Going(run, log)
+        run = replace(run, worker=self._living.worker)
+        if self._recorder.error:
+            await self._store.runs.save(run)
+            self._recorder.wake()
+        else:
+            self._recorder.record(run)
+        going = Going(run, RunLog(run.run_id, self._keep))
         self._going[run.run_id] = going
         approver = Approver(self._store.approvals, self._waiting(going), run.owner, self._approval_seconds)
         context = CallContext(
@@ -112,26 +150,41 @@ class Runner:
         return going
 
     def find(self, run_id: str) -> Going | None:
-        """The run, if it goes on in this process."""
-        return self._going.get(run_id)
+        """The run, if it goes on in this process or has just ended there."""
+        return self._going.get(run_id) or self._over.get(run_id)
+
+    async def get(self, run_id: str) -> Run | None:
+        """A run of any process as it stands. Raises: `StoreUnavailable`."""
+        going = self.find(run_id)
+        if going is not None:
+            return going.run
+        waited = 0.0
+        while (run := await self._store.runs.get(run_id)) is None and waited < LATE:
+            await asyncio.sleep(POLL)
+            waited += POLL
+        return run
 
     async def cancel(self, run_id: str) -> bool:
-        """Stop a run, here or wherever it goes on. Returns whether it still did."""
+        """Stop a run, here or wherever it goes on. Returns whether it still did. Raises: `StoreUnavailable`."""
         going = self._going.get(run_id)
-        if going is None or going.task is None:
-            return await self._store.runs.request_cancel(run_id)
-        going.task.cancel()
-        await asyncio.wait({going.task})
-        return going.run.status == "cancelled"
+        if going is None:
+            run = await self.get(run_id)
+            return run is not None and run.status not in ENDED and await self._store.runs.request_cancel(run_id)
+        going.stop()
+        return (await going.ended()).status == "cancelled"
 
     async def follow(self, run_id: str, after: int = 0) -> AsyncGenerator[RunEvent, None]:
-        """A run's events behind number `after`: those that were, and those to come until it ends."""
-        going = self._going.get(run_id) or self._over.get(run_id)
+        """A run's events behind number `after`: those that were, and those to come until it ends.
+
+        Raises: `StoreUnavailable`.
+        """
+        going = self.find(run_id)
         if going is not None:
             async with aclosing(going.log.follow(after)) as events:
                 async for event in events:
                     yield event
             return
+        ended = False
         while True:
             kept = await self._store.runs.events(run_id, after=after)
             for event in kept:
@@ -139,12 +192,12 @@ class Runner:
                 yield event
             if kept:
                 continue
-            run = await self._store.runs.get(run_id)
-            if run is None or run.status not in ("running", "waiting"):
-                for event in await self._store.runs.events(run_id, after=after):
-                    yield event
+            if ended:
                 return
-            await asyncio.sleep(LOOK)
+            run = await self.get(run_id)
+            ended = run is None or run.status in ENDED  # its last events are written before its end is
+            if not ended:
+                await asyncio.sleep(POLL)
 
     async def _see_through(self, going: Going, asked: Message | None, events: AsyncGenerator[Event, None]) -> None:
         status: RunStatus = "finished"
@@ -160,49 +213,68 @@ class Runner:
             status = "failed"
             going.error = error
             going.log.tell("error", {"kind": type(error).__name__, "message": str(error)})
-        except Exception as error:  # noqa: BLE001 - a mistake of ours ends this run, not the service
+        except Exception as error:
             status = "failed"
             going.error = OpposableError("Opposable itself failed; the log of the service says how.")
             going.log.tell("error", {"kind": "InternalError", "message": str(going.error)})
-            _log_mistake(error)
-        await self._close(going, status)
+            log.exception("A run failed by a mistake of ours", exc_info=error)
+        self._close(going, status)
 
     def _take(self, going: Going, event: Event) -> None:
-        if type(event) is ToolFinished:
-            going.calls.append(event)
-            self._recorder.record(self._execution(going.run, event))
-        elif type(event) is RunFinished:
-            going.end = event
-            going.said = event.messages
-        elif type(event) is DataAnswered:
-            going.answer = event
-        if (kind_and_data := told(event)) is not None:
+        match event:
+            case ToolFinished():
+                going.calls.append(event)
+                self._recorder.record(self._execution(going.run, event))
+            case ModelReplied():
+                going.usage += event.usage
+                going.turns += 1
+            case RunFinished():
+                going.end = event
+                going.said = event.messages
+            case DataAnswered():
+                going.answer = event
+        for heard in self.on_event:
+            heard(going, event)
+        if type(event) is RunStarted:
+            going.log.tell("run_started", _ids(going.run))
+        elif (kind_and_data := told(event)) is not None:
             going.log.tell(*kind_and_data)
 
     async def _remember(self, going: Going, asked: Message | None) -> None:
         """Put the turn into its conversation, whole: a turn that was cut short leaves nothing behind."""
-        if asked is not None and going.run.conversation_id and going.end is not None:
-            await self._store.conversations.append(going.run.conversation_id, (asked, *going.said))
+        run = going.run
+        if asked is None or not run.conversation_id or going.end is None:
+            return
+        title = " ".join(run.task.split())[:80]
+        conversation = Conversation(run.conversation_id, run.owner, run.agent_id, title)
+        await self._turns.keep(Turn(run.run_id, conversation, (asked, *going.said)))
 
-    async def _close(self, going: Going, status: RunStatus) -> None:
+    def _close(self, going: Going, status: RunStatus) -> None:
         end = going.end
-        going.run = replace(going.run, status=status, ended_at=now())
-        if end is not None:
-            going.run = replace(
-                going.run,
-                text=end.text,
-                reason=end.reason,
-                usage=end.usage,
-                turns=end.turns,
-                tool_calls=end.tool_calls,
-            )
+        going.run = replace(
+            going.run,
+            status=status,
+            ended_at=now(),
+            text="" if end is None else end.text,
+            reason="" if end is None else end.reason,
+            usage=going.usage if end is None else end.usage,
+            turns=going.turns if end is None else end.turns,
+            tool_calls=len(going.calls) if end is None else end.tool_calls,
+        )
         run_id = going.run.run_id
         self._over[run_id] = self._going.pop(run_id)
-        asyncio.get_running_loop().call_later(LINGER, self._over.pop, run_id, None)
+        asyncio.get_running_loop().call_later(LINGER, self._forget, run_id)
         going.log.end()
-        self._on_end(going.run)
-        with contextlib.suppress(OpposableError):  # the events tell it too, once the store is back
-            await asyncio.shield(self._store.runs.save(going.run))
+        self._recorder.record(going.run)
+        for heard in self.on_end:
+            heard(going)
+
+    def _forget(self, run_id: str) -> None:
+        """Let an ended run go, once the store has it."""
+        if self._recorder.error:
+            asyncio.get_running_loop().call_later(LINGER, self._forget, run_id)
+        else:
+            self._over.pop(run_id, None)
 
     def _keep(self, events: Sequence[RunEvent]) -> None:
         for event in events:
@@ -210,6 +282,11 @@ class Runner:
 
     def _waiting(self, going: Going) -> Callable[[str, dict[str, object]], None]:
         def tell(kind: str, data: dict[str, object]) -> None:
+            going.asking += 1 if kind == "approval_needed" else -1
+            status: RunStatus = "waiting" if going.asking else "running"
+            if status != going.run.status:
+                going.run = replace(going.run, status=status)
+                self._recorder.record(going.run)
             going.log.tell(kind, data)
 
         return tell
@@ -243,14 +320,22 @@ class Runner:
             await asyncio.sleep(LOOK)
             if not self._going:
                 continue
-            with contextlib.suppress(OpposableError):
+            with suppress(OpposableError):
                 for run_id in await self._store.runs.to_cancel(tuple(self._going)):
                     going = self._going.get(run_id)
-                    if going is not None and going.task is not None:
-                        going.task.cancel()
+                    if going is not None:
+                        going.stop()
 
 
-def _log_mistake(error: Exception) -> None:
-    import logging
+def _ids(run: Run) -> dict[str, str]:
+    return {
+        "run_id": run.run_id,
+        "conversation_id": run.conversation_id,
+        "trace_id": run.trace_id,
+        "agent_id": run.agent_id,
+    }
 
-    logging.getLogger("opposable.service").error("A run failed by a mistake of ours", exc_info=error)
+
+async def _ended(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

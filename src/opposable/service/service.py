@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import uuid4
 
 from opposable.agent.limits import Limits
@@ -37,6 +38,9 @@ BUILT_IN: dict[str, tuple[str, str, str]] = {
 }
 """The built-in tools that an empty store begins with: they read, and nothing else. Module, class, function."""
 
+RECORD = 0.2
+"""Seconds after which records are written: so late, at most, do other processes know of a run."""
+
 FOLLOW = 2.0
 """Seconds between looks at the kept tools, which other processes may change."""
 
@@ -52,6 +56,7 @@ class Service:
     runner: Runner
     models: Mapping[str, Model]
     _offered: dict[str, AnyToolSpec] = field(default_factory=dict, repr=False)
+    _bound: dict[str, tuple[Any, ToolLibrary]] = field(default_factory=dict, repr=False)
 
     @property
     def library(self) -> ToolLibrary:
@@ -82,17 +87,19 @@ class Service:
         trace_id: str = "",
         limits: Limits | None = None,
         stream: bool = True,
+        new: bool = False,
     ) -> Going:
-        """Begin a run on a message, in a conversation where one is named: it is begun if it is not there.
+        """Begin a run on a message, in a conversation where one is named: it is begun with its first answer.
 
-        Raises: `BadInput` (the conversation is another owner's, no such model), `StoreUnavailable`.
+        `new` says that nobody can know the conversation yet, so that nothing of it is looked for. Raises: `BadInput`
+        (the conversation is another owner's, no such model), `StoreUnavailable`.
         """
         model = self.model(agent.model)
-        history = await self._history(conversation_id, agent.agent_id, owner, message) if conversation_id else ()
+        history = await self._history(conversation_id, owner) if conversation_id and not new else ()
         asked = user(message)
         instructions = agent.instructions or INSTRUCTIONS[language_of(message)]
         messages = (system(instructions), *history, asked)
-        library = self.library.bound(agent.tools, self.toolbox.make)
+        library = self.tools_of(agent)
         options = ModelOptions(stream=stream, tool_choice=self._choice(agent, library))
         bounds = limits or self.limits_of(agent)
         run = Run(
@@ -109,6 +116,21 @@ class Service:
             asked,
             lambda context: run_loop(model, library, messages, limits=bounds, options=options, context=context),
         )
+
+    def tools_of(self, agent: AgentSpec) -> ToolLibrary:
+        """The tools an agent has, those among them marked that need a person's approval."""
+        had = self._bound.get(agent.agent_id)
+        if had is not None and had[0] == (agent.tools, agent.needs_approval):
+            return had[1]
+        marked = [
+            binding.model_copy(update={"config": {**binding.config, "needs_approval": True}})
+            if binding.tool_id in agent.needs_approval
+            else binding
+            for binding in agent.tools
+        ]
+        made = self.library.bound(marked, self.toolbox.make)
+        self._bound[agent.agent_id] = ((agent.tools, agent.needs_approval), made)
+        return made
 
     def limits_of(self, agent: AgentSpec) -> Limits:
         """How far one run of an agent may go."""
@@ -141,12 +163,9 @@ class Service:
             return
         await self.toolbox.add(spec, replace=True)
 
-    async def _history(self, conversation_id: str, agent_id: str, owner: str, message: str) -> tuple[Message, ...]:
+    async def _history(self, conversation_id: str, owner: str) -> tuple[Message, ...]:
         found = await self.store.conversations.get(conversation_id)
         if found is None:
-            title = " ".join(message.split())[:80]
-            with contextlib.suppress(BadInput):  # begun by another request meanwhile
-                await self.store.conversations.add(Conversation(conversation_id, owner, agent_id, title))
             return ()
         if found.owner != owner:
             raise BadInput(f"There is no conversation {conversation_id!r}; begin one with another id.")
@@ -163,17 +182,21 @@ class Service:
 
 
 @asynccontextmanager
-async def open_service(settings: Settings, models: Mapping[str, Model]) -> AsyncIterator[Service]:
+async def open_service(
+    settings: Settings, models: Mapping[str, Model], *, grace: float = 0.0
+) -> AsyncIterator[Service]:
     """The service over the store that the settings name; closed at the end. The models stay the caller's.
 
-    An empty store is given the built-in tools and a default agent bound to them. Raises: `BadInput`, `StoreError`.
+    Runs that go on at the end have `grace` seconds more. An empty store is given the built-in tools and a default agent bound to them. Raises: `BadInput`, `StoreError`.
     """
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(kept_store(settings))
-        recorder = await stack.enter_async_context(Recorder(store.executions, store.runs))
+        recorder = await stack.enter_async_context(Recorder(store.executions, store.runs, every=RECORD))
         library = ToolLibrary(limiter=store.limiter)
         toolbox = await stack.enter_async_context(Toolbox(library, reach_of(settings), pins=store.pins))
-        runner = await stack.enter_async_context(Runner(store, recorder, lambda name: _tool_id(library, name)))
+        runner = await stack.enter_async_context(
+            Runner(store, recorder, lambda name: _tool_id(library, name), grace=grace)
+        )
         service = Service(settings, store, recorder, toolbox, runner, models)
         await _furnish(store)
         await service.refresh()

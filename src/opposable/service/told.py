@@ -1,10 +1,13 @@
 """What happened in a run, as JSON that can be sent and kept."""
 
+from dataclasses import asdict
 from typing import Any
 
 import orjson
 
 from opposable.domain.events import (
+    DataAnswered,
+    Decided,
     Event,
     ModelReplied,
     RunFinished,
@@ -22,18 +25,19 @@ from opposable.domain.usage import Usage
 def told(event: Event) -> tuple[str, dict[str, Any]] | None:
     """The kind of an event and what is told of it; None for those that say nothing the others do not.
 
-    Kinds: run_started, text, thinking, model_replied, tool_started, tool_delta, tool_finished, run_finished. A service
-    adds approval_needed, approval_decided and error.
+    Kinds: run_started, text, thinking, model_replied, tool_started, tool_delta, tool_finished, decided, data_answered,
+    run_finished. A service adds approval_needed, approval_decided and error. Only text has `content`: a client that
+    knows nothing else joins that up and has the answer.
     """
     match event:
         case TextDelta(text):
             return "text", {"content": text}
         case ThinkingDelta(text):
-            return "thinking", {"content": text}
+            return "thinking", {"thinking": text}
         case ToolStarted(call):
             return "tool_started", {**_call(call), "arguments": arguments_of(call)}
         case ToolDelta(call, text):
-            return "tool_delta", {**_call(call), "content": text}
+            return "tool_delta", {**_call(call), "delta": text}
         case ToolFinished():
             return "tool_finished", _finished(event)
         case ModelReplied(turn, message, finish, usage):
@@ -41,9 +45,13 @@ def told(event: Event) -> tuple[str, dict[str, Any]] | None:
             return "model_replied", {"turn": turn, "finish": finish, "tool_calls": calls, "usage": usage_as_json(usage)}
         case RunStarted(run_id):
             return "run_started", {"run_id": run_id}
+        case Decided(action, reason):
+            return "decided", {"action": action, "reason": reason}
+        case DataAnswered(answer):
+            return "data_answered", asdict(answer)
         case RunFinished():
             return "run_finished", {
-                "content": event.text,
+                "text": event.text,
                 "reason": event.reason,
                 "turns": event.turns,
                 "tool_calls": event.tool_calls,
@@ -78,7 +86,7 @@ def _finished(event: ToolFinished) -> dict[str, Any]:
     return {
         **_call(event.call),
         "success": result.failure is None,
-        "content": result.content,
+        "result": result.content,
         "failure": result.failure,
         "seconds": round(result.seconds, 6),
         "attempts": result.attempts,

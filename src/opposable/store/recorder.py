@@ -1,9 +1,9 @@
-"""Calls and events on their way into the store: never waited for, written in batches, once each."""
+"""Runs, calls and events on their way into the store: never waited for, written in batches, once each."""
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from types import TracebackType
@@ -12,7 +12,7 @@ from typing import Protocol, Self
 import orjson
 
 from opposable.domain.errors import OpposableError, StoreError
-from opposable.domain.records import Execution, RunEvent
+from opposable.domain.records import Execution, Run, RunEvent
 from opposable.domain.redaction import redacted, without
 
 EVERY = 0.5
@@ -30,7 +30,7 @@ LONGEST_PAUSE = 5.0
 
 log = logging.getLogger("opposable.recorder")
 
-Record = Execution | RunEvent
+Record = Execution | RunEvent | Run
 
 
 class KeepsExecutions(Protocol):
@@ -41,8 +41,12 @@ class KeepsExecutions(Protocol):
         ...
 
 
-class KeepsEvents(Protocol):
-    """Where events go."""
+class KeepsRuns(Protocol):
+    """Where runs and their events go."""
+
+    async def save(self, *changed: Run) -> None:
+        """Keep runs, of each the last. Raises: `StoreError`."""
+        ...
 
     async def add_events(self, events: Sequence[RunEvent]) -> None:
         """Keep them, each once. Raises: `StoreError`."""
@@ -79,7 +83,7 @@ class Recorder:
     def __init__(
         self,
         executions: KeepsExecutions,
-        events: KeepsEvents,
+        runs: KeepsRuns,
         *,
         secrets: Collection[str] = (),
         every: float = EVERY,
@@ -87,7 +91,7 @@ class Recorder:
         patience: float = PATIENCE,
     ) -> None:
         self._executions = executions
-        self._events = events
+        self._runs = runs
         self._secrets = frozenset(secrets)
         self._every = every
         self._room = room
@@ -96,6 +100,7 @@ class Recorder:
         self._characters = 0
         self._written = self._lost = self._refused = 0
         self._error = ""
+        self._watchers: list[Callable[[Record], None]] = []
         self._wake = asyncio.Event()
         self._closing = False
         self._owner: asyncio.Task[None] | None = None
@@ -118,6 +123,8 @@ class Recorder:
 
     def record(self, record: Record) -> None:
         """Take a record: its secrets are redacted here, and it is written soon. Never waits, never raises."""
+        for watcher in self._watchers:
+            watcher(record)
         if len(self._waiting) >= self._room or self._characters > ROOM_CHARACTERS:
             self._lose(1, "no room is left for what waits")
             return
@@ -127,6 +134,22 @@ class Recorder:
         self._characters += size
         if len(self._waiting) >= BATCH and not self._error:  # a database that is away is not asked for every record
             self._wake.set()
+
+    def wake(self) -> None:
+        """Write now: the database is there again, someone saw."""
+        self._wake.set()
+
+    def watch(self, watcher: Callable[[Record], None]) -> None:
+        """Have `watcher` told of every record from now on, in the task that made it; it must neither wait nor raise.
+
+        What it is given is not redacted.
+        """
+        self._watchers.append(watcher)
+
+    @property
+    def error(self) -> str:
+        """What keeps records from being written now, "" when nothing does."""
+        return self._error
 
     @property
     def state(self) -> RecorderState:
@@ -177,8 +200,9 @@ class Recorder:
             self._characters -= self._waiting.popleft()[1]
 
     async def _keep(self, batch: Sequence[Record]) -> None:
-        await self._executions.add([record for record in batch if isinstance(record, Execution)])
-        await self._events.add_events([record for record in batch if isinstance(record, RunEvent)])
+        await self._executions.add([record for record in batch if type(record) is Execution])
+        await self._runs.add_events([record for record in batch if type(record) is RunEvent])
+        await self._runs.save(*[record for record in batch if type(record) is Run])  # told as ended when all is there
 
     def _lose(self, count: int, why: str) -> None:
         if count and not self._lost:
@@ -190,12 +214,20 @@ def _safe(record: Record, secrets: Collection[str]) -> Record:
     """The record without secrets."""
     if isinstance(record, RunEvent):
         return replace(record, data=redacted(record.data, secrets))
+    if isinstance(record, Run):
+        return (
+            replace(record, task=without(record.task, secrets), text=without(record.text, secrets))
+            if secrets
+            else record
+        )
     result = without(record.result, secrets) if secrets else record.result
     return replace(record, arguments=redacted(record.arguments, secrets), result=result)
 
 
 def _size(record: Record) -> int:
     """About how many characters a record holds."""
+    if isinstance(record, Run):
+        return 500 + len(record.task) + len(record.text)
     inner, result = (record.arguments, record.result) if isinstance(record, Execution) else (record.data, "")
     try:
         return 500 + len(result) + len(orjson.dumps(inner))

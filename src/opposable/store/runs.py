@@ -21,13 +21,15 @@ class Runs:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def save(self, run: Run) -> None:
-        """Keep a run, new or changed; a wish to cancel it that came meanwhile stays."""
-        row = _row(run)
-        changed = {name: value for name, value in row.items() if name not in ("id", "cancel_requested")}
-        insert = self._database.insert(runs).values(**row)
+    async def save(self, *changed: Run) -> None:
+        """Keep runs, new or changed, of each the last; a wish to cancel one that came meanwhile stays."""
+        if not changed:
+            return
+        rows = [_row(run) for run in {run.run_id: run for run in changed}.values()]
+        insert = self._database.insert(runs)
+        values = {name: insert.excluded[name] for name in rows[0] if name not in ("id", "cancel_requested")}
         async with self._database.writing() as connection:
-            await connection.execute(insert.on_conflict_do_update(index_elements=["id"], set_=changed))
+            await connection.execute(insert.on_conflict_do_update(index_elements=["id"], set_=values), rows)
 
     async def get(self, run_id: str) -> Run | None:
         """The run of that id."""
@@ -118,6 +120,7 @@ def _row(run: Run) -> dict[str, Any]:
         "cancel_requested": run.cancel_requested,
         "started_at": run.started_at,
         "ended_at": run.ended_at,
+        "worker": run.worker,
     }
 
 
@@ -138,4 +141,5 @@ def _run(row: Row[Any]) -> Run:
         tool_calls=row.tool_calls,
         ended_at=row.ended_at,
         cancel_requested=row.cancel_requested,
+        worker=row.worker,
     )

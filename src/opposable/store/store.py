@@ -19,6 +19,7 @@ from opposable.store.retention import Retention
 from opposable.store.runs import Runs
 from opposable.store.tools import Tools
 from opposable.store.urls import database_url
+from opposable.store.workers import Workers
 
 Check = Callable[[], Awaitable[None]]
 
@@ -37,6 +38,7 @@ class Store:
     keys: Keys
     approvals: Approvals
     retention: Retention
+    workers: Workers
     limiter: Limiter
     checks: dict[str, Check]
 
@@ -71,6 +73,7 @@ async def opened(url: str, valkey: str | None) -> AsyncIterator[Store]:
             keys=Keys(database),
             approvals=Approvals(database),
             retention=Retention(database),
+            workers=Workers(database),
             limiter=limiter,
             checks=checks,
         )

@@ -138,6 +138,7 @@ messages = Table(
     Column("role", CleanString(10), nullable=False),
     Column("body", JsonColumn, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
+    Column("turn_id", CleanText, nullable=False, server_default=""),
 )
 
 runs = Table(
@@ -160,10 +161,18 @@ runs = Table(
     Column("cancel_requested", Boolean, nullable=False, server_default=false()),
     Column("started_at", UtcDateTime, nullable=False),
     Column("ended_at", UtcDateTime),
+    Column("worker", CleanText, nullable=False, server_default=""),
     Index(None, "started_at", "id"),
     Index(None, "owner", "started_at"),
     Index(None, "agent_id", "started_at"),
     Index(None, "status", "started_at"),
+)
+
+workers = Table(
+    "workers",
+    metadata,
+    Column("id", CleanString(36), primary_key=True),
+    Column("seen_at", UtcDateTime, nullable=False),
 )
 
 run_events = Table(

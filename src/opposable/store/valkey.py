@@ -13,7 +13,7 @@ from valkey.exceptions import ResponseError, ValkeyError
 
 from opposable.domain.errors import BadInput, StoreUnavailable
 from opposable.domain.messages import Message
-from opposable.domain.records import Conversation, Page, now
+from opposable.domain.records import Conversation, Page, Turn, now
 from opposable.domain.specs import RateLimit
 from opposable.store.conversations import already, continued, unknown
 from opposable.store.limiter import Allowance, counted
@@ -43,6 +43,20 @@ redis.call('ZADD', KEYS[3], ARGV[2], ARGV[1])
 redis.call('ZADD', KEYS[4], ARGV[2], ARGV[1])
 return {there + #ARGV - 3, there}
 """
+_KEEP = """
+local fields = {'owner', ARGV[2], 'agent_id', ARGV[3], 'title', ARGV[4], 'created_at', ARGV[5], 'updated_at', ARGV[5]}
+local owner = redis.call('HGET', KEYS[1], 'owner')
+if owner and owner ~= ARGV[2] then return 0 end
+if not redis.call('SET', KEYS[5], 1, 'NX', 'EX', ARGV[6]) then return 1 end
+if not owner then redis.call('HSET', KEYS[1], unpack(fields)) end
+for i = 7, #ARGV do redis.call('RPUSH', KEYS[2], ARGV[i]) end
+redis.call('HSET', KEYS[1], 'updated_at', ARGV[5])
+redis.call('ZADD', KEYS[3], ARGV[5], ARGV[1])
+redis.call('ZADD', KEYS[4], ARGV[5], ARGV[1])
+return 1
+"""
+TURN_SECONDS = 3600
+"""How long a turn is known by its id: nobody tries to keep one longer than that."""
 
 
 class ValkeyConversations:
@@ -55,6 +69,7 @@ class ValkeyConversations:
         self._client = client
         self._add = client.register_script(_ADD)
         self._append = client.register_script(_APPEND)
+        self._keep = client.register_script(_KEEP)
 
     async def add(self, conversation: Conversation) -> Conversation:
         """Begin a conversation. Raises: `BadInput` when its id is taken."""
@@ -92,6 +107,20 @@ class ValkeyConversations:
         if total == -2:
             raise continued(conversation_id, before, expected or 0)
         return int(total)
+
+    async def keep(self, turns: Sequence[Turn], *, again: bool = False) -> frozenset[str]:
+        """Add turns at the end of their conversations, each once. As `Conversations.keep`, but turn by turn."""
+        return frozenset([turn.turn_id for turn in turns if not await self._kept(turn)])
+
+    async def _kept(self, turn: Turn) -> bool:
+        about = turn.conversation
+        key, owner = about.conversation_id, about.owner
+        keys = [_about(key), _said(key), _order(owner), _order(None), f"{PREFIX}:turn:{turn.turn_id}"]
+        bodies = [to_json(message_as_json(message)) for message in turn.messages]
+        moment = _microseconds(now())
+        values: list[str | int] = [key, owner, about.agent_id, about.title, moment, TURN_SECONDS, *bodies]
+        with told():
+            return bool(await self._keep(keys=keys, args=values))
 
     async def list(self, owner: str | None = None, *, after: str = "", limit: int = 100) -> Page[Conversation]:
         """Conversations of an owner (None: of all), the last continued first; `after` is the last part's cursor."""

@@ -1,0 +1,72 @@
+"""The processes that work on runs: their signs of life, and the runs of those that are dead."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, delete, func, select, update
+
+from opposable.domain.records import now
+from opposable.store.database import Database
+from opposable.store.tables import approvals, run_events, runs, workers
+from opposable.store.types import utc_now
+
+LOST = "The process that worked on this run ended without a word. Ask again."
+FORGOTTEN = timedelta(hours=1)
+"""The age at which a dead process is forgotten."""
+
+
+class Workers:
+    """Who works on runs. Times are the database's own, so that clocks of several machines do not matter."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def seen(self, worker: str) -> None:
+        """Say that a process lives."""
+        insert = self._database.insert(workers).values(id=worker, seen_at=utc_now())
+        async with self._database.writing() as connection:
+            await connection.execute(insert.on_conflict_do_update(index_elements=["id"], set_={"seen_at": utc_now()}))
+
+    async def gone(self, worker: str) -> None:
+        """Say that a process ends; what it leaves unfinished is anyone's to end."""
+        async with self._database.writing() as connection:
+            await connection.execute(delete(workers).where(workers.c.id == worker))
+
+    async def end_lost(self, silence: timedelta) -> Sequence[str]:
+        """End the runs of processes without a sign of life for that long: they failed. Returns the ids of these runs.
+
+        Of several processes that do this at once, each run is ended by one.
+        """
+        async with self._database.reading() as connection:
+            newest = await connection.scalar(select(func.max(workers.c.seen_at)))
+            if newest is None:
+                return ()
+            alive = select(workers.c.id).where(workers.c.seen_at >= newest - silence)
+            lost = runs.c.status.in_(("running", "waiting")) & runs.c.worker.not_in(alive)
+            there = (await connection.scalars(select(runs.c.id).where(lost).limit(1))).first()
+        return () if there is None else await self._end(lost, newest - FORGOTTEN)
+
+    async def _end(self, lost: ColumnElement[bool], forgotten: datetime) -> Sequence[str]:
+        moment = now()
+        change = update(runs).where(lost).values(status="failed", reason="lost", ended_at=moment)
+        async with self._database.writing() as connection:
+            ended = (await connection.scalars(change.returning(runs.c.id))).all()
+            last = select(run_events.c.run_id, func.max(run_events.c.sequence)).where(run_events.c.run_id.in_(ended))
+            sequences = dict((await connection.execute(last.group_by(run_events.c.run_id))).tuples().all())
+            rows = [
+                {
+                    "run_id": run_id,
+                    "sequence": sequences.get(run_id, 0) + 1,
+                    "kind": "error",
+                    "data": {"kind": "Lost", "message": LOST},
+                    "at": moment,
+                }
+                for run_id in ended
+            ]
+            if rows:
+                await connection.execute(self._database.insert(run_events).on_conflict_do_nothing(), rows)
+            waiting = approvals.c.run_id.in_(ended) & (approvals.c.status == "pending")
+            expired = {"status": "expired", "reason": "the run ended", "decided_at": moment}
+            await connection.execute(update(approvals).where(waiting).values(**expired))
+            await connection.execute(delete(workers).where(workers.c.seen_at < forgotten))
+        return ended
