@@ -192,8 +192,7 @@ async def test_a_limit_ends_in_an_answer_asked_for_without_tools(limits, reason)
 async def test_a_model_that_never_answers_still_ends_in_a_sentence_and_no_orphan():
     end = await end_of(ScriptedModel(ENDLESS), limits=Limits(turns=2))
     assert (
-        end.text
-        == "The task used up its number of steps before there was an answer. The last tool result (add): The task ended before add did; the call was cancelled."
+        end.text == "The task used up its number of steps before there was an answer. This is only a part, from add: 2"
     )
     wanted = [one.id for message in end.messages for one in message.tool_calls]
     answered = [message.call_id for message in end.messages if message.role == "tool"]

@@ -5,13 +5,15 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
+from opposable.agent.guarding import GUARDED, Guarding
+from opposable.agent.learning import FailureMemory, Learning
 from opposable.agent.limits import DEFAULT_LIMITS, Limits
 from opposable.agent.loop import run
 from opposable.domain.events import Event, RunFinished
 from opposable.domain.messages import Message, system, user
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.models.build import build
-from opposable.tools.base import Tool
+from opposable.tools.base import NO_CONTEXT, CallContext, Tool
 from opposable.tools.library import ToolLibrary
 
 Task = str | Sequence[Message]
@@ -22,8 +24,9 @@ class Agent:
     """A model with tools. One agent serves many runs, also at once; each run starts afresh from its task.
 
     `model` is a `Model` or a name for `models.build`; `tools` are functions, `Tool`s, or a whole `ToolLibrary`. Close
-    it with `aclose`, or use it in `async with`. Raises: `BadInput` for a name no model can be built from and for a
-    function no tool can be made of.
+    it with `aclose`, or use it in `async with`. `guarding` says what keeps its calls from failing twice. What its runs
+    learn of failures it remembers itself, or in the memory `learning` is of. Raises: `BadInput` for a name no model can
+    be built from and for a function no tool can be made of.
     """
 
     def __init__(
@@ -34,32 +37,46 @@ class Agent:
         instructions: str = "",
         limits: Limits = DEFAULT_LIMITS,
         options: ModelOptions = DEFAULT_OPTIONS,
+        guarding: Guarding = GUARDED,
+        learning: Learning | None = None,
     ) -> None:
         self.model = build(model) if isinstance(model, str) else model
         self.library = tools if isinstance(tools, ToolLibrary) else ToolLibrary(tools)
         self._instructions = (system(instructions),) if instructions else ()
         self._limits = limits
+        self._guarding = guarding
+        self._learning = learning or FailureMemory().of()
         self._streamed = options
         self._whole = replace(options, stream=False)
 
-    async def run(self, task: Task) -> RunFinished:
+    async def run(self, task: Task, context: CallContext = NO_CONTEXT) -> RunFinished:
         """Do the task and give the end of the run: its text, why it ended, what it used and said.
 
-        Raises: `ModelError` when the model does not answer.
+        `context` gives the ids the run is known by, and whom to ask for approval. Raises: `ModelError` when the model
+        does not answer.
         """
-        async with aclosing(self._events(task, self._whole)) as events:
+        async with aclosing(self._events(task, self._whole, context)) as events:
             async for event in events:
                 if type(event) is RunFinished:
                     end = event
         return end
 
-    def stream(self, task: Task) -> AsyncGenerator[Event, None]:
+    def stream(self, task: Task, context: CallContext = NO_CONTEXT) -> AsyncGenerator[Event, None]:
         """Do the task and tell everything as it happens. Leaving early stops it. Raises: as `run`."""
-        return self._events(task, self._streamed)
+        return self._events(task, self._streamed, context)
 
-    def _events(self, task: Task, options: ModelOptions) -> AsyncGenerator[Event, None]:
+    def _events(self, task: Task, options: ModelOptions, context: CallContext) -> AsyncGenerator[Event, None]:
         messages = (user(task),) if isinstance(task, str) else tuple(task)
-        return run(self.model, self.library, (*self._instructions, *messages), limits=self._limits, options=options)
+        return run(
+            self.model,
+            self.library,
+            (*self._instructions, *messages),
+            limits=self._limits,
+            options=options,
+            context=context,
+            guarding=self._guarding,
+            learning=self._learning,
+        )
 
     async def aclose(self) -> None:
         """Close the model."""

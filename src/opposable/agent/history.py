@@ -68,10 +68,11 @@ def trimmed(messages: Sequence[Message], tokens: int) -> list[Message]:
 
 def estimated(messages: Iterable[Message]) -> int:
     """About how many tokens messages take: four characters of Latin text or two thirds of a Chinese one each."""
-    return sum(8 + _tokens(m.content) + sum(8 + _tokens(c.arguments) for c in m.tool_calls) for m in messages)
+    return sum(8 + tokens_in(m.content) + sum(8 + tokens_in(c.arguments) for c in m.tool_calls) for m in messages)
 
 
-def _tokens(text: str) -> int:
+def tokens_in(text: str) -> int:
+    """About how many tokens a text takes."""
     wide = 0 if text.isascii() else sum(character > "\u2e7f" for character in text)
     return (len(text) - wide) // 4 + wide * 2 // 3
 

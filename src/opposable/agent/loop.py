@@ -8,13 +8,25 @@ from uuid import uuid4
 from opposable import dialects
 from opposable.agent import prompts
 from opposable.agent.calls import ReadCall, cut_short, make, read_calls
+from opposable.agent.guarding import GUARDED, Guarding
 from opposable.agent.history import estimated, repaired, spoken, trimmed
+from opposable.agent.learning import NOTHING_KNOWN, Learning
 from opposable.agent.limits import DEFAULT_LIMITS, Alarm, Limits, OutOfTime, reached
 from opposable.agent.selection import Selection
+from opposable.agent.watch import Watch
 from opposable.domain.errors import ContextFull, ModelError
-from opposable.domain.events import Event, ModelReplied, Reply, RunFinished, RunStarted, StopReason, ToolFinished
+from opposable.domain.events import (
+    Decided,
+    Event,
+    ModelReplied,
+    Reply,
+    RunFinished,
+    RunStarted,
+    StopReason,
+    ToolFinished,
+)
 from opposable.domain.messages import Message, tool, user
-from opposable.domain.tools import ToolResult
+from opposable.domain.tools import ToolDefinition, ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.tools.base import NO_CONTEXT, CallContext
@@ -32,17 +44,21 @@ async def run(
     limits: Limits = DEFAULT_LIMITS,
     options: ModelOptions = DEFAULT_OPTIONS,
     context: CallContext = NO_CONTEXT,
+    guarding: Guarding = GUARDED,
+    learning: Learning | None = None,
 ) -> AsyncGenerator[Event, None]:
     """Work on the last message of `messages` and tell everything that happens; the last event is `RunFinished`.
 
     `context` gives the ids the run is known by and whom to ask for approval; its run gets an id where it has none, and
-    its language is that of the messages.
+    its language is that of the messages. `guarding` says what keeps calls from failing twice, `learning` what is known
+    of failures in earlier runs and where this one's are remembered.
     Leaving the iterator early stops the model and the tools. A limit ends the run in an answer too. Raises:
     `ModelError` when the model does not answer.
     """
     history = repaired(messages)
     context = replace(context, run_id=context.run_id or uuid4().hex, language=spoken(messages))
-    state = _State(history, context, options, limits.context, Selection(library, history, options))
+    watch = await _watch(library, history, context, guarding, learning)
+    state = _State(history, context, options, limits.context, Selection(library, history, options), watch)
     start = len(history)
     over: StopReason | None = None
     yield RunStarted(state.context.run_id)
@@ -59,7 +75,11 @@ async def run(
                     async with aclosing(_do(library, limits, state, alarm)) as events:
                         async for event in events:
                             yield event
+                if state.hopeless:
+                    break
             if over is not None:
+                yield Decided("complete", prompts.limit(over, state.context.language))
+            if over is not None or state.hopeless:
                 async with aclosing(_last_chance(model, library, state, over, alarm)) as events:
                     async for event in events:
                         yield event
@@ -67,7 +87,8 @@ async def run(
             over = "time"
             for end in state.cut_short():
                 yield end
-    text = state.text or prompts.no_answer(over or "answer", state.history, state.context.language)
+    best = None if watch is None else watch.best
+    text = state.text or prompts.no_answer(over or "answer", best, state.context.language)
     added = tuple(state.history[start:])
     cost = None if limits.price is None else limits.price.of(state.usage)
     yield RunFinished(text, over or "answer", state.usage, state.turns, state.calls, added, cost)
@@ -82,12 +103,14 @@ class _State:
     options: ModelOptions
     window: int | None
     selection: Selection
+    watch: Watch | None
     usage: Usage = NO_USAGE
     turns: int = 0
     calls: int = 0
     text: str = ""
     answered: bool = False
     reminded: bool = False
+    hopeless: bool = False
     reads: tuple[ReadCall, ...] = ()
     results: dict[str, ToolResult] = field(default_factory=dict)
 
@@ -98,6 +121,21 @@ class _State:
         self.results |= {end.call.id: end.result for end in ends}
         self.tell()
         return ends
+
+    def to_send(self) -> tuple[list[Message], tuple[ToolDefinition, ...]]:
+        """The messages that fit, with what the model should know of the run beside the last; and the tools."""
+        definitions, watch = self.selection.definitions, self.watch
+        if watch is None:
+            return self.history if self.window is None else trimmed(self.history, self.window), definitions
+        if self.window is None:
+            return watch.beside(self.history, left_out=False), watch.definitions(definitions)
+        sent = trimmed(self.history, self.window - watch.room)
+        return watch.beside(sent, left_out=len(sent) < len(self.history)), watch.definitions(definitions)
+
+    def checked(self, reads: tuple[ReadCall, ...]) -> None:
+        """Take the calls as they will be made; the history shows what was adjusted in them."""
+        self.history[-1] = _as_understood(self.history[-1], reads)
+        self.reads = reads
 
     def tell(self) -> None:
         """Put the results into the history in the order of their calls."""
@@ -113,9 +151,9 @@ async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) 
     state.turns += 1
     reply = None
     while True:
-        sent = state.history if state.window is None else trimmed(state.history, state.window)
+        sent, definitions = state.to_send()
         try:
-            async with aclosing(alarm.each(model.stream(sent, state.selection.definitions, state.options))) as parts:
+            async with aclosing(alarm.each(model.stream(sent, definitions, state.options))) as parts:
                 async for part in parts:
                     if type(part) is Reply:
                         reply = part
@@ -145,23 +183,36 @@ async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) 
 async def _do(library: ToolLibrary, limits: Limits, state: _State, alarm: Alarm) -> AsyncGenerator[Event, None]:
     """The calls of the last reply."""
     room = None if limits.tool_calls is None else limits.tool_calls - state.calls
+    watch = state.watch
+    if watch is not None:
+        state.checked(watch.checked(state.reads))
     async with aclosing(alarm.each(make(state.reads, library, room, state.context, state.turns))) as timed:
         async for event in timed:
             if type(event) is ToolFinished:
+                if watch is not None:
+                    event = _told(event, watch)
                 state.results[event.call.id] = event.result
             yield event
     worked = any(result.failure is None for result in state.results.values())
     state.selection.learn(state.results.values())
     state.tell()
+    decision = None if watch is None else watch.turn_over()
+    if decision is not None:
+        state.hopeless = decision.action == "complete"
+        yield Decided(decision.action, decision.reason)
     if state.options.tool_choice not in ("auto", "none") and (worked or state.turns >= FORCED_REPLIES):
         state.options = replace(state.options, tool_choice="auto")
 
 
 async def _last_chance(
-    model: Model, library: ToolLibrary, state: _State, over: StopReason, alarm: Alarm
+    model: Model, library: ToolLibrary, state: _State, over: StopReason | None, alarm: Alarm
 ) -> AsyncGenerator[Event, None]:
-    """One more reply, without tools, for the answer."""
-    state.history.append(user(prompts.last_chance(over, state.context.language)))
+    """One more reply, without tools, for the answer; None is a run that came to nothing but refused calls."""
+    language = state.context.language
+    wish = prompts.came_to_nothing(language) if over is None else prompts.last_chance(over, language)
+    state.history.append(user(wish))
+    if state.watch is not None:
+        state.watch.advice = ""
     state.options = replace(state.options, tool_choice="none")
     async with aclosing(_ask(model, library, state, alarm)) as events:
         async for event in events:
@@ -169,6 +220,26 @@ async def _last_chance(
     if state.reads:  # it called a tool all the same
         for end in state.cut_short():
             yield end
+
+
+async def _watch(
+    library: ToolLibrary,
+    history: Sequence[Message],
+    context: CallContext,
+    guarding: Guarding,
+    learning: Learning | None,
+) -> Watch | None:
+    """What watches the run, with what is known as it begins."""
+    if guarding.is_off:
+        return None
+    known = NOTHING_KNOWN if learning is None or not guarding.learning else await learning.patterns(library)
+    task = next((message.content for message in reversed(history) if message.role == "user"), "")
+    return Watch(library, task, context.language, guarding, learning, known)
+
+
+def _told(event: ToolFinished, watch: Watch) -> ToolFinished:
+    result = watch.ended(event.call, event.result)
+    return event if result is event.result else ToolFinished(event.call, result)
 
 
 def _as_understood(message: Message, reads: Sequence[ReadCall]) -> Message:

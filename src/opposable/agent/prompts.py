@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from opposable.domain.events import StopReason
 from opposable.domain.language import Language
-from opposable.domain.messages import Message
 
 _LIMITS: dict[StopReason, tuple[str, str]] = {
     "turns": ("its number of steps", "步数"),
@@ -15,16 +14,20 @@ _LIMITS: dict[StopReason, tuple[str, str]] = {
 }
 
 
+def limit(reason: StopReason, language: Language) -> str:
+    """Why a run is brought to its end at a limit."""
+    english, chinese = _LIMITS[reason]
+    return f"本次任务的{chinese}已用完。" if language == "zh" else f"The task has used up {english}."
+
+
 def last_chance(reason: StopReason, language: Language) -> str:
     """Asks for the answer when a limit is reached and tools are gone."""
     english, chinese = _LIMITS[reason]
     if language == "zh":
-        return (
-            f"本次任务的{chinese}已用完，不能再调用工具。请根据以上结果直接给出最终答案；如果不完整，请说明缺少什么。"
-        )
+        return f"本次任务的{chinese}已用完，不能再调用工具。请根据以上结果直接给出最终答案；如果不完整，请说明这只是部分结果、缺少什么。"
     return (
         f"This task has used up {english}; no more tools can be called. Answer now from the results above, "
-        "and say what is missing if the answer is not complete."
+        "and say that it is partial and what is missing if it is not complete."
     )
 
 
@@ -33,14 +36,131 @@ def empty_reply(language: Language) -> str:
     return "你的回复是空的。请回答用户的问题。" if language == "zh" else "Your reply was empty. Answer the user."
 
 
-def no_answer(reason: StopReason, messages: Sequence[Message], language: Language) -> str:
-    """The answer of a run whose model gave none: that it stopped, and what the last tool said."""
-    results = [message for message in messages if message.role == "tool"]
+def no_answer(reason: StopReason, best: tuple[str, str] | None, language: Language) -> str:
+    """The answer of a run whose model gave none: that it stopped, and the last result that was good, by its tool's name."""
     english, chinese = _LIMITS.get(reason, ("its end", "结束"))
     if language == "zh":
         said = f"任务在得出答案之前用完了{chinese}。" if reason != "answer" else "模型没有给出答案。"
-        return f"{said}最后一个工具结果（{results[-1].name}）：{results[-1].content[:500]}" if results else said
+        return f"{said}以下只是部分结果，来自 {best[0]}：{best[1][:500]}" if best else said
     said = (
         f"The task used up {english} before there was an answer." if reason != "answer" else "The model gave no answer."
     )
-    return f"{said} The last tool result ({results[-1].name}): {results[-1].content[:500]}" if results else said
+    return f"{said} This is only a part, from {best[0]}: {best[1][:500]}" if best else said
+
+
+def came_to_nothing(language: Language) -> str:
+    """Asks for the answer when nothing but refused calls comes any more."""
+    if language == "zh":
+        return "这些调用都被拒绝了，不能再调用工具。请根据以上结果给出目前最好的答案，并说明这只是部分结果、缺少什么。"
+    return (
+        "Every one of these calls was refused; no more tools can be called. Give the best answer there is from the "
+        "results above, and say that it is partial and what is missing."
+    )
+
+
+def refused_failure(name: str, times: int, said: str, language: Language) -> str:
+    """That a call is not made because the same one failed, what was said to it, and what would be right."""
+    shown = _cut(said)
+    if language == "zh":
+        return (
+            f"没有执行：对 {name} 的这一调用在本次任务中已经失败过{_times_zh(times)}，此后没有任何变化。当时的结果：\n{shown}\n"
+            "请按上述提示修改参数、改用其他工具，或根据已有结果作答。"
+        )
+    return (
+        f"Not run: this very call of {name} has failed in this task{_times(times)} and nothing has changed since. It "
+        f"was told:\n{shown}\nChange the arguments as it says, use another tool, or answer with what there is."
+    )
+
+
+def refused_repeat(name: str, times: int, said: str, language: Language) -> str:
+    """That a call is not made because it brings the same again and again; its result goes with it."""
+    if language == "zh":
+        return f"没有再次执行：对 {name} 的这一调用已经 {times} 次得到同样的结果。请使用该结果继续，或直接作答。结果：\n{said}"
+    return (
+        f"Not run again: this very call of {name} brought the same result {times} times. Go on with that result, or "
+        f"answer. The result:\n{said}"
+    )
+
+
+def known_to_fail(name: str, runs: int, right: str, said: str, language: Language) -> str:
+    """That a call is not made because it failed in earlier runs and never worked, and what did work."""
+    shown = _cut(said)
+    if language == "zh":
+        instead = f"可行的是：{right}。" if right else "请修改参数或改用其他工具。"
+        return f"没有执行：对 {name} 的这一调用在以往 {runs} 次任务中都失败了：\n{shown}\n{instead}"
+    instead = f"What worked: {right}." if right else "Change the arguments, or use another tool."
+    return f"Not run: this very call of {name} failed in {runs} earlier tasks and never worked:\n{shown}\n{instead}"
+
+
+def same_failure(name: str, times: int, language: Language) -> str:
+    """Beside a failure: that the same call failed so before."""
+    if language == "zh":
+        return f"（对 {name} 的同一调用已经 {times} 次以同样的方式失败。请不要原样重复。）"
+    return f"(The same call of {name} has now failed {times} times in the same way. Do not make it again as it is.)"
+
+
+def same_result(name: str, times: int, language: Language) -> str:
+    """Beside a result: that the same call brought it before."""
+    if language == "zh":
+        return f"（对 {name} 的同一调用已经 {times} 次得到同样的结果，再次调用不会有新内容。请使用该结果继续，或直接作答。）"
+    return (
+        f"(The same call of {name} has now brought this same result {times} times; once more brings nothing new. Go on "
+        "with it, or answer.)"
+    )
+
+
+def worked_before(given: str, right: str, language: Language) -> str:
+    """Beside a failure: what put one like it right before."""
+    if language == "zh":
+        return f"（以往把 {given} 改为 {right} 后成功。）" if given else f"（以往使用 {right} 成功。）"
+    return f"(Before, {right} worked in place of {given}.)" if given else f"(Before, {right} worked.)"
+
+
+def missing_dependencies(name: str, missing: Sequence[str], language: Language) -> str:
+    """Beside a failure: that what the tool depends on is not there."""
+    if language == "zh":
+        return f"（工具 {name} 依赖的 {'、'.join(missing)} 当前不可用。）"
+    return f"({name} depends on {', '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not there.)"
+
+
+def failing_tool(name: str, times: int, language: Language) -> str:
+    """Why a tool is to be exchanged."""
+    return f"工具 {name} 已连续失败 {times} 次。" if language == "zh" else f"{name} failed {times} times running."
+
+
+def failing_plan(turns: int, language: Language) -> str:
+    """Why a plan is to be changed."""
+    return f"最近 {turns} 步全部失败。" if language == "zh" else f"The last {turns} steps all failed."
+
+
+def hopeless(turns: int, language: Language) -> str:
+    """Why a run is brought to its end."""
+    if language == "zh":
+        return f"最近 {turns} 步的调用全部被拒绝，没有进展。"
+    return f"Every call of the last {turns} steps was refused; nothing moves on."
+
+
+def switch_tool(reason: str, others: Sequence[str], language: Language) -> str:
+    """Tells the model to use another tool."""
+    if language == "zh":
+        return f"{reason}请改用其他工具，可能合适的有：{'、'.join(others)}。"
+    return f"{reason} Use another tool; these may do: {', '.join(others)}."
+
+
+def replan(reason: str, language: Language) -> str:
+    """Asks the model for another plan."""
+    if language == "zh":
+        return f"{reason}请先用一句话说明原因，再换一种做法；如果做不到，请直接说明。"
+    return f"{reason} Say in a sentence why, then go about it in another way; if there is none, say so in your answer."
+
+
+def _cut(said: str) -> str:
+    return said if len(said) <= 1200 else f"{said[:1200]}…"
+
+
+def _times(times: int) -> str:
+    return f" {times} times in the same way" if times > 1 else ""
+
+
+def _times_zh(times: int) -> str:
+    return f" {times} 次（方式相同）" if times > 1 else ""

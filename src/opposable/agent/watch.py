@@ -1,0 +1,373 @@
+"""One run watched: each call folded into what is known of it, and what follows for the calls to come."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from opposable import dialects
+from opposable.agent import prompts
+from opposable.agent.calls import ReadCall
+from opposable.agent.context import Step, block, execution_context
+from opposable.agent.decisions import Decision, Trouble, decided
+from opposable.agent.fingerprints import correction, in_words
+from opposable.agent.guard import PASSING, Key, Seen, is_refused, is_told, key_of, once_more
+from opposable.agent.guarding import Guarding
+from opposable.agent.learning import NOTHING_KNOWN, Learning, Patterns
+from opposable.domain.language import Language
+from opposable.domain.messages import Message
+from opposable.domain.records import Failure
+from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult
+from opposable.tools import sentences
+from opposable.tools.library import ToolLibrary
+
+if TYPE_CHECKING:  # specs are pydantic's, and only a run in trouble asks for them
+    from opposable.domain.specs import AnyToolSpec
+
+POLLING = "polling"
+"""In a spec's metadata, true: the tool is asked again and again on purpose."""
+
+ADJUSTABLE = "adjustable"
+"""In a spec's metadata: arguments that are doubled after a time-out, each with its largest value."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A failed call that nothing has put right yet."""
+
+    arguments: dict[str, Any]
+    said: str
+    failure: Failure
+
+
+class Watch:
+    """What a run has been through. `patterns` are what was known when it began.
+
+    `best` is the last result that was good, by its tool's name; `advice` is what the model is told to do next.
+    """
+
+    def __init__(
+        self,
+        library: ToolLibrary,
+        task: str,
+        language: Language,
+        guarding: Guarding,
+        learning: Learning | None,
+        patterns: Patterns = NOTHING_KNOWN,
+    ) -> None:
+        self._library = library
+        self._task = task
+        self._language: Language = language
+        self._guarding = guarding
+        self._learning = learning if guarding.learning else None
+        self._patterns = patterns
+        self._seen: dict[Key, Seen] = {}
+        self._steps: list[Step] = []
+        self._made: dict[str, tuple[Key, dict[str, Any]]] = {}  # the turn's calls by id
+        self._refused: set[str] = set()
+        self._failing: dict[str, int] = {}  # failures by name, since the tool last worked
+        self._open: dict[str, list[_Open]] = {}
+        self._timed_out: dict[str, dict[str, Any]] = {}  # arguments that were too small, by name
+        self._counted: set[tuple[Key, str]] = set()
+        self._told: tuple[Sequence[ToolDefinition], tuple[ToolDefinition, ...]] = ((), ())
+        self._turn = 0
+        self._changes = self._stale = self._failed_turns = self._refused_turns = 0
+        self._new = self._ever_failed = False
+        self.advice = ""
+        self.best: tuple[str, str] | None = None
+
+    # Before the calls
+
+    def definitions(self, definitions: tuple[ToolDefinition, ...]) -> tuple[ToolDefinition, ...]:
+        """What the model is told of tools, with warnings where something is known of them."""
+        if self._learning is None or not self._patterns.warnings:
+            return definitions
+        if self._told[0] is not definitions:
+            told = self._learning.memory.told(definitions, self._patterns, self._library, self._language)
+            self._told = (definitions, told)
+        return self._told[1]
+
+    def beside(self, sent: list[Message], left_out: bool) -> list[Message]:
+        """The messages to send with the block on what was tried in the last of them; the history has none of it."""
+        told = self.block(sent, left_out)
+        if not told:
+            return sent
+        last = sent[-1]
+        return [*sent[:-1], replace(last, content=f"{last.content}\n\n{told}", memo={})]
+
+    def block(self, messages: Sequence[Message], left_out: bool) -> str:
+        """The block on what was tried, "" where there is nothing to say."""
+        if not self._guarding.telling and not self.advice:
+            return ""
+        if not (self.advice or self._failing or (left_out and self._steps)):
+            return ""
+        if not self._guarding.telling:
+            return self.advice
+        known = {
+            self._name(tool_id): lines[self._language == "zh"] for tool_id, lines in self._patterns.warnings.items()
+        }
+        context = execution_context(self._task, messages, self._steps, known)
+        return block(context, self._language, self._guarding.tokens, advice=self.advice, all_of_it=left_out)
+
+    @property
+    def room(self) -> int:
+        """Tokens to be left free for the block."""
+        return self._guarding.tokens if self.advice or self._steps else 0
+
+    def checked(self, reads: Iterable[ReadCall]) -> tuple[ReadCall, ...]:
+        """The calls of a reply, those marked that are not to be made, and adjusted what may be."""
+        self._turn += 1
+        self._made.clear()
+        self._refused.clear()
+        self._new = False
+        return tuple(self._checked(read) for read in reads)
+
+    def _checked(self, read: ReadCall) -> ReadCall:
+        call = read.call
+        if read.failure is None and self._learning is not None and (self._timed_out or self._patterns.failures):
+            read = self._adjusted(read)
+            call = read.call
+        key = key_of(call.name, read.arguments) if read.failure is None else (call.name, call.arguments.encode())
+        self._made[call.id] = (key, read.arguments)
+        told = self._refusal(read, key)
+        if not told:
+            return read
+        self._refused.add(call.id)
+        return replace(read, failure=ToolResult(call.id, call.name, told, "refused"))
+
+    def _refusal(self, read: ReadCall, key: Key) -> str:
+        name = read.call.name
+        if self._guarding.refusing:
+            seen = self._seen.get(key)
+            if is_refused(seen, self._changes, self._stale, self._guarding) and seen is not None:
+                if seen.failure is not None:
+                    return prompts.refused_failure(name, seen.times, seen.content, self._language)
+                if not self._polls(name):
+                    return prompts.refused_repeat(name, seen.times, seen.content, self._language)
+        if self._learning is None or not self._patterns.failures or read.failure is not None:
+            return ""
+        known = self._patterns.exactly(self._tool_id(name), read.arguments)
+        if known is None or not self._learning.is_hopeless(known):
+            return ""
+        right = in_words(known.correction)[1]
+        said = dialects.defuse(known.message.partition("\n")[2])
+        return prompts.known_to_fail(name, known.count, right, said, self._language)
+
+    def _adjusted(self, read: ReadCall) -> ReadCall:
+        """The call with arguments enlarged that were too small before, where its spec says how far they may be."""
+        name = read.call.name
+        small = self._timed_out.get(name)
+        large: dict[str, Any] = {}
+        if small is None:
+            known = [one for one in self._patterns.failures.get(self._tool_id(name), ()) if one.kind == "timeout"]
+            large = next((one.correction["right"] for one in known if one.correction), {})
+            if not large:
+                return read
+        spec = self._spec(name)
+        most = spec.metadata.get(ADJUSTABLE) if spec is not None else None
+        if not isinstance(most, dict):
+            return read
+        better = dict(read.arguments)
+        for field, largest in most.items():
+            value = _enlarged(better.get(field), (small or {}).get(field), large.get(field), largest)
+            if value is not None:
+                better[field] = value
+        if better == read.arguments:
+            return read
+        told = [
+            f"{field} {read.arguments[field]} → {value}: it took longer before"
+            for field, value in better.items()
+            if value != read.arguments[field]
+        ]
+        call = replace(read.call, arguments=orjson.dumps(better).decode(), repairs=(*read.call.repairs, *told))
+        return ReadCall(call, better)
+
+    # As they end
+
+    def ended(self, call: ToolCall, result: ToolResult) -> ToolResult:
+        """Take note of a call's end; the result, with a sentence beside it where the model should know more."""
+        key, arguments = self._made[call.id]
+        self._steps.append(Step(self._turn, call, result))
+        if call.id in self._refused or _of_the_run(result, self._language):
+            return result
+        before = self._seen.get(key)
+        seen = self._seen[key] = once_more(before, result.failure, result.content, self._changes, self._turn)
+        if result.failure is None:
+            return self._worked(call, arguments, result, seen, before)
+        return self._failed(call, arguments, result, seen)
+
+    def _worked(
+        self, call: ToolCall, arguments: dict[str, Any], result: ToolResult, seen: Seen, before: Seen | None
+    ) -> ToolResult:
+        self.best = (call.name, result.content)
+        if before is None or before.content != result.content or before.failure is not None:
+            self._new = True
+            if not self._ever_failed or not self._only_reads(call.name):
+                self._changes += 1
+        if self._failing:
+            self._failing.pop(call.name, None)
+        if self._learning is not None and (self._open or self._patterns.failures):
+            self._learnt(self._learning, call.name, arguments)
+        if self._guarding.refusing and is_told(seen, self._stale, self._guarding) and not self._polls(call.name):
+            return _with(result, prompts.same_result(call.name, seen.times, self._language))
+        return result
+
+    def _failed(self, call: ToolCall, arguments: dict[str, Any], result: ToolResult, seen: Seen) -> ToolResult:
+        name = call.name
+        self._ever_failed = True
+        self._failing[name] = self._failing.get(name, 0) + 1
+        self._new = self._new or seen.times == 1
+        if result.failure == "timeout":
+            self._timed_out[name] = arguments
+        beside = [self._offered(name, arguments)]
+        if self._learning is not None:
+            self._remember(self._learning, name, arguments, result)
+        if self._guarding.refusing and is_told(seen, self._stale, self._guarding):
+            beside.append(prompts.same_failure(name, seen.times, self._language))
+        missing = self._missing(name)
+        if missing:
+            beside.append(prompts.missing_dependencies(name, missing, self._language))
+        told = " ".join(filter(None, beside))
+        return _with(result, told) if told else result
+
+    def _offered(self, name: str, arguments: dict[str, Any]) -> str:
+        """What put a failure like this one right before."""
+        if self._learning is None or not self._patterns.failures:
+            return ""
+        tool_id = self._tool_id(name)
+        known = self._patterns.exactly(tool_id, arguments)
+        if known is None or not known.correction:
+            known = self._patterns.like(tool_id, arguments)
+        given, right = in_words(known.correction) if known is not None else ("", "")
+        return prompts.worked_before(given, right, self._language) if right else ""
+
+    def _remember(self, learning: Learning, name: str, arguments: dict[str, Any], result: ToolResult) -> None:
+        tool = self._library.find(name)
+        if tool is None or result.failure is None:
+            return
+        once = (key_of(name, arguments), result.failure)
+        if once in self._counted:
+            return
+        self._counted.add(once)
+        owner, action = self._owner(tool.tool_id)
+        failure = learning.failed(owner, action, result.failure, arguments, result.content)
+        if failure is not None:
+            self._open.setdefault(name, []).append(_Open(arguments, result.content, failure))
+
+    def _learnt(self, learning: Learning, name: str, arguments: dict[str, Any]) -> None:
+        """What a call that worked says of those that failed."""
+        for one in self._open.pop(name, ()):
+            right = correction(one.arguments, arguments, one.said, grown=one.failure.kind == "timeout")
+            if right is not None:
+                learning.memory.correct(one.failure.failure_id, right)
+        if self._patterns.failures:
+            known = self._patterns.exactly(self._tool_id(name), arguments)
+            if known is not None:
+                learning.memory.forget(known.failure_id)
+
+    # When all have
+
+    def turn_over(self) -> Decision | None:
+        """What is to be done now; None where all goes on as it did."""
+        last = [step for step in self._steps[-len(self._made) :] if step.turn == self._turn]
+        failed = [step for step in last if step.result.failure is not None]
+        self._stale = 0 if self._new else self._stale + 1
+        if not failed:
+            self._failed_turns = self._refused_turns = 0
+            if not self._failing:
+                self.advice = ""
+            return None
+        whole = len(failed) == len(last)
+        self._failed_turns = self._failed_turns + 1 if whole else 0
+        refused = whole and all(step.call.id in self._refused for step in failed)
+        self._refused_turns = self._refused_turns + 1 if refused else 0
+        if not self._guarding.deciding:
+            return None
+        step = failed[-1]
+        decision = decided(self._trouble(step), self._guarding, self._language)
+        if decision.action == "execute":
+            return None
+        self.advice = decision.advice
+        return decision
+
+    def _trouble(self, step: Step) -> Trouble:
+        name = step.call.name
+        failures = self._failing.get(name, 0)
+        others = self._instead(name) if failures > 1 else ()
+        away = step.result.failure in PASSING
+        return Trouble(self._refused_turns, self._failed_turns, name, failures, away, others)
+
+    def _instead(self, name: str) -> tuple[str, ...]:
+        """Tools that may do instead of one, ranked by how well they fit and how well they have done."""
+        tool = self._library.find(name)
+        if tool is None:
+            return ()
+        owner, _ = self._owner(tool.tool_id)
+        failed = {self._owner(other.tool_id)[0] for one in self._failing if (other := self._library.find(one))}
+        need = f"{tool.definition.description} {self._task[:500]}"
+        found = self._library.alternatives(owner, need, failed, most=8)
+        ranked = sorted(found, key=lambda one: -one.score * self._record(one.tool_id))
+        return tuple(one.name for one in ranked[:3])
+
+    def _record(self, tool_id: str) -> float:
+        """The part of a tool's calls that worked; nobody has a clean record before the first one."""
+        health = self._library.health(tool_id)
+        failures = sum(health.failures.values())
+        return (max(health.calls - failures, 0) + 1) / (max(health.calls, failures) + 2)
+
+    # Questions to the library
+
+    def _tool_id(self, name: str) -> str:
+        tool = self._library.find(name)
+        return name if tool is None else tool.tool_id
+
+    def _name(self, tool_id: str) -> str:
+        tool = self._library.find(tool_id)
+        return tool_id if tool is None else tool.definition.name
+
+    def _owner(self, tool_id: str) -> tuple[str, str]:
+        """The id a tool is registered by, and its action."""
+        parts = tool_id.split(".")
+        for size in range(len(parts), 0, -1):
+            owner = ".".join(parts[:size])
+            if self._library.get(owner) is not None:
+                return owner, ".".join(parts[size:])
+        return tool_id, ""
+
+    def _spec(self, name: str) -> "AnyToolSpec | None":
+        return self._library.get(self._owner(self._tool_id(name))[0])
+
+    def _polls(self, name: str) -> bool:
+        spec = self._spec(name)
+        return spec is not None and bool(spec.metadata.get(POLLING))
+
+    def _only_reads(self, name: str) -> bool:
+        spec = self._spec(name)
+        return spec is not None and spec.idempotent
+
+    def _missing(self, name: str) -> tuple[str, ...]:
+        owner = self._owner(self._tool_id(name))[0]
+        return () if self._library.get(owner) is None else self._library.health(owner).missing
+
+
+def _enlarged(given: Any, small: Any, large: Any, largest: Any) -> float | int | None:
+    """A number that is larger than what was too small, and no larger than it may be; None where it stays."""
+    if not isinstance(given, int | float) or not isinstance(largest, int | float) or isinstance(given, bool):
+        return None
+    wanted = given
+    if isinstance(small, int | float) and given <= small:
+        wanted = small * 2
+    elif isinstance(large, int | float) and given < large:
+        wanted = large
+    wanted = min(wanted, largest)
+    return wanted if wanted > given else None
+
+
+def _of_the_run(result: ToolResult, language: Language) -> bool:
+    """Whether a call was not made for the run's own reasons, which say nothing of the tool."""
+    return result.failure == "cancelled" or result.content == sentences.call_limit(language)
+
+
+def _with(result: ToolResult, beside: str) -> ToolResult:
+    return replace(result, content=f"{result.content}\n\n{beside}")
