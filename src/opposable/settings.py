@@ -1,6 +1,7 @@
 """The settings a user may give by the environment (OPPOSABLE_…) or a `.env` file."""
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import AliasChoices, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -15,6 +16,11 @@ class Settings(BaseSettings):
     `database_url` and `redis_url` are where tools, agents, conversations and records are kept (by default a SQLite file
     in `home`, or the user's data folder). `private_hosts` are loopback and private addresses that HTTP tools may call,
     `api_hosts` what `api_caller` may, `modules` what specs of functions may name.
+
+    Of tools that come over HTTP: `secrets` are the environment variables they may refer to (`NAME`, or `NAME@HOST` for
+    one host), `programs` lets MCP servers be started as programs, `skills` are the folders that skills are taken from.
+    `origins` are the web pages (`https://HOST`) that may ask the service; `log` is how it logs; `traces` sends spans to
+    where OpenTelemetry's own variables say, with what was said in them if `traces_content` is set.
     """
 
     model_config = SettingsConfigDict(env_prefix="OPPOSABLE_", env_file=".env", env_ignore_empty=True, extra="ignore")
@@ -37,3 +43,10 @@ class Settings(BaseSettings):
     private_hosts: tuple[str, ...] = ()
     api_hosts: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    programs: bool = False
+    skills: tuple[Path, ...] = ()
+    origins: tuple[str, ...] = ()
+    log: Literal["text", "json"] = "text"
+    traces: bool = False
+    traces_content: bool = False

@@ -1,44 +1,223 @@
 """Who may ask, and how much: the key, the addresses without one, the size of a request."""
 
+import hashlib
 import hmac
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from contextvars import ContextVar
+from dataclasses import dataclass
 from ipaddress import ip_address
+from uuid import uuid4
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from opposable.domain.errors import OpposableError
+from opposable.domain.records import ApiKey, now
+from opposable.domain.specs import RateLimit
+from opposable.store.keys import Keys
+from opposable.store.limiter import Limiter
+from opposable.web.api.deps import PRINCIPAL
+from opposable.web.api.errors import ApiError, forbidden, translated
+from opposable.web.api.principal import OWNER, Principal
+from opposable.web.limits import Budgets, over_budget, over_limit
 from opposable.web.openai_errors import WireError
 
-OPEN_PATHS = frozenset({"/healthz"})
+OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+OPENAI = "/v1/"
+"""Where refusals are told in OpenAI's shape, and the scope `chat` is needed."""
+
+BEGINS = "opp_"
+SHOWN = 12
+"""Characters of a key that are kept to know it by."""
+KNOWN_FOR = 2.0
+"""Seconds for which a key that was looked up is known: a revoked one is refused after that, in every process."""
+MOST_KNOWN = 10_000
+TOUCH = 60.0
+"""Seconds between notes that a key was used."""
+
+
+def new_key(
+    name: str, scopes: tuple[str, ...], rate_limit: RateLimit | None = None, token_budget: int | None = None
+) -> tuple[str, ApiKey]:
+    """A new key, and what is kept of it. The key itself is nowhere else: show it once."""
+    key = BEGINS + secrets.token_urlsafe(32)
+    kept = ApiKey(uuid4().hex, name, key[:SHOWN], digest_of(key), now(), scopes, rate_limit, token_budget)
+    return key, kept
+
+
+def digest_of(key: str) -> str:
+    """The SHA-256 of a key, in hexadecimal: all that is kept of it."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+@dataclass(slots=True)
+class Known:
+    """What a look into the store told of a key, and until when that is believed. `principal` is None for no such key."""
+
+    principal: Principal | None
+    used: int
+    until: float
+    touched: float = 0.0
+
+
+class KeyRing:
+    """The stored keys as requests bear them: looked up by their hashes, and known for a moment.
+
+    Once there is a key in the store, revoked or not, every request must bear one.
+    """
+
+    def __init__(
+        self, keys: Keys, limiter: Limiter, budgets: Budgets, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._keys = keys
+        self._limiter = limiter
+        self._budgets = budgets
+        self._clock = clock
+        self._known: OrderedDict[str, Known] = OrderedDict()
+        self._locked_until = -1.0
+        self._is_locked = False
+
+    async def locked(self) -> bool:
+        """Whether there are keys, so that one is needed. Raises: `StoreUnavailable`."""
+        if not self._is_locked and self._clock() >= self._locked_until:
+            self._is_locked = bool(await self._keys.list())
+            self._locked_until = self._clock() + KNOWN_FOR
+        return self._is_locked
+
+    async def find(self, key: str) -> Known | None:
+        """What is known of a key that may be used. Raises: `StoreUnavailable`."""
+        if not key.startswith(BEGINS):
+            return None
+        digest = digest_of(key)
+        known = self._known.get(digest)
+        if known is None or known.until <= self._clock():
+            known = await self._looked_up(digest, known)
+        return known if known.principal is not None else None
+
+    async def refusal(self, known: Known) -> ApiError | None:
+        """Why a request of this key is not answered now: too many of them, or no tokens left. Raises: `StoreUnavailable`."""
+        principal = known.principal
+        assert principal is not None
+        moment = self._clock()
+        if moment - known.touched > TOUCH:
+            known.touched = moment
+            self._budgets.spend(principal.key_id, 0)
+        return over_budget(principal, known.used + self._budgets.unwritten(principal.key_id)) or await over_limit(
+            principal, self._limiter
+        )
+
+    def spend(self, key_id: str, tokens: int) -> None:
+        """Note tokens that a key used."""
+        self._budgets.spend(key_id, tokens)
+
+    async def _looked_up(self, digest: str, before: Known | None) -> Known:
+        kept = await self._keys.find(digest)
+        good = kept is not None and kept.revoked_at is None and hmac.compare_digest(kept.sha256, digest)
+        principal = _principal(kept) if good and kept is not None else None
+        used = kept.tokens_used if kept is not None else 0
+        touched = before.touched if before is not None else float("-inf")
+        known = self._known[digest] = Known(principal, used, self._clock() + KNOWN_FOR, touched)
+        self._known.move_to_end(digest)
+        while len(self._known) > MOST_KNOWN:
+            self._known.popitem(last=False)
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who makes the request that is being answered, and where the tokens it uses are noted."""
+
+    principal: Principal
+    ring: KeyRing | None
+
+    def spend(self, tokens: int) -> None:
+        """Note tokens that were used."""
+        if self.ring is not None and self.principal.key_id:
+            self.ring.spend(self.principal.key_id, tokens)
+
+
+_ANYONE = Caller(OWNER, None)
+CALLER: ContextVar[Caller] = ContextVar("caller", default=_ANYONE)
+"""Who makes the request that is being answered; a run that it begins keeps it."""
 
 
 class Access:
-    """Lets requests through that bear the key.
+    """Lets requests through that bear a key: the one given, or one of the ring's.
 
-    Without a key only those are let through that were sent to this machine by name or address: a web page whose own
-    name was made to point at 127.0.0.1 sends another.
+    Where there is neither, only those are let through that were sent to this machine by name or address: a web page
+    whose own name was made to point at 127.0.0.1 sends another, and one of any name says so in `Origin`, which must be
+    this machine's or one of `origins`.
     """
 
-    def __init__(self, app: ASGIApp, key: str) -> None:
+    def __init__(self, app: ASGIApp, key: str, ring: KeyRing | None = None, origins: Collection[str] = ()) -> None:
         self._app = app
         self._key = key.encode()
+        self._ring = ring
+        self._origins = frozenset(origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 401 or 403, or pass the request on."""
-        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS and (refusal := self._refusal(scope)):
-            await refusal.response()(scope, receive, send)
-            return
+        """Answer 401, 403, 429 or 503, or pass the request on."""
+        if scope["type"] == "http":
+            refusal = await self._refusal(scope)
+            if refusal is not None:
+                answer = _as_openai(refusal) if scope["path"].startswith(OPENAI) else refusal
+                await answer.response()(scope, receive, send)
+                return
         await self._app(scope, receive, send)
 
-    def _refusal(self, scope: Scope) -> WireError | None:
+    async def _refusal(self, scope: Scope) -> ApiError | None:
+        """Why a request is refused; None after its principal was put into the scope."""
         headers = dict(scope["headers"])
-        if not self._key:
-            host = headers.get(b"host", b"").decode("latin-1")
-            return None if is_loopback(_hostname(host)) else _elsewhere(host)
+        is_open = scope["path"] in OPEN_PATHS
+        try:
+            found = await self._principal(headers)
+            if isinstance(found, ApiError):
+                scope[PRINCIPAL] = NOBODY
+                return None if is_open else found
+            principal, known = found
+            scope[PRINCIPAL] = principal
+            CALLER.set(Caller(principal, self._ring))
+            if is_open:
+                return None
+            if scope["path"].startswith(OPENAI) and not principal.may("chat"):
+                return forbidden("This key lacks the scope 'chat'.")
+            return await self._ring.refusal(known) if self._ring is not None and known is not None else None
+        except OpposableError as error:
+            scope[PRINCIPAL] = NOBODY
+            return None if is_open else translated(error)
+
+    async def _principal(self, headers: dict[bytes, bytes]) -> tuple[Principal, Known | None] | ApiError:
         kind, _, given = headers.get(b"authorization", b"").partition(b" ")
-        if kind.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._key):
-            return None
+        given = given.strip() if kind.lower() == b"bearer" else b""
+        if self._key and given and hmac.compare_digest(given, self._key):
+            return OWNER, None
+        if not self._key and (self._ring is None or not await self._ring.locked()):
+            return _at_this_machine(headers, self._origins) or (OWNER, None)
+        if given and self._ring is not None:
+            known = await self._ring.find(given.decode("latin-1"))
+            if known is not None and known.principal is not None:
+                return known.principal, known
         said = "The API key is wrong." if given else "An API key is needed: Authorization: Bearer KEY."
-        return WireError(401, said, code="invalid_api_key", headers={"www-authenticate": "Bearer"})
+        return ApiError(401, "invalid_api_key", said, headers={"www-authenticate": "Bearer"})
+
+
+NOBODY = Principal(name="nobody", scopes=frozenset())
+"""Who asks where no key was given and one is needed, on the few routes that are open to all."""
+
+
+def _principal(kept: ApiKey) -> Principal:
+    return Principal(
+        kept.key_id, kept.name, frozenset(kept.scopes), rate_limit=kept.rate_limit, token_budget=kept.token_budget
+    )
+
+
+def _as_openai(error: ApiError) -> WireError:
+    """An error of ours in OpenAI's shape."""
+    kind = "server_error" if error.status >= 500 else "invalid_request_error"
+    return WireError(error.status, str(error), kind=kind, code=error.body["error"]["kind"], headers=error.headers)
 
 
 def is_loopback(host: str) -> bool:
@@ -70,9 +249,20 @@ def _hostname(host: str) -> str:
     return host.partition("]")[0] if host.startswith("[") else host.partition(":")[0]
 
 
-def _elsewhere(host: str) -> WireError:
+def _at_this_machine(headers: dict[bytes, bytes], origins: frozenset[str]) -> ApiError | None:
+    """Why a request without a key is not taken for one of this machine's own; None where it is."""
+    host = headers.get(b"host", b"").decode("latin-1")
+    if not is_loopback(_hostname(host)):
+        return _elsewhere(host)
+    origin = headers.get(b"origin", b"").decode("latin-1")
+    if not origin or origin in origins or is_loopback(_hostname(origin.partition("://")[2])):
+        return None
+    return ApiError(403, "origin_not_allowed", f"Without an API key pages of {origin[:100]!r} are not answered.")
+
+
+def _elsewhere(host: str) -> ApiError:
     said = f"Without an API key only requests to localhost are answered, not to {host[:100]!r}."
-    return WireError(403, said, code="host_not_allowed")
+    return ApiError(403, "host_not_allowed", said)
 
 
 def _too_large(largest: int) -> WireError:

@@ -1,0 +1,65 @@
+"""The administration of a service put onto its application: who may ask, how much, what is counted, what can be changed."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from opposable.service.service import Service
+from opposable.web.access import Access, KeyRing
+from opposable.web.api import agents, bindings, calling, executions, failures, health, imports, keys, skills, tools
+from opposable.web.headers import SecurityHeaders
+from opposable.web.limits import BodyLimit, Budgets
+from opposable.web.metering import metered
+from opposable.web.metrics import Counting, Metrics
+from opposable.web.tracing import Tracing
+
+ROOMS = (imports, tools, calling, bindings, agents, executions, failures, skills, keys, health)
+"""In the order their routes are tried: `/api/tools/import/…` before `/api/tools/{tool_id}`."""
+
+ASKED_WITH = ["Authorization", "Content-Type", "Last-Event-ID", "Traceparent", "X-Agent-ID", "X-Trace-ID"]
+TOLD_WITH = ["Retry-After", "X-Trace-ID"]
+
+
+def administer(app: FastAPI, service: Service, *, api_key: str, largest_body: int) -> None:
+    """Give the application its administration, and put its guards in front of all its routes.
+
+    With an `api_key` every request must bear it, or a key of the store. `largest_body` is in bytes. The service's models
+    are counted from now on. Raises: `BadInput` where prometheus-client is missing.
+    """
+    for room in ROOMS:
+        app.include_router(room.router)
+    counted = app.state.metrics = Metrics()
+    counted.watch(service)
+    service.models = metered(service.models, counted.used)
+    budgets = Budgets(service.store.keys)
+    _during(app, budgets)
+    origins = service.settings.origins
+    ring = KeyRing(service.store.keys, service.store.limiter, budgets)
+    app.add_middleware(BodyLimit, largest=largest_body)
+    app.add_middleware(Access, key=api_key, ring=ring, origins=origins)
+    if origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=["GET", "POST", "PUT", "DELETE"],
+            allow_headers=ASKED_WITH,
+            expose_headers=TOLD_WITH,
+        )
+    app.add_middleware(SecurityHeaders, shared=bool(origins))
+    app.add_middleware(Counting, metrics=counted)
+    app.add_middleware(Tracing)
+
+
+def _during(app: FastAPI, budgets: Budgets) -> None:
+    """Have used tokens written for as long as the application lives."""
+    inner = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[Any]:
+        async with budgets.written(), inner(app) as state:
+            yield state
+
+    app.router.lifespan_context = lifespan
