@@ -110,7 +110,7 @@ def calls(name: str, **arguments):
         ("run", 'Example: opposable run "Which errors'),
         ("ask", 'Example: opposable ask "Which country'),
         ("chat", "Example: opposable chat --db"),
-        ("tools", "list them, look at one, call one"),
+        ("tools", "list, search, look at one, call one"),
         ("tools list", "Example: opposable tools list"),
         ("tools show", "Example: opposable tools show calculator"),
         ("tools call", "Example: opposable tools call calculator"),
@@ -307,7 +307,7 @@ QUERY = "SELECT name, price, note FROM item ORDER BY price DESC"
 
 async def test_a_question_is_answered_with_its_sql_and_a_table(here: Path) -> None:
     answers = [calls("sql_execute", sql=QUERY), says("The bolt \x1b[31mcosts most.")]
-    args = ("ask", "What costs most?", "--db", "shop.sqlite")
+    args = ("ask", "What costs most?", "--db", "shop.sqlite", "--agent")
     async with asked(here, *args, answers=answers) as (done, _):
         assert done.code == 0
     assert done.out.startswith(f"SQL  {QUERY}\n")
@@ -322,7 +322,7 @@ async def test_an_answer_from_data_as_json(here: Path) -> None:
     with duckdb.connect(str(here / "shop.duckdb")) as shop:
         shop.execute("CREATE TABLE item AS SELECT 'bolt' AS name, 1.5 AS price")
     answers = [calls("sql_execute", sql="SELECT name, price FROM item"), says("螺栓 1.5 元。")]
-    args = ("ask", "螺栓多少钱？", "--db", "duckdb:///shop.duckdb", "--json")
+    args = ("ask", "螺栓多少钱？", "--db", "duckdb:///shop.duckdb", "--agent", "--json")
     async with asked(here, *args, answers=answers) as (done, server):
         assert done.said == {
             "answer": "螺栓 1.5 元。",
@@ -330,13 +330,56 @@ async def test_an_answer_from_data_as_json(here: Path) -> None:
             "columns": ["name", "price"],
             "rows": [["bolt", 1.5]],
             "truncated": False,
+            "chart": None,
+            "assumptions": [],
             "corrections": [],
-            "reason": "answer",
+            "confidence": 0.5,
             "usage": {"total_tokens": 0, "model_calls": 2},
         }
     assert done.code == 0
     assert done.err.startswith("→ sql_execute")
     assert "你回答关于 duckdb 数据库的问题" in server.bodies[0]["messages"][0]["content"]
+
+
+WRITTEN = "```sql\nSELECT name, price FROM items ORDER BY price DESC\n```"
+
+
+async def test_the_team_answers_with_sql_table_chart_and_what_was_put_right(here: Path) -> None:
+    args = ("ask", "What does each item cost?", "--db", "shop.sqlite")
+    async with asked(here, *args, answers=[message(WRITTEN)]) as (done, _):
+        assert done.code == 0
+    assert done.out.startswith("SQL  SELECT name, price FROM item ORDER BY price DESC\ncorrected  table items → item\n")
+    assert "price by name\n[red]bolt[/]     ████" in done.out
+    assert done.out.endswith("\n2 results: [red]bolt[/] 1.5; :smile: ␛[2Jnut 0.25.\n")
+    assert "· sql_generator" in done.err
+    assert "→ sql_execute" in done.err
+    assert "\x1b" not in done.out + done.err
+
+
+async def test_the_answer_of_the_team_as_json(here: Path) -> None:
+    args = ("ask", "每种商品多少钱？", "--db", "shop.sqlite", "--json")
+    async with asked(here, *args, answers=[message(WRITTEN)]) as (done, _):
+        assert done.said == {
+            "answer": "共 2 条结果：[red]bolt[/] 1.5；:smile: \x1b[2Jnut 0.25。",
+            "sql": "SELECT name, price FROM item ORDER BY price DESC",
+            "columns": ["name", "price"],
+            "rows": [["[red]bolt[/]", 1.5], [":smile: \x1b[2Jnut", 0.25]],
+            "truncated": False,
+            "chart": {"type": "bar", "x": "name", "y": ["price"]},
+            "assumptions": [],
+            "corrections": ["table items → item"],
+            "confidence": 0.5,
+            "usage": {"total_tokens": 18, "model_calls": 1},
+        }
+
+
+async def test_a_semantic_model_answers_without_the_model(here: Path) -> None:
+    (here / "model.yaml").write_text(
+        "metrics:\n  dearest:\n    expr: MAX(price)\n    table: item\n    synonyms: [highest price, 最高价]\n"
+    )
+    args = ("ask", "最高价是多少？", "--db", "shop.sqlite", "--semantics", "model.yaml", "--json", "-m", NOWHERE)
+    done = await opposable(here, *args)
+    assert (done.said["answer"], done.said["usage"]) == ("答案是 1.5。", {"total_tokens": 0, "model_calls": 0})
 
 
 # --- stopping ---

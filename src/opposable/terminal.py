@@ -3,11 +3,12 @@
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
 import orjson
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.progress import (
     BarColumn,
@@ -21,12 +22,15 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from opposable.domain.events import Event, RunFinished, StopReason, TextDelta, ToolFinished, ToolStarted
+from opposable.domain.events import Decided, Event, RunFinished, StopReason, TextDelta, ToolFinished, ToolStarted
 from opposable.domain.tools import ToolResult
 from opposable.models.weights import Progress as PullProgress
 
 SHOWN = 200
 """Characters of a result or of arguments shown in the trace."""
+
+LABEL, BAR = 30, 40
+"""Characters of a label and of the longest bar in a chart."""
 
 _STAGES = {"wait": "waiting for", "download": "fetching", "join": "joining", "verify": "verifying"}
 _LIMITS: dict[StopReason, str] = {
@@ -69,6 +73,8 @@ class Trace:
             mark = ("  ✓ ", "green") if result.failure is None else (f"  ✗ {result.failure} ", "red")
             mended = f" (mended: {short('; '.join(result.repairs))})" if result.repairs else ""
             self._line(mark, short(result.content), (f" {result.seconds:.2f} s", "dim"), (mended, "yellow"))
+        elif isinstance(event, Decided):
+            self._line(("· ", "dim"), (event.action, "bold"), (f"  {short(event.reason)}", "dim"))
         elif isinstance(event, RunFinished):
             if not self._written.strip().endswith(event.text.strip()):
                 self.end_line()
@@ -119,6 +125,23 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], most: int = 50)
     for row in rows[:most]:
         shown.add_row(*(styled(("NULL", "dim") if cell is None else str(cell)) for cell in row))
     return shown if len(rows) <= most else Group(shown, styled((f"{most} of {len(rows)} rows", "dim")))
+
+
+def chart(told: Mapping[str, Any], columns: Sequence[str], rows: Sequence[Sequence[Any]], most: int = 30) -> Text:
+    """The first `y` of a chart as bars of a row each, at most `most` of them; negative ones are hatched."""
+    x, y = columns.index(told["x"]), columns.index(told["y"][0])
+    shown = [(plain(" ".join(str(row[x]).split()))[:LABEL], row[y] or 0) for row in rows[:most]]
+    largest = max((abs(value) for _, value in shown), default=0) or 1
+    width = max((cell_len(label) for label, _ in shown), default=0)
+    lines: list[Text] = [styled((f"{told['y'][0]} by {told['x']}", "dim"))]
+    for label, value in shown:
+        eighths = round(abs(value) / largest * BAR * 8)
+        bar = "░" * (eighths // 8) if value < 0 else "█" * (eighths // 8) + "▏▎▍▌▋▊▉"[eighths % 8 - 1 : eighths % 8]
+        number = f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
+        lines.append(styled(f"{label}{' ' * (width - cell_len(label))}  ", (bar or "▏", "cyan"), f" {number}"))
+    if len(rows) > most:
+        lines.append(styled((f"{most} of {len(rows)} rows", "dim")))
+    return Text("\n").join(lines)
 
 
 def as_json(value: Any) -> str:

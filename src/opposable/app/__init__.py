@@ -1,7 +1,16 @@
 """The composition root: opens model, tools and data, and closes them."""
 
 from opposable.app.agents import INSTRUCTIONS, agent, chat_agent
-from opposable.app.data import ASK_THE_DATABASE, Answer, answer, answer_as_json, data_agent
+from opposable.app.data import (
+    ASK_THE_DATABASE,
+    Teams,
+    answer,
+    answer_as_json,
+    ask_data,
+    asking,
+    data_agent,
+    data_team,
+)
 from opposable.app.given import limits, task
 from opposable.app.models import (
     best_way,
@@ -17,15 +26,18 @@ from opposable.app.tools import chosen, found, ready_tools, tools
 __all__ = [
     "ASK_THE_DATABASE",
     "INSTRUCTIONS",
-    "Answer",
+    "Teams",
     "agent",
     "answer",
     "answer_as_json",
+    "ask_data",
+    "asking",
     "best_way",
     "chat_agent",
     "check_model",
     "chosen",
     "data_agent",
+    "data_team",
     "found",
     "limits",
     "model_kinds",

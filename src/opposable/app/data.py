@@ -1,20 +1,29 @@
-"""Questions about a database."""
+"""Questions about a database: the team that answers them, and an agent with the SQL tools."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from opposable.agent.agent import Agent
 from opposable.app.given import limits
 from opposable.app.models import OnProgress, ready_model
 from opposable.app.tools import closing
+from opposable.ask.catalog.catalog import default_cache
+from opposable.ask.semantics.load import load_semantics
+from opposable.ask.team import telling
+from opposable.ask.team.opening import open_team
+from opposable.ask.team.team import Parts, Team
+from opposable.domain.answers import DataAnswer
 from opposable.domain.events import RunFinished
 from opposable.domain.language import Language, language_of
 from opposable.domain.tools import ToolResult
-from opposable.models.base import ModelOptions, Named
+from opposable.domain.usage import Usage
+from opposable.models.base import Model, ModelOptions, Named
 from opposable.settings import Settings
 from opposable.tools.build import sql_tools
+from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 from opposable.tools.sql.database import Database, open_database
 
@@ -37,18 +46,86 @@ When you see the rows, answer the question from them in one short sentence.""",
 ASK_THE_DATABASE = ModelOptions(tool_choice=Named("sql_execute"))
 """A data question begins with a query; what follows is the model's choice."""
 
+SHOWN_ROWS = 20
+"""Rows of an answer that the tool `ask_data` tells a model."""
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The end of a data question: the sentence, the SQL that was run last, its columns and rows."""
 
-    text: str
-    sql: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-    truncated: bool
-    corrections: tuple[str, ...]
-    end: RunFinished
+@asynccontextmanager
+async def data_team(
+    settings: Settings,
+    database: str,
+    model: str | None = None,
+    semantics: str | Path = "",
+    on_progress: OnProgress | None = None,
+) -> AsyncIterator[Team]:
+    """The team over one database, in the terms of the semantic model in the file `semantics` if one is given.
+
+    All is closed at the end. Raises: `BadInput` when there is no such database, or the semantic model cannot be read.
+    """
+    async with closing(await open_database(database)) as opened:
+        defined = load_semantics(semantics) if semantics else None
+        answering = await ready_model(settings, model, on_progress)
+        try:
+            cache, parts = catalogs(settings), Parts(seconds=settings.seconds)
+            async with open_team(answering, opened, semantics=defined, cache=cache, parts=parts) as team:
+                yield team
+        finally:
+            await answering.aclose()
+
+
+class Teams:
+    """Teams by what they answer from, each opened when it is first asked for: `async with Teams(...)` closes them."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._closing = AsyncExitStack()
+        self._opened: dict[tuple[str, str, str], Team] = {}
+        self._opening = asyncio.Lock()
+
+    async def get(self, model: Model, database: str, semantics: str = "") -> Team:
+        """The team over this database. Raises: `BadInput` as `data_team`."""
+        key = (model.name, database, semantics)
+        async with self._opening:
+            if key not in self._opened:
+                defined = load_semantics(semantics) if semantics else None
+                opened = await self._closing.enter_async_context(closing(await open_database(database)))
+                team = open_team(model, opened, semantics=defined, cache=catalogs(self._settings))
+                self._opened[key] = await self._closing.enter_async_context(team)
+            return self._opened[key]
+
+    async def __aenter__(self) -> "Teams":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._closing.aclose()
+
+
+def catalogs(settings: Settings) -> Path:
+    """The folder where catalogues are kept."""
+    return settings.home / "catalogs" if settings.home is not None else default_cache()
+
+
+def ask_data(team: Team) -> FunctionTool:
+    """A team as a tool for any agent: `ask_data(question)`, which only reads."""
+
+    async def ask_data(question: str) -> dict[str, Any]:
+        """Answer a question about the data in the database: how many, which, top, average, trends.
+
+        Args:
+            question: The whole question in plain words, in English or Chinese. No SQL.
+        """
+        answer, _ = await team.answer(question)
+        told = {
+            "answer": answer.text,
+            "sql": answer.sql,
+            "columns": answer.columns,
+            "rows": answer.rows[:SHOWN_ROWS],
+            "row_count": len(answer.rows),
+            "assumptions": answer.assumptions,
+        }
+        return {key: value for key, value in told.items() if value not in ("", ())}
+
+    return FunctionTool(ask_data, timeout=600.0, idempotent=True)
 
 
 @asynccontextmanager
@@ -75,33 +152,39 @@ async def asking(database: Database, language: Language) -> str:
     return ASKING[language].format(dialect=database.dialect, schema=schema.text())
 
 
-def answer(end: RunFinished, results: Sequence[ToolResult]) -> Answer:
-    """The answer of a data question: the run's text with the last query that worked."""
-    data: dict[str, Any] = next(
+def answer(end: RunFinished, results: Sequence[ToolResult]) -> DataAnswer:
+    """The answer of an agent: the run's text with the last query that worked.
+
+    Nothing vouches for what an agent makes of rows, so its confidence is 0.5 where some came, else 0.
+    """
+    data: Mapping[str, Any] = next(
         (r.data for r in reversed(results) if r.failure is None and r.name == "sql_execute"),
         {},
     )
-    return Answer(
+    columns, rows = tuple(data.get("columns", ())), tuple(tuple(row) for row in data.get("rows", ()))
+    return DataAnswer(
         end.text,
         data.get("sql", ""),
-        tuple(data.get("columns", ())),
-        tuple(tuple(row) for row in data.get("rows", ())),
+        columns,
+        rows,
         bool(data.get("truncated")),
-        tuple(data.get("corrections", ())),
-        end,
+        telling.chart(columns, rows),
+        corrections=tuple(data.get("corrections", ())),
+        confidence=0.5 if data else 0.0,
     )
 
 
-def answer_as_json(answer: Answer) -> dict[str, Any]:
-    """An answer for scripts."""
-    usage = answer.end.usage
+def answer_as_json(answer: DataAnswer, usage: Usage) -> dict[str, Any]:
+    """An answer for scripts and clients."""
     return {
         "answer": answer.text,
         "sql": answer.sql,
         "columns": answer.columns,
         "rows": answer.rows,
         "truncated": answer.truncated,
+        "chart": answer.chart,
+        "assumptions": answer.assumptions,
         "corrections": answer.corrections,
-        "reason": answer.end.reason,
+        "confidence": answer.confidence,
         "usage": {"total_tokens": usage.total_tokens, "model_calls": usage.requests},
     }

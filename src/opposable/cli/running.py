@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import sys
 from contextlib import aclosing
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,10 +22,12 @@ from opposable.cli.common import (
     read_settings,
     read_text,
 )
+from opposable.domain.answers import DataAnswer
 from opposable.domain.errors import BadInput, ModelError, OpposableError
-from opposable.domain.events import RunFinished, ToolFinished
+from opposable.domain.events import DataAnswered, RunFinished, ToolFinished
 from opposable.domain.messages import Message, user
-from opposable.terminal import PullBar, Trace, as_json, end_as_json, plain, styled, table
+from opposable.domain.usage import Usage
+from opposable.terminal import PullBar, Trace, as_json, chart, end_as_json, plain, styled, table
 
 
 def run(
@@ -55,28 +58,60 @@ def ask(
         str, typer.Argument(help="A question about the data, in English or Chinese; - reads it from standard input.")
     ],
     db: DatabaseOption = None,
+    semantics: Annotated[
+        Path | None,
+        typer.Option("--semantics", help="A semantic model in YAML: what the business's words mean in this database."),
+    ] = None,
+    by_agent: Annotated[
+        bool, typer.Option("--agent", help="Let the model call the SQL tools freely instead of asking the team.")
+    ] = False,
     model: ModelOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Answer a question about a database, with the SQL and its rows.
+    """Answer a question about a database: a sentence, the SQL, its rows, a chart, what was assumed and corrected.
 
     Example: opposable ask "Which country has the most customers?" --db examples/data/chinook.sqlite
     """
+    text = app.task(read_text(question))
+    if not db:
+        raise BadInput(
+            "Say which database to ask: --db duckdb:///FILE, --db sqlite:///FILE, just --db FILE, "
+            "or --db postgresql://USER:PASSWORD@HOST/DATABASE."
+        )
+    if by_agent and semantics is not None:
+        raise BadInput("--semantics is what the team answers from; leave it or --agent out.")
+    answer, usage = asyncio.run(
+        _by_agent(text, db, model) if by_agent else _by_team(text, db, str(semantics or ""), model)
+    )
+    if json:
+        print(as_json(app.answer_as_json(answer, usage)))
+        return
+    _show_answer(answer)
 
-    async def work() -> None:
-        text = app.task(read_text(question))
-        if not db:
-            raise BadInput("Say which database to ask: --db duckdb:///FILE, --db sqlite:///FILE, or just --db FILE.")
-        with PullBar(err) as bar:
-            async with app.data_agent(read_settings(), text, db, model, bar) as agent:
-                end, results = await _follow(agent, (user(text),), Trace(err, None))
-        answer = app.answer(end, [item.result for item in results])
-        if json:
-            print(as_json(app.answer_as_json(answer)))
-            return
-        _show_answer(answer)
 
-    asyncio.run(work())
+async def _by_agent(text: str, db: str, model: str | None) -> tuple[DataAnswer, Usage]:
+    """The answer of an agent with the SQL tools; what happens is shown."""
+    with PullBar(err) as bar:
+        async with app.data_agent(read_settings(), text, db, model, bar) as agent:
+            end, results = await _follow(agent, (user(text),), Trace(err, None))
+    return app.answer(end, [item.result for item in results]), end.usage
+
+
+async def _by_team(text: str, db: str, semantics: str, model: str | None) -> tuple[DataAnswer, Usage]:
+    """The answer of the team; what happens is shown."""
+    shown = Trace(err, None)
+    with PullBar(err) as bar:
+        async with (
+            app.data_team(read_settings(), db, model, semantics, bar) as team,
+            aclosing(team.stream(text)) as events,
+        ):
+            async for event in events:
+                shown.show(event)
+                if type(event) is DataAnswered:
+                    answer = event.answer
+                elif type(event) is RunFinished:
+                    usage = event.usage
+    return answer, usage
 
 
 def chat(
@@ -160,13 +195,17 @@ def _prompt() -> str | None:
     return None
 
 
-def _show_answer(answer: app.Answer) -> None:
+def _show_answer(answer: DataAnswer) -> None:
     if answer.sql:
         out.print(styled(("SQL", "bold"), f"  {answer.sql}"))
     for correction in answer.corrections:
         out.print(styled(("corrected", "yellow"), f"  {correction}"))
+    for assumption in answer.assumptions:
+        out.print(styled(("assumed", "yellow"), f"  {assumption}"))
     if answer.columns:
         out.print(table(answer.columns, answer.rows))
+    if answer.chart is not None:
+        out.print(chart(answer.chart, answer.columns, answer.rows))
     if answer.truncated:
         out.print(styled(("more rows were left out", "yellow")))
     print(plain(answer.text))

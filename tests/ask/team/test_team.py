@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from opposable.ask.team.team import Parts, SemanticReading, Team
-from opposable.domain.events import DataAnswered, Decided, ModelReplied, RunFinished, ToolFinished
+from opposable.domain.events import DataAnswered, Decided, ModelReplied, Reply, RunFinished, Token, ToolFinished
+from opposable.domain.messages import assistant
+from opposable.domain.usage import Usage
 from opposable.models.scripted import ScriptedModel
 from opposable.tools.sql.database import open_database
 
@@ -33,6 +35,11 @@ async def shop(tmp_path: Path):
 
 def sql(text: str) -> str:
     return f"```sql\n{text}\n```"
+
+
+def unsure(text: str) -> Reply:
+    """A reply whose words were even chances."""
+    return Reply(assistant(sql(text)), usage=Usage(10, 5, 1), tokens=(Token("SELECT", (("SELECT", -0.7),)),))
 
 
 async def events_of(team: Team, question: str) -> list:
@@ -114,11 +121,8 @@ async def test_a_doubtful_answer_says_its_doubt(shop):
 
 
 async def test_unsure_writers_are_asked_again_and_the_result_most_agree_on_is_given(shop):
-    lines = [
-        sql("SELECT count(*) FROM department"),
-        sql("SELECT count(id) FROM person"),
-        sql("SELECT count(*) FROM person"),
-    ]
+    queries = ["SELECT count(*) FROM department", "SELECT count(id) FROM person", "SELECT count(*) FROM person"]
+    lines = [unsure(query) for query in queries]
     answer, end = await Team(ScriptedModel(*lines), shop, parts=Parts(opinions=2)).answer("How many people?")
     assert (answer.rows, end.usage.requests) == (((3,),), 3)
 

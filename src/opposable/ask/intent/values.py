@@ -10,8 +10,10 @@ from opposable.ask.intent.words import Word, words_of
 from opposable.ask.semantics.expressions import bind
 from opposable.ask.semantics.graph import joined, reach, root_of, source_parts
 from opposable.ask.semantics.model import SemanticModel
-from opposable.domain.errors import BadInput
+from opposable.domain.errors import BadInput, ToolError
 from opposable.tools.sql.database import Database, Limits
+
+_COLUMN = re.compile(r'(?:"?(\w+)"?\.)?"?([^"().|+*/]+)"?')
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +67,18 @@ class DimensionValues:
         return ValueMatch(value, start, end, dimension, score=1.0 if text[start:end] == value else 0.95)
 
 
-async def read_values(model: SemanticModel, database: Database, most: int = 20_000) -> DimensionValues:
-    """The texts that the model's dimensions hold on `database`; a dimension with more than `most` is left out."""
+async def read_values(
+    model: SemanticModel, database: Database, most: int = 20_000, *, computed: bool = False
+) -> DimensionValues:
+    """The texts that the model's dimensions hold on `database`; a dimension with more than `most` is left out.
+
+    `computed` leaves out those that are a column of a table, which an index of the database's values knows. So is one
+    that cannot be read in time.
+    """
     found: dict[str, list[str]] = {}
     for ref, dimension in model.dimensions.items():
+        if computed and _COLUMN.fullmatch(dimension.expr.strip()):
+            continue
         try:
             bound = bind(dimension.expr, dimension.table, model, database.dialect)
         except BadInput:
@@ -77,7 +87,10 @@ async def read_values(model: SemanticModel, database: Database, most: int = 20_0
         if root is None:
             continue
         query = joined(model, reach(model, root), bound.tables).select(bound.tree.copy()).distinct().limit(most + 1)
-        rows = (await database.run(query.sql(dialect=database.dialect), limits=Limits(rows=most + 1))).rows
+        try:
+            rows = (await database.run(query.sql(dialect=database.dialect), limits=Limits(rows=most + 1))).rows
+        except ToolError:
+            continue
         texts = [row[0] for row in rows if isinstance(row[0], str) and row[0].strip()]
         if len(rows) <= most:
             found[ref] = [text for text in texts if len(text) <= 120]
@@ -92,7 +105,7 @@ def dimensions_of(match: ValueMatch, model: SemanticModel) -> tuple[str, ...]:
 
 
 def _is_column(expr: str, table: str, match: ValueMatch, model: SemanticModel) -> bool:
-    found = re.fullmatch(r'(?:"?(\w+)"?\.)?"?([^"().]+)"?', expr.strip())
+    found = _COLUMN.fullmatch(expr.strip())
     source = model.find_table(found[1] or table) if found else None
     if found is None or source is None:
         return False

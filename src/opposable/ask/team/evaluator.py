@@ -87,8 +87,8 @@ def agreed(outcomes: Sequence[Outcome]) -> tuple[Outcome, float]:
     votes: dict[str, list[Outcome]] = {}
     for outcome in ran:
         votes.setdefault(print_of(outcome), []).append(outcome)
-    best = max(votes.values(), key=lambda group: (len(group), max(o.candidate.certainty for o in group)))
-    return max(best, key=lambda outcome: outcome.candidate.certainty), len(best) / len(ran)
+    best = max(votes.values(), key=lambda group: (len(group), max(o.candidate.weight for o in group)))
+    return max(best, key=lambda outcome: outcome.candidate.weight), len(best) / len(ran)
 
 
 def _nothing(rows: Sequence[Sequence[Any]]) -> bool:

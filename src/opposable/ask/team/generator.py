@@ -7,6 +7,7 @@ from typing import Literal
 
 import orjson
 
+from opposable.ask.catalog.matching import ValueMatch
 from opposable.ask.one_prompt import sql_of
 from opposable.ask.team.state import Candidate, Outcome
 from opposable.domain.events import Reply
@@ -47,10 +48,14 @@ UNLIKE = ModelOptions(stream=False, max_tokens=400, temperature=0.8, alternative
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What is told of a question besides its words: definitions that apply, values that match, hints."""
+    """What is told of a question besides its words: definitions that apply, values that match, hints.
+
+    `matches` are the real values that the question names.
+    """
 
     schema: str
     notes: tuple[str, ...] = ()
+    matches: tuple[ValueMatch, ...] = ()
 
 
 def draft_messages(dialect: Dialect, brief: Brief, question: str, failed: Sequence[str] = ()) -> list[Message]:
@@ -83,17 +88,17 @@ def candidates_of(
     listed = told.get("candidates")
     if isinstance(listed, list):
         each = [one for one in listed if isinstance(one, dict) and one.get("sql")]
-        return [Candidate(sql_of(str(one["sql"])), str(one.get("reason", reason)), 0.5) for one in each[:3]]
+        return [Candidate(sql_of(str(one["sql"])), str(one.get("reason", reason))) for one in each[:3]]
     if told.get("refined_sql"):
-        return [Candidate(sql_of(str(told["refined_sql"])), str(told.get("diagnosis", reason)), 0.5, "correction")]
+        return [Candidate(sql_of(str(told["refined_sql"])), str(told.get("diagnosis", reason)), None, "correction")]
     sql = sql_of(text)
     return [Candidate(sql, reason, certainty(reply), source)] if sql else []
 
 
-def certainty(reply: Reply) -> float:
-    """How likely the reply's own words were, as the geometric mean over its tokens; 0.5 where it is not known."""
+def certainty(reply: Reply) -> float | None:
+    """How likely the reply's own words were, as the geometric mean over its tokens; None where it is not known."""
     logs = [token.alternatives[0][1] for token in reply.tokens if token.alternatives]
-    return math.exp(sum(logs) / len(logs)) if logs else 0.5
+    return math.exp(sum(logs) / len(logs)) if logs else None
 
 
 def _as_json(text: str) -> dict[str, object]:

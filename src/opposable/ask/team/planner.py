@@ -68,9 +68,9 @@ def decide(state: State, has_semantics: bool, opinions: int = 0) -> Decision:
 
 
 def unsettled(state: State) -> bool:
-    """Whether no writer was sure, and no two candidates brought the same."""
+    """Whether no writer was sure, and no two candidates brought the same; how sure it was must be known."""
     good = [outcome for outcome in state.outcomes if outcome.good]
-    if any(outcome.candidate.certainty >= SURE for outcome in good):
+    if any(outcome.candidate.certainty is None or outcome.candidate.certainty >= SURE for outcome in good):
         return False
     return len({print_of(outcome) for outcome in good}) == len(good)
 

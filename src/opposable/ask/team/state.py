@@ -16,12 +16,17 @@ Action = Literal["semantic_parser", "sql_generator", "result_evaluator", "finish
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """SQL that may answer the question, why it is thought to, and how sure its writer was (0 to 1)."""
+    """SQL that may answer the question, why it is thought to, and how sure its writer was (0 to 1; None: not known)."""
 
     sql: str
     reason: str
-    certainty: float = 0.5
+    certainty: float | None = None
     source: Literal["semantics", "generator", "correction"] = "generator"
+
+    @property
+    def weight(self) -> float:
+        """How sure its writer was, a half where that is not known."""
+        return 0.5 if self.certainty is None else self.certainty
 
 
 @dataclass(frozen=True, slots=True)

@@ -299,7 +299,7 @@ def _answer(state: State, gave_up: str) -> DataAnswer:
         return DataAnswer(telling.gave_up(reason, state.language), assumptions=tuple(state.assumptions))
     best, share = evaluator.agreed(state.outcomes)
     doubts = (best.suspicion,) if best.suspicion else ()
-    confidence = best.candidate.certainty * (0.5 if best.suspicion else 1.0) * (0.5 + share / 2)
+    confidence = best.candidate.weight * (0.5 if best.suspicion else 1.0) * (0.5 + share / 2)
     return DataAnswer(
         telling.sentence(best.columns, best.rows, best.truncated, state.language),
         best.sql,
