@@ -8,12 +8,15 @@ import pytest
 
 from opposable import app
 from opposable.agent.limits import Limits
+from opposable.domain.answers import DataAnswer
 from opposable.domain.errors import BadInput, ModelUnavailable
 from opposable.domain.events import RunFinished
 from opposable.domain.tools import ToolResult
 from opposable.domain.usage import Price, Usage
 from opposable.models.base import Named
+from opposable.models.scripted import ScriptedModel
 from opposable.settings import Settings
+from opposable.tools.base import NO_CONTEXT
 
 from .models.chat_server import chat_server, message
 
@@ -157,21 +160,51 @@ def test_an_answer_has_the_last_query_that_worked() -> None:
         result("sql_validate", {"valid": True}),
     ]
     made = app.answer(END, results)
-    assert made == app.Answer("The bolt.", "SELECT 1", ("a",), ((1,), (None,)), True, ("b is a",), END)
-    assert app.answer_as_json(made) == {
+    assert made == DataAnswer(
+        "The bolt.", "SELECT 1", ("a",), ((1,), (None,)), True, corrections=("b is a",), confidence=0.5
+    )
+    assert app.answer_as_json(made, END.usage) == {
         "answer": "The bolt.",
         "sql": "SELECT 1",
         "columns": ("a",),
         "rows": ((1,), (None,)),
         "truncated": True,
+        "chart": None,
+        "assumptions": (),
         "corrections": ("b is a",),
-        "reason": "answer",
+        "confidence": 0.5,
         "usage": {"total_tokens": 10, "model_calls": 2},
     }
 
 
 def test_an_answer_without_a_query_has_none() -> None:
-    assert app.answer(END, []) == app.Answer("The bolt.", "", (), (), False, (), END)
+    assert app.answer(END, []) == DataAnswer("The bolt.")
+
+
+async def test_a_team_is_a_tool_for_any_agent(tmp_path: Path, shop: str) -> None:
+    async with (
+        chat_server(message("```sql\nSELECT name FROM items\n```")) as server,
+        app.data_team(settings(tmp_path), shop, f"{server.url}#m") as team,
+    ):
+        tool = app.ask_data(team)
+        brought = await tool.run({"question": "What is there?"}, NO_CONTEXT)
+    assert tool.definition.name == "ask_data"
+    assert brought == {
+        "answer": "The answer is bolt.",
+        "sql": "SELECT name FROM item",
+        "columns": ("name",),
+        "rows": (("bolt",),),
+        "row_count": 1,
+    }
+    assert (tmp_path / "home" / "catalogs").is_dir()
+
+
+async def test_teams_are_opened_once_for_each_database(tmp_path: Path, shop: str) -> None:
+    model = ScriptedModel("```sql\nSELECT 1\n```")
+    async with app.Teams(settings(tmp_path)) as teams:
+        assert await teams.get(model, shop) is await teams.get(model, shop)
+        with pytest.raises(BadInput, match="There is no file"):
+            await teams.get(model, shop, str(tmp_path / "none.yaml"))
 
 
 def test_the_kinds_of_model_tell_what_they_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
