@@ -8,36 +8,49 @@ import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
+from importlib.metadata import version
 
 import uvicorn
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from opposable.domain.errors import BadInput
+from opposable.domain.errors import BadInput, OpposableError
 from opposable.models.base import Model
+from opposable.service.service import Service
 from opposable.web.access import Access, is_loopback
+from opposable.web.api.errors import ApiError
+from opposable.web.api.errors import translated as api_translated
+from opposable.web.api.routes import add_routes
 from opposable.web.gateway import gateway
 from opposable.web.openai_errors import WireError, translated
 
 KEY_VARIABLE = "OPPOSABLE_SERVE_KEY"
 LARGEST_BODY = 32 * 1024 * 1024
+GATEWAY = "/v1/"
 GRACE = 5
 """Seconds that answers under way have when the service is told to stop."""
 
 
-def create_app(models: Mapping[str, Model], *, api_key: str = "", largest_body: int = LARGEST_BODY) -> FastAPI:
-    """The application in front of `models`, by the names that clients call them (see `names_of`).
+def create_app(
+    served: Service | Mapping[str, Model], *, api_key: str = "", largest_body: int = LARGEST_BODY
+) -> FastAPI:
+    """The application in front of a service, or of models alone by the names that clients call them (see `names_of`).
 
-    With an `api_key` every request but `/healthz` must bear it. `largest_body` is in bytes. The models stay the
-    caller's: close them when the application is done.
+    With an `api_key` every request but `/healthz` must bear it. `largest_body` is in bytes. Service and models stay
+    the caller's: close them when the application is done.
     """
-    app = FastAPI(title="Opposable", docs_url=None, redoc_url=None)
-    app.include_router(gateway(models, largest_body))
-    app.add_exception_handler(WireError, _told)
-    app.add_exception_handler(HTTPException, _told)
-    app.add_exception_handler(Exception, _told)
+    app = FastAPI(title="Opposable", version=version("opposable"), docs_url=None, redoc_url=None)
+    if isinstance(served, Service):
+        app.state.service = served
+        add_routes(app)
+        app.include_router(gateway(served.models, largest_body))
+    else:
+        app.include_router(gateway(served, largest_body))
+    for kind in (WireError, ApiError, OpposableError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, _told)
     app.add_middleware(Access, key=api_key)
     return app
 
@@ -133,7 +146,9 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 async def _told(request: Request, error: Exception) -> Response:
-    """Any error in OpenAI's shape, those of the routing too."""
+    """Any error in the shape of its routes: OpenAI's for the gateway, our own for the others."""
+    if not request.url.path.startswith(GATEWAY) and hasattr(request.app.state, "service"):
+        return api_translated(error).response()
     if isinstance(error, HTTPException):
         said = f"{HTTPStatus(error.status_code).phrase}: {request.method} {request.url.path}"
         return WireError(error.status_code, said, headers=dict(error.headers or {})).response()

@@ -3,12 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
-
-from opposable.web.openai_errors import WireError
 
 T = TypeVar("T")
 
@@ -23,6 +21,18 @@ HEADERS = [
 ]
 
 
+class Told(Protocol):
+    """An error in a client's own format."""
+
+    def raw(self) -> bytes:
+        """As JSON."""
+        ...
+
+    def response(self) -> Response:
+        """As an answer of its own."""
+        ...
+
+
 class Gone(Exception):
     """The client left before its answer was there."""
 
@@ -31,11 +41,17 @@ class EventStream(Response):
     """A stream of events, made by `events` (bytes of one or more whole events each).
 
     An error before the first event is answered with its status; a later one is the last event, in `told`'s words. A
-    client that leaves cancels `events` at once.
+    client that leaves cancels `events` at once. `on_end` is called when nothing more is sent, whatever the reason.
     """
 
-    def __init__(self, events: AsyncGenerator[bytes, None], told: Callable[[Exception], WireError]) -> None:
+    def __init__(
+        self,
+        events: AsyncGenerator[bytes, None],
+        told: Callable[[Exception], Told],
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
         super().__init__()
+        self._on_end = on_end
         self._events = events
         self._told = told
         self._made: list[bytes] = []
@@ -53,6 +69,7 @@ class EventStream(Response):
             making.cancel()
             leaving.cancel()
             await asyncio.gather(making, leaving, return_exceptions=True)
+            self._on_end()
 
     async def _make(self) -> None:
         async with aclosing(self._events) as events:

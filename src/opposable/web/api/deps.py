@@ -39,3 +39,8 @@ class Needs:
 
 TheService = Annotated[Service, Depends(service_of)]
 ThePrincipal = Annotated[Principal, Depends(principal_of)]
+
+
+def trace_of(request: Request) -> str:
+    """The id of the trace that a request belongs to, "" where nobody gave it one."""
+    return str(getattr(request.scope.get("opposable.trace"), "trace_id", ""))

@@ -1,0 +1,95 @@
+"""The routes of approvals: calls that wait for a person, and the person's word."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Path
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from opposable.domain.records import Approval, ApprovalStatus
+from opposable.service.service import Service
+from opposable.web.api.deps import Needs, ThePrincipal, TheService
+from opposable.web.api.errors import conflict, documented, not_found
+from opposable.web.api.principal import Principal
+from opposable.web.api.shown import answered
+from opposable.web.api.wire import After, Limit, Part
+
+router = APIRouter(prefix="/api/approvals", tags=["approvals"], dependencies=[Depends(Needs("chat"))])
+
+ApprovalId = Annotated[str, Path(pattern=r"^[A-Za-z0-9\-]{1,36}$", examples=["0d3f6c1f8a5b4d0e9c7a6b5d4e3f2a1b"])]
+
+
+class ShownApproval(BaseModel):
+    """A call that waits for a person, or was decided. `arguments` are exactly those it will be made with."""
+
+    approval_id: str
+    run_id: str
+    call_id: str
+    tool_id: str
+    agent_id: str = ""
+    conversation_id: str = ""
+    arguments: dict[str, Any]
+    sha256: str = Field(description="Of the arguments, written with sorted keys and without spaces.")
+    status: ApprovalStatus
+    decided_by: str = ""
+    reason: str = ""
+    created_at: datetime
+    decided_at: datetime | None = None
+
+
+class Decision(BaseModel):
+    """A person's word on one call with exactly the arguments shown."""
+
+    decision: Literal["approve", "deny"] = Field(examples=["approve"])
+    reason: str = Field(default="", max_length=2000, description="Why; the model is told of a denial.")
+    sha256: str = Field(default="", max_length=64, description="Of the arguments that were seen; another is refused.")
+
+
+@router.get("", response_model=Part[ShownApproval], responses=documented(), summary="Approvals, newest first")
+async def list_approvals(
+    service: TheService,
+    principal: ThePrincipal,
+    status: ApprovalStatus | None = None,
+    after: After = "",
+    limit: Limit = 100,
+) -> Response:
+    """The approvals of one's own runs; with the scope `admin`, those of all."""
+    owner = None if principal.may("admin") else principal.key_id
+    page = await service.store.approvals.list(status=status, owner=owner, after=after, limit=limit)
+    return answered({"items": [approval_as_json(one) for one in page.items], "next": page.next})
+
+
+@router.get("/{approval_id}", response_model=ShownApproval, responses=documented(404), summary="An approval")
+async def one_approval(service: TheService, principal: ThePrincipal, approval_id: ApprovalId) -> Response:
+    """A call that waits for a person, or was decided."""
+    return answered(approval_as_json(await _approval(service, principal, approval_id)))
+
+
+@router.post(
+    "/{approval_id}", response_model=ShownApproval, responses=documented(404, 409), summary="Approve or deny a call"
+)
+async def decide(service: TheService, principal: ThePrincipal, approval_id: ApprovalId, decision: Decision) -> Response:
+    """Decide, once: of two people the first counts. A call with other arguments needs an approval of its own."""
+    asked = await _approval(service, principal, approval_id)
+    if decision.sha256 and decision.sha256 != asked.sha256:
+        raise conflict("The arguments are not those that were seen: look at the approval again.")
+    status: Literal["approved", "denied"] = "approved" if decision.decision == "approve" else "denied"
+    by = principal.key_id or principal.name
+    reason = decision.reason.encode("utf-8", "replace").decode()
+    decided = await service.store.approvals.decide(approval_id, status, by=by, reason=reason)
+    if decided is None:
+        raise conflict("This was decided already, or its run has ended.")
+    return answered(approval_as_json(decided))
+
+
+def approval_as_json(approval: Approval) -> dict[str, Any]:
+    """An approval, as `ShownApproval` has it."""
+    return {name: getattr(approval, name) for name in ShownApproval.model_fields}
+
+
+async def _approval(service: Service, principal: Principal, approval_id: str) -> Approval:
+    found = await service.store.approvals.get(approval_id)
+    if found is None or (found.owner != principal.key_id and not principal.may("admin")):
+        raise not_found(f"There is no approval {approval_id!r}.")
+    return found

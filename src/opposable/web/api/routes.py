@@ -1,0 +1,11 @@
+"""The routers of the service's own routes, together."""
+
+from fastapi import FastAPI
+
+from opposable.web.api import approvals, chat, conversations, runs
+
+
+def add_routes(app: FastAPI) -> None:
+    """Add them."""
+    for room in (chat, conversations, runs, approvals):
+        app.include_router(room.router)

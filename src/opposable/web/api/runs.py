@@ -1,0 +1,89 @@
+"""The routes of runs: listed, looked at, told again, followed, cancelled; each owner's own."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Path, Query
+from starlette.responses import Response
+
+from opposable.domain.records import Run, RunStatus
+from opposable.domain.specs import ID
+from opposable.service.service import Service
+from opposable.web.api.bodies import CONVERSATION_ID, Cancelled, ShownRun
+from opposable.web.api.deps import Needs, ThePrincipal, TheService
+from opposable.web.api.errors import documented, not_found, translated
+from opposable.web.api.principal import Principal
+from opposable.web.api.shown import answered, run_as_json
+from opposable.web.api.stream import place, told_again
+from opposable.web.api.wire import After, Limit, Part
+from opposable.web.sse import EventStream
+
+router = APIRouter(prefix="/api/runs", tags=["runs"], dependencies=[Depends(Needs("chat"))])
+
+RunId = Annotated[str, Path(pattern=r"^[A-Za-z0-9\-]{1,64}$", examples=["7f3a0c52d1f94a0cb6e2b1f3a4c5d6e7"])]
+EVENTS: dict[str, Any] = {
+    "text/event-stream": {
+        "schema": {"type": "string"},
+        "example": 'id: 7f3:1\nevent: run_started\ndata: {"run_id":"7f3"}\n\n',
+    }
+}
+
+
+async def own_run(service: Service, principal: Principal, run_id: str) -> Run:
+    """A run of whoever asks; those of others are as if they were not there. Raises: `ApiError` 404."""
+    run = await service.runner.get(run_id)
+    if run is None or run.owner != principal.key_id:
+        raise not_found(f"There is no run {run_id!r}.")
+    return run
+
+
+@router.get("", response_model=Part[ShownRun], responses=documented(), summary="Runs, newest first")
+async def list_runs(
+    service: TheService,
+    principal: ThePrincipal,
+    agent_id: Annotated[str, Query(pattern=f"^$|{ID}")] = "",
+    conversation_id: Annotated[str, Query(pattern=f"^$|{CONVERSATION_ID}")] = "",
+    status: RunStatus | None = None,
+    after: After = "",
+    limit: Limit = 100,
+) -> Response:
+    """The runs of whoever asks. A run is listed a moment after it has begun."""
+    page = await service.store.runs.list(
+        owner=principal.key_id,
+        agent_id=agent_id,
+        conversation_id=conversation_id,
+        status=status,
+        after=after,
+        limit=limit,
+    )
+    return answered({"items": [run_as_json(run) for run in page.items], "next": page.next})
+
+
+@router.get("/{run_id}", response_model=ShownRun, responses=documented(404), summary="A run")
+async def one_run(service: TheService, principal: ThePrincipal, run_id: RunId) -> Response:
+    """A run as it stands, whichever process it goes on in."""
+    return answered(run_as_json(await own_run(service, principal, run_id)))
+
+
+@router.get(
+    "/{run_id}/events",
+    response_class=Response,
+    responses={**documented(404), 200: {"description": "A stream of events.", "content": EVENTS}},
+    summary="A run's events, told again and on",
+)
+async def events(
+    service: TheService,
+    principal: ThePrincipal,
+    run_id: RunId,
+    last_event_id: Annotated[str | None, Header(description="The id of the last event seen; the rest follows.")] = None,
+) -> Response:
+    """A run's events from the first on, or from behind the last one seen, until it ends. Leaving stops nothing."""
+    _, after = place(last_event_id, run_id)
+    run = await own_run(service, principal, run_id)
+    return EventStream(told_again(service, run.run_id, after), translated)
+
+
+@router.post("/{run_id}/cancel", response_model=Cancelled, responses=documented(404), summary="Cancel a run")
+async def cancel(service: TheService, principal: ThePrincipal, run_id: RunId) -> Response:
+    """Stop a run, whichever process it goes on in. False where it has ended already."""
+    await own_run(service, principal, run_id)
+    return answered({"run_id": run_id, "cancelled": await service.runner.cancel(run_id)})
