@@ -37,12 +37,13 @@ class Mark:
 
 
 async def asked(
-    session: aiohttp.ClientSession, url: str, model: str, question: Question, *, named: bool
+    session: aiohttp.ClientSession, url: str, question: Question, options: argparse.Namespace, *, named: bool
 ) -> tuple[list[Call], str, float]:
-    """The calls and the text of one answer, and its seconds. `named` says whether the request names `model`."""
+    """The calls and the text of one answer, and its seconds. `named` says whether the request names the model."""
     body: dict[str, Any] = {"messages": question.messages, "tools": question.tools, "temperature": 0}
+    body["max_tokens"] = options.max_tokens
     if named:
-        body["model"] = model
+        body["model"] = options.model
     started = time.perf_counter()
     async with session.post(f"{url.rstrip('/')}/chat/completions", json=body) as response:
         answer = await response.json()
@@ -78,10 +79,10 @@ async def examined(options: argparse.Namespace) -> list[Mark]:
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=1800)) as session:
         for n in range(options.skip, options.skip + options.number):
             for question in [each[n] for each in lists if n < len(each)]:
-                calls, said, seconds = await asked(session, options.gateway, options.model, question, named=True)
+                calls, said, seconds = await asked(session, options.gateway, question, options, named=True)
                 raw_right, raw_seconds = None, None
                 if options.raw:
-                    raw_calls, _, raw_seconds = await asked(session, options.raw, options.model, question, named=False)
+                    raw_calls, _, raw_seconds = await asked(session, options.raw, question, options, named=False)
                     raw_right = right(question, raw_calls)
                 mark = Mark(
                     question.id, question.category, right(question, calls), seconds, raw_right, raw_seconds, calls, said
@@ -116,6 +117,7 @@ def main() -> int:
     parser.add_argument("--number", type=int, default=25, help="questions of each category")
     parser.add_argument("--skip", type=int, default=0, help="questions of each category to leave out before")
     parser.add_argument("--part", choices=("dev", "held"), default="dev")
+    parser.add_argument("--max-tokens", type=int, default=512, help="of each answer; small models repeat themselves")
     parser.add_argument("--seed", type=int, default=7, help="of the split into parts")
     parser.add_argument("--log", type=argparse.FileType("a", encoding="utf-8"), help="a file for each answer, as JSONL")
     parser.add_argument("--json", action="store_true", help="print JSON")

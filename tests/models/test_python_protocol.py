@@ -103,6 +103,15 @@ async def test_a_forced_choice_that_wrote_no_call_is_enforced_by_a_schema():
     assert inner.requests[1].messages[0].content.startswith("# Tools")
 
 
+async def test_a_reply_beside_tools_is_bounded_where_the_asker_sets_no_bound():
+    inner = ScriptedModel(written("pass\n", out=-0.01), "An answer.")
+    await parts(inner)
+    assert [request.options.max_tokens for request in inner.requests] == [1024, 1024]
+    inner = ScriptedModel(written("pass\n", out=-0.01), "An answer.")
+    await parts(inner, max_tokens=9)
+    assert [request.options.max_tokens for request in inner.requests] == [9, 9]
+
+
 async def test_without_tools_or_with_choice_none_it_is_the_inner_model():
     inner = ScriptedModel("hi")
     assert (await parts(inner, tool_choice="none"))[-1].message.content == "hi"

@@ -17,6 +17,9 @@ from opposable.models.base import DEFAULT_OPTIONS, ModelOptions
 from opposable.models.http import Patience
 from opposable.models.openai_compatible import Habits, OpenAICompatibleModel
 
+LONGEST_REPLY = 2048
+"""Tokens a reply may take where the asker sets no bound: a small model may repeat itself until the window is full."""
+
 
 class LocalModel:
     """A GGUF file run in this process by llama.cpp's server.
@@ -77,7 +80,7 @@ class LocalModel:
                     self.name,
                     f"{self._server.listening_address}/v1",
                     key,
-                    habits=Habits(extra={"temperature": 0, "cache_prompt": True}),
+                    habits=Habits(extra={"temperature": 0, "cache_prompt": True, "max_tokens": LONGEST_REPLY}),
                     patience=Patience(attempts=2, read=self._read_timeout),
                 )
             return self._client

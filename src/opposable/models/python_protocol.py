@@ -22,8 +22,8 @@ from opposable.models.text_protocol import TextProtocolModel, as_text
 ALTERNATIVES = 20
 """How many words' probabilities are asked for at each place."""
 
-LONGEST_CALLS = 1024
-"""Tokens the calls of one reply may take where the asker sets no bound."""
+LONGEST = 1024
+"""Tokens a reply may take where the asker sets no bound: a small model may repeat itself without end."""
 
 
 class PythonProtocolModel:
@@ -47,6 +47,7 @@ class PythonProtocolModel:
     ) -> AsyncGenerator[ModelPart, None]:
         """One reply in parts: calls, or an answer as it is written."""
         spent = NO_USAGE
+        options = options if options.max_tokens or not tools else replace(options, max_tokens=LONGEST)
         if not tools or options.tool_choice == "none":
             rest = self.inner.stream(plain(messages), (), options)
         elif has_results(messages) and not isinstance(options.tool_choice, Named):
@@ -79,8 +80,7 @@ class PythonProtocolModel:
         choice = options.tool_choice
         begun = f"{texts.BEGINNING}{choice.name}(" if isinstance(choice, Named) else texts.BEGINNING
         asked = [*told(messages, tools, texts.WAY_OUT if choice == "auto" else ""), assistant(begun)]
-        bound = options.max_tokens or LONGEST_CALLS
-        reply = await self._whole(asked, replace(options, stop=(texts.FENCE,), max_tokens=bound))
+        reply = await self._whole(asked, replace(options, stop=(texts.FENCE,)))
         written = reply.message.content.removeprefix(begun)
         code = (begun + written).removeprefix(texts.BEGINNING)
         said = "\n".join(message.content for message in messages)
