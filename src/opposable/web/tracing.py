@@ -5,7 +5,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from uuid import uuid4
 
-from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _PARENT = re.compile(rb"^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$")
@@ -61,9 +60,3 @@ def trace_from(headers: list[tuple[bytes, bytes]]) -> Trace:
         elif name == b"x-trace-id":
             own = value.strip()
     return Trace(own.decode() if _OWN.match(own) else uuid4().hex)
-
-
-def trace_id_of(request: Request) -> str:
-    """The id of the trace that a request belongs to."""
-    trace: Trace = request.scope.get(KEY, NO_TRACE)
-    return trace.trace_id or uuid4().hex

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Query, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from opposable.domain.errors import BadInput
 from opposable.domain.records import AgentRecord
@@ -12,7 +12,7 @@ from opposable.domain.specs import AgentSpec
 from opposable.service.service import Service
 from opposable.web.api.admission import admit_agent
 from opposable.web.api.deps import Needs, ThePrincipal, TheService
-from opposable.web.api.errors import conflict, documented, not_found
+from opposable.web.api.errors import conflict, documented, not_found, translated
 from opposable.web.api.wire import After, AgentId, Limit, Part
 
 router = APIRouter(prefix="/api/agents", tags=["agents"])
@@ -167,13 +167,16 @@ async def _body(request: Request) -> bytes:
 
 
 def _read(body: bytes) -> AgentSpec:
-    """The agent of a YAML text. Raises: `BadInput`; pydantic's `ValidationError` where its fields do not fit."""
+    """The agent of a YAML text. Raises: `BadInput`; `ApiError` 422 where its fields do not fit."""
     from opposable.tools.http.openapi.document import is_small, parsed
 
     told = parsed(body, "The body")
     if not isinstance(told, dict) or not is_small(told, 100_000):
         raise BadInput("The body is no agent: give YAML with agent_id, name, instructions, tools.")
-    return AgentSpec.model_validate(told)
+    try:
+        return AgentSpec.model_validate(told)
+    except ValidationError as error:
+        raise translated(error) from error
 
 
 def _no_agent(agent_id: str) -> Exception:

@@ -13,10 +13,9 @@ from opposable.domain.language import Language
 from opposable.domain.records import Execution, now
 from opposable.domain.tools import ToolResult, new_call_id
 from opposable.tools.base import CallContext
-from opposable.web.api.deps import principal_of, service_of
+from opposable.web.api.deps import principal_of, service_of, trace_of
 from opposable.web.api.errors import ApiError, documented, forbidden, not_found
 from opposable.web.api.principal import Scope
-from opposable.web.tracing import trace_id_of
 
 router = APIRouter(tags=["tools"])
 SCOPE: Scope = "tools:write"
@@ -135,7 +134,7 @@ async def called(request: Request, tool_id: str, action: str, arguments: dict[st
     service = service_of(request)
     if service.library.get(tool_id) is None:
         raise not_found(f"There is no tool {tool_id!r} that can be called.")
-    trace_id = trace_id_of(request)
+    trace_id = trace_of(request)
     context = CallContext(call_id=new_call_id(), trace_id=trace_id, language=_language(request))
     begun = time.perf_counter()
     result = await service.library.call_action(tool_id, action, arguments, context)

@@ -31,14 +31,27 @@ class Needs:
     def __init__(self, scope: Scope) -> None:
         self._scope: Scope = scope
 
-    def __call__(self, request: Request) -> None:
+    @property
+    def scope(self) -> Scope:
+        """What is needed."""
+        return self._scope
+
+    async def __call__(self, request: Request) -> None:  # async: others are run in a thread each
         """Let the request through or refuse it."""
         if not principal_of(request).may(self._scope):
             raise forbidden(f"This key lacks the scope {self._scope!r}.")
 
 
-TheService = Annotated[Service, Depends(service_of)]
-ThePrincipal = Annotated[Principal, Depends(principal_of)]
+async def _service(request: Request) -> Service:
+    return service_of(request)
+
+
+async def _principal(request: Request) -> Principal:
+    return principal_of(request)
+
+
+TheService = Annotated[Service, Depends(_service)]
+ThePrincipal = Annotated[Principal, Depends(_principal)]
 
 
 def trace_of(request: Request) -> str:

@@ -60,7 +60,7 @@ class KeptExecution(BaseModel):
     conversation_id: str
 
 
-def wanted(
+async def wanted(
     tool_id: Annotated[str, Query(max_length=200)] = "",
     agent_id: Annotated[str, Query(max_length=200)] = "",
     run_id: Annotated[str, Query(max_length=200)] = "",
