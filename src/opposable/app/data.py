@@ -105,7 +105,7 @@ def catalogs(settings: Settings) -> Path:
     return settings.home / "catalogs" if settings.home is not None else default_cache()
 
 
-def ask_data(team: Team) -> FunctionTool:
+def ask_data(team: Team, tool_id: str = "ask_data") -> FunctionTool:
     """A team as a tool for any agent: `ask_data(question)`, which only reads."""
 
     async def ask_data(question: str) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def ask_data(team: Team) -> FunctionTool:
         }
         return {key: value for key, value in told.items() if value not in ("", ())}
 
-    return FunctionTool(ask_data, timeout=600.0, idempotent=True)
+    return FunctionTool(ask_data, tool_id=tool_id, timeout=600.0)
 
 
 @asynccontextmanager

@@ -11,8 +11,10 @@ from uuid import uuid4
 from opposable.agent.limits import Limits
 from opposable.agent.loop import run as run_loop
 from opposable.app.agents import INSTRUCTIONS
+from opposable.app.data import Teams, ask_data
 from opposable.app.given import FREE
 from opposable.app.library import kept_specs, kept_store, reach_of
+from opposable.ask.team.team import Team
 from opposable.domain.errors import BadInput, OpposableError
 from opposable.domain.language import language_of
 from opposable.domain.messages import Message, system, user
@@ -55,8 +57,10 @@ class Service:
     toolbox: Toolbox
     runner: Runner
     models: Mapping[str, Model]
+    teams: Teams
     _offered: dict[str, AnyToolSpec] = field(default_factory=dict, repr=False)
     _bound: dict[str, tuple[Any, ToolLibrary]] = field(default_factory=dict, repr=False)
+    _asked: dict[str, Team] = field(default_factory=dict, repr=False)
 
     @property
     def library(self) -> ToolLibrary:
@@ -99,7 +103,7 @@ class Service:
         asked = user(message)
         instructions = agent.instructions or INSTRUCTIONS[language_of(message)]
         messages = (system(instructions), *history, asked)
-        library = self.tools_of(agent)
+        library = self.tools_of(await self._with_data(agent))
         options = ModelOptions(stream=stream, tool_choice=self._choice(agent, library))
         bounds = limits or self.limits_of(agent)
         run = Run(
@@ -116,6 +120,44 @@ class Service:
             asked,
             lambda context: run_loop(model, library, messages, limits=bounds, options=options, context=context),
         )
+
+    async def ask(
+        self,
+        question: str,
+        database: str,
+        semantics: str = "",
+        *,
+        agent: AgentSpec,
+        owner: str = "",
+        trace_id: str = "",
+    ) -> Going:
+        """Begin a run of the team that answers questions about data, with the agent's model.
+
+        `database` is a URL or a path, `semantics` the file of a semantic model. Raises: `BadInput` (there is no such
+        database, the semantic model cannot be read, no such model), `StoreUnavailable`.
+        """
+        team = await self.teams.get(self.model(agent.model), database, semantics)
+        run = Run(
+            run_id=uuid4().hex,
+            started_at=now(),
+            agent_id=agent.agent_id,
+            owner=owner,
+            trace_id=trace_id or uuid4().hex,
+            task=question,
+        )
+        return await self.runner.start(run, None, lambda context: team.stream(question, context.run_id))
+
+    async def _with_data(self, agent: AgentSpec) -> AgentSpec:
+        """The agent with the team over its database among its tools, where it has one. Raises: as `ask`."""
+        if not agent.database:
+            return agent
+        team = await self.teams.get(self.model(agent.model), agent.database, agent.semantics)
+        tool_id = f"ask_data.{agent.agent_id}"[:100]
+        if self._asked.get(tool_id) is not team:
+            self.library.unregister(tool_id)
+            self.library.register(ask_data(team, tool_id))
+            self._asked[tool_id] = team
+        return agent.model_copy(update={"tools": (*agent.tools, AgentToolBinding(tool_id=tool_id))})
 
     def tools_of(self, agent: AgentSpec) -> ToolLibrary:
         """The tools an agent has, those among them marked that need a person's approval."""
@@ -197,7 +239,8 @@ async def open_service(
         runner = await stack.enter_async_context(
             Runner(store, recorder, lambda name: _tool_id(library, name), grace=grace)
         )
-        service = Service(settings, store, recorder, toolbox, runner, models)
+        teams = await stack.enter_async_context(Teams(settings))
+        service = Service(settings, store, recorder, toolbox, runner, models, teams)
         await _furnish(store)
         await service.refresh()
         following = asyncio.create_task(_follow(service), name="tools")

@@ -1,0 +1,97 @@
+"""Questions about data over HTTP: whole, streamed, by agents with a database, and who may name one."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from opposable.domain.specs import AgentSpec
+from opposable.models.scripted import ScriptedModel, call, calls
+
+from .chat_serving import events_of, serving
+
+pytestmark = pytest.mark.anyio
+
+WRITTEN = "```sql\nSELECT name, price FROM items ORDER BY price DESC\n```"
+SQL = "SELECT name, price FROM item ORDER BY price DESC"
+MODEL = "metrics:\n  dearest:\n    expr: MAX(price)\n    table: item\n    synonyms: [最高价]\n"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> str:
+    with sqlite3.connect(tmp_path / "shop.sqlite") as made:
+        made.executescript("CREATE TABLE item (name, price); INSERT INTO item VALUES ('bolt', 1.5), ('螺母', 0.25)")
+    made.close()
+    return str(tmp_path / "shop.sqlite")
+
+
+async def test_an_answer_is_whole_with_sql_rows_and_chart(tmp_path, shop):
+    async with serving(tmp_path, ScriptedModel(WRITTEN)) as (session, _):
+        body = {"question": "每种商品多少钱？", "database": shop, "stream": False}
+        async with session.post("/api/ask", json=body) as response:
+            assert response.status == 200, await response.text()
+            told = await response.json()
+    assert told == {
+        "answer": "共 2 条结果：bolt 1.5；螺母 0.25。",
+        "sql": SQL,
+        "columns": ["name", "price"],
+        "rows": [["bolt", 1.5], ["螺母", 0.25]],
+        "truncated": False,
+        "chart": {"type": "bar", "x": "name", "y": ["price"]},
+        "assumptions": [],
+        "corrections": ["table items → item"],
+        "confidence": 0.5,
+        "usage": {"total_tokens": 15, "model_calls": 1},
+    }
+
+
+async def test_the_turns_are_told_as_they_happen(tmp_path, shop):
+    async with (
+        serving(tmp_path, ScriptedModel(WRITTEN)) as (session, _),
+        session.post("/api/ask", json={"question": "Prices?", "database": shop}) as response,
+    ):
+        assert response.content_type == "text/event-stream"
+        seen = [(kind, data) async for _, kind, data in events_of(response)]
+    assert [data["action"] for kind, data in seen if kind == "decided"] == [
+        "sql_generator",
+        "result_evaluator",
+        "finish",
+    ]
+    assert [data["content"] for kind, data in seen if kind == "" and data != "[DONE]"] == [
+        "2 results: bolt 1.5; 螺母 0.25."
+    ]
+    [answered] = [data for kind, data in seen if kind == "data_answered"]
+    assert (answered["sql"], answered["rows"]) == (SQL, [["bolt", 1.5], ["螺母", 0.25]])
+    assert seen[-1] == ("", "[DONE]")
+
+
+async def test_an_agent_with_a_database_is_asked_and_asks_itself(tmp_path, shop):
+    (tmp_path / "model.yaml").write_text(MODEL)
+    model = ScriptedModel(calls(call("ask_data_clerk", '{"question": "最高价是多少？"}')), "最高价是 1.5。")
+    clerk = AgentSpec(agent_id="clerk", database=shop, semantics=str(tmp_path / "model.yaml"))
+    async with serving(tmp_path, model) as (session, service):
+        await service.store.agents.add(clerk)
+        headers = {"X-Agent-ID": "clerk"}
+        body = {"question": "最高价是多少？", "stream": False}
+        async with session.post("/api/ask", json=body, headers=headers) as response:
+            told = await response.json()
+        assert (told["answer"], told["usage"]["model_calls"]) == ("答案是 1.5。", 0)
+        async with session.post("/agent/chat", json={"message": "最高价？"}, headers=headers) as response:
+            chatted = await response.json()
+    assert chatted["response"] == "最高价是 1.5。"
+    assert chatted["tool_calls"][0]["result"]["output"]["rows"] == [[1.5]]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        ({"question": "x"}, 400, "The agent 'default' has no database, and the request names none."),
+        ({"question": "x", "database": "none.db"}, 400, "There is no file none.db"),
+        ({"question": " ", "database": "none.db"}, 400, "The task is empty"),
+        ({"database": "none.db"}, 422, "question"),
+    ],
+)
+async def test_what_cannot_be_asked_is_told(tmp_path, body, status, said):
+    async with serving(tmp_path, ScriptedModel("x")) as (session, _), session.post("/api/ask", json=body) as response:
+        assert response.status == status
+        assert said in (await response.json())["error"]["message"]
