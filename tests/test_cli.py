@@ -144,11 +144,14 @@ async def test_tools_are_listed_and_with_a_database_those_over_it(here: Path) ->
         opposable(here, "tools", "list", "--json", "--db", "shop.sqlite"),
         opposable(here, "tools", "list"),
     )
-    assert [tool["tool_id"] for tool in told.said["tools"]] == builtin
-    assert [tool["tool_id"] for tool in with_data.said["tools"]][len(builtin) :] == [
+    sql = [
         *("schema.list_columns", "schema.list_tables"),
-        *("sql.auto_fix_columns", "sql.execute", "sql.validate", "sql.validate_columns"),
+        *("sql.auto_fix_columns", "sql.execute", "sql.refine", "sql.validate", "sql.validate_columns"),
     ]
+    further = [tool["tool_id"] for tool in told.said["tools"]][len(builtin) :]
+    assert {"python_executor", "file_processor.read", "data_analyzer.group", "web_scraper"} <= set(further)
+    assert [tool["tool_id"] for tool in told.said["tools"]] == [*builtin, *further]
+    assert [tool["tool_id"] for tool in with_data.said["tools"]] == [*builtin, *sql, *further]
     assert all(set(tool) == {"tool_id", "name", "description"} for tool in told.said["tools"])
     assert all(name in shown.out for name in builtin)
     assert (told.code, with_data.code, shown.code, shown.err) == (0, 0, 0, "")
@@ -380,6 +383,21 @@ async def test_a_semantic_model_answers_without_the_model(here: Path) -> None:
     args = ("ask", "最高价是多少？", "--db", "shop.sqlite", "--semantics", "model.yaml", "--json", "-m", NOWHERE)
     done = await opposable(here, *args)
     assert (done.said["answer"], done.said["usage"]) == ("答案是 1.5。", {"total_tokens": 0, "model_calls": 0})
+
+
+async def test_a_semantic_model_is_drafted_and_linted(here: Path) -> None:
+    done = await opposable(here, "semantics", "init", "--db", "shop.sqlite", "-o", "drafted.yaml")
+    assert (done.code, done.out) == (0, "")
+    assert "drafted.yaml is written" in done.err
+    done = await opposable(here, "semantics", "lint", "drafted.yaml", "--db", "shop.sqlite", "--json")
+    assert (done.code, done.said["errors"]) == (0, 0)
+    (here / "wrong.yaml").write_text("metrics:\n  dearest: {expr: MAX(prise), table: item}\n")
+    done = await opposable(here, "semantics", "lint", "wrong.yaml", "--db", "shop.sqlite")
+    assert done.code == 1
+    assert "error  wrong.yaml, line 2: metrics.dearest.expr: " in done.out
+    assert "price" in done.out
+    done = await opposable(here, "semantics", "init", "--db", "shop.sqlite", "-o", "wrong.yaml")
+    assert (done.code, "wrong.yaml is there already" in done.err) == (2, True)
 
 
 # --- stopping ---

@@ -10,6 +10,8 @@ from opposable.app.data import (
     asking,
     data_agent,
     data_team,
+    draft_semantics,
+    lint_semantics,
 )
 from opposable.app.given import limits, task
 from opposable.app.models import (
@@ -38,8 +40,10 @@ __all__ = [
     "chosen",
     "data_agent",
     "data_team",
+    "draft_semantics",
     "found",
     "limits",
+    "lint_semantics",
     "model_kinds",
     "models_directory",
     "pull_embedded",

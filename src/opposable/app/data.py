@@ -11,6 +11,8 @@ from opposable.app.given import limits
 from opposable.app.models import OnProgress, ready_model
 from opposable.app.tools import closing
 from opposable.ask.catalog.catalog import default_cache
+from opposable.ask.semantics.draft import draft
+from opposable.ask.semantics.lint import Finding, lint
 from opposable.ask.semantics.load import load_semantics
 from opposable.ask.team import telling
 from opposable.ask.team.opening import open_team
@@ -98,6 +100,19 @@ class Teams:
 
     async def __aexit__(self, *_: object) -> None:
         await self._closing.aclose()
+
+
+async def lint_semantics(file: str | Path, database: str) -> tuple[Finding, ...]:
+    """What is wrong with a semantic model on this database, errors first. Raises: `BadInput`."""
+    model = load_semantics(file)
+    async with closing(await open_database(database)) as opened:
+        return await lint(model, opened)
+
+
+async def draft_semantics(database: str) -> str:
+    """The YAML of a first semantic model of this database. Raises: `BadInput`."""
+    async with closing(await open_database(database)) as opened:
+        return await draft(opened)
 
 
 def catalogs(settings: Settings) -> Path:
