@@ -3,7 +3,7 @@
 import typer
 
 from opposable import exits
-from opposable.cli import evals, models, running, serving, tools
+from opposable.cli import evals, models, running, semantics, serving, tools
 from opposable.cli.common import err
 
 cli = typer.Typer(
@@ -18,6 +18,7 @@ for command in (running.run, running.ask, serving.serve, running.chat):
     cli.command()(command)
 cli.add_typer(tools.cli, name="tools")
 cli.add_typer(models.cli, name="models")
+cli.add_typer(semantics.cli, name="semantics")
 cli.add_typer(evals.cli, name="eval")
 
 
