@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 
 import aiohttp
 import pytest
@@ -22,16 +23,19 @@ pytestmark = pytest.mark.anyio
 async def started(*args, **env):
     """The process, once it has said its first line, and that line."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith("OPPOSABLE_")}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "opposable", "serve", *args), env=variables | env, stderr=asyncio.subprocess.PIPE
-    )
-    try:
-        yield process, (await asyncio.wait_for(process.stderr.readline(), 30)).decode()
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-        process._transport.close()
+    with tempfile.TemporaryDirectory() as home:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "opposable", "serve", *args),
+            env=variables | {"OPPOSABLE_HOME": home} | env,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            yield process, (await asyncio.wait_for(process.stderr.readline(), 30)).decode()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            process._transport.close()
 
 
 @contextlib.asynccontextmanager
@@ -92,7 +96,7 @@ async def test_the_key_is_taken_from_the_environment(name, args):
 
 
 REFUSED = {
-    "others without a key": (("--host", "0.0.0.0"), "needs an API key: set OPPOSABLE_SERVE_KEY"),
+    "others without a key": (("--host", "0.0.0.0"), "needs an API key: make one with `opposable keys create`, set OPPOSABLE_SERVE_KEY"),
     "a variable that holds nothing": (("--api-key-env", "NOBODY"), "NOBODY is to hold the API key, but is not set"),
     "an unknown model": (("--model", "nothing"), "There is no model named 'nothing'"),
 }
@@ -116,5 +120,5 @@ async def test_a_port_that_is_taken_is_told():
 
 async def test_pieces_are_sent_at_once():
     """Without TCP_NODELAY, asyncio's own loop lets each wait 40 ms for the client to confirm the one before."""
-    with server._listen("127.0.0.1", 0) as listening:
+    with server.listen("127.0.0.1", 0) as listening:
         assert listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1

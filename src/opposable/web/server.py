@@ -6,9 +6,11 @@ import gc
 import os
 import signal
 import socket
+import time
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from importlib.metadata import version
+from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
@@ -21,6 +23,7 @@ from opposable.domain.errors import BadInput, OpposableError
 from opposable.models.base import Model
 from opposable.service.service import Service
 from opposable.web.access import Access, is_loopback
+from opposable.web.administration import administer
 from opposable.web.api.errors import ApiError
 from opposable.web.api.errors import translated as api_translated
 from opposable.web.api.routes import add_routes
@@ -45,13 +48,14 @@ def create_app(
     app = FastAPI(title="Opposable", version=version("opposable"), docs_url=None, redoc_url=None)
     if isinstance(served, Service):
         app.state.service = served
+        administer(app, served, api_key=api_key, largest_body=largest_body)
         add_routes(app)
         app.include_router(gateway(served.models, largest_body))
     else:
         app.include_router(gateway(served, largest_body))
+        app.add_middleware(Access, key=api_key)
     for kind in (WireError, ApiError, OpposableError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, _told)
-    app.add_middleware(Access, key=api_key)
     return app
 
 
@@ -80,29 +84,43 @@ def new_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-def checked(host: str, api_key: str) -> None:
-    """Refuse to serve others than this machine without a key. Raises: `BadInput`."""
-    if not api_key and not is_loopback(host):
+def checked(host: str, api_key: str, *, keys: bool = False) -> None:
+    """Refuse to serve others than this machine without a key; `keys` says that the store has some. Raises: `BadInput`."""
+    if not api_key and not keys and not is_loopback(host):
         raise BadInput(
-            f"Serving on {host} lets others in, which needs an API key: set {KEY_VARIABLE}, "
-            "or name the variable that holds it with --api-key-env. Without a key, use --host 127.0.0.1."
+            f"Serving on {host} lets others in, which needs an API key: make one with `opposable keys create`, set "
+            f"{KEY_VARIABLE}, or name the variable that holds it with --api-key-env. Without a key, use --host 127.0.0.1."
         )
 
 
-async def serve(app: FastAPI, host: str, port: int, on_ready: Callable[[str], None] = lambda url: None) -> None:
+async def serve(
+    app: FastAPI,
+    host: str,
+    port: int,
+    on_ready: Callable[[str], None] = lambda url: None,
+    *,
+    listening: socket.socket | None = None,
+) -> float:
     """Serve until SIGINT or SIGTERM; `on_ready` is told the base URL. Port 0 takes a free one.
 
-    Raises: `BadInput` where the address cannot be had.
+    Returns how many seconds ago it was told to stop. `listening` is a socket that `listen` made. Raises: `BadInput`
+    where the address cannot be had.
     """
-    listening = _listen(host, port)
-    shown = f"[{host}]" if ":" in host else host
-    url = f"http://{shown}:{listening.getsockname()[1]}/v1"
+    taken = listening or listen(host, port)
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=GRACE
     )
     gc.collect()
     gc.freeze()  # what lives as long as the service need not be looked at by every collection
-    await _Server(config, lambda: on_ready(url)).serve([listening])
+    server = _Server(config, lambda: on_ready(url_of(host, taken)))
+    await server.serve([taken])
+    return time.monotonic() - server.stopped_at
+
+
+def url_of(host: str, listening: socket.socket) -> str:
+    """The base URL of what listens there."""
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{listening.getsockname()[1]}/v1"
 
 
 class _Server(uvicorn.Server):
@@ -110,11 +128,16 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
+        self.stopped_at = time.monotonic()
         self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._on_ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.stopped_at = time.monotonic()
+        super().handle_exit(sig, frame)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -133,7 +156,8 @@ class _Server(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there; port 0 takes a free one. Raises: `BadInput` where the address cannot be had."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listening = socket.create_server((host, port), family=family, backlog=2048)
