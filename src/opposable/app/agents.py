@@ -7,7 +7,7 @@ from opposable.agent.agent import Agent
 from opposable.app.data import asking
 from opposable.app.given import limits
 from opposable.app.models import OnProgress, ready_model
-from opposable.app.tools import chosen, ready_tools, tools_and_data
+from opposable.app.tools import tools_and_data
 from opposable.domain.language import Language, language_of
 from opposable.settings import Settings
 
@@ -23,13 +23,12 @@ async def agent(
     tools: Sequence[str] = (),
     on_progress: OnProgress | None = None,
 ) -> AsyncIterator[Agent]:
-    """An agent with the built-in tools for tasks in the language of `text`; closed at the end."""
-    library = ready_tools(settings, tools)
-    opened = await ready_model(settings, model, on_progress)
-    async with Agent(
-        opened, library, instructions=INSTRUCTIONS[language_of(text)], limits=limits(settings, model)
-    ) as made:
-        yield made
+    """An agent for tasks in the language of `text`, with the tools named or all that only read; closed at the end."""
+    async with tools_and_data(settings, names=tools) as (library, _):
+        opened = await ready_model(settings, model, on_progress)
+        instructions = INSTRUCTIONS[language_of(text)]
+        async with Agent(opened, library, instructions=instructions, limits=limits(settings, model)) as made:
+            yield made
 
 
 @asynccontextmanager
@@ -40,10 +39,9 @@ async def chat_agent(
     database: str | None = None,
     on_progress: OnProgress | None = None,
 ) -> AsyncIterator[Agent]:
-    """An agent for a conversation: the built-in tools, and those over a database if one is given."""
-    async with tools_and_data(settings, database) as (every, data):
+    """An agent for a conversation, with the tools named or all that only read, and those over a database if given."""
+    async with tools_and_data(settings, database, names) as (library, data):
         instructions = INSTRUCTIONS["en"] if data is None else await asking(data, "en")
-        library = chosen(every, names) if names else every
         opened = await ready_model(settings, model, on_progress)
         async with Agent(opened, library, instructions=instructions, limits=limits(settings, model)) as made:
             yield made

@@ -1,16 +1,21 @@
 """The library of an owner: the built-in tools, and those kept in the store."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opposable.domain.specs import AnyToolSpec, Registration
+from opposable.domain.errors import BadInput
+from opposable.domain.records import now
+from opposable.domain.specs import AgentToolBinding, AnyToolSpec, Registration
 from opposable.settings import Settings
 from opposable.store.opening import open_store
 from opposable.tools.build import ALLOWED
 from opposable.tools.library import ToolLibrary
+from opposable.tools.names import nearest
 from opposable.tools.toolbox import Reach, Toolbox
 
 if TYPE_CHECKING:
@@ -83,3 +88,83 @@ async def toolbox(settings: Settings, library: ToolLibrary) -> AsyncIterator[tup
     async with kept_store(settings) as store, Toolbox(library, reach_of(settings), pins=store.pins) as box:
         specs = await kept_specs(store)
         yield box, [await box.add(spec) for spec in specs if spec.enabled and library.get(spec.tool_id) is None]
+
+
+async def keep(settings: Settings, specs: Sequence[AnyToolSpec], *, replace: bool = False) -> list[Registration]:
+    """Keep the tools that can be used, and tell what came of each.
+
+    An MCP server that is not reached now is kept all the same: its tools come when it is. Raises: `StoreError`.
+    """
+    came = []
+    async with kept_store(settings) as store, Toolbox(ToolLibrary(), reach_of(settings), pins=store.pins) as box:
+        for spec in specs:
+            if not replace and await store.tools.get(spec.tool_id) is not None:
+                told = f"There is a tool {spec.tool_id!r} already; give it another id, or replace it."
+                came.append(Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: told}))
+                continue
+            registration = await box.add(spec, replace=True)
+            if registration.ok or box.server(spec.tool_id) is not None:
+                await store.tools.save(spec)
+            came.append(registration)
+    return came
+
+
+@dataclass(frozen=True, slots=True)
+class ToolHealth:
+    """How a kept tool is: whether it can be used now, the reason when not, and its calls of the last day."""
+
+    tool_id: str
+    enabled: bool
+    ok: bool
+    reason: str = ""
+    calls: int = 0
+    failures: int = 0
+
+
+async def health(settings: Settings, tool_id: str = "") -> list[ToolHealth]:
+    """How the kept tools are, or the one of that id. Raises: `BadInput` when there is none, `StoreError`."""
+    async with kept_store(settings) as store, Toolbox(ToolLibrary(), reach_of(settings), pins=store.pins) as box:
+        specs = [spec for spec in await kept_specs(store) if not tool_id or spec.tool_id == tool_id]
+        if tool_id and not specs:
+            raise BadInput(await _no_tool(store, tool_id))
+        tallies = await store.executions.tallies(now() - timedelta(days=1))
+        found = []
+        for spec in specs:
+            came = await box.add(spec) if spec.enabled else Registration(tool_id=spec.tool_id)
+            own = [
+                tally for name, tally in tallies.items() if name == spec.tool_id or name.startswith(f"{spec.tool_id}.")
+            ]
+            reason = "; ".join(f"{name}: {why}" for name, why in came.set_aside.items())
+            calls, failures = sum(one.calls for one in own), sum(one.failures for one in own)
+            found.append(ToolHealth(spec.tool_id, spec.enabled, came.ok, reason, calls, failures))
+        return found
+
+
+async def forget(settings: Settings, tool_id: str) -> None:
+    """Forget a kept tool. Raises: `BadInput` when there is none."""
+    async with kept_store(settings) as store:
+        if not await store.tools.delete(tool_id):
+            raise BadInput(await _no_tool(store, tool_id))
+
+
+async def switch(settings: Settings, tool_id: str, *, enabled: bool) -> None:
+    """Switch a kept tool on or off. Raises: `BadInput` when there is none."""
+    async with kept_store(settings) as store:
+        if not await store.tools.enable(tool_id, enabled):
+            raise BadInput(await _no_tool(store, tool_id))
+
+
+async def _no_tool(store: "Store", tool_id: str) -> str:
+    ids = [spec.tool_id for spec in await kept_specs(store)]
+    near = nearest(tool_id, ids)
+    told = f"Did you mean {near[0]}?" if near else f"Kept are: {', '.join(ids[:20])}." if ids else "None is kept yet."
+    return f"No tool named {tool_id!r} is kept. {told}"
+
+
+async def bindings_of(settings: Settings, agent_id: str) -> tuple[AgentToolBinding, ...]:
+    """The tools bound to a kept agent. Raises: `BadInput` when there is no such agent."""
+    async with kept_store(settings) as store:
+        record = await store.agents.get(agent_id)
+    if record is None:
+        raise BadInput(f"No agent {agent_id!r} is kept.")
+    return record.spec.tools

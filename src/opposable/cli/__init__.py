@@ -3,7 +3,7 @@
 import typer
 
 from opposable import exits
-from opposable.cli import evals, models, running, semantics, serving, tools
+from opposable.cli import evals, mcp, models, running, semantics, serving, tools
 from opposable.cli.common import err
 
 cli = typer.Typer(
@@ -16,6 +16,7 @@ cli = typer.Typer(
 )
 for command in (running.run, running.ask, serving.serve, running.chat):
     cli.command()(command)
+cli.command("mcp-serve")(mcp.mcp_serve)
 cli.add_typer(tools.cli, name="tools")
 cli.add_typer(models.cli, name="models")
 cli.add_typer(semantics.cli, name="semantics")

@@ -8,6 +8,8 @@ import typer
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from opposable import app
+from opposable.app.data import catalogs
+from opposable.ask.semantics.load import load_semantics
 from opposable.cli.common import JsonOption, ModelOption, err, out, read_settings
 from opposable.domain.errors import BadInput
 from opposable.evals.sql_eval import Answerer, Tally, answerers, scored
@@ -30,6 +32,12 @@ def sql(
         list[str] | None,
         typer.Option("--only", help='Measure only this: "one prompt", "team", "without …"; may be given again.'),
     ] = None,
+    semantics: Annotated[
+        Path | None, typer.Option("--semantics", help="A semantic model of the set's database, for the team.")
+    ] = None,
+    databases: Annotated[
+        Path | None, typer.Option("--databases", help="The folder of the databases, where it is not the set's.")
+    ] = None,
     report: Annotated[
         Path | None, typer.Option("--report", help="Also write an HTML page with the failures to read.")
     ] = None,
@@ -41,15 +49,19 @@ def sql(
     """
     if which not in ("dev", "held", "all"):
         raise BadInput(f"--part takes dev, held or all, not {which!r}.")
-    questions = drawn(part(read_set(folder), which), number)
+    questions = drawn(part(read_set(folder, databases), which), number)
     if not questions:
         raise BadInput(f"There is no question in {folder}.")
 
+    defined = load_semantics(semantics) if semantics is not None else None
+    settings = read_settings()
+
     async def work() -> dict[str, Tally]:
         with PullBar(err) as bar:
-            opened = await app.ready_model(read_settings(), model, bar)
+            opened = await app.ready_model(settings, model, bar)
         try:
-            return await _measured(_chosen(answerers(opened), only), sorted(questions, key=lambda q: q.database))
+            every = answerers(opened, semantics=defined, cache=catalogs(settings))
+            return await _measured(_chosen(every, only), sorted(questions, key=lambda q: q.database))
         finally:
             await opened.aclose()
 

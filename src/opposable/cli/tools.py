@@ -1,11 +1,14 @@
 """The commands on tools."""
 
 import asyncio
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from opposable import app
+from opposable.app import library
+from opposable.cli import tool_keeping
 from opposable.cli.common import (
     DatabaseOption,
     JsonOption,
@@ -18,7 +21,7 @@ from opposable.cli.common import (
 )
 from opposable.terminal import as_json, plain, result_as_json, styled, table
 
-cli = typer.Typer(help="The tools there are: list them, look at one, call one yourself.", no_args_is_help=True)
+cli = typer.Typer(help="The tools there are: list, search, look at one, call one; add your own.", no_args_is_help=True)
 
 
 @cli.command("list")
@@ -87,3 +90,58 @@ def tools_call(
             raise typer.Exit(1)
 
     asyncio.run(work())
+
+
+@cli.command("search")
+def tools_search(
+    need: Annotated[str, typer.Argument(help="What is to be done, in words, English or Chinese.")],
+    most: Annotated[int, typer.Option("--most", min=1, max=100, help="At most so many tools.")] = 10,
+    db: DatabaseOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Find the tools that fit a need, best first.
+
+    Example: opposable tools search "compute an average"
+    """
+
+    async def work() -> None:
+        async with app.tools(read_settings(), db) as every:
+            found = every.search(need, most)
+        if json:
+            rows = [
+                {"name": f.name, "tool_id": f.tool_id, "description": f.description, "score": f.score} for f in found
+            ]
+            print(as_json({"tools": rows}))
+        elif found:
+            out.print(table(("tool", "what it does"), [(f.name, f.description.partition(". ")[0]) for f in found]))
+        else:
+            err.print(styled("No tool fits; describe the need in other words."))
+
+    asyncio.run(work())
+
+
+@cli.command("health")
+def tools_health(
+    name: Annotated[str, typer.Argument(help="The id of a tool; all kept tools without it.")] = "",
+    json: JsonOption = False,
+) -> None:
+    """Say how the kept tools are: whether each can be used now, and how its calls of the last day went.
+
+    The exit code is 1 when one cannot be used.
+
+    Example: opposable tools health
+    """
+    rows = asyncio.run(library.health(read_settings(), name))
+    if json:
+        print(as_json({"tools": [asdict(row) for row in rows]}))
+    else:
+        told = [
+            (r.tool_id, "ok" if r.ok else "off" if not r.enabled else "down", r.calls, r.failures, r.reason)
+            for r in rows
+        ]
+        out.print(table(("tool", "state", "calls", "failed", "reason"), told, most=1000))
+    if any(row.enabled and not row.ok for row in rows):
+        raise typer.Exit(1)
+
+
+tool_keeping.register(cli)
