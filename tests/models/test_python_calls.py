@@ -106,6 +106,27 @@ def test_arguments_are_put_into_the_only_object_they_belong_to():
     assert orjson.loads(call.arguments) == {"body": {"mode": "dry", "degrees": 20}}
 
 
+@pytest.mark.parametrize(
+    ("description", "said", "written", "value"),
+    [
+        ("the yield as a percentage", "5% a year", 0.05, 5.0),
+        ("the yield as a percentage", "2.5 percent", 0.025, 2.5),
+        ("the yield as a percentage", "half a percent, 0.5 %", 0.5, 0.5),
+        ("the yield as a percentage", "5% a year", 5, 5),
+        ("the yield as a percentage", "a yield of 0.05", 0.05, 0.05),
+        ("the rate as a decimal", "5% a year", 5, 0.05),
+        ("the rate as a decimal", "5% a year", 0.05, 0.05),
+        ("a percentage as a decimal", "5% a year", 5, 5),
+        ("the rate", "5% a year", 5, 5),
+    ],
+)
+def test_per_cent_are_given_as_the_description_wants_them(description, said, written, value):
+    rate = {"type": "number", "description": description}
+    tool = ToolDefinition("grow", "", {"type": "object", "properties": {"rate": rate}, "required": ["rate"]})
+    [call] = read_calls(f"grow(rate={written})", (tool,), said)
+    assert orjson.loads(call.arguments) == {"rate": value}
+
+
 def test_one_bad_line_does_not_spoil_the_others():
     calls = read_calls('price(hotel="A")\nprice(hotel="B"))\nprice(hotel="C")', TOOLS, "")
     assert [orjson.loads(call.arguments)["hotel"] for call in calls] == ["A", "C"]

@@ -15,6 +15,7 @@ from opposable.models.python_code import CodeCall, calls_in
 from opposable.models.python_texts import FENCE, parameters_of
 
 _WORD = re.compile(r"[a-z]+|\d+|[^\x00-\x7f]")
+_PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*(?:%|％|per ?cent)")
 _LIKE = 0.5
 """How much a value must be like one of the choices to be taken for it (`difflib`'s ratio)."""
 
@@ -41,8 +42,7 @@ def read_calls(
         found = _read_leniently(code, tools, cut)
     if len({call.name for call in found}) > 1:
         found = [call for call in found if call.line not in doubtful] or found
-    spoken = words(said)
-    return tuple(call for each in found if (call := _tool_call(each, Schema(schemas[each.name]), spoken)))
+    return tuple(call for each in found if (call := _tool_call(each, Schema(schemas[each.name]), said)))
 
 
 def words(text: str) -> list[str]:
@@ -57,13 +57,17 @@ def _read_leniently(code: str, tools: Sequence[ToolDefinition], cut: bool) -> li
     return [CodeCall(call.name, call.arguments) for call in reading.calls]
 
 
-def _tool_call(call: CodeCall, schema: Schema, spoken: Sequence[str]) -> ToolCall | None:
+def _tool_call(call: CodeCall, schema: Schema, said: str) -> ToolCall | None:
     repairs: list[str] = []
+    spoken = words(said)
     read = arguments_of(_put_inside(call.arguments, schema, repairs), schema)
     if read.value is None:
         return None
     repairs += read.repairs
-    given = {name: _chosen(value, schema.property(name), repairs) for name, value in read.value.items()}
+    given = {
+        name: _as_share(_chosen(value, schema.property(name), repairs), schema.property(name), said, repairs)
+        for name, value in read.value.items()
+    }
     for name in [name for name in given if name not in schema.required()]:
         about = schema.property(name)
         if given[name] is None and "null" not in about.kinds():
@@ -94,6 +98,22 @@ def _put_inside(given: dict[str, Any], schema: Schema, repairs: list[str]) -> di
         return given
     repairs.append("arguments put into the object they belong to")
     return {name: given}
+
+
+def _as_share(value: Any, schema: Schema, said: str, repairs: list[str]) -> Any:
+    """A number spoken of in per cent as the parameter's description wants it: 5 for a percentage, 0.05 for a decimal."""
+    if type(value) not in (int, float):
+        return value
+    about = str(schema.node.get("description") or "").casefold()
+    percentage, decimal = "percent" in about or "百分" in about, "decimal" in about or "小数" in about
+    if percentage == decimal:
+        return value
+    wanted = round(value * 100, 6) if percentage else round(value / 100, 8)
+    spoken = {float(number) for number in _PER_CENT.findall(said)}
+    if max(value, wanted) not in spoken or (value >= 1 if percentage else value < 1):
+        return value
+    repairs.append("per cent as the description wants them")
+    return wanted
 
 
 def _chosen(value: Any, schema: Schema, repairs: list[str]) -> Any:
