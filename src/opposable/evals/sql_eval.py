@@ -1,12 +1,17 @@
 """Answers to questions about databases, scored by what their SQL brings."""
 
+import datetime
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from opposable.ask.one_prompt import asked_once
-from opposable.ask.team.team import Parts, Team
+from opposable.ask.semantics.model import SemanticModel
+from opposable.ask.team.opening import open_team
+from opposable.ask.team.team import Parts
 from opposable.domain.errors import OpposableError
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.evals.sql_scoring import same_rows
@@ -27,7 +32,10 @@ class Attempt:
     notes: tuple[str, ...] = ()
 
 
-Answerer = Callable[[Database, Question], Awaitable[Attempt]]
+Answer = Callable[[Question], Awaitable[Attempt]]
+
+Answerer = Callable[[Database], AbstractAsyncContextManager[Answer]]
+"""Gets ready to answer questions about one database; what it opens is closed at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,24 +75,23 @@ class Tally:
 
 async def scored(questions: Sequence[Question], answerer: Answerer) -> AsyncGenerator[Score, None]:
     """The outcome of each question, as it is known; databases are opened once. Raises: `ModelError` kinds."""
-    opened: dict[str, Database] = {}
-    try:
+    opened: dict[str, tuple[Database, Answer]] = {}
+    async with AsyncExitStack() as stack:
         for question in questions:
             if question.database not in opened:
-                opened[question.database] = await open_database(question.database)
-            yield await _scored(opened[question.database], question, answerer)
-    finally:
-        for database in opened.values():
-            await database.close()
+                database = await open_database(question.database)
+                stack.push_async_callback(database.close)
+                opened[question.database] = database, await stack.enter_async_context(answerer(database))
+            yield await _scored(*opened[question.database], question)
 
 
-async def _scored(database: Database, question: Question, answerer: Answerer) -> Score:
+async def _scored(database: Database, answer: Answer, question: Question) -> Score:
     started = time.perf_counter()
-    attempt = await answerer(database, question)
+    attempt = await answer(question)
     seconds = time.perf_counter() - started
     gold = await database.run(question.gold, None, LIMITS)
     given, problem = await _run(database, attempt.sql)
-    right = given is not None and same_rows(gold.rows, given.rows, _ordered(question.gold))
+    right = given is not None and same_rows(gold.rows, given.rows, _ordered(question.gold, database))
     rows = given.rows[:5] if given is not None else ()
     return Score(
         question,
@@ -109,41 +116,64 @@ async def _run(database: Database, sql: str) -> tuple[Rows | None, str]:
         return None, str(error)
 
 
-def _ordered(sql: str) -> bool:
+def _ordered(sql: str, database: Database) -> bool:
     """Whether the outermost query asks for an order."""
     import sqlglot
 
-    return bool(sqlglot.parse_one(sql, dialect="sqlite").args.get("order"))
+    return bool(sqlglot.parse_one(sql, dialect=database.dialect).args.get("order"))
 
 
 def one_prompt(model: Model) -> Answerer:
     """The baseline: the whole schema and the question in one prompt, the SQL of the reply as it is."""
 
-    async def answer(database: Database, question: Question) -> Attempt:
-        schema = await database.schema()
-        sql, reply = await asked_once(model, database.dialect, schema.text(), question.text)
-        return Attempt(sql, reply.usage)
+    @asynccontextmanager
+    async def ready(database: Database) -> AsyncIterator[Answer]:
+        schema = (await database.schema()).text()
 
-    return answer
+        async def answer(question: Question) -> Attempt:
+            sql, reply = await asked_once(model, database.dialect, schema, question.text)
+            return Attempt(sql, reply.usage)
 
+        yield answer
 
-def team(model: Model, parts: Parts = ALL_PARTS) -> Answerer:
-    """The team, with the parts given."""
-
-    async def answer(database: Database, question: Question) -> Attempt:
-        told, end = await Team(model, database, parts=parts).answer(question.text)
-        return Attempt(told.sql, end.usage, (*told.corrections, *told.assumptions))
-
-    return answer
+    return ready
 
 
-def answerers(model: Model) -> dict[str, Answerer]:
+def team(
+    model: Model, parts: Parts = ALL_PARTS, *, semantics: SemanticModel | None = None, cache: Path | None = None
+) -> Answerer:
+    """The team, with the parts given; `semantics` is a model of the databases asked, `cache` keeps catalogues."""
+
+    @asynccontextmanager
+    async def ready(database: Database) -> AsyncIterator[Answer]:
+        today = [datetime.date.today()]  # noqa: DTZ011 - "this year" is the asker's
+        opening = open_team(model, database, semantics=semantics, cache=cache, parts=parts, today=lambda: today[0])
+        async with opening as opened:
+
+            async def answer(question: Question) -> Attempt:
+                today[0] = question.today or datetime.date.today()  # noqa: DTZ011
+                told, end = await opened.answer(question.text)
+                return Attempt(told.sql, end.usage, (*told.corrections, *told.assumptions))
+
+            yield answer
+
+    return ready
+
+
+def answerers(
+    model: Model, *, semantics: SemanticModel | None = None, cache: Path | None = None
+) -> dict[str, Answerer]:
     """One prompt, the team, and the team with each part switched off."""
-    return {
+
+    def without(**off: Any) -> Answerer:
+        return team(model, replace(ALL_PARTS, **off), semantics=semantics, cache=cache)
+
+    every = {
         "one prompt": one_prompt(model),
-        "team": team(model),
-        "without opinions": team(model, replace(ALL_PARTS, opinions=0)),
-        "without corrections": team(model, replace(ALL_PARTS, corrections=False, opinions=0)),
-        "without values": team(model, replace(ALL_PARTS, values=False)),
-        "without captain": team(model, replace(ALL_PARTS, captain=False)),
+        "team": without(),
+        "without opinions": without(opinions=0),
+        "without corrections": without(corrections=False, opinions=0),
+        "without values": without(values=False),
+        "without captain": without(captain=False),
     }
+    return every | ({"without semantics": without(semantics=False)} if semantics is not None else {})

@@ -1,5 +1,6 @@
 """Questions about databases with the SQL that answers them, read from a folder."""
 
+import datetime
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,10 @@ FILE = "questions.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question. `database` is a URL or a path; `gold` is SQL of that database; `hint` belongs to the question."""
+    """One question. `database` is a URL or a path; `gold` is SQL of that database; `hint` belongs to the question.
+
+    `today` is the day it is asked on, None where that says nothing.
+    """
 
     question_id: str
     database: str
@@ -22,6 +26,7 @@ class Question:
     gold: str
     hint: str = ""
     difficulty: str = ""
+    today: datetime.date | None = None
 
     @property
     def text(self) -> str:
@@ -29,11 +34,12 @@ class Question:
         return f"{self.question}\n({self.hint})" if self.hint else self.question
 
 
-def read_set(folder: Path) -> list[Question]:
+def read_set(folder: Path, databases: Path | None = None) -> list[Question]:
     """The questions of a folder with a `questions.jsonl` and its databases.
 
-    A line has `id`, `question`, `gold_sql` and `db`, the name of a file `<db>.sqlite` or `<db>.duckdb` in the folder or
-    in the one named by `set`; `evidence` and `difficulty` may be there. Raises: `BadInput`.
+    A line has `id`, `question`, `gold_sql`, and `db`, the name of a file `<db>.sqlite` or `<db>.duckdb` in the folder or
+    in the one named by `set`, or `database`, a path in the folder; `databases` is another folder to find them in.
+    `evidence`, `difficulty` and `today` (2025-11-15) may be there. Raises: `BadInput`.
     """
     path = folder / FILE
     if not path.is_file():
@@ -47,14 +53,15 @@ def read_set(folder: Path) -> list[Question]:
             questions.append(
                 Question(
                     str(told["id"]),
-                    str(_database(folder, told)),
+                    str(_database(databases or folder, told)),
                     told["question"],
                     told["gold_sql"],
                     told.get("evidence") or "",
                     told.get("difficulty") or "",
+                    datetime.date.fromisoformat(told["today"]) if told.get("today") else None,
                 )
             )
-        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
             raise BadInput(
                 f"{path}, line {number}: {error}; a line is a JSON object with id, db, question, gold_sql."
             ) from error
@@ -79,7 +86,7 @@ def drawn(questions: Sequence[Question], number: int, seed: int = 7) -> list[Que
 
 
 def _database(folder: Path, told: dict[str, str]) -> Path:
-    name = told["db"]
+    name = told.get("database") or told["db"]
     places = [folder / str(told.get("set", "")), folder]
     tried = [place / f"{name}{ending}" for place in places for ending in (".sqlite", ".duckdb", "")]
     for path in tried:
