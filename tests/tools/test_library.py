@@ -175,3 +175,28 @@ def test_definitions_are_the_same_object_until_a_tool_is_added():
     assert library.definitions is before
     library.register(file_search)
     assert [definition.name for definition in library.definitions] == ["add", "file_search"]
+
+
+@pytest.mark.parametrize(
+    ("given", "repairs", "content"),
+    [
+        ({"a": 1, "limit": None}, ("null left out: limit",), "21"),
+        ({"a": 1, "maybe": None}, (), "21"),
+        ({"a": 1}, (), "21"),
+    ],
+)
+async def test_a_null_for_what_need_not_be_given_is_left_out(given, repairs, content):
+    def total(a: int, limit: int = 20, maybe: int | None = 5) -> int:
+        """Add up."""
+        return a + limit if maybe in (5, None) else 0
+
+    result = await ToolLibrary([total]).call("total", given)
+    assert (result.failure, result.repairs, result.content) == (None, repairs, content)
+
+
+async def test_a_null_for_what_must_be_given_is_told():
+    def total(a: int) -> int:
+        """Add up."""
+        return a
+
+    assert (await ToolLibrary([total]).call("total", {"a": None})).failure == "invalid_arguments"

@@ -131,7 +131,7 @@ async def _make_one(
         run.approve,
     )
     result = await library.call(read.call.name, read.arguments, own)
-    return replace(result, repairs=read.call.repairs) if read.call.repairs else result
+    return replace(result, repairs=(*read.call.repairs, *result.repairs)) if read.call.repairs else result
 
 
 def _reporting(call: ToolCall, told_of: "asyncio.Queue[Any]") -> Callable[[str], None]:

@@ -96,3 +96,33 @@ def _below(path: str, name: str) -> str:
 def _shown(value: Any) -> str:
     text = orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
     return text if len(text) <= 200 else text[:200] + "…"
+
+
+def without_nulls(arguments: dict[str, Any], schema: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The arguments without the nulls that models write for "not given", and what was left out, in words.
+
+    A null stays where the schema requires the property, allows null for it, or says nothing of it.
+    """
+    properties, required = schema.get("properties", {}), schema.get("required", ())
+    out = [
+        name
+        for name, value in arguments.items()
+        if value is None and name not in required and not _may_be_null(properties.get(name))
+    ]
+    if not out:
+        return arguments, ()
+    kept = {name: value for name, value in arguments.items() if name not in out}
+    return kept, tuple(f"null left out: {name}" for name in out)
+
+
+def _may_be_null(told: Any) -> bool:
+    """Whether a property's schema allows null, or says too little to forbid it."""
+    if not isinstance(told, dict):
+        return True
+    if told.get("nullable") or None in told.get("enum", ()):
+        return True
+    kinds = told.get("type")
+    if kinds is None:
+        choices = [*told.get("anyOf", ()), *told.get("oneOf", ())]
+        return not choices or any(_may_be_null(one) for one in choices)
+    return "null" in (kinds if isinstance(kinds, list) else [kinds])

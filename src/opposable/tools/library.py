@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import orjson
 
-from opposable.domain.errors import BadInput, ToolRegistrationError
+from opposable.domain.errors import BadInput, InvalidArguments, ToolRegistrationError
 from opposable.domain.language import Language
 from opposable.domain.tools import FailureKind, ToolDefinition, ToolResult, new_call_id
 from opposable.tools import sentences
@@ -19,7 +19,7 @@ from opposable.tools.bound import Bound, Make
 from opposable.tools.breaker import Breaking, Circuit
 from opposable.tools.cache import Cache
 from opposable.tools.catalogue import ID, RESERVED, Catalogue, Entry, Service, Slot, policy_of
-from opposable.tools.checking import checker
+from opposable.tools.checking import checker, without_nulls
 from opposable.tools.describe import Detail, described, examples_of
 from opposable.tools.function import FunctionTool
 from opposable.tools.governed import Governance, Retrying, governed, once
@@ -347,6 +347,9 @@ class ToolLibrary:
     async def _called(self, slot: Slot, arguments: dict[str, Any], context: CallContext) -> ToolResult:
         limit = slot.timeout if slot.timeout is not None else self._timeout
         service = slot.entry.service
+        left_out: tuple[str, ...] = ()
+        if None in arguments.values() and not _fit(slot, arguments):
+            arguments, left_out = without_nulls(arguments, slot.definition.parameters)
         started = time.perf_counter()
         if slot.policy is None and service.breaker is None:
             outcome = await once(slot, arguments, context, limit, self._governance)
@@ -359,9 +362,11 @@ class ToolLibrary:
         if outcome.failure is not None:
             service.failures[outcome.failure] = service.failures.get(outcome.failure, 0) + 1
             service.last_failure = outcome.content[:500]
-        return self._told(slot, outcome, context, seconds)
+        return self._told(slot, outcome, context, seconds, left_out)
 
-    def _told(self, slot: Slot, outcome: Outcome, context: CallContext, seconds: float) -> ToolResult:
+    def _told(
+        self, slot: Slot, outcome: Outcome, context: CallContext, seconds: float, repairs: tuple[str, ...]
+    ) -> ToolResult:
         content, cut, handle = outcome.content, 0, ""
         if len(content) > self._cap:
             if context.run_id and outcome.failure is None:
@@ -376,7 +381,7 @@ class ToolLibrary:
             outcome.data,
             cut,
             seconds,
-            (),
+            repairs,
             outcome.attempts,
             outcome.cached,
             handle,
@@ -474,6 +479,17 @@ def capped(text: str, cap: int, language: str, handle: str = "") -> tuple[str, i
     tail = cap - head
     cut = len(text) - cap
     return f"{text[:head]}\n{sentences.left_out(cut, len(text), language, handle, head)}\n{text[-tail:]}", cut
+
+
+def _fit(slot: Slot, arguments: dict[str, Any]) -> bool:
+    """Whether the tool itself takes the arguments; false where it cannot be asked without running it."""
+    if not hasattr(slot.tool, "check"):
+        return False
+    try:
+        slot.check(arguments)
+    except InvalidArguments:
+        return False
+    return True
 
 
 def _refusal(spec: "AnyToolSpec", tools: Sequence[Tool], catalogue: Catalogue, old: Entry | None) -> str:
