@@ -162,7 +162,7 @@ class Recorder:
             if not self._closing and (self._error or len(self._waiting) < BATCH):
                 await self._sleep(pause)
             try:
-                while self._waiting:
+                for _ in range(0, len(self._waiting), BATCH):  # what comes meanwhile waits, or each would be a batch
                     await self._write([record for record, _ in islice(self._waiting, BATCH)])
                 pause, self._error = self._every, ""
             except StoreError as error:
