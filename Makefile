@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench docs lock clean
+.PHONY: help setup demo test check browser bench docs lock clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,7 @@ demo: $(READY) ## the main job on the embedded model: tools, an error to get ove
 
 test: $(READY) ## lint, types, floors and all tests, the real embedded model included
 	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory browser
 	$(BIN)/opposable models pull
 	$(BIN)/python -m pytest
 
@@ -31,6 +32,13 @@ check: $(READY) ## lint, format, types and floors, without tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+browser: $(READY) ## have a Chromium for browser_navigator: the system's, Debian's (as root), or Playwright's
+	@for name in chromium-headless-shell chromium chromium-browser google-chrome google-chrome-stable; do \
+	  command -v $$name >/dev/null && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update && \
+	  apt-get -qq install -y --no-install-recommends chromium-headless-shell >/dev/null; then exit 0; fi; \
+	timeout 120 $(BIN)/playwright install chromium-headless-shell || echo "No Chromium can be had here: the tests of browser_navigator are left out."
 
 bench: $(READY) ## measure the project's own speed
 	$(BIN)/python benchmarks/run.py

@@ -2,7 +2,9 @@
 
 import asyncio
 import base64
+import shutil
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -15,7 +17,12 @@ from opposable.tools.builtin.browser_navigator import BrowserNavigator
 from opposable.tools.function import actions
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.mark.anyio
+CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FETCHED = [*Path.home().glob(".cache/ms-playwright/chromium*")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(not any(map(shutil.which, CHROMIUM)) and not FETCHED, reason="no Chromium: see make browser"),
+]
 
 PROFILE = """<!doctype html><meta charset=utf-8><title>Profile</title>
 <body><h1>Mara</h1>
