@@ -1,7 +1,7 @@
 """The execution context of a run: what was tried, what came of it, what is known; and a short block that tells it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opposable.agent.history import tokens_in
 from opposable.dialects import defuse
@@ -11,6 +11,8 @@ from opposable.domain.tools import ToolCall, ToolResult
 
 OBSERVED = 2
 """Observations told again where earlier messages are left out."""
+REASONS = 2
+"""Failures whose reasons are told, the last ones; of those before only the calls."""
 _LINE = 160
 """Characters of a call or of a sentence in the block."""
 
@@ -26,11 +28,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A call that failed, with the last reason; `times` counts how often it was wanted."""
+    """A call that failed, with the last reason; `times` counts how often it was wanted.
+
+    It is `over` when the same tool has worked since.
+    """
 
     call: ToolCall
     reason: str
     times: int = 1
+    over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,7 @@ class ExecutionContext:
     """What a run has been through.
 
     `plan` is what the model said it would do, `observations` what its calls brought, oldest first, `failed` the calls
-    that failed and were not followed by one of the same tool that worked. `known` are warnings from earlier runs about
+    that failed, each once. `known` are warnings from earlier runs about
     the tools that failed, by name.
     """
 
@@ -67,20 +73,21 @@ def execution_context(
 
 
 def _failed(steps: Sequence[Step]) -> tuple[Attempt, ...]:
-    """What failed since the same tool last worked, the last of it last."""
+    """What failed, the last of it last."""
     failed: dict[tuple[str, str], Attempt] = {}
     for step in steps:
         call, result = step.call, step.result
+        key = (call.name, call.arguments)
         if result.failure is None:
-            for key in [key for key in failed if key[0] == call.name]:
-                del failed[key]
+            failed.pop(key, None)
+            for other, one in failed.items():
+                if other[0] == call.name and not one.over:
+                    failed[other] = replace(one, over=True)
             continue
-        before = failed.pop((call.name, call.arguments), None)
-        if result.failure == "refused" and before is not None:  # the guard's word adds nothing to the tool's own
-            failed[call.name, call.arguments] = Attempt(call, before.reason, before.times + 1)
-        else:
-            times = 1 if before is None else before.times + 1
-            failed[call.name, call.arguments] = Attempt(call, result.content, times)
+        before = failed.pop(key, None)
+        times = 1 if before is None else before.times + 1
+        keeps = before is not None and result.failure == "refused"  # the guard's word adds nothing to the tool's own
+        failed[key] = Attempt(call, before.reason if keeps and before else result.content, times)
     return tuple(failed.values())
 
 
@@ -93,7 +100,7 @@ def block(
     where earlier messages were left out. What tools said is quoted, and its markup broken.
     """
     chinese = language == "zh"
-    failed = context.failed
+    failed = [one for one in context.failed if all_of_it or not one.over]
     if not (len(failed) > 1 or advice or (all_of_it and context.steps)):
         return ""
     worked = sum(step.result.failure is None for step in context.steps)
@@ -109,16 +116,17 @@ def block(
         lines.append(f"{'计划' if chinese else 'Plan'}: {_short(context.plan)}")
     if failed:
         lines.append("已失败，不要原样重复：" if chinese else "Failed; do not repeat as they were:")
-        lines += [_told(one) for one in reversed(failed)]
+        lines += [_told(one, n < REASONS) for n, one in enumerate(reversed(failed))]
     lines += [_short(line) for line in context.known.values()]
     if all_of_it:
         lines += [f"{'结果' if chinese else 'Result'}: {_short(one)}" for one in context.observations[-OBSERVED:]]
     return _fitting(lines, tokens)
 
 
-def _told(one: Attempt) -> str:
+def _told(one: Attempt, with_reason: bool) -> str:
     times = f" ({one.times}×)" if one.times > 1 else ""
-    return f"- {one.call.name}{_short(one.call.arguments)}{times}: {_short(one.reason)}"
+    reason = f": {_short(one.reason)}" if with_reason else ""
+    return f"- {one.call.name}{_short(one.call.arguments)}{times}{reason}"
 
 
 def _short(text: str) -> str:

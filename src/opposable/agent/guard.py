@@ -87,10 +87,10 @@ def is_refused(seen: Seen | None, changes: int, stale: int, guarding: Guarding) 
 
 
 def is_told(seen: Seen, stale: int, guarding: Guarding) -> bool:
-    """Whether a model is told that a call it made has brought the same before."""
+    """Whether a model is told that a call it just made has brought the same before; `stale` is of the turns before."""
     if seen.failure is not None:
         return seen.times > 1
-    return seen.times >= guarding.told_at and stale >= guarding.told_at - 1 and not waits(seen.content)
+    return seen.times >= guarding.told_at and stale >= guarding.told_at - 2 and not waits(seen.content)
 
 
 def once_more(before: Seen | None, failure: FailureKind | None, content: str, changes: int, turn: int) -> Seen:

@@ -73,7 +73,7 @@ class Watch:
         self._told: tuple[Sequence[ToolDefinition], tuple[ToolDefinition, ...]] = ((), ())
         self._turn = 0
         self._changes = self._stale = self._failed_turns = self._refused_turns = 0
-        self._new = self._ever_failed = False
+        self._new = self._ever_failed = self._failed_last = False
         self.advice = ""
         self.best: tuple[str, str] | None = None
 
@@ -100,7 +100,7 @@ class Watch:
         """The block on what was tried, "" where there is nothing to say."""
         if not self._guarding.telling and not self.advice:
             return ""
-        if not (self.advice or self._failing or (left_out and self._steps)):
+        if not (self.advice or self._failed_last or (left_out and self._steps)):
             return ""
         if not self._guarding.telling:
             return self.advice
@@ -273,12 +273,13 @@ class Watch:
         last = [step for step in self._steps[-len(self._made) :] if step.turn == self._turn]
         failed = [step for step in last if step.result.failure is not None]
         self._stale = 0 if self._new else self._stale + 1
+        self._failed_last = bool(failed)
+        whole = len(failed) == len(last)
+        if not whole:
+            self.advice = ""
         if not failed:
             self._failed_turns = self._refused_turns = 0
-            if not self._failing:
-                self.advice = ""
             return None
-        whole = len(failed) == len(last)
         self._failed_turns = self._failed_turns + 1 if whole else 0
         refused = whole and all(step.call.id in self._refused for step in failed)
         self._refused_turns = self._refused_turns + 1 if refused else 0
