@@ -12,6 +12,9 @@ from opposable.app.data import catalogs
 from opposable.ask.semantics.load import load_semantics
 from opposable.cli.common import JsonOption, ModelOption, err, out, read_settings
 from opposable.domain.errors import BadInput
+from opposable.evals.runs.measuring import VARIANTS, ModelFor, Sheet, scripted, well_behaved, written
+from opposable.evals.runs.measuring import scored as runs_scored
+from opposable.evals.runs.scenarios import SCENARIOS, Scenario
 from opposable.evals.sql_eval import Answerer, Tally, answerers, scored
 from opposable.evals.sql_report import write_report
 from opposable.evals.sql_sets import Question, drawn, part, read_set
@@ -74,6 +77,84 @@ def sql(
         return
     columns = ("", *next(iter(summaries.values())))
     out.print(table(columns, [(name, *summary.values()) for name, summary in summaries.items()]))
+
+
+@cli.command("runs")
+def runs(
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "-m",
+            help="A real model. Default: scripted ones, each misbehaving in its own way.",
+            show_default=False,
+        ),
+    ] = None,
+    which: Annotated[
+        str,
+        typer.Option("--models", help="Scripted models: bad, bad-text (they write calls as text), or good."),
+    ] = "bad",
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", help='Only this: "all of it", "without …", "bare loop"; again for more.'),
+    ] = None,
+    kind: Annotated[
+        list[str] | None, typer.Option("--kind", help="Only scenarios of this kind; again for more.")
+    ] = None,
+    twice: Annotated[bool, typer.Option(help="Do each scenario once more with what the first time taught.")] = True,
+    failed: Annotated[bool, typer.Option("--failed", help="Also list the scenarios that failed.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Measure runs in simulated worlds: with all guarding, without each of its parts, and in a loop that has none.
+
+    Example: opposable eval runs --only "all of it" --only "bare loop"
+    """
+    kinds = list(dict.fromkeys(scenario.kind for scenario in SCENARIOS))
+    for given, known, option in ((only, list(VARIANTS), "--only"), (kind, kinds, "--kind")):
+        for name in given or ():
+            if name not in known:
+                raise BadInput(f"{option} takes one of {', '.join(map(repr, known))}, not {name!r}.")
+    models = {"bad": scripted, "bad-text": written, "good": well_behaved}
+    if which not in models:
+        raise BadInput(f"--models takes {', '.join(models)}, not {which!r}.")
+    scenarios = [scenario for scenario in SCENARIOS if not kind or scenario.kind in kind]
+
+    async def work() -> dict[str, Sheet]:
+        if model is None:
+            return await _sheets(scenarios, models[which], only, twice)
+        with PullBar(err) as bar:
+            opened = await app.ready_model(read_settings(), model, bar)
+        try:
+            return await _sheets(scenarios, lambda *_: opened, only, twice)
+        finally:
+            await opened.aclose()
+
+    sheets = asyncio.run(work())
+    summaries = {name: sheet.summary() for name, sheet in sheets.items()}
+    lost = {name: [one.scenario.name for one in sheet.scores if not one.success] for name, sheet in sheets.items()}
+    if json:
+        print(as_json({name: {**summaries[name], "failed": lost[name]} for name in sheets}))
+        return
+    out.print(table(("", *next(iter(summaries.values()))), [(name, *row.values()) for name, row in summaries.items()]))
+    if failed:
+        out.print(table(("", "failed"), [(name, "; ".join(names)) for name, names in lost.items() if names]))
+
+
+async def _sheets(
+    scenarios: list[Scenario], model_for: ModelFor, only: list[str] | None, twice: bool
+) -> dict[str, Sheet]:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
+    sheets: dict[str, Sheet] = {}
+    with Progress(*columns, console=err) as shown:
+        for name, guarding in VARIANTS.items():
+            if only and name not in only:
+                continue
+            sheet = sheets[name] = Sheet()
+            task = shown.add_task(name, total=len(scenarios))
+            async for score in runs_scored(scenarios, model_for, guarding, twice=twice):
+                sheet.scores.append(score)
+                shown.update(task, advance=1, description=f"{name}: {sheet.summary()['success %']:g} % done")
+    return sheets
 
 
 def _chosen(every: dict[str, Answerer], only: list[str] | None) -> dict[str, Answerer]:

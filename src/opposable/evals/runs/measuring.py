@@ -63,17 +63,19 @@ class Sheet:
     scores: list[Score] = field(default_factory=list)
 
     def summary(self) -> dict[str, Any]:
-        """The figures of a table's row: successes in per cent, the rest as sums; "2nd" is of the runs done once more."""
+        """The figures of a table's row: successes in per cent, the rest as sums; "2nd" is of the runs done once more.
+
+        "made" are the calls that reached a tool, "repeats" those of them that failed just as the same call had before.
+        """
         again = [score.again for score in self.scores if score.again is not None]
         return {
-            "scenarios": len(self.scores),
             "success %": _part(self.scores),
             "calls": sum(one.calls for one in self.scores),
             "made": sum(one.made for one in self.scores),
-            "same failure again": sum(one.repeats for one in self.scores),
+            "repeats": sum(one.repeats for one in self.scores),
             "tokens": sum(one.tokens for one in self.scores),
-            "seconds": round(sum(one.seconds for one in self.scores), 2),
-            **({"2nd success %": _part(again), "2nd calls": sum(one.calls for one in again)} if again else {}),
+            "s": round(sum(one.seconds for one in self.scores), 2),
+            **({"2nd %": _part(again), "2nd calls": sum(one.calls for one in again)} if again else {}),
         }
 
 
