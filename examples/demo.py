@@ -9,24 +9,24 @@ import re
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 
-from opposable import Event, ModelOptions, RunFinished, ToolFinished, app
+from opposable import Event, RunFinished, ToolFinished, app
 from opposable.agent.agent import Agent
+from opposable.app.tools import closing
+from opposable.ask.team.opening import open_team
 from opposable.domain.language import language_of
 from opposable.models.base import Model
 from opposable.models.build import build
 from opposable.models.ways import default_way
 from opposable.settings import Settings
 from opposable.terminal import PullBar, Trace, table
-from opposable.tools.build import sql_tools
-from opposable.tools.library import ToolLibrary
 from opposable.tools.sql.database import open_database
 
 DATA = Path(__file__).parent / "data"
@@ -140,22 +140,30 @@ async def do(job: Job, model: Model, settings: Settings, console: Console) -> tu
     calls: list[ToolFinished] = []
     end: Event | None = None
     trace = Trace(console, console)
-    async with app.closing(await open_database(str(job.database or CHINOOK))) as database:
-        if job.database:
-            library = ToolLibrary(sql_tools(database))
-            instructions = await app.asking(database, language_of(job.said))
-        else:
-            library = app.ready_tools(settings, job.tools)
-            instructions = app.INSTRUCTIONS[language_of(job.said)]
-        options = app.ASK_THE_DATABASE if job.database else ModelOptions()
-        agent = Agent(model, library, instructions=instructions, limits=app.limits(settings), options=options)
-        async with aclosing(agent.stream(job.said)) as events:
-            async for end in events:
-                trace.show(end)
-                if isinstance(end, ToolFinished):
-                    calls.append(end)
+    async with events_of(job, model, settings) as events:
+        async for end in events:
+            trace.show(end)
+            if isinstance(end, ToolFinished):
+                calls.append(end)
     assert isinstance(end, RunFinished)
     return job.check(end.text, calls), time.perf_counter() - started, end
+
+
+@asynccontextmanager
+async def events_of(job: Job, model: Model, settings: Settings) -> AsyncIterator[AsyncIterator[Event]]:
+    """What happens in a job: an agent's run, or the team's where a database is asked."""
+    if job.database is not None:
+        async with (
+            closing(await open_database(str(job.database))) as database,
+            open_team(model, database) as team,
+            aclosing(team.stream(job.said)) as events,
+        ):
+            yield events
+        return
+    library = app.chosen(app.ready_tools(settings), job.tools)
+    agent = Agent(model, library, instructions=app.INSTRUCTIONS[language_of(job.said)], limits=app.limits(settings))
+    async with aclosing(agent.stream(job.said)) as events:
+        yield events
 
 
 async def main() -> int:

@@ -64,6 +64,10 @@ class Catalog:
         """How many values can be found."""
         return await asyncio.to_thread(self._index.count)
 
+    async def sizes(self) -> Mapping[tuple[str, str], int]:
+        """How many different values each column has, as (table, column), where they were gathered."""
+        return await asyncio.to_thread(self._index.sizes)
+
     async def close(self) -> None:
         """Closes the index; the database stays open."""
         await asyncio.to_thread(self._index.close)

@@ -63,6 +63,11 @@ class ValueIndex:
         """How many values there are."""
         return int(self._all("SELECT count(*) FROM value")[0][0])
 
+    def sizes(self) -> dict[tuple[str, str], int]:
+        """How many different values each column has, as (table, column); those whose values are not kept are not there."""
+        sql = "SELECT p.owner, p.name, count(v.id) FROM place p JOIN value v ON v.place = p.id GROUP BY p.id"
+        return {(owner, name): count for owner, name, count in self._all(sql)}
+
     def finished(self) -> set[tuple[str, str]]:
         """The columns, as (table, column), that were gathered to their end."""
         return {(owner, name) for owner, name in self._all("SELECT owner, name FROM place WHERE whole")}

@@ -2,10 +2,11 @@
 
 import datetime
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from opposable.ask.catalog import Catalog, SchemaView, ValueMatch
+from opposable.ask.catalog import Catalog, SchemaView, TableView, ValueMatch
+from opposable.ask.catalog.gathering import kind_of
 from opposable.ask.catalog.words import is_cjk, shown
 from opposable.ask.intent.compile import Compiled, compile_intent
 from opposable.ask.intent.definitions import definitions_text
@@ -27,6 +28,14 @@ TOLD = 0.72
 """The least score of a value that is told to the one who writes SQL: the very words, or one misspelling."""
 
 MOST_TOLD = 6
+FEW, MANY = 4, 40
+"""Different values up to which a column is a choice between them, and up to which it is a list."""
+
+LONGEST_CODE = 20
+"""Characters of a value that shows how a code or a date is written."""
+
+Sizes = Mapping[tuple[str, str], int]
+
 SHORT = 5
 """Letters of a value in capitals up to which it may be a code that a small word happens to spell."""
 
@@ -37,12 +46,15 @@ class CatalogBriefing:
     def __init__(self, catalog: Catalog, budget: int = BUDGET) -> None:
         self._catalog = catalog
         self._budget = budget
+        self._sizes: Sizes | None = None
 
     async def brief(self, question: str) -> Brief:
         """As `Briefing.brief`."""
+        if self._sizes is None:
+            self._sizes = await self._catalog.sizes()
         view = await self._catalog.for_question(question, self._budget)
         named = named_values(question, view.matches)
-        return Brief(_schema_text(view), _notes(named), tuple(named))
+        return Brief(schema_text(view, self._sizes), _notes(named), tuple(named))
 
 
 class CatalogValues:
@@ -132,11 +144,34 @@ def _meant(question: str, match: ValueMatch) -> bool:
     return named or not (match.value.isupper() and len(match.value) <= SHORT and match.value != found[0])
 
 
-def _schema_text(view: SchemaView) -> str:
+def schema_text(view: SchemaView, sizes: Sizes) -> str:
     """The tables without what is only this question's, so that a server's cache of the prompt's beginning holds."""
-    plain = replace(view, tables=tuple(replace(table, matches=()) for table in view.tables))
+    tables = tuple(replace(table, matches=(), samples=telling_samples(table, sizes)) for table in view.tables)
     left = f"\n-- and {view.left_out} more tables that do not concern the question" if view.left_out else ""
-    return plain.ddl() + left
+    return replace(view, tables=tables).ddl() + left
+
+
+def telling_samples(view: TableView, sizes: Sizes) -> dict[str, tuple[str, ...]]:
+    """The samples that say what a column's name does not: all of a few, some of a list, one that shows how it is written."""
+    told: dict[str, tuple[str, ...]] = {}
+    for column in view.columns:
+        values = view.samples.get(column.name, ())
+        size = sizes.get((view.table.full_name, column.name), MANY + 1)
+        own = size > FEW and view.table.rows is not None and size * 2 > view.table.rows
+        if kind_of(column) == "number":
+            told[column.name] = values[:FEW] if size <= FEW else ()
+        elif size <= FEW:
+            told[column.name] = values[:FEW]
+        else:
+            told[column.name] = values[: 2 if size <= MANY and not own else 1 if _written_oddly(values) else 0]
+    return told
+
+
+def _written_oddly(values: Sequence[str]) -> bool:
+    """Whether a value shows something that nobody would guess: how a date or a code is written."""
+    first = values[0] if values else ""
+    digits = sum(char.isdigit() for char in first)
+    return len(first) <= LONGEST_CODE and digits * 3 > len(first)
 
 
 def _notes(matches: Sequence[ValueMatch]) -> tuple[str, ...]:
