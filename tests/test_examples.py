@@ -9,6 +9,13 @@ import pytest
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 PRINTED = {
+    "client": """\
+call    calculator {'expression': '25*4'}
+result  True
+text    '25 乘以 4 '
+text    '等于 100。'
+kept    ['user', 'assistant', 'tool', 'assistant']
+""",
     "function_tool": """\
 told the model: The arguments of stock do not fit:
 - least: must be a valid integer (given: "five thousand")

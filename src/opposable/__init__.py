@@ -1,5 +1,7 @@
 """Opposable: tool use for any model."""
 
+from typing import TYPE_CHECKING, Any
+
 from opposable.agent.agent import Agent
 from opposable.agent.limits import Limits
 from opposable.domain.errors import (
@@ -34,12 +36,16 @@ from opposable.tools.base import CallContext, Tool
 from opposable.tools.function import FunctionTool, actions, tool
 from opposable.tools.library import ToolLibrary
 
+if TYPE_CHECKING:
+    from opposable.client import Client
+
 __all__ = [
     "Agent",
     "BadInput",
     "CallContext",
     "CallDelta",
     "CallableModel",
+    "Client",
     "Event",
     "FailureKind",
     "FunctionTool",
@@ -74,3 +80,12 @@ __all__ = [
     "actions",
     "tool",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The client of a service, loaded when it is first asked for: a library of tools needs none."""
+    if name == "Client":
+        from opposable.client import Client
+
+        return Client
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

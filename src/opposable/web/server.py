@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from importlib.metadata import version
 from types import FrameType
@@ -15,6 +15,7 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -54,7 +55,8 @@ def create_app(
     else:
         app.include_router(gateway(served, largest_body))
         app.add_middleware(Access, key=api_key)
-    for kind in (WireError, ApiError, OpposableError, RequestValidationError, HTTPException, Exception):
+    kinds = (WireError, ApiError, OpposableError, RequestValidationError, ValidationError, HTTPException, Exception)
+    for kind in kinds:
         app.add_exception_handler(kind, _told)
     return app
 
@@ -123,11 +125,38 @@ def url_of(host: str, listening: socket.socket) -> str:
     return f"http://{shown}:{listening.getsockname()[1]}/v1"
 
 
+@contextlib.asynccontextmanager
+async def running(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
+    """The application served beside other work, for as long as the block lasts; its base URL.
+
+    Signals are left to whoever runs the loop. Raises: `BadInput` where the address cannot be had.
+    """
+    listening = listen(host, port)
+    ready = asyncio.Event()
+    config = uvicorn.Config(app, log_level="warning", access_log=False, ws="none", timeout_graceful_shutdown=GRACE)
+    server = _Server(config, ready.set, signals=())
+    serving = asyncio.create_task(server.serve([listening]))
+    waiting = asyncio.create_task(ready.wait())
+    await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    try:
+        yield url_of(host, listening)
+    finally:
+        waiting.cancel()
+        server.should_exit = True
+        await serving
+
+
 class _Server(uvicorn.Server):
     """uvicorn's server, which ends quietly where its own raises the signal that stopped it once more."""
 
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        on_ready: Callable[[], None],
+        signals: Sequence[int] = (signal.SIGINT, signal.SIGTERM),
+    ) -> None:
         super().__init__(config)
+        self._signals = signals
         self.stopped_at = time.monotonic()
         self._on_ready = on_ready
 
@@ -142,9 +171,8 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
-        stopping = (signal.SIGINT, signal.SIGTERM)
         try:
-            for number in stopping:
+            for number in self._signals:
                 loop.add_signal_handler(number, self.handle_exit, number, None)
         except (NotImplementedError, RuntimeError):  # no such handlers on Windows, or outside the main thread
             yield
@@ -152,7 +180,7 @@ class _Server(uvicorn.Server):
         try:
             yield
         finally:
-            for number in stopping:
+            for number in self._signals:
                 loop.remove_signal_handler(number)
 
 

@@ -2,10 +2,10 @@
 
 from fastapi import FastAPI
 
-from opposable.web.api import approvals, ask, chat, conversations, runs
+from opposable.web.api import agui, approvals, ask, chat, conversations, runs
 
 
 def add_routes(app: FastAPI) -> None:
     """Add them."""
-    for room in (chat, ask, conversations, runs, approvals):
+    for room in (chat, agui, ask, conversations, runs, approvals):
         app.include_router(room.router)

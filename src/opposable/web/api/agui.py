@@ -1,0 +1,199 @@
+"""An agent for front ends that speak AG-UI 1.0: their input in, their events out."""
+
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from typing import Annotated, Any
+
+from ag_ui.core import (
+    PROTOCOL_VERSION,
+    BaseEvent,
+    CustomEvent,
+    ReasoningEndEvent,
+    ReasoningMessageContentEvent,
+    ReasoningMessageEndEvent,
+    ReasoningMessageStartEvent,
+    ReasoningStartEvent,
+    RunAgentInput,
+    RunErrorEvent,
+    RunFinishedCancelledOutcome,
+    RunFinishedEvent,
+    RunFinishedSuccessOutcome,
+    RunStartedEvent,
+    TextMessageContentEvent,
+    TextMessageEndEvent,
+    TextMessageStartEvent,
+    TokenUsage,
+    ToolCallArgsEvent,
+    ToolCallEndEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+)
+from ag_ui.encoder import EventEncoder
+from fastapi import APIRouter, Body, Depends, Request
+from starlette.responses import Response
+
+from opposable.domain.errors import OpposableError
+from opposable.domain.records import RunEvent
+from opposable.service.running import Going
+from opposable.service.service import Service
+from opposable.web.api.bodies import AgentChat
+from opposable.web.api.chat import begin
+from opposable.web.api.deps import Needs, ThePrincipal, TheService
+from opposable.web.api.errors import bad_input, documented, translated
+from opposable.web.api.shown import as_json
+from opposable.web.api.wire import AgentId
+from opposable.web.sse import EventStream
+
+router = APIRouter(prefix="/api/agents", tags=["chat"], dependencies=[Depends(Needs("chat"))])
+
+INPUT = {
+    "threadId": "conv-123",
+    "runId": "run-1",
+    "messages": [{"id": "m1", "role": "user", "content": "请计算 25 乘以 4"}],
+    "tools": [],
+    "context": [],
+    "state": {},
+    "forwardedProps": {},
+}
+EVENTS: dict[str, Any] = {
+    "text/event-stream": {
+        "schema": {"type": "string"},
+        "example": 'data: {"type":"RUN_STARTED","threadId":"conv-123","runId":"run-1"}\n\n',
+    }
+}
+
+
+@router.post(
+    "/{agent_id}/agui",
+    response_class=Response,
+    responses={**documented(404), 200: {"description": "AG-UI events.", "content": EVENTS}},
+    summary="Ask an agent in the words of AG-UI 1.0",
+)
+async def agui(
+    service: TheService,
+    principal: ThePrincipal,
+    request: Request,
+    agent_id: AgentId,
+    given: Annotated[RunAgentInput, Body(openapi_examples={"sum": {"summary": "A question", "value": INPUT}})],
+) -> Response:
+    """The last user message is asked in the conversation `threadId`, whose earlier turns are known here already.
+
+    Tools of the front end are not offered to the model. Calls that wait for a person are told as CUSTOM events.
+    """
+    asked = AgentChat.model_validate({"message": _last(given), "conversation_id": given.thread_id, "stream": True})
+    going = await begin(asked, request, service, principal, agent_id)
+    return EventStream(_told(service, going, given), translated, on_end=going.stop)
+
+
+async def _told(service: Service, going: Going, given: RunAgentInput) -> AsyncGenerator[bytes, None]:
+    encoder = EventEncoder()
+    events = Events(given.thread_id, given.run_id, going.run.run_id)
+    try:
+        async with aclosing(service.runner.follow(going.run.run_id)) as happened:
+            async for event in happened:
+                for one in events.of(event):
+                    yield encoder.encode(one).encode()
+    except OpposableError as error:
+        yield encoder.encode(RunErrorEvent(message=str(error), code=type(error).__name__)).encode()
+
+
+class Events:
+    """A run's events in the words of AG-UI. Messages are opened and closed around their pieces."""
+
+    def __init__(self, thread_id: str, run_id: str, own_run_id: str) -> None:
+        self._thread_id = thread_id
+        self._run_id = run_id
+        self._own = own_run_id
+        self._count = 0
+        self._open = ""
+
+    def of(self, event: RunEvent) -> Iterator[BaseEvent]:
+        """What one event is told as."""
+        data: dict[str, Any] = event.data
+        if event.kind not in ("text", "thinking"):
+            yield from self._closed()
+        match event.kind:
+            case "run_started":
+                yield RunStartedEvent(thread_id=self._thread_id, run_id=self._run_id, protocol_version=PROTOCOL_VERSION)
+                yield CustomEvent(name="run", value=data)
+            case "text":
+                yield from self._text(data["content"])
+            case "thinking":
+                yield from self._thought(data["thinking"])
+            case "tool_started":
+                yield ToolCallStartEvent(tool_call_id=data["call_id"], tool_call_name=data["name"])
+                yield ToolCallArgsEvent(tool_call_id=data["call_id"], delta=as_json(data["arguments"]).decode())
+                yield ToolCallEndEvent(tool_call_id=data["call_id"])
+            case "tool_finished":
+                message = f"{self._own}-{event.sequence}"
+                yield ToolCallResultEvent(message_id=message, tool_call_id=data["call_id"], content=data["result"])
+            case "run_finished":
+                yield self._finished(data)
+            case "error" if data["kind"] == "Cancelled":
+                yield RunFinishedEvent(
+                    thread_id=self._thread_id, run_id=self._run_id, outcome=RunFinishedCancelledOutcome()
+                )
+            case "error":
+                yield RunErrorEvent(message=data["message"], code=data["kind"])
+            case "model_replied":
+                return
+            case other:
+                yield CustomEvent(name=other, value=data)
+
+    def _text(self, piece: str) -> Iterator[BaseEvent]:
+        if self._open != "text":
+            yield from self._begun("text")
+            yield TextMessageStartEvent(message_id=self._message_id, role="assistant")
+        if piece:
+            yield TextMessageContentEvent(message_id=self._message_id, delta=piece)
+
+    def _thought(self, piece: str) -> Iterator[BaseEvent]:
+        if self._open != "thinking":
+            yield from self._begun("thinking")
+            yield ReasoningStartEvent(message_id=self._message_id)
+            yield ReasoningMessageStartEvent(message_id=self._message_id)
+        if piece:
+            yield ReasoningMessageContentEvent(message_id=self._message_id, delta=piece)
+
+    def _begun(self, kind: str) -> Iterator[BaseEvent]:
+        yield from self._closed()
+        self._count += 1
+        self._open = kind
+
+    def _closed(self) -> Iterator[BaseEvent]:
+        was, self._open = self._open, ""
+        if was == "text":
+            yield TextMessageEndEvent(message_id=self._message_id)
+        elif was == "thinking":
+            yield ReasoningMessageEndEvent(message_id=self._message_id)
+            yield ReasoningEndEvent(message_id=self._message_id)
+
+    def _finished(self, data: dict[str, Any]) -> RunFinishedEvent:
+        used = data["usage"]
+        tokens = TokenUsage(
+            input_tokens=used["input_tokens"], output_tokens=used["output_tokens"], total_tokens=used["total_tokens"]
+        )
+        return RunFinishedEvent(
+            thread_id=self._thread_id,
+            run_id=self._run_id,
+            result={"text": data["text"], "reason": data["reason"]},
+            outcome=RunFinishedSuccessOutcome(),
+            usage=[tokens],
+        )
+
+    @property
+    def _message_id(self) -> str:
+        return f"{self._own}-m{self._count}"
+
+
+def _last(given: RunAgentInput) -> str:
+    """What the user said last. Raises: `ApiError` where that is no text."""
+    for message in reversed(given.messages):
+        if message.role == "user":
+            content: Any = message.content
+            parts = [content] if isinstance(content, str) else [getattr(part, "text", "") for part in content or ()]
+            text = "\n".join(part for part in parts if part)
+            if text:
+                return text
+            break
+    raise bad_input("The last message of the user must hold text.")

@@ -1,0 +1,72 @@
+"""The client of a service, against the service."""
+
+import subprocess
+import sys
+from contextlib import aclosing, asynccontextmanager
+
+import pytest
+from tests.web.api.chat_serving import serving
+
+from opposable import Client
+from opposable.client import ServiceError
+from opposable.domain.specs import AgentSpec, AgentToolBinding
+from opposable.models.scripted import ScriptedModel, call, calls
+
+pytestmark = pytest.mark.anyio
+
+SUM = calls(call("calculator", '{"expression": "25*4"}', "c1"))
+
+
+@asynccontextmanager
+async def client_of(folder, *lines):
+    async with serving(folder, ScriptedModel(*lines)) as (session, service), Client(str(session._base_url)) as client:
+        yield client, service
+
+
+async def test_it_chats_and_reads_conversations_and_runs(tmp_path):
+    async with client_of(tmp_path, SUM, "一共 100。") as (client, _):
+        answer = await client.chat("请计算", conversation_id="v1", max_tool_calls=3)
+        assert (answer.response, answer.conversation_id, answer.tool_calls[0]["tool"]) == (
+            "一共 100。",
+            "v1",
+            "calculator",
+        )
+        kept = await client.conversation("v1")
+        assert [message["role"] for message in kept.messages] == ["user", "assistant", "tool", "assistant"]
+        assert [one.conversation_id async for one in client.conversations()] == ["v1"]
+        run = await client.run(answer.meta["run_id"])
+        assert (run.status, run.tool_calls) == ("finished", 1)
+        assert [one.kind async for one in client.follow(run.run_id)][-1] == "run_finished"
+        assert not await client.cancel(run.run_id)
+        await client.delete_conversation("v1")
+        with pytest.raises(ServiceError, match="no conversation 'v1'") as told:
+            await client.conversation("v1")
+        assert (told.value.status, told.value.kind) == (404, "not_found")
+
+
+async def test_it_streams_and_decides(tmp_path):
+    async with client_of(tmp_path, SUM, "一共 100。") as (client, service):
+        tools = (AgentToolBinding(tool_id="calculator"),)
+        await service.store.agents.add(AgentSpec(agent_id="careful", tools=tools, needs_approval=("calculator",)))
+        text, results = "", []
+        async with aclosing(client.stream("请计算", agent="careful")) as events:
+            async for event in events:
+                text += event.content
+                if event.kind == "approval_needed":
+                    [waiting] = [one async for one in client.approvals()]
+                    assert (await client.decide(waiting, "approve")).status == "approved"
+                elif event.kind == "tool_finished":
+                    results.append(event.data["success"])
+        assert (text, results) == ("一共 100。", [True])
+
+
+async def test_a_service_that_is_not_there_is_told_in_a_sentence():
+    async with Client("http://127.0.0.1:9") as client:
+        with pytest.raises(ServiceError, match="The service cannot be reached"):
+            await client.chat("hi")
+
+
+def test_importing_the_package_does_not_load_it():
+    code = "import sys, opposable; print('opposable.client' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

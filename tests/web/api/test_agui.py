@@ -1,0 +1,81 @@
+"""An agent in the words of AG-UI, read back with its own event classes."""
+
+import orjson
+import pytest
+from ag_ui.core import Event, RunAgentInput, UserMessage
+from pydantic import TypeAdapter
+
+from opposable.domain.errors import ModelUnavailable
+from opposable.domain.messages import assistant
+from opposable.models.scripted import ScriptedModel, call, calls
+
+from .chat_serving import serving
+
+pytestmark = pytest.mark.anyio
+
+EVENT = TypeAdapter(Event)
+SUM = calls(call("calculator", '{"expression": "25*4"}', "c1"))
+
+
+def asked(text: str, thread: str = "t1") -> bytes:
+    given = RunAgentInput(
+        thread_id=thread, run_id="r1", messages=[UserMessage(id="m1", role="user", content=text)], tools=[], context=[]
+    )
+    return given.model_dump_json(by_alias=True).encode()
+
+
+async def told(session, body: bytes):
+    headers = {"content-type": "application/json", "accept": "text/event-stream"}
+    async with session.post("/api/agents/default/agui", data=body, headers=headers) as response:
+        assert response.status == 200, await response.text()
+        raw = (await response.read()).decode()
+    return [EVENT.validate_json(line.removeprefix("data: ")) for line in raw.split("\n\n") if line.startswith("data: ")]
+
+
+async def test_a_run_is_told_in_its_events(tmp_path):
+    thought = assistant("一共 100。", (), "25 * 4 is 100")
+    async with serving(tmp_path, ScriptedModel(SUM, thought)) as (session, service):
+        events = await told(session, asked("请计算 25 乘以 4"))
+        kinds = [event.type.value for event in events if event.type.value != "CUSTOM"]
+        merged = [kind for n, kind in enumerate(kinds) if n == 0 or kinds[n - 1] != kind]
+        assert merged == [
+            "RUN_STARTED",
+            "TOOL_CALL_START",
+            "TOOL_CALL_ARGS",
+            "TOOL_CALL_END",
+            "TOOL_CALL_RESULT",
+            "REASONING_START",
+            "REASONING_MESSAGE_START",
+            "REASONING_MESSAGE_CONTENT",
+            "REASONING_MESSAGE_END",
+            "REASONING_END",
+            "TEXT_MESSAGE_START",
+            "TEXT_MESSAGE_CONTENT",
+            "TEXT_MESSAGE_END",
+            "RUN_FINISHED",
+        ]
+        assert (events[0].thread_id, events[0].run_id, events[0].protocol_version) == ("t1", "r1", "1.0")
+        assert "".join(e.delta for e in events if e.type.value == "TEXT_MESSAGE_CONTENT") == "一共 100。"
+        assert orjson.loads(next(e.delta for e in events if e.type.value == "TOOL_CALL_ARGS")) == {"expression": "25*4"}
+        assert (events[-1].outcome.type, events[-1].usage[0].total_tokens) == ("success", 30)
+        assert len(await service.store.conversations.messages("t1")) == 4
+
+
+async def test_a_failed_run_ends_in_an_error(tmp_path):
+    async with serving(tmp_path, ScriptedModel(ModelUnavailable("The model is away."))) as (session, _):
+        events = await told(session, asked("hi"))
+        assert [(e.type.value, getattr(e, "message", "")) for e in events[-1:]] == [("RUN_ERROR", "The model is away.")]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(b"{}", 422), (asked("hi", "a/b"), 422), (asked(""), 400)],
+    ids=["no input", "a thread that cannot be", "no text"],
+)
+async def test_what_cannot_be_asked_is_refused(tmp_path, body, status):
+    headers = {"content-type": "application/json"}
+    async with (
+        serving(tmp_path, ScriptedModel("hi")) as (session, _),
+        session.post("/api/agents/default/agui", data=body, headers=headers) as response,
+    ):
+        assert (response.status, set(await response.json())) == (status, {"error"})
