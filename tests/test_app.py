@@ -128,7 +128,7 @@ async def test_an_agent_is_told_in_the_language_of_the_task(tmp_path: Path, text
 async def test_a_conversation_may_have_a_database_and_chosen_tools(tmp_path: Path, shop: str) -> None:
     model = "http://127.0.0.1:9/v1#m"
     async with app.chat_agent(settings(tmp_path), model, (), shop) as agent:
-        assert agent.library.names == BUILTIN + SQL
+        assert agent.library.names == (*BUILTIN, *SQL, "ask_data")
     async with app.chat_agent(settings(tmp_path), model, ("sql.execute", "time"), shop) as agent:
         assert agent.library.names == ("sql_execute", "time")
     with pytest.raises(BadInput, match="There is no tool named 'sql_execute'"):

@@ -1,18 +1,22 @@
 """Agents ready for a task or a conversation."""
 
+import functools
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from opposable.agent.agent import Agent
-from opposable.app.data import asking
+from opposable.app.data import ask_data_tool
 from opposable.app.given import limits
 from opposable.app.models import OnProgress, ready_model
 from opposable.app.tools import tools_and_data
 from opposable.domain.language import Language, language_of
+from opposable.models.base import Model
 from opposable.settings import Settings
 
 INSTRUCTIONS: dict[Language, str] = {"en": "You are a helpful assistant.", "zh": "你是一个有用的助手。"}
 """Few words on purpose: with more of them the embedded model explains its tools instead of calling them (measured)."""
+
+ASK_THE_TEAM = "You are a helpful assistant. Answer questions about the data with ask_data."
 
 
 @asynccontextmanager
@@ -39,9 +43,23 @@ async def chat_agent(
     database: str | None = None,
     on_progress: OnProgress | None = None,
 ) -> AsyncIterator[Agent]:
-    """An agent for a conversation, with the tools named or all that only read, and those over a database if given."""
-    async with tools_and_data(settings, database, names) as (library, data):
-        instructions = INSTRUCTIONS["en"] if data is None else await asking(data, "en")
-        opened = await ready_model(settings, model, on_progress)
-        async with Agent(opened, library, instructions=instructions, limits=limits(settings, model)) as made:
-            yield made
+    """An agent for a conversation, with the tools named or all that only read, and those over a database if given.
+
+    One of these is the team that answers questions about data, `ask_data`.
+    """
+    opened: list[Model] = []
+
+    async def answering() -> Model:
+        """The model, opened once the database is: a wrong path is told before anything is fetched."""
+        if not opened:
+            opened.append(await ready_model(settings, model, on_progress))
+        return opened[0]
+
+    try:
+        asking = functools.partial(ask_data_tool, settings, answering)
+        async with tools_and_data(settings, database, names, asking=asking) as (library, data):
+            instructions = INSTRUCTIONS["en"] if data is None or names else ASK_THE_TEAM
+            yield Agent(await answering(), library, instructions=instructions, limits=limits(settings, model))
+    finally:
+        for each in opened:
+            await each.aclose()

@@ -1,7 +1,7 @@
 """Questions about a database: the team that answers them, and an agent with the SQL tools."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -141,6 +141,16 @@ def ask_data(team: Team, tool_id: str = "ask_data") -> FunctionTool:
         return {key: value for key, value in told.items() if value not in ("", ())}
 
     return FunctionTool(ask_data, tool_id=tool_id, timeout=600.0)
+
+
+@asynccontextmanager
+async def ask_data_tool(
+    settings: Settings, answering: Callable[[], Awaitable[Model]], database: Database
+) -> AsyncIterator[FunctionTool]:
+    """`ask_data` over an opened database, by the model that `answering` gives; what it opens is closed at the end."""
+    model = await answering()
+    async with open_team(model, database, cache=catalogs(settings), parts=Parts(seconds=settings.seconds)) as team:
+        yield ask_data(team)
 
 
 @asynccontextmanager

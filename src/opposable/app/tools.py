@@ -1,7 +1,7 @@
 """The tools there are: built in, and over a database."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
 from opposable.app.library import toolbox
 from opposable.domain.errors import BadInput
@@ -50,12 +50,18 @@ async def tools(settings: Settings, database: str | None = None) -> AsyncIterato
 
 @asynccontextmanager
 async def tools_and_data(
-    settings: Settings, database: str | None = None, names: Sequence[str] = (), *, every: bool = False
+    settings: Settings,
+    database: str | None = None,
+    names: Sequence[str] = (),
+    *,
+    every: bool = False,
+    asking: Callable[[Database], AbstractAsyncContextManager[Tool]] | None = None,
 ) -> AsyncIterator[tuple[ToolLibrary, Database | None]]:
     """The tools, and the database they are over if one is given; closed at the end.
 
     Those that only read and the kept ones are there; those that need an extra only when they are named, or with
-    `every`. With `names` only those are. Raises: `BadInput` for a name there is not.
+    `every`. With `names` only those are. `asking` opens one tool more over the database. Raises: `BadInput` for a name
+    there is not.
     """
     library = ready_tools(settings)
     async with AsyncExitStack() as stack:
@@ -65,6 +71,8 @@ async def tools_and_data(
             opened = await stack.enter_async_context(closing(await open_database(database)))
             for tool in sql_tools(opened):
                 library.register(tool)
+            if asking is not None:
+                library.register(await stack.enter_async_context(asking(opened)))
         if every or any(library.find(name) is None and library.get(name) is None for name in names):
             for tool in further_tools(box, stack):
                 library.register(tool)
