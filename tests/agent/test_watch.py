@@ -1,0 +1,328 @@
+"""Runs that learn: what the loop refuses, tells, adjusts and decides."""
+
+from contextlib import aclosing
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from opposable.agent.agent import Agent
+from opposable.agent.guarding import GUARDED, UNGUARDED
+from opposable.agent.learning import FailureMemory
+from opposable.agent.limits import Limits
+from opposable.agent.loop import run
+from opposable.domain.errors import ToolFailed, ToolRefused, ToolUnavailable
+from opposable.domain.events import Decided, RunFinished, RunStarted, ToolFinished
+from opposable.domain.messages import user
+from opposable.domain.specs import FunctionToolSpec
+from opposable.models.base import ModelOptions
+from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.models.text_protocol import TextProtocolModel
+from opposable.tools.base import CallContext
+from opposable.tools.function import FunctionTool
+from opposable.tools.library import ToolLibrary
+
+pytestmark = pytest.mark.anyio
+
+made: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_made():
+    made.clear()
+
+
+def click(selector: str) -> str:
+    """Click an element."""
+    made.append(selector)
+    if selector != "a.social-link":
+        raise ToolFailed(f"Selector {selector!r} not found. There is: a.social-link.")
+    return "clicked"
+
+
+def look() -> str:
+    """Look at the page."""
+    made.append("look")
+    return "a page"
+
+
+def other_click(selector: str) -> str:
+    """Click an element of a page in another way."""
+    return "clicked otherwise"
+
+
+def away(q: str = "") -> str:
+    """Ask a server."""
+    made.append(q)
+    raise ToolUnavailable("The server does not answer.")
+
+
+def wanted(selector: str, n: int = 0):
+    return calls(call("click", orjson.dumps({"selector": selector}).decode(), f"c{n}"))
+
+
+async def events_of(model, tools=(click, look), said="click it", **more):
+    library = tools if isinstance(tools, ToolLibrary) else ToolLibrary(tools)
+    options = ModelOptions(stream=False)
+    async with aclosing(run(model, library, (user(said),), options=options, **more)) as events:
+        return [event async for event in events]
+
+
+def ends(events) -> list[tuple[str | None, str]]:
+    return [(event.result.failure, event.result.content) for event in events if type(event) is ToolFinished]
+
+
+def decisions(events) -> list[str]:
+    return [event.action for event in events if type(event) is Decided]
+
+
+async def test_the_same_failing_call_is_not_made_twice_and_the_refusal_says_what_would_be_right():
+    events = await events_of(ScriptedModel(wanted("a.x", 1), wanted("a.x", 2), wanted("a.social-link", 3), "done"))
+    assert made == ["a.x", "a.social-link"]
+    (first, said), (second, told), (third, _) = ends(events)
+    assert (first, second, third) == ("failed", "refused", None)
+    assert told.startswith("Not run: this very call of click has failed in this task")
+    assert said in told
+
+
+async def test_a_refusal_is_in_the_language_of_the_run():
+    events = await events_of(ScriptedModel(wanted("a.x", 1), wanted("a.x", 2), "好"), said="请点击关注数")
+    assert ends(events)[1][1].startswith("没有执行：对 click 的这一调用在本次任务中已经失败过")
+
+
+async def test_calls_written_as_text_are_guarded_alike():
+    def text(selector):
+        return f'<tool_call>{{"name": "click", "arguments": {{"selector": "{selector}"}}}}</tool_call>'
+
+    native = await events_of(ScriptedModel(wanted("a.x", 1), wanted("a.x", 2), "done"))
+    written = await events_of(TextProtocolModel(ScriptedModel(text("a.x"), text("a.x"), "done")))
+    assert ends(written) == ends(native)
+
+
+async def test_a_failing_call_is_made_once_more_when_something_changed_and_then_no_more():
+    model = ScriptedModel(
+        wanted("a.x", 1), wanted("a.social-link", 2), wanted("a.x", 3), calls(call("look")), wanted("a.x", 4), "done"
+    )
+    events = await events_of(model)
+    assert made == ["a.x", "a.social-link", "a.x", "look"]
+    assert [failure for failure, _ in ends(events)] == ["failed", None, "failed", None, "refused"]
+    assert "failed 2 times in the same way" in ends(events)[2][1]
+    assert ends(events)[2][1].startswith("Selector 'a.x' not found")
+
+
+async def test_reading_changes_nothing():
+    library = ToolLibrary([click, FunctionTool(look, idempotent=True)])
+    events = await events_of(ScriptedModel(wanted("a.x", 1), calls(call("look")), wanted("a.x", 2), "done"), library)
+    assert made == ["a.x", "look"]
+    assert ends(events)[2][0] == "refused"
+
+
+async def test_a_server_that_is_away_is_asked_three_times():
+    asked = [calls(call("away", '{"q": "a"}', f"c{n}")) for n in range(5)]
+    events = await events_of(ScriptedModel(*asked, "done"), ToolLibrary([away], breaking=None))
+    assert made == ["a"] * 3
+    assert [failure for failure, _ in ends(events)] == ["unavailable"] * 3 + ["refused"] * 2
+
+
+async def test_a_result_that_never_changes_is_told_then_refused_with_the_result():
+    events = await events_of(ScriptedModel(*[calls(call("look", "{}", f"c{n}")) for n in range(8)], "done"))
+    assert made == ["look"] * 5
+    found = ends(events)
+    assert [text for _, text in found[:2]] == ["a page"] * 2
+    assert found[2][1].startswith("a page\n\n(The same call of look has now brought this same result 3 times")
+    assert found[5][0] == "refused"
+    assert found[5][1].endswith("The result:\na page")
+
+
+async def test_a_cycle_of_two_calls_that_brings_nothing_new_is_refused_too():
+    circle = [calls(call("look", "{}", "a")), calls(call("other_click", '{"selector": "b"}', "b"))] * 8
+    events = await events_of(ScriptedModel(*circle, "done"), [look, other_click])
+    assert made == ["look"] * 5
+    assert ends(events)[10][0] == "refused"
+
+
+async def test_polling_is_not_a_loop():
+    def status(job: str) -> str:
+        """How a job stands."""
+        return "42 %"
+
+    library = ToolLibrary()
+    spec = FunctionToolSpec(tool_id="status", module_path="m", function_name="status", metadata={"polling": True})
+    library.register(spec, [FunctionTool(status)])
+    asked = [calls(call("status", '{"job": "a"}', f"c{n}")) for n in range(15)]
+    events = await events_of(ScriptedModel(*asked, "done"), library)
+    assert ends(events) == [(None, "42 %")] * 15
+
+
+async def test_the_block_on_what_was_tried_stands_beside_the_last_message_and_not_in_the_history():
+    model = ScriptedModel(wanted("a.x", 1), wanted("a.y", 2), wanted("a.social-link", 3), "done")
+    events = await events_of(model)
+    last = model.requests[2].messages[-1].content
+    assert last.splitlines()[2:] == [
+        "[State of this task: 2 calls, 0 worked, 2 failed.]",
+        "Failed; do not repeat as they were:",
+        '- click{"selector":"a.y"}: Selector \'a.y\' not found. There is: a.social-link.',
+        '- click{"selector":"a.x"}: Selector \'a.x\' not found. There is: a.social-link.',
+    ]
+    assert "State of this task" not in str(model.requests[1]) + str(model.requests[3]) + str(events[-1].messages)
+
+
+async def test_the_block_tells_what_trimming_left_out():
+    library = ToolLibrary([click, look])
+    model = ScriptedModel(wanted("a.x" * 40, 1), wanted("a.y" * 40, 2), wanted("a.z" * 40, 3), "done")
+    await events_of(model, library, limits=Limits(context=560))
+    assert not any("a.xa.x" in one.arguments for m in model.requests[3].messages for one in m.tool_calls)
+    assert "a.xa.x" in model.requests[3].messages[-1].content
+
+
+async def test_another_tool_is_named_when_one_fails_too_often():
+    model = ScriptedModel(*[wanted(f"a.{n}", n) for n in range(3)], "done")
+    events = await events_of(model, [click, other_click, look])
+    [decided] = [event for event in events if type(event) is Decided]
+    assert decided == Decided("switch_tool", "click failed 3 times running.")
+    assert "Use another tool; these may do: other_click" in model.requests[3].messages[-1].content
+
+
+async def test_another_plan_is_asked_for_when_no_tool_may_do():
+    model = ScriptedModel(*[wanted(f"a.{n}", n) for n in range(3)], "done")
+    events = await events_of(model, [click])
+    assert decisions(events) == ["replan"]
+    assert "go about it in another way" in model.requests[3].messages[-1].content
+
+
+async def test_a_run_of_refused_calls_ends_in_an_answer_that_is_said_to_be_partial():
+    model = ScriptedModel(*[wanted("a.x", n) for n in range(5)], "I could not find the count.")
+    events = await events_of(model, [click])
+    assert made == ["a.x"]
+    assert decisions(events)[-1] == "complete"
+    assert (events[-1].text, events[-1].reason) == ("I could not find the count.", "answer")
+    assert "say that it is partial" in model.requests[-1].messages[-1].content
+
+
+async def test_a_limit_is_a_decision_to_complete():
+    events = await events_of(ScriptedModel(calls(call("look")), "so far"), limits=Limits(turns=1))
+    assert Decided("complete", "The task has used up its number of steps.") in events
+
+
+async def test_a_plain_run_has_no_decisions_and_is_sent_as_it_stands():
+    model = ScriptedModel(wanted("a.social-link", 1), "done")
+    events = await events_of(model)
+    assert decisions(events) == []
+    assert [m.content for m in model.requests[1].messages] == ["click it", "", "clicked"]
+
+
+async def test_everything_can_be_switched_off():
+    events = await events_of(ScriptedModel(*[wanted("a.x", n) for n in range(4)], "done"), guarding=UNGUARDED)
+    assert made == ["a.x"] * 4
+    assert decisions(events) == []
+
+
+async def test_a_second_run_is_warned_in_the_tools_description():
+    memory = FailureMemory()
+    await events_of(ScriptedModel(wanted("a.x", 1), wanted("a.social-link", 2), "done"), learning=memory.of())
+    model = ScriptedModel("done")
+    await events_of(model, learning=memory.of())
+    [told] = [one.description for one in model.requests[0].tools if one.name == "click"]
+    assert told == 'Click an element.\nKnown from before: selector="a.x" failed; selector="a.social-link" worked.'
+
+
+async def test_definitions_with_warnings_are_the_same_object_from_run_to_run():
+    memory, library = FailureMemory(), ToolLibrary([click])
+    await events_of(ScriptedModel(wanted("a.x", 1), wanted("a.social-link", 2), "done"), library, learning=memory.of())
+    patterns = await memory.patterns(library, "")
+    first = memory.told(library.definitions, patterns, library, "en")
+    memory.add(replace(patterns.failures["click"][0], count=1))
+    again = await memory.patterns(library, "")
+    assert memory.told(library.definitions, again, library, "en") is first is not library.definitions
+
+
+async def test_what_helped_before_stands_beside_the_same_failure():
+    memory = FailureMemory()
+    await events_of(ScriptedModel(wanted("a.x", 1), wanted("a.social-link", 2), "done"), learning=memory.of())
+    events = await events_of(ScriptedModel(wanted("a.x", 1), "done"), learning=memory.of())
+    assert ends(events)[0][1].endswith('(Before, selector="a.social-link" worked in place of selector="a.x".)')
+
+
+async def test_what_one_agent_learnt_is_its_own_and_what_is_shared_is_everybodys():
+    memory, library = FailureMemory(), ToolLibrary([click])
+    await events_of(ScriptedModel(wanted("a.x", 1), wanted("a.social-link", 2), "."), library, learning=memory.of("a1"))
+    assert (await memory.patterns(library, "a2")).warnings == {}
+    assert list((await memory.patterns(library, "a1")).warnings) == ["click"]
+    await events_of(ScriptedModel(wanted("a.y", 1), wanted("a.social-link", 2), "."), library, learning=memory.of())
+    assert "a.y" in (await memory.patterns(library, "a2")).warnings["click"][0]
+
+
+async def test_a_call_that_failed_in_three_runs_for_good_is_not_made_and_one_that_works_is_forgotten():
+    allowed = [False]
+
+    def pay(amount: int) -> str:
+        """Pay."""
+        made.append("pay")
+        if not allowed[0]:
+            raise ToolRefused("Nothing may be paid here.")
+        return "paid"
+
+    memory, script = FailureMemory(), [calls(call("pay", '{"amount": 5}')), "done"]
+    for _ in range(3):
+        await events_of(ScriptedModel(*script), [pay], learning=memory.of())
+    events = await events_of(ScriptedModel(*script), [pay], learning=memory.of())
+    assert made == ["pay"] * 3
+    assert ends(events)[0][0] == "refused"
+    assert "failed in 3 earlier tasks" in ends(events)[0][1]
+    memory.how = replace(memory.how, known=9)
+    allowed[0] = True
+    await events_of(ScriptedModel(*script), [pay], learning=memory.of())
+    assert (await memory.patterns(ToolLibrary([pay]), "")).failures == {}
+
+
+async def test_a_declared_time_out_is_doubled_up_to_its_largest_value_and_told():
+    given = []
+
+    def render(name: str, timeout: int = 1) -> str:
+        """Render."""
+        given.append(timeout)
+        if timeout < 7:
+            raise TimeoutError("slow")
+        return "rendered"
+
+    def library() -> ToolLibrary:
+        made_anew = ToolLibrary()
+        about = {"adjustable": {"timeout": 8}}
+        spec = FunctionToolSpec(tool_id="render", module_path="m", function_name="render", metadata=about)
+        made_anew.register(spec, [FunctionTool(render)])
+        return made_anew
+
+    memory = FailureMemory()
+    asked = [calls(call("render", '{"name": "a", "timeout": 3}', f"c{n}")) for n in range(3)]
+    events = await events_of(ScriptedModel(*asked, "done"), library(), learning=memory.of())
+    assert given == [3, 6, 8]
+    finished = [event for event in events if type(event) is ToolFinished]
+    assert finished[1].result.repairs == ("timeout 3 → 6: it took longer before",)
+    assert finished[1].call.arguments == '{"name":"a","timeout":6}'
+    await events_of(ScriptedModel(asked[0], "done"), library(), learning=memory.of())
+    assert given[3:] == [8]
+
+
+async def test_a_missing_dependency_is_named():
+    library = ToolLibrary([look])
+    spec = FunctionToolSpec(tool_id="click", module_path="m", function_name="click", dependencies=("look",))
+    library.register(spec, [FunctionTool(click)])
+    library.unregister("look")
+    events = await events_of(ScriptedModel(wanted("a.x"), "done"), library)
+    assert "click depends on look, which is not there." in ends(events)[0][1]
+
+
+async def test_an_agent_learns_from_run_to_run_and_takes_a_context():
+    model = ScriptedModel(wanted("a.x", 1), wanted("a.social-link", 2), "done", "done")
+    agent = Agent(model, [click])
+    await agent.run("click it")
+    async with aclosing(agent.stream("again", CallContext("my-run"))) as events:
+        seen = [event async for event in events]
+    assert seen[0] == RunStarted("my-run")
+    assert type(seen[-1]) is RunFinished
+    assert "Known from before" in model.requests[-1].tools[0].description
+
+
+async def test_guarding_lets_everything_else_alone():
+    assert GUARDED.is_off is False
+    assert UNGUARDED.is_off is True
