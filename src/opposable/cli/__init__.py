@@ -3,7 +3,7 @@
 import typer
 
 from opposable import exits
-from opposable.cli import evals, failures, mcp, models, running, semantics, serving, tools
+from opposable.cli import evals, failures, keys, mcp, models, running, semantics, serving, tools
 from opposable.cli.common import err
 
 cli = typer.Typer(
@@ -21,6 +21,7 @@ cli.add_typer(tools.cli, name="tools")
 cli.add_typer(models.cli, name="models")
 cli.add_typer(semantics.cli, name="semantics")
 cli.add_typer(failures.cli, name="failures")
+cli.add_typer(keys.cli, name="keys")
 cli.add_typer(evals.cli, name="eval")
 
 

@@ -1,0 +1,81 @@
+"""Any request that the OpenAPI document allows, and some that it does not: no 5xx, and no status it does not tell of."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import status_code_conformance
+from tests.servers import postgresql  # noqa: F401 - a fixture
+from tests.web.api.asking import SCOPES
+
+from opposable.models.scripted import ScriptedModel
+from opposable.service.service import open_service
+from opposable.settings import Settings
+from opposable.web.access import new_key
+from opposable.web.server import create_app, running
+
+EXAMPLES = 8
+"""Requests of each operation."""
+
+
+@contextmanager
+def served(folder: Path, url: str) -> Iterator[tuple[str, str]]:
+    """The service's address and an admin's key, served by a thread of its own."""
+    ready: list[tuple[str, str]] = []
+    begun, ended = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        chosen = Settings(_env_file=None, home=folder, roots=(folder,), database_url=url)
+        async with open_service(chosen, {"m": ScriptedModel("hello")}) as service:
+            key, kept = new_key("all", SCOPES)
+            await service.store.keys.add(kept)
+            app = create_app(service, largest_body=1_000_000)
+            async with running(app) as base:
+                ready.append((base.removesuffix("/v1"), key))
+                begun.set()
+                await asyncio.to_thread(ended.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    try:
+        assert begun.wait(60)
+        yield ready[0]
+    finally:
+        ended.set()
+        thread.join(30)
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+def test_no_request_breaks_the_service_or_is_answered_as_nobody_said(engine, tmp_path, request):
+    url = request.getfixturevalue("postgresql").new_database() if engine == "postgresql" else ""
+    with served(tmp_path, url) as (base, key):
+        headers = {"Authorization": f"Bearer {key}"}
+        schema = schemathesis.openapi.from_url(f"{base}/openapi.json", headers=headers)
+        wrong: dict[str, str] = {}
+        for found in schema.get_all_operations():
+            operation = found.ok()
+
+            @settings(
+                max_examples=EXAMPLES,
+                deadline=None,
+                database=None,
+                derandomize=True,
+                phases=[Phase.explicit, Phase.generate],
+                suppress_health_check=list(HealthCheck),
+            )
+            @given(case=operation.as_strategy())
+            def ask(case) -> None:
+                answer = case.call(headers=headers, timeout=20)
+                case.validate_response(answer, checks=[not_a_server_error, status_code_conformance])
+
+            try:
+                ask()
+            except Exception as error:  # noqa: BLE001 - all are told together
+                wrong[operation.label] = str(error)[:1500]
+        assert wrong == {}
