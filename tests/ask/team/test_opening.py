@@ -105,6 +105,14 @@ async def test_a_question_is_answered_on_every_engine(firm, question, written, r
     assert answer.corrections
 
 
+async def test_a_value_that_stands_in_another_column_moves_there(firm):
+    query = "SELECT p.name FROM person p JOIN department d ON p.department_id = d.id WHERE d.name = 'Mountain View'"
+    async with open_team(ScriptedModel(sql(query)), firm) as team:
+        answer, end = await team.answer("Who works in Mountain View?")
+    assert (answer.rows, end.usage.requests) == ((("Ann",),), 1)
+    assert answer.corrections == ("name = 'Mountain View' → city",)
+
+
 @pytest.mark.parametrize(
     ("question", "rows", "calls"),
     [

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from opposable.ask.team.literals import NearValues, exists, literals, replaced
+from opposable.ask.team.literals import Literal, NearValues, Place, exists, literals, moved, replaced
 from opposable.ask.team.state import Candidate, Outcome, print_of
 from opposable.domain.errors import ToolError
 from opposable.tools.sql.database import Database
@@ -45,24 +45,38 @@ async def with_real_values(database: Database, outcome: Outcome, values: NearVal
     """
     if not outcome.ran or not _nothing(outcome.rows):
         return outcome
-    schema = await database.schema()
-    changes, doubts = [], []
-    for literal in literals(outcome.sql, database, schema):
+    changes: list[tuple[Literal, str]] = []
+    doubts: list[str] = []
+    for literal in literals(outcome.sql, database, await database.schema()):
         if await exists(database, literal):
             continue
         near = list(await values.near(literal.table, literal.column, literal.value))
         same = [one for one in near if one.casefold().strip() == literal.value.casefold().strip()]
+        places = () if same else await values.places(literal.value)
+        other = await _elsewhere(database, outcome, literal, places)
+        if other is not None:
+            return other
         meant = same[:1] or (near if len(near) == 1 else [])
-        if meant:
-            changes.append((literal, meant[0]))
-        else:
-            doubts.append(_no_such_value(literal.column, literal.value, near))
+        changes += [(literal, value) for value in meant]
+        doubts += [] if meant else [_no_such_value(literal.column, literal.value, near, places)]
     if changes:
-        mended = await run(database, Candidate(replaced(outcome.sql, changes), outcome.candidate.reason))
+        mended = await run(database, replace(outcome.candidate, sql=replaced(outcome.sql, changes)))
         told = tuple(f"'{literal.value}' → '{value}'" for literal, value in changes)
         if mended.ran and not _nothing(mended.rows):
             return replace(mended, candidate=outcome.candidate, corrections=(*outcome.corrections, *told))
     return _doubted(outcome, "; ".join(doubts))
+
+
+async def _elsewhere(database: Database, outcome: Outcome, literal: Literal, places: Sequence[Place]) -> Outcome | None:
+    """The outcome with a value looked for in the column it stands in; None where that brings nothing."""
+    put = moved(outcome.sql, database, literal, places) if places else None
+    if put is None:
+        return None
+    mended = await run(database, replace(outcome.candidate, sql=put[0]))
+    if not mended.ran or _nothing(mended.rows):
+        return None
+    told = f"{literal.column} = '{literal.value}' → {put[1].column}"
+    return replace(mended, candidate=outcome.candidate, corrections=(*outcome.corrections, told))
 
 
 def exploded(outcome: Outcome, largest: int | None) -> Outcome:
@@ -96,8 +110,10 @@ def _nothing(rows: Sequence[Sequence[Any]]) -> bool:
     return not rows or (len(rows) == 1 and all(cell in (None, 0) for cell in rows[0]))
 
 
-def _no_such_value(column: str, value: str, near: Sequence[str]) -> str:
+def _no_such_value(column: str, value: str, near: Sequence[str], places: Sequence[Place]) -> str:
     told = f"no row has {column} = '{value}'"
+    if places:
+        return f"{told}; it stands in {', '.join(f'{place.table}.{place.column}' for place in places[:3])}"
     return f"{told}; near are {', '.join(repr(one) for one in near[:5])}" if near else told
 
 

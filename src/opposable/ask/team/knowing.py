@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from opposable.ask.catalog import Catalog, SchemaView, TableView, ValueMatch
 from opposable.ask.catalog.gathering import kind_of
-from opposable.ask.catalog.words import is_cjk, shown
+from opposable.ask.catalog.words import folded, is_cjk, shown
 from opposable.ask.intent.compile import Compiled, compile_intent
 from opposable.ask.intent.definitions import definitions_text
 from opposable.ask.intent.parser import SemanticParser
@@ -15,7 +15,7 @@ from opposable.ask.intent.values import IndexValues, ValueLookup
 from opposable.ask.intent.values import ValueMatch as Located
 from opposable.ask.semantics.model import SemanticModel
 from opposable.ask.team.generator import Brief
-from opposable.ask.team.literals import ValuesByQuery
+from opposable.ask.team.literals import Place, ValuesByQuery
 from opposable.ask.team.team import SemanticReading
 from opposable.domain.language import Language
 from opposable.tools.sql.database import Database
@@ -69,6 +69,13 @@ class CatalogValues:
         matches = await self._catalog.matches(value, 40)
         near = [match.value for match in matches if (match.table, match.column) == (table.full_name, column)]
         return near or await self._asking.near(table, column, value)
+
+    async def places(self, value: str) -> Sequence[Place]:
+        """As `NearValues.places`."""
+        matches = await self._catalog.matches(value, 40)
+        return [
+            Place(match.table, match.column, match.value) for match in matches if folded(match.value) == folded(value)
+        ]
 
 
 class BothValues:

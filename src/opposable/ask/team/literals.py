@@ -24,11 +24,24 @@ class Literal:
     end: int
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A value and the column it stands in; `table` is a full name."""
+
+    table: str
+    column: str
+    value: str
+
+
 class NearValues(Protocol):
     """Finds real values of a column that a text may have been meant for."""
 
     async def near(self, table: Table, column: str, value: str) -> Sequence[str]:
         """The nearest first; none where nothing is near."""
+        ...
+
+    async def places(self, value: str) -> Sequence[Place]:
+        """Where the very text stands, whatever its case; none where that is not known."""
         ...
 
 
@@ -56,6 +69,10 @@ class ValuesByQuery:
             return ()
         found = [str(row[0]) for row in rows.rows if row[0] is not None]
         return sorted(found, key=lambda one: (one.casefold().strip() != folded, abs(len(one) - len(value)), one))
+
+    async def places(self, value: str) -> Sequence[Place]:
+        """As `NearValues.places`: not known."""
+        return ()
 
 
 def literals(sql: str, database: Database, schema: Schema) -> list[Literal]:
@@ -97,6 +114,44 @@ def replaced(sql: str, changes: Sequence[tuple[Literal, str]]) -> str:
     for literal, value in sorted(changes, key=lambda change: -change[0].start):
         sql = sql[: literal.start] + _text(value) + sql[literal.end :]
     return sql
+
+
+def moved(sql: str, database: Database, literal: Literal, places: Sequence[Place]) -> tuple[str, Place] | None:
+    """The SQL with the literal compared with the column it stands in; None unless just one of those is at hand there.
+
+    At hand are the columns of the tables that the same SELECT reads.
+    """
+    import sqlglot
+    from sqlglot import exp
+
+    tree = sqlglot.parse_one(sql, dialect=database.dialect)
+    found = [
+        node
+        for node in tree.find_all(exp.EQ)
+        if isinstance(node.this, exp.Column)
+        and isinstance(node.expression, exp.Literal)
+        and (node.this.name.casefold(), node.expression.name) == (literal.column.casefold(), literal.value)
+    ]
+    if len(found) != 1:
+        return None
+    column, select = found[0].this, found[0].find_ancestor(exp.Select)
+    if select is None:
+        return None
+    sources = [source for source in select.find_all(exp.Table) if source.find_ancestor(exp.Select) is select]
+    fitting = [
+        (source, place)
+        for place in places
+        for source in sources
+        if source.name.casefold() == place.table.rpartition(".")[2].casefold()
+    ]
+    if len(fitting) != 1:
+        return None
+    source, place = fitting[0]
+    named = sqlglot.parse_one(quoted(place.column, database.dialect), into=exp.Identifier, dialect=database.dialect)
+    column.set("this", named)
+    column.set("table", exp.to_identifier(source.alias_or_name) if len(sources) > 1 else None)
+    found[0].set("expression", exp.Literal.string(place.value))
+    return tree.sql(dialect=database.dialect), place
 
 
 def _placed(sql: str, table: Table, column: str, node: Any) -> list[Literal]:
