@@ -1,0 +1,108 @@
+"""A trajectory that went wrong fifteen times: a click on `a.social-count`, which is not on the page, again and again.
+
+python examples/learning.py           a real browser on a local page, or a page made of Python where there is no Chromium
+python examples/learning.py bare      the same without anything that guards a run
+
+The model is a scripted one that clicks the selector it has in mind until it is told to stop, or warned beforehand. The
+first run learns what is right; the second one begins with it.
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+from opposable import Agent, Limits, Message, ToolLibrary
+from opposable.agent.guarding import GUARDED, UNGUARDED
+from opposable.domain.errors import ToolFailed, ToolUnavailable
+from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.tools.base import CallContext
+from opposable.tools.builtin.browser_navigator import BrowserNavigator
+from opposable.tools.function import actions
+
+PAGE = '<title>Mara</title><h1>Mara</h1><a class="about" href="#">About</a> <a class="social-link" href="#f">1,204 followers</a>'
+WRONG, RIGHT = "a.social-count", "a.social-link"
+
+
+class PageWithoutBrowser:
+    """What a browser does with the page, where none is installed."""
+
+    async def navigate(self, url: str) -> str:
+        """Go to a web page."""
+        return "Mara. About. 1,204 followers."
+
+    async def click(self, selector: str) -> str:
+        """Click an element of the page."""
+        if selector != RIGHT:
+            raise ToolFailed(f"Selector {selector!r} not found. Selectors on this page: a.about (About); {RIGHT}.")
+        return "Mara. 1,204 followers."
+
+
+@asynccontextmanager
+async def page() -> AsyncIterator[str]:
+    """The page on a server of its own; its address."""
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text=PAGE, content_type="text/html")
+
+    app = web.Application()
+    app.router.add_get("/", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    host, port = runner.addresses[0][:2]
+    try:
+        yield f"http://{host}:{port}/"
+    finally:
+        await runner.cleanup()
+
+
+def stubborn(url: str) -> ScriptedModel:
+    """A model that opens the page and clicks what it has in mind; see above."""
+    model: ScriptedModel
+
+    def next_line(messages: Sequence[Message]) -> str | Message:
+        results = [message.content for message in messages if message.role == "tool"]
+        warned = any("Known from before" in tool.description for tool in model.requests[-1].tools)
+        if not results:
+            return calls(call("browser_navigate", f'{{"url": "{url}"}}', "c0"))
+        if "1,204" in results[-1] and len(results) > 1 and "not found" not in results[-1]:
+            return "Mara has 1,204 followers."
+        selector = RIGHT if warned or "Not run" in results[-1] else WRONG
+        return calls(call("browser_click", f'{{"selector": "{selector}"}}', f"c{len(results)}"))
+
+    model = ScriptedModel(next_line)
+    return model
+
+
+@asynccontextmanager
+async def browser() -> AsyncIterator[ToolLibrary]:
+    """The browser's two actions; of Python where there is no Chromium."""
+    async with BrowserNavigator(allow=["127.0.0.1"]) as real:
+        try:
+            async with page() as url:
+                await real.navigate(url, CallContext("try"))
+            subject: object = real
+        except (ToolUnavailable, ImportError):
+            subject = PageWithoutBrowser()
+        yield ToolLibrary(tool for tool in actions(subject, "browser") if tool.tool_id.endswith(("navigate", "click")))
+
+
+async def main(guarded: bool) -> None:
+    """Two runs of the same agent."""
+    async with page() as url, browser() as library:
+        limits = Limits(turns=16, tool_calls=None)
+        agent = Agent(stubborn(url), library, limits=limits, guarding=GUARDED if guarded else UNGUARDED)
+        for number in ("first", "second"):
+            end = await agent.run("How many followers does Mara have?")
+            results = [message.content for message in end.messages if message.role == "tool"]
+            failed = sum("not found" in result and "Not run" not in result for result in results)
+            refused = sum("Not run" in result for result in results)
+            print(f"{number} run: {len(results) - 1} clicks, {failed} failed, {refused} refused; {end.text[:60]}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(guarded=sys.argv[1:] != ["bare"]))
