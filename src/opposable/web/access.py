@@ -55,7 +55,10 @@ def digest_of(key: str) -> str:
 
 @dataclass(slots=True)
 class Known:
-    """What a look into the store told of a key, and until when that is believed. `principal` is None for no such key."""
+    """What a look into the store told of a key, and until when that is believed. `principal` is None for no such key.
+
+    `used` are the tokens that the store knows of from other processes.
+    """
 
     principal: Principal | None
     used: int
@@ -105,7 +108,7 @@ class KeyRing:
         if moment - known.touched > TOUCH:
             known.touched = moment
             self._budgets.spend(principal.key_id, 0)
-        return over_budget(principal, known.used + self._budgets.unwritten(principal.key_id)) or await over_limit(
+        return over_budget(principal, known.used + self._budgets.noted(principal.key_id)) or await over_limit(
             principal, self._limiter
         )
 
@@ -117,7 +120,7 @@ class KeyRing:
         kept = await self._keys.find(digest)
         good = kept is not None and kept.revoked_at is None and hmac.compare_digest(kept.sha256, digest)
         principal = _principal(kept) if good and kept is not None else None
-        used = kept.tokens_used if kept is not None else 0
+        used = 0 if kept is None else kept.tokens_used - self._budgets.written_of(kept.key_id)
         touched = before.touched if before is not None else float("-inf")
         known = self._known[digest] = Known(principal, used, self._clock() + KNOWN_FOR, touched)
         self._known.move_to_end(digest)

@@ -1,8 +1,8 @@
 """The administration of a service put onto its application: who may ask, how much, what is counted, what can be changed."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import asynccontextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -14,7 +14,11 @@ from opposable.web.headers import SecurityHeaders
 from opposable.web.limits import BodyLimit, Budgets
 from opposable.web.metering import metered
 from opposable.web.metrics import Counting, Metrics
-from opposable.web.tracing import Tracing
+from opposable.web.spans import Spans
+from opposable.web.tracing import CURRENT, Tracing
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace.export import SpanExporter
 
 ROOMS = (imports, tools, calling, bindings, agents, executions, failures, skills, keys, health)
 """In the order their routes are tried: `/api/tools/import/…` before `/api/tools/{tool_id}`."""
@@ -23,19 +27,27 @@ ASKED_WITH = ["Authorization", "Content-Type", "Last-Event-ID", "Traceparent", "
 TOLD_WITH = ["Retry-After", "X-Trace-ID"]
 
 
-def administer(app: FastAPI, service: Service, *, api_key: str, largest_body: int) -> None:
+def administer(
+    app: FastAPI, service: Service, *, api_key: str, largest_body: int, exporter: "SpanExporter | None" = None
+) -> None:
     """Give the application its administration, and put its guards in front of all its routes.
 
     With an `api_key` every request must bear it, or a key of the store. `largest_body` is in bytes. The service's models
-    are counted from now on. Raises: `BadInput` where prometheus-client is missing.
+    are counted from now on. Where the settings want spans, `exporter` takes them in place of OpenTelemetry's own. Raises:
+    `BadInput` where a library is missing.
     """
     for room in ROOMS:
         app.include_router(room.router)
     counted = app.state.metrics = Metrics()
     counted.watch(service)
-    service.models = metered(service.models, counted.used)
+    spans = Spans(content=service.settings.traces_content, exporter=exporter) if service.settings.traces else None
+    heard = [counted.used]
+    if spans is not None:
+        spans.watch(service)
+        heard.append(lambda call: CURRENT.get().models.append(call))
+    service.models = metered(service.models, heard)
     budgets = Budgets(service.store.keys)
-    _during(app, budgets)
+    _during(app, budgets, spans)
     origins = service.settings.origins
     ring = KeyRing(service.store.keys, service.store.limiter, budgets)
     app.add_middleware(BodyLimit, largest=largest_body)
@@ -50,16 +62,16 @@ def administer(app: FastAPI, service: Service, *, api_key: str, largest_body: in
         )
     app.add_middleware(SecurityHeaders, shared=bool(origins))
     app.add_middleware(Counting, metrics=counted)
-    app.add_middleware(Tracing)
+    app.add_middleware(Tracing, on_end=None if spans is None else spans.asked)
 
 
-def _during(app: FastAPI, budgets: Budgets) -> None:
-    """Have used tokens written for as long as the application lives."""
+def _during(app: FastAPI, budgets: Budgets, spans: Spans | None) -> None:
+    """Have used tokens written, and spans sent, for as long as the application lives."""
     inner = app.router.lifespan_context
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[Any]:
-        async with budgets.written(), inner(app) as state:
+        async with spans.sent() if spans else nullcontext(), budgets.written(), inner(app) as state:
             yield state
 
     app.router.lifespan_context = lifespan

@@ -76,15 +76,22 @@ class Budgets:
 
     def __init__(self, keys: Keys) -> None:
         self._keys = keys
-        self._unwritten: dict[str, int] = {}
+        self._noted: dict[str, int] = {}
+        self._written: dict[str, int] = {}
+        self._used: set[str] = set()
 
     def spend(self, key_id: str, tokens: int) -> None:
         """Note tokens that a key used; with 0, that it was used."""
-        self._unwritten[key_id] = self._unwritten.get(key_id, 0) + tokens
+        self._noted[key_id] = self._noted.get(key_id, 0) + tokens
+        self._used.add(key_id)
 
-    def unwritten(self, key_id: str) -> int:
-        """Tokens of a key that the store does not know of yet."""
-        return self._unwritten.get(key_id, 0)
+    def noted(self, key_id: str) -> int:
+        """Tokens of a key noted in this process, written or not."""
+        return self._noted.get(key_id, 0)
+
+    def written_of(self, key_id: str) -> int:
+        """Those of them that the store knows of."""
+        return self._written.get(key_id, 0)
 
     @asynccontextmanager
     async def written(self) -> AsyncIterator[None]:
@@ -100,12 +107,12 @@ class Budgets:
 
     async def write(self) -> None:
         """Write what is noted. Raises: `StoreError`; what was not written stays noted."""
-        for key_id in list(self._unwritten):
-            tokens = self._unwritten[key_id]
-            await self._keys.spend(key_id, tokens)
-            self._unwritten[key_id] -= tokens
-            if not self._unwritten[key_id]:
-                del self._unwritten[key_id]
+        for key_id in list(self._used):
+            noted = self.noted(key_id)
+            await self._keys.spend(key_id, noted - self.written_of(key_id))
+            self._written[key_id] = noted
+            if noted == self.noted(key_id):
+                self._used.discard(key_id)
 
     async def _work(self) -> None:
         while True:

@@ -1,25 +1,26 @@
 """Models whose tokens are counted: against the key that asked, and for whoever watches."""
 
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 
 from opposable.domain.events import ModelPart, Reply
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition
-from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.web.access import CALLER
+from opposable.web.tracing import ModelCall
 
-OnUsage = Callable[[str, Usage], None]
-"""Told a model's name and what one reply of it used."""
+OnUsage = Callable[[ModelCall], None]
+"""Told of each reply of a model."""
 
 
 class MeteredModel:
     """A model in front of `model`, whose replies are counted."""
 
-    def __init__(self, model: Model, on_usage: OnUsage) -> None:
+    def __init__(self, model: Model, heard: Sequence[OnUsage]) -> None:
         self._model = model
-        self._on_usage = on_usage
+        self._heard = heard
 
     @property
     def name(self) -> str:
@@ -30,11 +31,14 @@ class MeteredModel:
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelPart, None]:
         """The model's reply. Raises: as the model."""
+        begun = time.time_ns()
         async with aclosing(self._model.stream(messages, tools, options)) as parts:
             async for part in parts:
                 if type(part) is Reply:
                     CALLER.get().spend(part.usage.total_tokens)
-                    self._on_usage(self.name, part.usage)
+                    call = ModelCall(self.name, part.usage, begun, time.time_ns())
+                    for hear in self._heard:
+                        hear(call)
                 yield part
 
     async def aclose(self) -> None:
@@ -42,7 +46,7 @@ class MeteredModel:
         await self._model.aclose()
 
 
-def metered(models: Mapping[str, Model], on_usage: OnUsage) -> dict[str, Model]:
+def metered(models: Mapping[str, Model], heard: Sequence[OnUsage]) -> dict[str, Model]:
     """The models, each counted; a model of several names stays one model."""
-    made = {id(model): MeteredModel(model, on_usage) for model in models.values()}
+    made = {id(model): MeteredModel(model, heard) for model in models.values()}
     return {name: made[id(model)] for name, model in models.items()}

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from opposable.domain.errors import BadInput
 from opposable.domain.records import Execution, Run
-from opposable.domain.usage import Usage
 from opposable.store.recorder import Record
+from opposable.web.tracing import ModelCall
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -77,8 +77,9 @@ class Metrics:
             if record.ended_at is not None:
                 self._run_seconds.observe((record.ended_at - record.started_at).total_seconds())
 
-    def used(self, model: str, usage: Usage) -> None:
+    def used(self, call: ModelCall) -> None:
         """Count what one reply used."""
+        model, usage = call.model, call.usage
         self._one("tokens", model, "input").inc(usage.input_tokens)
         self._one("tokens", model, "output").inc(usage.output_tokens)
         self._one("replies", model).inc()

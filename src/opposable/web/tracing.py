@@ -1,11 +1,14 @@
 """The trace a request belongs to: taken from it or begun with it, told in the answer, known to logs and records."""
 
 import re
+from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import uuid4
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from opposable.domain.usage import Usage
 
 _PARENT = re.compile(rb"^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$")
 _OWN = re.compile(rb"^[\w.\-]{1,64}$", re.ASCII)
@@ -13,11 +16,27 @@ KEY = "opposable.trace"
 
 
 @dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One reply of a model; moments are in nanoseconds since 1970."""
+
+    model: str
+    usage: Usage
+    begun: int
+    ended: int
+
+
+@dataclass(slots=True)
 class Trace:
-    """`trace_id` is what clients are told; `parent` the span of theirs that asks (16 hexadecimal digits), or ""."""
+    """`trace_id` is what clients are told; `parent` the span of theirs that asks (16 hexadecimal digits), or "".
+
+    `models` are calls of models that no span was made of yet, where spans are made at all; `in_run` says that a run
+    will.
+    """
 
     trace_id: str
     parent: str = ""
+    models: list[ModelCall] = field(default_factory=list)
+    in_run: bool = False
 
 
 NO_TRACE = Trace("")
@@ -28,8 +47,9 @@ CURRENT: ContextVar[Trace] = ContextVar("trace", default=NO_TRACE)
 class Tracing:
     """Gives every request its trace: W3C's `traceparent`, else `X-Trace-ID`, else a new one; told as `X-Trace-ID`."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, on_end: Callable[[Trace], None] | None = None) -> None:
         self._app = app
+        self._on_end = on_end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with its trace."""
@@ -46,7 +66,11 @@ class Tracing:
                 message["headers"] = [*message.get("headers", ()), header]
             await send(message)
 
-        await self._app(scope, receive, told)
+        try:
+            await self._app(scope, receive, told)
+        finally:
+            if self._on_end is not None and not trace.in_run:
+                self._on_end(trace)
 
 
 def trace_from(headers: list[tuple[bytes, bytes]]) -> Trace:

@@ -1,0 +1,31 @@
+"""The commands for keys, and a service that they open and close to others."""
+
+import json
+
+from typer.testing import CliRunner
+
+from opposable.cli import cli
+
+
+def test_a_key_is_made_listed_and_revoked(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPPOSABLE_HOME", str(tmp_path))
+    monkeypatch.setenv("OPPOSABLE_DATABASE_URL", "")
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+
+    def run(*words: str):
+        return runner.invoke(cli, ["keys", *words])
+
+    made = run("create", "前端", "--scope", "chat", "-s", "tools:read", "--rate", "60/60", "--budget", "1000")
+    assert made.exit_code == 0, made.output
+    key = made.stdout.strip()
+    listed = json.loads(run("list", "--json").stdout)["keys"]
+    assert [(one["name"], one["scopes"], one["token_budget"]) for one in listed] == [
+        ("前端", ["chat", "tools:read"], 1000)
+    ]
+    assert key.startswith(listed[0]["prefix"])
+    assert key not in run("list").stdout
+    assert run("revoke", listed[0]["prefix"] + "…").exit_code == 0
+    assert json.loads(run("list", "--json").stdout)["keys"][0]["revoked_at"]
+    for wrong in (("revoke", key), ("create", "x", "-s", "root"), ("create", "x", "--rate", "many"), ("create", " ")):
+        assert run(*wrong).exit_code != 0
