@@ -39,7 +39,7 @@ async def settled(memory: FailureMemory) -> None:
 async def test_what_one_process_learnt_another_knows(store):
     async with FailureMemory(store.failures, QUICK) as first:
         failure = first.of("a1").failed("click", "", "failed", {"selector": "a.x"}, "'a.x' not found")
-        first.correct(failure.failure_id, {"given": {"selector": "a.x"}, "right": {"selector": "a.y"}})
+        first.correct(failure, {"given": {"selector": "a.x"}, "right": {"selector": "a.y"}})
     [kept] = (await store.failures.list()).items
     assert (kept.tool_id, kept.scope, kept.count, kept.message) == (
         "click",
@@ -70,7 +70,7 @@ async def test_what_was_forgotten_or_pinned_elsewhere_is_followed(store):
     async with FailureMemory(store.failures, QUICK) as memory:
         failure = memory.of().failed("click", "", "failed", {"selector": "a.x"}, "no")
         await settled(memory)
-        await store.failures.pin(failure.failure_id, True)
+        await store.failures.pin(failure, True)
         await memory.patterns(LIBRARY, "")
         await settled(memory)
         await memory.patterns(LIBRARY, "")
@@ -79,7 +79,7 @@ async def test_what_was_forgotten_or_pinned_elsewhere_is_followed(store):
         assert known.pinned
         assert memory.of().is_hopeless(known)
         await settled(memory)
-        await store.failures.forget(failure.failure_id)
+        await store.failures.forget(failure)
         for _ in range(3):
             await memory.patterns(LIBRARY, "")
             await settled(memory)

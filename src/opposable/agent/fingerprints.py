@@ -45,7 +45,7 @@ def message_of(arguments: dict[str, Any], said: str) -> str:
     about = wrong_fields(arguments, said)
     shown = {name: value for name, value in arguments.items() if name in about} or arguments
     line = orjson.dumps(short(redacted(shown)), default=str, option=orjson.OPT_NON_STR_KEYS).decode()
-    return f"{line}\n{str(redacted(said))[: LONGEST * 2]}"
+    return f"{line}\n{str(redacted(said[: LONGEST * 20]))[: LONGEST * 2]}"
 
 
 def given_in(message: str) -> dict[str, Any]:

@@ -104,6 +104,16 @@ class Patterns:
 NOTHING_KNOWN = Patterns()
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Definitions with their warnings, as they were made last."""
+
+    definitions: tuple[ToolDefinition, ...]
+    patterns: Patterns
+    by_name: Mapping[str, str]
+    made: tuple[ToolDefinition, ...]
+
+
 class FailureMemory:
     """Failures remembered in this process and, where there is a store for them, across processes.
 
@@ -122,7 +132,7 @@ class FailureMemory:
         self._by_tool: dict[str, dict[str, Failure]] = {}
         self._made: dict[str, tuple[float, Patterns]] = {}
         self._changed: dict[str, set[str]] = {}
-        self._told: dict[tuple[int, Language], tuple[Sequence[ToolDefinition], Any, tuple[ToolDefinition, ...]]] = {}
+        self._told: dict[tuple[int, Language], _Told] = {}
         self._read: dict[str, tuple[object, float]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -156,39 +166,45 @@ class FailureMemory:
         self, definitions: tuple[ToolDefinition, ...], patterns: Patterns, library: ToolLibrary, language: Language
     ) -> tuple[ToolDefinition, ...]:
         """The definitions with warnings; the same object again while nothing changes, so that wire forms are kept."""
+        kept = self._told.get((id(definitions), language))
+        if kept is not None and kept.definitions is definitions and kept.patterns is patterns:
+            return kept.made
         by_name: dict[str, str] = {}
         for tool_id, lines in patterns.warnings.items():
             tool = library.find(tool_id)
             if tool is not None and tool.tool_id == tool_id:
                 by_name[tool.definition.name] = lines[language == "zh"]
-        if by_name.keys().isdisjoint(one.name for one in definitions):
-            return definitions
-        kept = self._told.get((id(definitions), language))
-        if kept is None or kept[0] is not definitions or kept[1] != by_name:
+        made = definitions
+        if kept is not None and kept.definitions is definitions and kept.by_name == by_name:
+            made = kept.made
+        elif not by_name.keys().isdisjoint(one.name for one in definitions):
             made = tuple(_warned(one, by_name.get(one.name, "")) for one in definitions)
-            if len(self._told) >= 64:
-                self._told.clear()
-            kept = self._told[id(definitions), language] = (definitions, by_name, made)
-        return kept[2]
+        if len(self._told) >= 64:
+            self._told.clear()
+        self._told[id(definitions), language] = _Told(definitions, patterns, by_name, made)
+        return made
 
-    def add(self, failure: Failure) -> None:
-        """Remember a failure."""
-        known = self._kept.get(failure.failure_id)
+    def add(self, failure: Failure) -> str:
+        """Remember a failure; its id."""
+        failure_id = failure.failure_id  # a hash: made once
+        known = self._kept.get(failure_id)
         count = failure.count + (known.count if known else 0)
-        merged = replace(known or failure, count=count, message=failure.message, last_seen=failure.last_seen)
-        self._keep(merged)
+        self._keep(
+            failure_id, replace(known or failure, count=count, message=failure.message, last_seen=failure.last_seen)
+        )
         if self._store is not None:
-            waiting = self._new.get(failure.failure_id)
-            self._new[failure.failure_id] = replace(failure, count=failure.count + (waiting.count if waiting else 0))
-            self._forgotten.discard(failure.failure_id)
+            waiting = self._new.get(failure_id)
+            self._new[failure_id] = replace(failure, count=failure.count + (waiting.count if waiting else 0))
+            self._forgotten.discard(failure_id)
             self._soon("write", self._writing)
+        return failure_id
 
     def correct(self, failure_id: str, correction: dict[str, Any]) -> None:
         """Remember what put a failure right."""
         known = self._kept.get(failure_id)
         if known is None or known.correction == correction:
             return
-        self._keep(replace(known, correction=correction))
+        self._keep(failure_id, replace(known, correction=correction))
         if self._store is not None:
             self._corrected[failure_id] = correction
             self._soon("write", self._writing)
@@ -198,30 +214,29 @@ class FailureMemory:
         known = self._kept.get(failure_id)
         if known is None or known.pinned:
             return
-        self._drop(known)
+        self._drop(failure_id)
         if self._store is not None:
             self._new.pop(failure_id, None)
             self._corrected.pop(failure_id, None)
             self._forgotten.add(failure_id)
             self._soon("write", self._writing)
 
-    def _keep(self, failure: Failure) -> None:
+    def _keep(self, failure_id: str, failure: Failure) -> None:
         tool_id = _whole_id(failure)
-        self._kept[failure.failure_id] = failure
-        self._kept.move_to_end(failure.failure_id)
+        self._kept[failure_id] = failure
+        self._kept.move_to_end(failure_id)
         own = self._by_tool.setdefault(tool_id, {})
-        own.pop(failure.failure_id, None)
-        own[failure.failure_id] = failure
+        own.pop(failure_id, None)
+        own[failure_id] = failure
         self._note(tool_id)
         if len(own) > EACH:
-            self._drop(next(iter(own.values())))
+            self._drop(next(iter(own)))
         if len(self._kept) > ROOM:
-            self._drop(next(iter(self._kept.values())))
+            self._drop(next(iter(self._kept)))
 
-    def _drop(self, failure: Failure) -> None:
-        tool_id = _whole_id(failure)
-        del self._kept[failure.failure_id]
-        del self._by_tool[tool_id][failure.failure_id]
+    def _drop(self, failure_id: str) -> None:
+        tool_id = _whole_id(self._kept.pop(failure_id))
+        del self._by_tool[tool_id][failure_id]
         self._note(tool_id)
 
     def _note(self, tool_id: str) -> None:
@@ -294,10 +309,10 @@ class FailureMemory:
         ]
         for failure_id in gone:
             if failure_id not in read:
-                self._drop(self._kept[failure_id])
+                self._drop(failure_id)
         for failure_id, one in read.items():
             if failure_id not in self._new and failure_id not in self._forgotten and self._kept.get(failure_id) != one:
-                self._keep(one)
+                self._keep(failure_id, one)
 
     def _soon(self, name: str, work: Any) -> None:
         task = self._tasks.get(name)
@@ -339,12 +354,10 @@ class Learning:
         """What is known of the tools."""
         return await self.memory.patterns(library, self.scope)
 
-    def failed(
-        self, tool_id: str, action: str, kind: FailureKind, arguments: dict[str, Any], said: str
-    ) -> Failure | None:
-        """Remember a failure and give back what is kept of it; None where it is of a sort that teaches nothing."""
+    def failed(self, tool_id: str, action: str, kind: FailureKind, arguments: dict[str, Any], said: str) -> str:
+        """Remember a failure; its id, "" where it is of a sort that teaches nothing."""
         if kind not in LEARNT:
-            return None
+            return ""
         of_all = kind == "unavailable"  # whatever was asked of it
         failure = Failure(
             tool_id,
@@ -355,8 +368,7 @@ class Learning:
             message_of({} if of_all else arguments, said),
             last_seen=now(),
         )
-        self.memory.add(failure)
-        return failure
+        return self.memory.add(failure)
 
     def is_hopeless(self, known: Failure) -> bool:
         """Whether a call known for this failure is not to be made: an owner pinned it, or it had it again and again."""

@@ -17,7 +17,6 @@ from opposable.agent.guarding import Guarding
 from opposable.agent.learning import NOTHING_KNOWN, Learning, Patterns
 from opposable.domain.language import Language
 from opposable.domain.messages import Message
-from opposable.domain.records import Failure
 from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult
 from opposable.tools import sentences
 from opposable.tools.library import ToolLibrary
@@ -38,7 +37,8 @@ class _Open:
 
     arguments: dict[str, Any]
     said: str
-    failure: Failure
+    failure_id: str
+    timed_out: bool
 
 
 class Watch:
@@ -251,16 +251,17 @@ class Watch:
             return
         self._counted.add(once)
         owner, action = self._owner(tool.tool_id)
-        failure = learning.failed(owner, action, result.failure, arguments, result.content)
-        if failure is not None:
-            self._open.setdefault(name, []).append(_Open(arguments, result.content, failure))
+        failure_id = learning.failed(owner, action, result.failure, arguments, result.content)
+        if failure_id:
+            one = _Open(arguments, result.content, failure_id, result.failure == "timeout")
+            self._open.setdefault(name, []).append(one)
 
     def _learnt(self, learning: Learning, name: str, arguments: dict[str, Any]) -> None:
         """What a call that worked says of those that failed."""
         for one in self._open.pop(name, ()):
-            right = correction(one.arguments, arguments, one.said, grown=one.failure.kind == "timeout")
+            right = correction(one.arguments, arguments, one.said, grown=one.timed_out)
             if right is not None:
-                learning.memory.correct(one.failure.failure_id, right)
+                learning.memory.correct(one.failure_id, right)
         if self._patterns.failures:
             known = self._patterns.exactly(self._tool_id(name), arguments)
             if known is not None:
