@@ -174,6 +174,7 @@ def answerers(
         "without opinions": without(opinions=0),
         "without corrections": without(corrections=False, opinions=0),
         "without values": without(values=False),
+        "without shape": without(shape=False),
         "without captain": without(captain=False),
     }
     return every | ({"without semantics": without(semantics=False)} if semantics is not None else {})

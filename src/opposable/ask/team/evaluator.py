@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from opposable.ask.catalog.matching import ValueMatch
 from opposable.ask.team.literals import Literal, NearValues, Place, exists, literals, moved, replaced
 from opposable.ask.team.state import Candidate, Outcome, print_of
+from opposable.ask.team.wording import doubt
 from opposable.domain.errors import ToolError
 from opposable.tools.sql.database import Database
 from opposable.tools.sql.tools import SqlTools
@@ -14,8 +16,11 @@ from opposable.tools.sql.tools import SqlTools
 ROWS = 1_000
 
 
-async def run(database: Database, candidate: Candidate) -> Outcome:
-    """What comes of a candidate: checked, its names mended where only one can be meant, planned, run."""
+async def run(database: Database, candidate: Candidate, corrections: Sequence[str] = ()) -> Outcome:
+    """What comes of a candidate: checked, its names mended where only one can be meant, planned, run.
+
+    `corrections` are what was put right in it before.
+    """
     try:
         told = await SqlTools(database).execute(candidate.sql, limit=ROWS)
     except ToolError as error:
@@ -28,7 +33,7 @@ async def run(database: Database, candidate: Candidate) -> Outcome:
         tuple(told["columns"]),
         tuple(tuple(row) for row in told["rows"]),
         told["truncated"],
-        corrections=tuple(told["corrections"]),
+        corrections=(*corrections, *told["corrections"]),
     )
 
 
@@ -90,6 +95,14 @@ def exploded(outcome: Outcome, largest: int | None) -> Outcome:
         return outcome
     said = f"it brings {len(outcome.rows)} rows, more than any table has ({largest}): a join multiplies rows"
     return _doubted(outcome, said)
+
+
+def out_of_shape(outcome: Outcome, question: str, named: Sequence[ValueMatch]) -> Outcome:
+    """The outcome, doubted where it cannot be what the question's words ask for; `named` are the values it names."""
+    if not outcome.good:
+        return outcome
+    values = [match.value for match in named]
+    return _doubted(outcome, doubt(question, outcome.sql, len(outcome.columns), len(outcome.rows), values))
 
 
 def agreed(outcomes: Sequence[Outcome]) -> tuple[Outcome, float]:

@@ -15,6 +15,7 @@ from opposable.ask.team.generator import Brief
 from opposable.ask.team.literals import NearValues, ValuesByQuery
 from opposable.ask.team.planner import Decision
 from opposable.ask.team.state import Candidate, Outcome, State
+from opposable.ask.team.wording import in_shape
 from opposable.domain.answers import DataAnswer
 from opposable.domain.events import (
     DataAnswered,
@@ -91,11 +92,13 @@ class WholeSchema:
 class Parts:
     """Which parts of the team work: all by default; each can be switched off to measure what it brings.
 
-    `opinions` is how many more candidates are asked for where the writer was not sure.
+    `opinions` is how many more candidates are asked for where the writer was not sure, `shape` whether SQL and result
+    are held against the question's words.
     """
 
     semantics: bool = True
     values: bool = True
+    shape: bool = True
     corrections: bool = True
     opinions: int = 2
     captain: bool = True
@@ -248,10 +251,14 @@ class Team:
         call = ToolCall(new_call_id(), "sql_execute", orjson.dumps({"sql": candidate.sql}).decode())
         yield ToolStarted(call)
         started = time.perf_counter()
-        outcome = await evaluator.run(self._database, candidate)
+        shaped = self._parts.shape and candidate.source != "semantics"
+        sql, told = in_shape(candidate.sql, state.question, self._database.dialect) if shaped else (candidate.sql, ())
+        outcome = await evaluator.run(self._database, replace(candidate, sql=sql), told)
         if self._parts.values:
             outcome = await evaluator.with_real_values(self._database, outcome, self._values)
             outcome = evaluator.exploded(outcome, await self._largest())
+        if shaped:
+            outcome = evaluator.out_of_shape(outcome, state.question, work.brief.matches)
         work.calls += 1
         state.outcomes.append(outcome)
         came = f"{len(outcome.rows)} rows" if outcome.ran else ""

@@ -1,0 +1,90 @@
+"""What a question's words ask of the shape of its answer, and SQL put into that shape where it is certain."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from opposable.ask.catalog.words import folded
+from opposable.tools.sql.functions import Dialect
+
+_DIFFERENT = re.compile(r"\b(?:different|distinct|unique)\b|不同|不重复|去重|互不相同", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"\bhow (?:many|much|often|long|old|big|large)\b|\b(?:numbers?|counts?|totals?|amounts?|sum|average|mean|frequen\w*"
+    r"|times|quantity|percent\w*|share|ratio|rate|values?|maximum|minimum|together with|along with|as well as)\b"
+    r"|多少|数量|个数|人数|次数|总|合计|平均|比例|占比|频|几",
+    re.IGNORECASE,
+)
+_ONE_NUMBER = re.compile(
+    r"\s*(?:how many|what is the (?:total )?number of|count the)\b|.*(?:一共)?有多少|.*共有几", re.IGNORECASE
+)
+_GROUPED = re.compile(
+    r"\b(?:each|every|per|by|respectively|and|different \w+ have|for all)\b|每|各|分别|以及|和|按", re.IGNORECASE
+)
+
+
+def in_shape(sql: str, question: str, dialect: Dialect) -> tuple[str, tuple[str, ...]]:
+    """The SQL with DISTINCT where the question says "different", and without a sort key it does not ask for.
+
+    Comes with what was changed, in words; unchanged where the SQL cannot be read.
+    """
+    import sqlglot
+    from sqlglot import exp
+
+    try:
+        tree = sqlglot.parse_one(sql, dialect=dialect)
+    except sqlglot.errors.SqlglotError:
+        return sql, ()
+    if not isinstance(tree, exp.Select):
+        return sql, ()
+    told = [*_distinct(tree, question), *_without_sort_key(tree, question)]
+    return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+
+
+def _distinct(tree: Any, question: str) -> list[str]:
+    from sqlglot import exp
+
+    if not _DIFFERENT.search(question) or tree.find(exp.Distinct) or tree.args.get("group"):
+        return []
+    aggregates = [one for one in tree.selects if one.find(exp.AggFunc)]
+    if not aggregates:
+        tree.set("distinct", exp.Distinct())
+        return ["SELECT → SELECT DISTINCT"]
+    counted = [one.unalias() for one in tree.selects if isinstance(one.unalias(), exp.Count)]
+    if len(tree.selects) == 1 and counted and isinstance(counted[0].this, exp.Column):
+        counted[0].set("this", exp.Distinct(expressions=[counted[0].this]))
+        return ["count → count(DISTINCT)"]
+    return []
+
+
+def _without_sort_key(tree: Any, question: str) -> list[str]:
+    """Takes out an aggregate that only the order needs, where the question asks for no number."""
+    from sqlglot import exp
+
+    order, limit = tree.args.get("order"), tree.args.get("limit")
+    if order is None or limit is None or len(tree.selects) < 2 or _NUMBER.search(question):
+        return []
+    for one in tree.selects:
+        bare = one.unalias()
+        for key in (ordered.this for ordered in order.expressions):
+            named = isinstance(key, exp.Column) and not key.table and key.name == one.alias
+            if isinstance(bare, exp.AggFunc) and (key == bare or named):
+                if named:
+                    key.replace(bare.copy())
+                tree.set("expressions", [other for other in tree.selects if other is not one])
+                return [f"without {one.sql()[:60]}"]
+    return []
+
+
+def doubt(question: str, sql: str, columns: int, rows: int, named: Sequence[str]) -> str:
+    """What the question asks for that the result cannot be: one number, or rows with a value that it names; or "".
+
+    `named` are the real values that the question names.
+    """
+    one = _ONE_NUMBER.match(question) and not _GROUPED.search(question)
+    if one and (rows > 1 or columns > 1):
+        return f"the question asks for one number, and {rows} rows of {columns} columns came"
+    written = folded(sql)
+    missing = [value for value in dict.fromkeys(named) if not any(word in written for word in folded(value).split())]
+    if missing:
+        return f"the question names {', '.join(repr(value) for value in missing[:3])}, and the SQL does not look for it"
+    return ""
