@@ -80,7 +80,9 @@ async def _serve(
 ) -> None:
     from opposable.service.service import open_service
     from opposable.web import server
+    from opposable.web.logs import log_to_stderr
 
+    log_to_stderr(settings.log)
     async with _models(settings, asked) as models, open_service(settings, models) as service:
         served = server.create_app(service, api_key=key)
         since = await server.serve(served, host, 0, lambda url: on_ready(), listening=listening)

@@ -20,7 +20,7 @@ from opposable.web.tracing import CURRENT, Tracing
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
 
-ROOMS = (imports, tools, calling, bindings, agents, executions, failures, skills, keys, health)
+ROOMS = (calling, imports, tools, bindings, agents, executions, failures, skills, keys, health)
 """In the order their routes are tried: `/api/tools/import/…` before `/api/tools/{tool_id}`."""
 
 ASKED_WITH = ["Authorization", "Content-Type", "Last-Event-ID", "Traceparent", "X-Agent-ID", "X-Trace-ID"]
