@@ -1,10 +1,11 @@
 """Secrets are taken out of what is kept, and nothing else is."""
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opposable.domain.redaction import REDACTED, is_secret_key, redacted, without
+from opposable.domain.redaction import REDACTED, is_secret_key, may_hold_secrets, redacted, without
 
 R = REDACTED
 KEY = "sk-abcdefghijklmnopqrstuvwx"
@@ -224,3 +225,13 @@ def test_any_value_is_redacted_without_an_error_and_once_for_all(value):
     once = redacted({"password": value, "x": value})
     assert once["password"] in (R, None, True, False, "", [], {})
     assert redacted(once) == once
+
+
+@pytest.mark.parametrize("value", [given_value for given_value, expected in SHAPES if given_value != expected])
+def test_the_quick_look_misses_nothing(value):
+    assert may_hold_secrets(orjson.dumps(value))
+
+
+@pytest.mark.parametrize("key", SECRET_KEYS)
+def test_the_quick_look_sees_every_secret_key(key):
+    assert may_hold_secrets(orjson.dumps({key: "x"}))

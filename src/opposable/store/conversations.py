@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from sqlalchemy import Row, bindparam, delete, select, update
+from sqlalchemy import Row, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from opposable.domain.errors import BadInput, StoreConflict
@@ -112,31 +112,44 @@ class SqlConversations:
 
     async def keep(self, turns: Sequence[Turn], *, again: bool = False) -> frozenset[str]:
         """Add turns at the end of their conversations. As `Conversations.keep`."""
+        owners: dict[str, str] = {}
+        ours = [
+            t
+            for t in turns
+            if owners.setdefault(t.conversation.conversation_id, t.conversation.owner) == t.conversation.owner
+        ]
+        refused = await self._kept(ours, again=again) if ours else frozenset()
+        if len(ours) == len(turns):
+            return refused
+        return refused | await self.keep([turn for turn in turns if turn not in ours], again=again)
+
+    async def _kept(self, turns: Sequence[Turn], *, again: bool) -> frozenset[str]:
+        """Add turns of which no two name one conversation and different owners."""
         moment = now()
-        begun = {turn.conversation.conversation_id: turn.conversation for turn in turns}
-        table = conversations.c
-        ids = sorted(begun)  # in one order everywhere, so that no two processes wait for each other
         insert = self._database.insert(conversations)
-        locking = insert.on_conflict_do_update(index_elements=["id"], set_={"id": insert.excluded.id})
-        locked = select(table.id, table.owner, table.messages.label("said")).where(table.id.in_(ids))
+        grown = conversations.c.messages + insert.excluded.messages
+        change = insert.on_conflict_do_update(
+            index_elements=["id"],
+            set_={"messages": grown, "updated_at": moment},
+            where=conversations.c.owner == insert.excluded.owner,
+        ).returning(conversations.c.id, conversations.c.messages.label("total"))
         async with self._database.writing() as connection:
-            await connection.execute(locking, [_begun(begun[one], moment) for one in ids])
-            there = (await connection.execute(locked)).all()
             known = await self._known(connection, turns) if again else frozenset()
-            owners, counts = {row.id: row.owner for row in there}, {row.id: row.said for row in there}
-            refused = {t.turn_id for t in turns if owners[t.conversation.conversation_id] != t.conversation.owner}
-            rows: list[dict[str, Any]] = []
-            for turn in turns:
-                if turn.turn_id not in refused | known:
-                    one = turn.conversation.conversation_id
-                    rows += _rows(one, counts[one], turn.messages, moment, turn.turn_id)
-                    counts[one] += len(turn.messages)
-            if rows:
-                await connection.execute(messages.insert(), rows)
-                changed = [{"one": one, "count": counts[one]} for one in {row["conversation_id"] for row in rows}]
-                change = update(conversations).where(table.id == bindparam("one"))
-                await connection.execute(change.values(messages=bindparam("count"), updated_at=moment), changed)
-        return frozenset(refused)
+            added = _by_conversation([turn for turn in turns if turn.turn_id not in known])
+            if not added:
+                return frozenset()
+            rows = [_begun(one[0].conversation, moment, sum(len(turn.messages) for turn in one)) for one in added]
+            totals = {row.id: row.total for row in (await connection.execute(change, rows)).all()}
+            said: list[dict[str, Any]] = []
+            for row, one in zip(rows, added, strict=True):
+                first = totals.get(row["id"], 0) - row["messages"]
+                for turn in one if row["id"] in totals else ():
+                    said += _rows(row["id"], first, turn.messages, moment, turn.turn_id)
+                    first += len(turn.messages)
+            if said:
+                await connection.execute(messages.insert(), said)
+        refused = [one for one in added if one[0].conversation.conversation_id not in totals]
+        return frozenset(turn.turn_id for one in refused for turn in one)
 
     @staticmethod
     async def _known(connection: AsyncConnection, turns: Sequence[Turn]) -> frozenset[str]:
@@ -162,13 +175,21 @@ class SqlConversations:
         return done.rowcount > 0
 
 
-def _begun(conversation: Conversation, moment: datetime) -> dict[str, Any]:
+def _by_conversation(turns: Sequence[Turn]) -> list[list[Turn]]:
+    """The turns of each conversation, in one order everywhere: no two processes wait for each other."""
+    groups: dict[str, list[Turn]] = {}
+    for turn in turns:
+        groups.setdefault(turn.conversation.conversation_id, []).append(turn)
+    return [groups[key] for key in sorted(groups)]
+
+
+def _begun(conversation: Conversation, moment: datetime, said: int = 0) -> dict[str, Any]:
     return {
         "id": conversation.conversation_id,
         "owner": conversation.owner,
         "agent_id": conversation.agent_id,
         "title": conversation.title,
-        "messages": 0,
+        "messages": said,
         "created_at": moment,
         "updated_at": moment,
     }

@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import orjson
 
 from opposable.domain.errors import OpposableError, StoreError
 from opposable.domain.records import Execution, Run, RunEvent
-from opposable.domain.redaction import redacted, without
+from opposable.domain.redaction import may_hold_secrets, redacted, without
 
 EVERY = 0.5
 """Seconds between writes: what a killed process loses is younger than this and one write."""
@@ -128,8 +128,7 @@ class Recorder:
         if len(self._waiting) >= self._room or self._characters > ROOM_CHARACTERS:
             self._lose(1, "no room is left for what waits")
             return
-        safe = _safe(record, self._secrets)
-        size = _size(safe)
+        safe, size = _safe(record, self._secrets)
         self._waiting.append((safe, size))
         self._characters += size
         if len(self._waiting) >= BATCH and not self._error:  # a database that is away is not asked for every record
@@ -210,26 +209,27 @@ class Recorder:
         self._lost += count
 
 
-def _safe(record: Record, secrets: Collection[str]) -> Record:
-    """The record without secrets."""
-    if isinstance(record, RunEvent):
-        return replace(record, data=redacted(record.data, secrets))
-    if isinstance(record, Run):
-        return (
-            replace(record, task=without(record.task, secrets), text=without(record.text, secrets))
-            if secrets
-            else record
-        )
-    result = without(record.result, secrets) if secrets else record.result
-    return replace(record, arguments=redacted(record.arguments, secrets), result=result)
+def _safe(record: Record, secrets: Collection[str]) -> tuple[Record, int]:
+    """The record without secrets, and about how many characters it holds."""
+    match record:
+        case RunEvent(data=data):
+            raw = _raw(data)
+            if secrets or may_hold_secrets(raw):
+                record = replace(record, data=redacted(data, secrets))
+            return record, 500 + len(raw)
+        case Execution(arguments=arguments, result=result):
+            raw = _raw(arguments)
+            if secrets or may_hold_secrets(raw):
+                record = replace(record, arguments=redacted(arguments, secrets), result=without(result, secrets))
+            return record, 500 + len(result) + len(raw)
+    if secrets:
+        record = replace(record, task=without(record.task, secrets), text=without(record.text, secrets))
+    return record, 500 + len(record.task) + len(record.text)
 
 
-def _size(record: Record) -> int:
-    """About how many characters a record holds."""
-    if isinstance(record, Run):
-        return 500 + len(record.task) + len(record.text)
-    inner, result = (record.arguments, record.result) if isinstance(record, Execution) else (record.data, "")
+def _raw(value: Any) -> bytes:
+    """The value's JSON, or nearly: what may hold secrets in one is in the other."""
     try:
-        return 500 + len(result) + len(orjson.dumps(inner))
-    except TypeError:  # a number beyond 64 bits
-        return 500 + len(result) + len(repr(inner))
+        return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS)
+    except (TypeError, RecursionError):  # a number beyond 64 bits, or nested too deeply
+        return repr(value).encode("utf-8", "replace")

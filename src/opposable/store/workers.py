@@ -52,7 +52,8 @@ class Workers:
         async with self._database.writing() as connection:
             ended = (await connection.scalars(change.returning(runs.c.id))).all()
             last = select(run_events.c.run_id, func.max(run_events.c.sequence)).where(run_events.c.run_id.in_(ended))
-            sequences = dict((await connection.execute(last.group_by(run_events.c.run_id))).tuples().all())
+            found = await connection.execute(last.group_by(run_events.c.run_id))
+            sequences = {row[0]: row[1] for row in found.all()}
             rows = [
                 {
                     "run_id": run_id,
