@@ -3,14 +3,16 @@
 import hashlib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import orjson
 
 from opposable.domain.messages import Message
-from opposable.domain.specs import AgentSpec, RateLimit
 from opposable.domain.tools import FailureKind
 from opposable.domain.usage import NO_USAGE, Usage
+
+if TYPE_CHECKING:  # specs are pydantic's, whose import would cost a plain library half its start
+    from opposable.domain.specs import AgentSpec, RateLimit
 
 T = TypeVar("T")
 
@@ -88,7 +90,7 @@ class Tally:
 class AgentRecord:
     """An agent as it is kept. `version` counts from 1 and grows with each change; earlier versions are kept."""
 
-    spec: AgentSpec
+    spec: "AgentSpec"
     version: int = 1
     created_at: datetime | None = None
     updated_at: datetime | None = None
@@ -209,7 +211,7 @@ class ApiKey:
     sha256: str
     created_at: datetime
     scopes: tuple[str, ...] = ()
-    rate_limit: RateLimit | None = None
+    rate_limit: "RateLimit | None" = None
     token_budget: int | None = None
     tokens_used: int = 0
     last_used_at: datetime | None = None
