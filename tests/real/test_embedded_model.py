@@ -7,6 +7,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 import aiohttp
+import orjson
 import pytest
 
 from opposable import Agent, TextDelta
@@ -14,6 +15,7 @@ from opposable.domain.errors import ContextFull
 from opposable.domain.messages import user
 from opposable.models.base import ModelOptions, Named
 from opposable.models.local import LocalModel
+from opposable.models.python_protocol import PythonProtocolModel
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.models.weights import QWEN_CODER, default_directory, pull
 from opposable.settings import Settings
@@ -69,6 +71,22 @@ async def test_a_forced_choice_is_kept_by_the_grammar(local):
     tools = Agent(local, [stock]).library.definitions
     reply = [part async for part in model.stream((user("Tell me a joke."),), tools, options)][-1]
     assert [call.name for call in reply.message.tool_calls][:1] == ["stock"]
+
+
+@pytest.mark.parametrize(
+    ("said", "items"),
+    [
+        ("How many bolts are in stock, and how many nuts?", ["bolt", "nut"]),
+        ("仓库里螺栓还有多少件？", ["螺栓"]),
+        ("Who wrote the play Hamlet?", []),
+    ],
+)
+async def test_asked_as_python_it_calls_what_fits_and_else_answers(local, said, items):
+    model = PythonProtocolModel(local)
+    tools = Agent(local, [stock]).library.definitions
+    reply = [part async for part in model.stream((user(said),), tools, ModelOptions(max_tokens=60))][-1]
+    assert [orjson.loads(call.arguments)["item"].rstrip("s") for call in reply.message.tool_calls] == items
+    assert bool(reply.message.content) is not bool(items)
 
 
 async def test_what_does_not_fit_the_window_is_told(local):
