@@ -8,6 +8,7 @@ Figures are of this machine: `run` is this process alone, `http` two processes (
 
 import asyncio
 import gc
+import os
 import resource
 import statistics
 import subprocess
@@ -109,12 +110,19 @@ def over_http() -> None:
         process = subprocess.Popen([sys.executable, __file__, "serve", home], stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None
-            asyncio.run(asked(process.stdout.readline().strip()))
+            url, before = process.stdout.readline().strip(), cpu(process.pid)
+            asyncio.run(asked(url))
+            print(f"CPU of the service {(cpu(process.pid) - before) / (5 * AT_ONCE + 10) * 1e3:.1f} ms a chat")
             print(f"RSS of the service at most {peak(process.pid):.0f} MB")
         finally:
             process.terminate()
             process.wait()
         asyncio.run(counted(home))
+
+
+def cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def peak(pid: int) -> float:

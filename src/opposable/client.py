@@ -12,7 +12,7 @@ from opposable.domain.errors import OpposableError
 
 T = TypeVar("T")
 
-PATIENCE = aiohttp.ClientTimeout(total=None, connect=10, sock_read=60)
+PATIENCE = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=60)
 """Seconds: a stream that is silent for a minute, comments included, is dead."""
 
 
@@ -240,7 +240,8 @@ class Client:
         headers: Mapping[str, str] | None = None,
     ) -> "_Answer":
         if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=PATIENCE, headers=self._headers)
+            connector = aiohttp.TCPConnector(limit=0)  # streams are long: none waits for another to end
+            self._session = aiohttp.ClientSession(timeout=PATIENCE, headers=self._headers, connector=connector)
         sent = dict(headers or {})
         if body is not None:
             sent["content-type"] = "application/json"
