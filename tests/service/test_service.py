@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from opposable.domain.errors import BadInput
-from opposable.domain.specs import AgentSpec, EndpointConfig, HttpToolSpec
+from opposable.domain.specs import AgentSpec, AgentToolBinding, EndpointConfig, HttpToolSpec
 from opposable.models.scripted import ScriptedModel, call, calls
 from opposable.service.service import BUILT_IN, DEFAULT_AGENT, open_service
 from opposable.settings import Settings
@@ -85,3 +85,14 @@ async def test_an_agent_that_names_no_model_of_this_service_is_told_so(tmp_path)
             await service.chat(AgentSpec(agent_id="a", model="gpt"), "hi")
         with pytest.raises(BadInput, match="tool_choice names 'sum'"):
             await service.chat(AgentSpec(agent_id="a", tool_choice="sum"), "hi")
+
+
+@pytest.mark.parametrize(("learning", "scope"), [("shared", ""), ("own", "clerk")])
+async def test_what_fails_is_remembered_for_all_or_for_the_agent_alone(tmp_path, learning, scope):
+    model = ScriptedModel(calls(call("calculator", '{"expresion": "25*4"}', "c1")), "I could not.")
+    tools = (AgentToolBinding(tool_id="calculator"),)
+    async with open_service(settings(tmp_path), {"m": model}) as service:
+        await (await service.chat(AgentSpec(agent_id="clerk", tools=tools, learning=learning), "25*4?")).ended()
+    async with open_service(settings(tmp_path), {"m": model}) as service:
+        known = (await service.store.failures.list()).items
+        assert [(one.tool_id, one.kind, one.scope) for one in known] == [("calculator", "invalid_arguments", scope)]

@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from opposable.domain.spec_forms import example_of, fields_of, properties_of, schema_of, spec_of, without_nulls
 
 ToolType = Literal["function", "http", "mcp_server", "skill"]
 """What a tool is made from."""
@@ -17,6 +19,9 @@ REFERENCE = r"^(env:[A-Za-z_][A-Za-z0-9_]*)?$"
 """A reference to a secret: the environment variable that holds it."""
 
 NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
+
+Parameters = Annotated[dict[str, Any], BeforeValidator(schema_of)]
+"""A JSON Schema of type object; parameters told one by one, each with its `required`, are read into one."""
 
 
 class Frozen(BaseModel):
@@ -34,13 +39,22 @@ class Example(Frozen):
 
 
 class Capability(Frozen):
-    """One action of a tool. `parameters` is a JSON Schema of type object."""
+    """One action of a tool. `parameters` is a JSON Schema of type object. An example may be its arguments alone."""
 
     name: str = Field(min_length=1, max_length=100)
     description: str = ""
-    parameters: dict[str, Any] = NO_PARAMETERS
+    parameters: Parameters = NO_PARAMETERS
     examples: tuple[Example, ...] = ()
     category: str = "general"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _examples(cls, given: Any) -> Any:
+        given = without_nulls(given, cls.model_fields)
+        if not isinstance(given, dict) or not isinstance(given.get("examples"), list | tuple):
+            return given
+        names = properties_of(schema_of(given.get("parameters")))
+        return {**given, "examples": [example_of(one, Example.model_fields, names) for one in given["examples"]]}
 
 
 class RateLimit(Frozen):
@@ -53,12 +67,16 @@ class RateLimit(Frozen):
 class ToolSpec(Frozen):
     """What every kind of tool has.
 
-    `tool_id` is the owner's name and the key. `mode` says whether increments are told as they come. `idempotent` tools
+    `tool_id` is the owner's name and the key. `name` is what models call a tool of one action, where every provider
+    takes it (letters, digits, _ and -, at most 64), and else what people call it; "" is the id. `mode` says whether increments are told as they come. `idempotent` tools
     may be retried and, for `cache_seconds`, answered from a cache. `dependencies` are ids of tools that must be there.
     `timeout` is in seconds, None for the library's default. `priority` ranks among equals, highest first.
+
+    `id` is read as `tool_id`, and `type` as `mode` or `tool_type`; a field that is null has its default.
     """
 
     tool_id: str = Field(pattern=ID)
+    name: str = Field(default="", max_length=100)
     display_name: str = ""
     description: str = ""
     capabilities: tuple[Capability, ...] = ()
@@ -76,6 +94,11 @@ class ToolSpec(Frozen):
     rate_limit: RateLimit | None = None
     timeout: float | None = Field(default=None, gt=0)
     cache_seconds: float = Field(default=0.0, ge=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _todays(cls, given: Any) -> Any:
+        return without_nulls(fields_of(given), cls.model_fields)
 
 
 class FunctionToolSpec(ToolSpec):
@@ -111,8 +134,9 @@ class AuthConfig(Frozen):
         """`token_env` told as a reference; a plain secret made unreadable, so that no error repeats it."""
         if not isinstance(given, dict):
             return given
+        given = without_nulls(given, ("token_env", *cls.model_fields))
         told = {key: value for key, value in given.items() if key != "token_env"}
-        if "token_env" in given:
+        if given.get("token_env"):
             ending = "API_KEY" if told.get("type") == "api_key" else "TOKEN"
             told.setdefault("token", f"env:{given['token_env']}_{ending}")
         plain = [name for name in ("token", "password") if name in told and not re.match(REFERENCE, str(told[name]))]
@@ -176,6 +200,17 @@ class EndpointConfig(Frozen):
     defaults: bool = True
     redirects: int = Field(default=0, ge=0, le=5)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _todays(cls, given: Any) -> Any:
+        """A method in capitals, and defaults where nothing is said: null, and a time-out of 0."""
+        told = without_nulls(given, cls.model_fields)
+        if not isinstance(told, dict):
+            return told
+        told = {key: value for key, value in told.items() if (key, value) != ("timeout", 0)}
+        method = told.get("method")
+        return {**told, "method": method.upper()} if isinstance(method, str) else told
+
 
 class ResponseTransform(Frozen):
     """What of a response is handed on: a JMESPath `extract`, and at most `max_characters` of it (None: the library's cap).
@@ -193,7 +228,7 @@ class HttpToolSpec(ToolSpec):
 
     tool_type: Literal["http"] = "http"
     endpoint: EndpointConfig
-    parameters: dict[str, Any] = NO_PARAMETERS
+    parameters: Parameters = NO_PARAMETERS
     response_transform: ResponseTransform = ResponseTransform()
 
 
@@ -204,6 +239,9 @@ class McpServerSpec(ToolSpec):
     `env` and the few variables every program needs, nothing else of ours. `connect_timeout` is in seconds and covers
     the start of the program. `pin` says what becomes of a tool seen for the first time: "accept" it, or set it aside
     until the owner is asked ("ask"); a tool that changed is set aside either way.
+
+    `endpoint` is read as `url`; what `server_config` and `connection_params` hold is read as fields of the spec, a
+    `timeout` of the connection as `connect_timeout`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -247,8 +285,12 @@ class SkillSpec(ToolSpec):
     path: Path
 
 
-AnyToolSpec = Annotated[FunctionToolSpec | HttpToolSpec | McpServerSpec | SkillSpec, Field(discriminator="tool_type")]
-"""A spec of any kind, told apart by `tool_type`."""
+AnyToolSpec = Annotated[
+    FunctionToolSpec | HttpToolSpec | McpServerSpec | SkillSpec,
+    Field(discriminator="tool_type"),
+    BeforeValidator(spec_of),
+]
+"""A spec of any kind, told apart by `tool_type`, or without one by what it has."""
 
 
 class AgentToolBinding(Frozen):
@@ -274,7 +316,8 @@ class AgentSpec(Frozen):
 
     `model` is a model's name, "" for the service's own. `tool_choice` is "auto", "none", "required" or a tool's id.
     `needs_approval` are ids of tools whose calls a person must allow, beside those that ask for it themselves.
-    `database` and `semantics` are what questions about data are answered from.
+    `database` and `semantics` are what questions about data are answered from. `learning` says whether what fails is
+    remembered for this agent alone ("own") or for all.
     """
 
     agent_id: str = Field(pattern=ID)
@@ -288,6 +331,7 @@ class AgentSpec(Frozen):
     needs_approval: tuple[str, ...] = ()
     database: str = ""
     semantics: str = ""
+    learning: Literal["own", "shared"] = "shared"
 
 
 class Registration(Frozen):

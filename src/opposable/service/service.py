@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
+from opposable.agent.learning import SHARED, FailureMemory
 from opposable.agent.limits import Limits
 from opposable.agent.loop import run as run_loop
 from opposable.app.agents import INSTRUCTIONS
@@ -58,6 +59,7 @@ class Service:
     runner: Runner
     models: Mapping[str, Model]
     teams: Teams
+    memory: FailureMemory
     _offered: dict[str, AnyToolSpec] = field(default_factory=dict, repr=False)
     _bound: dict[str, tuple[Any, ToolLibrary]] = field(default_factory=dict, repr=False)
     _asked: dict[str, Team] = field(default_factory=dict, repr=False)
@@ -106,6 +108,7 @@ class Service:
         library = self.tools_of(await self._with_data(agent))
         options = ModelOptions(stream=stream, tool_choice=self._choice(agent, library))
         bounds = limits or self.limits_of(agent)
+        learning = self.memory.of(agent.agent_id if agent.learning == "own" else SHARED)
         run = Run(
             run_id=uuid4().hex,
             started_at=now(),
@@ -118,7 +121,9 @@ class Service:
         return await self.runner.start(
             run,
             asked,
-            lambda context: run_loop(model, library, messages, limits=bounds, options=options, context=context),
+            lambda context: run_loop(
+                model, library, messages, limits=bounds, options=options, context=context, learning=learning
+            ),
         )
 
     async def ask(
@@ -240,7 +245,8 @@ async def open_service(
             Runner(store, recorder, lambda name: _tool_id(library, name), grace=grace)
         )
         teams = await stack.enter_async_context(Teams(settings))
-        service = Service(settings, store, recorder, toolbox, runner, models, teams)
+        memory = await stack.enter_async_context(FailureMemory(store.failures))
+        service = Service(settings, store, recorder, toolbox, runner, models, teams, memory)
         await _furnish(store)
         await service.refresh()
         following = asyncio.create_task(_follow(service), name="tools")
