@@ -127,6 +127,14 @@ def test_per_cent_are_given_as_the_description_wants_them(description, said, wri
     assert orjson.loads(call.arguments) == {"rate": value}
 
 
+def test_a_list_of_decimals_has_items_of_one_type():
+    points = {"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
+    counts = {"type": "array", "items": {"type": "integer"}}
+    tool = ToolDefinition("plot", "", {"type": "object", "properties": {"points": points, "counts": counts}})
+    [call] = read_calls("plot(points=[(1, 2.5)], counts=[1, 2.0])", (tool,), "")
+    assert call.arguments == '{"points":[[1.0,2.5]],"counts":[1,2]}'
+
+
 def test_one_bad_line_does_not_spoil_the_others():
     calls = read_calls('price(hotel="A")\nprice(hotel="B"))\nprice(hotel="C")', TOOLS, "")
     assert [orjson.loads(call.arguments)["hotel"] for call in calls] == ["A", "C"]

@@ -16,6 +16,7 @@ from opposable.models.python_texts import FENCE, parameters_of
 
 _WORD = re.compile(r"[a-z]+|\d+|[^\x00-\x7f]")
 _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*(?:%|％|per ?cent)")
+_EXACT = 2**53
 _LIKE = 0.5
 """How much a value must be like one of the choices to be taken for it (`difflib`'s ratio)."""
 
@@ -116,6 +117,11 @@ def _as_share(value: Any, schema: Schema, said: str, repairs: list[str]) -> Any:
     return wanted
 
 
+def _decimal(item: Any) -> Any:
+    """A whole number in a list of decimals as a decimal: such a list has items of one type."""
+    return float(item) if type(item) is int and abs(item) < _EXACT else item
+
+
 def _chosen(value: Any, schema: Schema, repairs: list[str]) -> Any:
     """The value with each text that must be one of some choices made the choice it is most like."""
     if isinstance(value, dict):
@@ -123,7 +129,8 @@ def _chosen(value: Any, schema: Schema, repairs: list[str]) -> Any:
         return {name: _chosen(item, inner.property(name), repairs) for name, item in value.items()}
     if isinstance(value, list):
         inner = schema.branch("array")
-        return [_chosen(item, inner.items(n), repairs) for n, item in enumerate(value)]
+        items = [_chosen(item, inner.items(n), repairs) for n, item in enumerate(value)]
+        return [_decimal(item) if inner.items(n).kinds() == {"number"} else item for n, item in enumerate(items)]
     choices = [choice for choice in schema.choices() if isinstance(choice, str)]
     if not isinstance(value, str) or not choices or value in choices:
         return value
