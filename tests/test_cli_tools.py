@@ -130,3 +130,25 @@ async def test_the_tools_are_served_to_mcp_clients(tmp_path):
         assert [tool.name for tool in (await client.list_tools()).tools] == ["calculator"]
         result = await client.call_tool("calculator", {"expression": "25*4"})
         assert (result.is_error, result.structured_content) == (False, {"expression": "25*4", "result": 100})
+
+
+async def test_a_row_of_the_tools_table_is_kept_as_it_stands(tmp_path):
+    row = {
+        "id": "t-1",
+        "name": "calculate",
+        "type": "invokable",
+        "display_name": "计算器",
+        "description": "数学计算",
+        "category": "custom",
+        "endpoint": {"url_template": "internal://calculator", "method": "POST", "headers": {}, "timeout": 30},
+        "parameters": {"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]},
+        "response_transform": {},
+        "enabled": True,
+    }
+    added = await opposable(tmp_path, "tools", "add", spec_file(tmp_path, row), "--json")
+    assert (added.code, added.said["tools"][0]["accepted"]) == (0, ["calculate"])
+    for name in ("calculate", "t-1"):
+        called = await opposable(tmp_path, "tools", "call", name, '{"expression": "25*4"}', "--json")
+        assert (called.code, "100" in called.out) == (0, True)
+    twin = await opposable(tmp_path, "tools", "add", spec_file(tmp_path, row | {"id": "t-2"}))
+    assert (twin.code, twin.err) == (1, "✗ t-2: There is another tool of the name 'calculate'; choose another name.\n")

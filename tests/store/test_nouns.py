@@ -387,3 +387,16 @@ async def test_an_approval_is_decided_once_and_bound_to_its_arguments(store):
     assert await store.approvals.decide("p1", "denied", by="bob") is None
     assert await store.approvals.of_call("r", "c", approval.sha256) == decided
     assert await store.approvals.get("p1") == decided
+
+
+async def test_a_tools_name_is_kept_and_no_other_tool_may_have_it(store):
+    named = WEATHER.model_copy(update={"name": "get_weather"})
+    await store.tools.add(named)
+    assert await store.tools.get("weather") == named
+    twin = named.model_copy(update={"tool_id": "t"})
+    for keep in (store.tools.add, store.tools.save):
+        with pytest.raises(BadInput, match="another tool of the name 'get_weather'"):
+            await keep(twin)
+    same = WEATHER.model_copy(update={"name": "weather"})
+    await store.tools.save(same)
+    assert await store.tools.get("weather") == same

@@ -279,3 +279,11 @@ async def test_calls_of_one_batch_have_ids_of_their_own():
     results = await ToolLibrary([add]).call_many([("add", {"a": n, "b": 1}) for n in range(5)], NO_CONTEXT, at_once=2)
     assert [one.data for one in results] == [1, 2, 3, 4, 5]
     assert len({one.call_id for one in results}) == 5
+
+
+@pytest.mark.parametrize("name", ["say", "说", "taken", "two words", ""])
+async def test_a_spec_may_name_its_tool_for_models(name):
+    library = ToolLibrary([Raw("taken")])
+    told = "say" if name == "say" else "a"
+    assert library.register(spec("a", name=name), [Raw("a")]).accepted == (told,)
+    assert (await library.call("a", {})).name == told

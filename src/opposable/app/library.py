@@ -103,8 +103,11 @@ async def keep(settings: Settings, specs: Sequence[AnyToolSpec], *, replace: boo
                 came.append(Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: told}))
                 continue
             registration = await box.add(spec, replace=True)
-            if registration.ok or box.server(spec.tool_id) is not None:
-                await store.tools.save(spec)
+            try:
+                if registration.ok or box.server(spec.tool_id) is not None:
+                    await store.tools.save(spec)
+            except BadInput as error:
+                registration = Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: str(error)})
             came.append(registration)
     return came
 

@@ -246,26 +246,11 @@ def _read_specs(file: Path) -> list[AnyToolSpec]:
     except orjson.JSONDecodeError:
         value = _yaml(raw, file)
     try:
-        return _SPECS.validate_python([_typed(one) for one in (value if isinstance(value, list) else [value])])
+        return _SPECS.validate_python(value if isinstance(value, list) else [value])
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(step) for step in first["loc"])
         raise BadInput(f"{file} describes no tool: {where}: {first['msg']}.") from error
-
-
-def _typed(spec: Any) -> Any:
-    """A spec with its type, where that can be told from what it has."""
-    if not isinstance(spec, dict) or "tool_type" in spec:
-        return spec
-    kinds = {
-        "endpoint": "http",
-        "module_path": "function",
-        "path": "skill",
-        "command": "mcp_server",
-        "url": "mcp_server",
-    }
-    kind = next((kind for key, kind in kinds.items() if key in spec), None)
-    return spec if kind is None else {**spec, "tool_type": kind}
 
 
 def _yaml(raw: bytes, file: Path) -> Any:

@@ -24,23 +24,28 @@ class Tools:
         self._database = database
 
     async def add(self, spec: AnyToolSpec) -> None:
-        """Keep a new tool. Raises: `BadInput` when its id is taken, or a text of it is longer than its column."""
+        """Keep a new tool. Raises: `BadInput` when its id or name is taken, or a text is longer than its column."""
         row = _row(spec)
         try:
             async with self._database.writing() as connection:
                 await connection.execute(tools.insert().values(**row, created_at=now(), updated_at=now()))
         except IntegrityError as error:
+            if await self.get(spec.tool_id) is None:
+                raise _name_taken(row["name"]) from error
             raise BadInput(
                 f"There is a tool {spec.tool_id!r} already; update it, or choose another tool_id."
             ) from error
 
     async def save(self, spec: AnyToolSpec) -> None:
-        """Keep a tool, new or changed. Raises: `BadInput` when a text of it is longer than its column."""
+        """Keep a tool, new or changed. Raises: `BadInput` when another has its name, or a text is longer than its column."""
         row = _row(spec)
         changed = {name: value for name, value in row.items() if name != "id"} | {"updated_at": now()}
         insert = self._database.insert(tools).values(**row, created_at=now(), updated_at=now())
-        async with self._database.writing() as connection:
-            await connection.execute(insert.on_conflict_do_update(index_elements=["id"], set_=changed))
+        try:
+            async with self._database.writing() as connection:
+                await connection.execute(insert.on_conflict_do_update(index_elements=["id"], set_=changed))
+        except IntegrityError as error:
+            raise _name_taken(row["name"]) from error
 
     async def get(self, tool_id: str) -> AnyToolSpec | None:
         """The tool of that id. Raises: `BadInput` when its row was changed by hand into what is no tool."""
@@ -84,11 +89,16 @@ class Tools:
         return done.rowcount > 0
 
 
+def _name_taken(name: str) -> BadInput:
+    return BadInput(f"There is another tool of the name {name!r}; choose another name.")
+
+
 def _row(spec: ToolSpec) -> dict[str, Any]:
     """A spec in columns. What has no column of its own goes into `spec`."""
     rest = spec.model_dump(mode="json")
     row: dict[str, Any] = {name: rest.pop(name) for name in _PLAIN}
-    row["id"] = row["name"] = rest.pop("tool_id")
+    row["id"] = rest.pop("tool_id")
+    row["name"] = spec.name or spec.tool_id
     row["type"] = rest.pop("mode")
     row["tags"] = rest.pop("tags")
     row["tool_type"] = rest.pop("tool_type")
@@ -105,6 +115,8 @@ def _row(spec: ToolSpec) -> dict[str, Any]:
 
 def _spec(row: Row[Any]) -> AnyToolSpec:
     data = {name: getattr(row, name) for name in _PLAIN}
+    if row.name != row.id:  # else the name is the id's, or kept beside it
+        data["name"] = row.name
     data |= {"tool_id": row.id, "mode": row.type, "tags": row.tags or (), "tool_type": row.tool_type}
     if row.tool_type == "http":
         data |= {"endpoint": row.endpoint, "parameters": row.parameters}

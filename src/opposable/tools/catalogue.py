@@ -142,7 +142,7 @@ class Catalogue:
             )
         spec = entry.given
         for tool in tools:
-            definition = self._named(tool)
+            definition = self._named(tool, spec)
             limit = tool.timeout if spec is None or spec.timeout is None else spec.timeout
             entry.slots.append(Slot(tool, definition, entry, limit, policy))
             self.by_name[definition.name] = self._by_id[tool.tool_id] = entry.slots[-1]
@@ -219,14 +219,17 @@ class Catalogue:
             self._indexed(self.slots)
         return self._index
 
-    def _named(self, tool: Tool) -> ToolDefinition:
-        """The tool's definition, under another name where its own is no safe one or is taken."""
+    def _named(self, tool: Tool, spec: "AnyToolSpec | None") -> ToolDefinition:
+        """The tool's definition, under the spec's name, and under one of its own where that is no safe one or taken."""
         if tool.tool_id in self._by_id:
             raise ToolRegistrationError(f"There is a tool named {tool.tool_id!r} already; give this one another name.")
         own = tool.definition
-        if SAFE.match(own.name) and own.name not in self.by_name and own.name not in RESERVED:
-            return own
-        return ToolDefinition(marked_name(tool.tool_id), own.description, own.parameters)
+        wanted = spec.name if spec is not None and tool.tool_id == spec.tool_id else ""
+        name = next((one for one in (wanted, own.name) if self._is_free(one)), "") or marked_name(tool.tool_id)
+        return own if name == own.name else ToolDefinition(name, own.description, own.parameters)
+
+    def _is_free(self, name: str) -> bool:
+        return SAFE.match(name) is not None and name not in self.by_name and name not in RESERVED
 
     def _folds(self) -> dict[str, Slot | None]:
         if self._by_folded is None:
@@ -265,7 +268,8 @@ def _texts(slot: Slot) -> list[tuple[str, float]]:
     texts = [(slot.tool_id, 3.0), (slot.definition.description, 1.0)]
     spec = slot.entry.given
     if spec is not None:
-        texts += [(spec.display_name, 3.0), (" ".join(spec.tags), 2.0), (f"{spec.category} {spec.subcategory}", 0.5)]
+        texts += [(f"{spec.name} {spec.display_name}", 3.0), (" ".join(spec.tags), 2.0)]
+        texts.append((f"{spec.category} {spec.subcategory}", 0.5))
         if spec.description != slot.definition.description:
             texts.append((spec.description, 1.0))
         texts += [(f"{one.description} {one.category}", 1.0) for one in spec.capabilities if one.name == slot.action]

@@ -71,7 +71,7 @@ def _first_sentence(text: str) -> str:
 def _full(entry: Entry, language: Language) -> str:
     spec, words = entry.spec, _WORDS[language]
     colon, comma = words[":"], words[","]
-    name = spec.display_name or spec.tool_id
+    name = spec.display_name or spec.name or spec.tool_id
     lines = [f"{words['tool']}{colon}{name} (ID: {spec.tool_id})", f"{words['type']}{colon}{spec.tool_type}"]
     if spec.description:
         lines.append(f"{words['description']}{colon}{spec.description}")

@@ -1,0 +1,122 @@
+"""Specs as other documents write them, read as today's: other names of fields, per-parameter schemas, nulls."""
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Any
+
+_KINDS = ("function", "http", "mcp_server", "skill")
+_KIND_OF = {
+    "endpoint": "http",
+    "module_path": "function",
+    "path": "skill",
+    "command": "mcp_server",
+    "url": "mcp_server",
+}
+_MCP = ("server_config", "connection_params")
+
+
+def spec_of(given: Any) -> Any:
+    """A spec with today's names, and with its type where that can be told from what it has.
+
+    `id` is `tool_id`; `type` is `mode`, or `tool_type` where it names one; an MCP server's `endpoint` is its `url`.
+    What is no object, or fits already, comes back as it is.
+    """
+    if not isinstance(given, dict):
+        return given
+    spec = fields_of(given)
+    if "tool_type" in spec:
+        return spec
+    kind = next((kind for key, kind in _KIND_OF.items() if key in spec), None)
+    return spec if kind is None else {**spec, "tool_type": kind}
+
+
+def fields_of(given: Any) -> Any:
+    """A spec's fields by today's names."""
+    if not isinstance(given, dict):
+        return given
+    spec = {key: value.value if isinstance(value, Enum) else value for key, value in given.items()}
+    _renamed(spec, "id", "tool_id")
+    if "type" in spec:
+        _renamed(spec, "type", "tool_type" if spec["type"] in _KINDS else "mode")
+    told = any(key in spec for key in _MCP) or isinstance(spec.get("endpoint"), str)
+    return _server(spec) if told and spec.get("tool_type", "mcp_server") == "mcp_server" else spec
+
+
+def without_nulls(given: Any, known: Iterable[str]) -> Any:
+    """An object without the known fields that are null: nothing is said of them, so that the default holds."""
+    if not isinstance(given, dict):
+        return given
+    names = set(known)
+    return {key: value for key, value in given.items() if value is not None or key not in names}
+
+
+def schema_of(parameters: Any) -> Any:
+    """A JSON Schema of type object, also from parameters told one by one, each with its `required`."""
+    if not isinstance(parameters, dict) or not parameters:
+        return parameters
+    if _is_by_name(parameters):
+        return _lifted({"type": "object", "properties": parameters})
+    told = without_nulls(parameters, ("properties", "required"))
+    return _lifted(told) if isinstance(told.get("properties"), dict) else told
+
+
+def example_of(given: Any, known: Iterable[str], parameters: Iterable[str]) -> Any:
+    """An example with its `arguments`, also from the arguments alone. `known` are the fields of an example."""
+    if not isinstance(given, dict) or "arguments" in given or not given:
+        return given
+    plain = not set(given) <= set(known) or set(given) <= set(parameters)
+    return {"arguments": given} if plain else given
+
+
+def properties_of(schema: Any) -> Mapping[str, Any]:
+    """The parameters a schema describes."""
+    found = schema.get("properties") if isinstance(schema, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _renamed(spec: dict[str, Any], old: str, new: str) -> None:
+    """Move a field to its name of today; where both are there and differ, the old one stays and is told as unknown."""
+    if old in spec and spec.get(new, spec[old]) == spec[old]:
+        spec[new] = spec.pop(old)
+
+
+def _server(spec: dict[str, Any]) -> dict[str, Any]:
+    """An MCP server: its address and how it is reached in fields of their own."""
+    told = {key: value for key, value in spec.items() if key not in _MCP}
+    _renamed(told, "endpoint", "url")
+    told.setdefault("tool_type", "mcp_server")
+    config, connection = (dict(spec.get(key) or {}) for key in _MCP)
+    if "timeout" in connection:
+        connection["connect_timeout"] = connection.pop("timeout")
+    retries = connection.pop("retry_count", None)  # a lost connection is always tried again
+    if retries is not None:
+        told["metadata"] = {**(told.get("metadata") or {}), "retry_count": retries}
+    return {**config, **connection, **told}
+
+
+def _is_by_name(parameters: dict[str, Any]) -> bool:
+    """Whether each entry is a parameter, and not a keyword of JSON Schema."""
+    if not all(isinstance(about, dict) for about in parameters.values()):
+        return False
+    inner = parameters.get("properties")
+    return inner is None or not all(isinstance(about, dict) for about in inner.values())
+
+
+def _lifted(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with each property's own `required: true` in the list where JSON Schema has it."""
+    properties = schema["properties"]
+    said = {
+        name: about["required"]
+        for name, about in properties.items()
+        if isinstance(about, dict) and isinstance(about.get("required"), bool)
+    }
+    if not said:
+        return schema
+    plain = {
+        name: {key: value for key, value in about.items() if key != "required"} if name in said else about
+        for name, about in properties.items()
+    }
+    listed = [name for name in schema.get("required", ()) if name not in said]
+    required = [*listed, *(name for name, needed in said.items() if needed)]
+    rest = {key: value for key, value in schema.items() if key not in ("properties", "required")}
+    return {**rest, "properties": plain, **({"required": required} if required else {})}
