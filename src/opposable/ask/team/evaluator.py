@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from opposable.ask.catalog.matching import ValueMatch
+from opposable.ask.team.joins import Mended, with_needed, with_outer, without_spare
 from opposable.ask.team.literals import Literal, NearValues, Place, exists, literals, moved, replaced
 from opposable.ask.team.state import Candidate, Outcome, print_of
-from opposable.ask.team.wording import doubt
+from opposable.ask.team.wording import doubt, in_shape
 from opposable.domain.errors import ToolError
 from opposable.tools.sql.database import Database
 from opposable.tools.sql.tools import SqlTools
@@ -35,6 +36,26 @@ async def run(database: Database, candidate: Candidate, corrections: Sequence[st
         told["truncated"],
         corrections=(*corrections, *told["corrections"]),
     )
+
+
+async def prepared(database: Database, sql: str, question: str) -> Mended:
+    """SQL put into the shape the question's words ask for, with the tables it needs and no more."""
+    schema, dialect = await database.schema(), database.dialect
+    shaped, first = in_shape(sql, question, dialect)
+    joined, second = with_needed(shaped, dialect, schema)
+    spared, third = without_spare(joined, dialect, schema)
+    return spared, (*first, *second, *third)
+
+
+async def with_missing(database: Database, outcome: Outcome) -> Outcome:
+    """The outcome, or, where it found nothing because an inner join drops what it looks for, that of an outer join."""
+    if not outcome.ran or not _nothing(outcome.rows):
+        return outcome
+    sql, told = with_outer(outcome.sql, database.dialect)
+    if not told:
+        return outcome
+    mended = await run(database, replace(outcome.candidate, sql=sql), (*outcome.corrections, *told))
+    return replace(mended, candidate=outcome.candidate) if mended.ran and not _nothing(mended.rows) else outcome
 
 
 def kind_of(problem: str) -> str:

@@ -15,7 +15,6 @@ from opposable.ask.team.generator import Brief
 from opposable.ask.team.literals import NearValues, ValuesByQuery
 from opposable.ask.team.planner import Decision
 from opposable.ask.team.state import Candidate, Outcome, State
-from opposable.ask.team.wording import in_shape
 from opposable.domain.answers import DataAnswer
 from opposable.domain.events import (
     DataAnswered,
@@ -252,12 +251,16 @@ class Team:
         yield ToolStarted(call)
         started = time.perf_counter()
         shaped = self._parts.shape and candidate.source != "semantics"
-        sql, told = in_shape(candidate.sql, state.question, self._database.dialect) if shaped else (candidate.sql, ())
+        sql: str = candidate.sql
+        told: tuple[str, ...] = ()
+        if shaped:
+            sql, told = await evaluator.prepared(self._database, candidate.sql, state.question)
         outcome = await evaluator.run(self._database, replace(candidate, sql=sql), told)
         if self._parts.values:
             outcome = await evaluator.with_real_values(self._database, outcome, self._values)
             outcome = evaluator.exploded(outcome, await self._largest())
         if shaped:
+            outcome = await evaluator.with_missing(self._database, outcome)
             outcome = evaluator.out_of_shape(outcome, state.question, work.brief.matches)
         work.calls += 1
         state.outcomes.append(outcome)
