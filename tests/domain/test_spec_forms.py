@@ -118,6 +118,14 @@ def test_the_type_is_told_by_what_a_spec_has(given, made):
         ({"properties": URL}, {"type": "object", "properties": {"properties": URL}}),
         ({"properties": {"a": URL}}, {"properties": {"a": URL}}),
         (
+            {"type": "object", "properties": {"a": URL | {"required": True}}, "required": [{}]},
+            {"type": "object", "properties": {"a": URL}, "required": [{}, "a"]},
+        ),
+        (
+            {"type": "object", "properties": {"a": URL | {"required": True}}, "required": 5},
+            {"type": "object", "properties": {"a": URL | {"required": True}}, "required": 5},
+        ),
+        (
             {"type": "object", "properties": {"a": URL | {"required": True}, "b": URL}, "required": ["b"]},
             {"type": "object", "properties": {"a": URL, "b": URL}, "required": ["b", "a"]},
         ),
@@ -152,6 +160,9 @@ def test_an_example_is_whole_or_its_arguments_alone(parameters, given, arguments
         ({"id": "a", "command": "serve", "connection_params": {"colour": 1}}, "colour\n  Extra inputs"),
         ({"id": "a"}, "tool_type"),
         ([], "valid dictionary"),
+        ({"id": "a", "command": "serve", "server_config": 5}, "server_config\n  Extra inputs"),
+        ({"id": "a", "command": "serve", "connection_params": {"retry_count": 3}, "metadata": [1]}, "metadata\n"),
+        ({"id": {}, "type": {}, "command": []}, "type"),
     ],
 )
 def test_what_is_no_spec_is_told(given, said):

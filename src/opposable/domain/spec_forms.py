@@ -82,15 +82,16 @@ def _renamed(spec: dict[str, Any], old: str, new: str) -> None:
 
 def _server(spec: dict[str, Any]) -> dict[str, Any]:
     """An MCP server: its address and how it is reached in fields of their own."""
-    told = {key: value for key, value in spec.items() if key not in _MCP}
+    told = {key: value for key, value in spec.items() if key not in _MCP or not isinstance(value, dict | None)}
     _renamed(told, "endpoint", "url")
     told.setdefault("tool_type", "mcp_server")
-    config, connection = (dict(spec.get(key) or {}) for key in _MCP)
+    config, connection = ({**value} if isinstance(value := spec.get(key), dict) else {} for key in _MCP)
     if "timeout" in connection:
         connection["connect_timeout"] = connection.pop("timeout")
     retries = connection.pop("retry_count", None)  # a lost connection is always tried again
-    if retries is not None:
-        told["metadata"] = {**(told.get("metadata") or {}), "retry_count": retries}
+    about = told.get("metadata") or {}
+    if retries is not None and isinstance(about, dict):
+        told["metadata"] = {**about, "retry_count": retries}
     return {**config, **connection, **told}
 
 
@@ -110,13 +111,14 @@ def _lifted(schema: dict[str, Any]) -> dict[str, Any]:
         for name, about in properties.items()
         if isinstance(about, dict) and isinstance(about.get("required"), bool)
     }
-    if not said:
+    required = schema.get("required", [])
+    if not said or not isinstance(required, list | tuple):
         return schema
     plain = {
         name: {key: value for key, value in about.items() if key != "required"} if name in said else about
         for name, about in properties.items()
     }
-    listed = [name for name in schema.get("required", ()) if name not in said]
+    listed = [name for name in required if not isinstance(name, str) or name not in said]
     required = [*listed, *(name for name, needed in said.items() if needed)]
     rest = {key: value for key, value in schema.items() if key not in ("properties", "required")}
     return {**rest, "properties": plain, **({"required": required} if required else {})}
