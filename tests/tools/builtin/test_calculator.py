@@ -9,8 +9,9 @@ from opposable.tools.builtin.echo import echo
 SAMPLE = "std is of a sample (n - 1); pstd is of the whole population"
 
 
-def test_echo_gives_the_text_back():
-    assert echo("hello 你好\n") == "hello 你好\n"
+@pytest.mark.anyio
+async def test_echo_gives_the_text_back():
+    assert await echo("hello 你好\n") == "hello 你好\n"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The smallest tool: what goes in comes out."""
 
 
-def echo(text: str) -> str:
+async def echo(text: str) -> str:  # async: a thread for it would cost more than all the rest
     """Repeat a text unchanged.
 
     Args:
