@@ -29,6 +29,11 @@ from opposable.ask.team.wording import doubt, in_shape
             "SELECT city, count(*) FROM t GROUP BY city ORDER BY count(*) DESC LIMIT 1",
             "SELECT city, count(*) FROM t GROUP BY city ORDER BY count(*) DESC LIMIT 1",
         ),
+        (
+            "Who borrowed both A and B?",
+            "SELECT name FROM t WHERE book = 'A' AND t.book = 'B' AND n > 1",
+            "SELECT name FROM t WHERE book = 'A' AND n > 1 INTERSECT SELECT name FROM t WHERE t.book = 'B' AND n > 1",
+        ),
         ("anything different", "SELECT FROM WHERE", "SELECT FROM WHERE"),
     ],
 )

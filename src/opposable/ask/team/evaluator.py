@@ -10,8 +10,9 @@ from opposable.ask.team.joins import Mended, with_needed, with_outer, without_sp
 from opposable.ask.team.literals import Literal, NearValues, Place, exists, literals, moved, replaced
 from opposable.ask.team.state import Candidate, Outcome, print_of
 from opposable.ask.team.wording import doubt, in_shape
-from opposable.domain.errors import ToolError
+from opposable.domain.errors import InvalidArguments, ToolError, ToolRefused
 from opposable.tools.sql.database import Database
+from opposable.tools.sql.fix import fix_names
 from opposable.tools.sql.tools import SqlTools
 
 ROWS = 1_000
@@ -43,8 +44,14 @@ async def prepared(database: Database, sql: str, question: str) -> Mended:
     schema, dialect = await database.schema(), database.dialect
     shaped, first = in_shape(sql, question, dialect)
     joined, second = with_needed(shaped, dialect, schema)
-    spared, third = without_spare(joined, dialect, schema)
-    return spared, (*first, *second, *third)
+    try:
+        fixed = fix_names(joined, dialect, schema)
+    except (ToolRefused, InvalidArguments):  # told when it is run
+        return joined, (*first, *second)
+    if fixed.problems:
+        return joined, (*first, *second)
+    spared, third = without_spare(fixed.query.sql, dialect, schema)
+    return spared, (*first, *second, *fixed.corrections, *third)
 
 
 async def with_missing(database: Database, outcome: Outcome) -> Outcome:

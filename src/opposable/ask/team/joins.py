@@ -24,23 +24,21 @@ def with_needed(sql: str, dialect: Dialect, schema: Schema) -> Mended:
         if sources is None:
             continue
         for column in _own_columns(select):
-            if _known(column, sources, select):
-                continue
+            if _known(column, sources, select) or any(table.find_column(column.name) for table in sources.values()):
+                continue  # a column of a table read stands under a wrong alias: names are put right later
             found = _ways(column.name, sources, schema)
             if len(found) != 1:
                 continue
             alias, own_key, table, other_key = found[0]
-            name = f"T{len(sources) + 1}"
-            if name.casefold() in sources or not column.table:
-                name = table.name
-            on = f"{quoted(alias, dialect)}.{quoted(own_key, dialect)} = {quoted(name, dialect)}.{quoted(other_key, dialect)}"
-            select.join(f"{quoted_path(table, dialect)} AS {quoted(name, dialect)}", on=on, dialect=dialect, copy=False)
-            sources[name.casefold()] = table
+            name = next(f"t{n}" for n in range(len(sources) + 1, 99) if f"t{n}" not in sources)
+            on = f"{_as_written(select, alias, dialect)}.{quoted(own_key, dialect)} = {name}.{quoted(other_key, dialect)}"
+            select.join(f"{quoted_path(table, dialect)} AS {name}", on=on, dialect=dialect, copy=False)
+            sources[name] = table
             told.append(f"{table.name} joined for {column.name}")
             for other in _own_columns(select):
                 if other.name.casefold() == column.name.casefold() and not _known(other, sources, select):
-                    other.set("table", _identifier(name, dialect))
-            column.set("table", _identifier(name, dialect))
+                    other.set("table", _identifier(name))
+            column.set("table", _identifier(name))
     return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
 
 
@@ -108,11 +106,10 @@ def _selects(tree: Any) -> list[Any]:
     return list(tree.find_all(exp.Select))
 
 
-def _identifier(name: str, dialect: Dialect) -> Any:
-    import sqlglot
+def _identifier(name: str) -> Any:
     from sqlglot import exp
 
-    return sqlglot.parse_one(quoted(name, dialect), into=exp.Identifier, dialect=dialect)
+    return exp.to_identifier(name)
 
 
 def _sources(select: Any, schema: Schema) -> dict[str, Table] | None:
@@ -127,6 +124,14 @@ def _sources(select: Any, schema: Schema) -> dict[str, Table] | None:
             return None
         found[item.alias_or_name.casefold()] = table
     return found or None
+
+
+def _as_written(select: Any, alias: str, dialect: Dialect) -> str:
+    """The name of a table read as the SELECT writes it, quotes and case included."""
+    items = [select.args["from_"].this, *(join.this for join in select.args.get("joins") or ())]
+    item = next(item for item in items if item.alias_or_name.casefold() == alias)
+    node = item.args["alias"].this if item.args.get("alias") else item.this
+    return str(node.sql(dialect=dialect))
 
 
 def _own_columns(select: Any) -> list[Any]:

@@ -25,6 +25,8 @@ _GROUPED = re.compile(
 def in_shape(sql: str, question: str, dialect: Dialect) -> tuple[str, tuple[str, ...]]:
     """The SQL with DISTINCT where the question says "different", and without a sort key it does not ask for.
 
+    A column that is to be two values at once becomes an INTERSECT.
+
     Comes with what was changed, in words; unchanged where the SQL cannot be read.
     """
     import sqlglot
@@ -37,6 +39,9 @@ def in_shape(sql: str, question: str, dialect: Dialect) -> tuple[str, tuple[str,
     if not isinstance(tree, exp.Select):
         return sql, ()
     told = [*_distinct(tree, question), *_without_sort_key(tree, question)]
+    both = _both(tree)
+    if both is not None:
+        tree, told = both, [*told, "two values of one column in one row → INTERSECT"]
     return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
 
 
@@ -54,6 +59,42 @@ def _distinct(tree: Any, question: str) -> list[str]:
         counted[0].set("this", exp.Distinct(expressions=[counted[0].this]))
         return ["count → count(DISTINCT)"]
     return []
+
+
+def _both(tree: Any) -> Any:
+    """The rows of one value that are rows of the other as well, where both are asked of one column in the same row."""
+    from sqlglot import exp
+
+    where = tree.args.get("where")
+    if where is None or any(tree.args.get(part) for part in ("group", "order", "limit", "having")):
+        return None
+    if any(one.find(exp.AggFunc) for one in tree.selects):
+        return None
+    asked = [
+        one for one in _conjuncts(where.this) if isinstance(one, exp.EQ) and isinstance(one.expression, exp.Literal)
+    ]
+    for at, first in enumerate(asked):
+        for second in asked[at + 1 :]:
+            if first.this.name.casefold() == second.this.name.casefold() and first.expression != second.expression:
+                one, other = tree.copy(), tree.copy()
+                one.set("where", exp.Where(this=exp.and_(*_others(where.this, second), copy=True)))
+                other.set("where", exp.Where(this=exp.and_(*_others(where.this, first), copy=True)))
+                return exp.Intersect(this=one, expression=other, distinct=True)
+    return None
+
+
+def _conjuncts(condition: Any) -> list[Any]:
+    from sqlglot import exp
+
+    if isinstance(condition, exp.Paren):
+        return _conjuncts(condition.this)
+    if isinstance(condition, exp.And):
+        return [*_conjuncts(condition.this), *_conjuncts(condition.expression)]
+    return [condition]
+
+
+def _others(condition: Any, out: Any) -> list[Any]:
+    return [one for one in _conjuncts(condition) if one is not out]
 
 
 def _without_sort_key(tree: Any, question: str) -> list[str]:
