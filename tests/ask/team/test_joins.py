@@ -2,7 +2,7 @@
 
 import pytest
 
-from opposable.ask.team.joins import with_needed, with_outer, without_spare
+from opposable.ask.team.joins import with_needed, with_outer, without_spare, without_unasked
 from opposable.tools.sql.schema import Column, Schema, Table
 
 SCHEMA = Schema(
@@ -85,4 +85,26 @@ def test_a_table_that_adds_nothing_is_left_out(sql, mended):
 )
 def test_what_has_none_is_looked_for_by_an_outer_join(sql, mended):
     made, told = with_outer(sql, "sqlite")
+    assert (made, bool(told)) == (mended or sql, mended is not None)
+
+
+JOINED = "SELECT T1.name FROM customer AS T1 JOIN sale AS T2 ON T1.id = T2.customer_id"
+
+
+@pytest.mark.parametrize(
+    ("question", "sql", "mended"),
+    [
+        ("Names of all customers?", JOINED, "SELECT T1.name FROM customer AS T1"),
+        ("Which customers have sales?", JOINED, None),
+        ("有销售记录的客户有哪些？", JOINED, None),
+        ("Names of all customers?", f"{JOINED} WHERE T2.paid > 1", None),
+        (
+            "Names of all customers?",
+            "SELECT T1.name FROM customer AS T1 LEFT JOIN sale AS T2 ON T1.id = T2.customer_id",
+            None,
+        ),
+    ],
+)
+def test_a_joined_table_that_nobody_speaks_of_is_left_out(question, sql, mended):
+    made, told = without_unasked(sql, question, "sqlite", SCHEMA)
     assert (made, bool(told)) == (mended or sql, mended is not None)

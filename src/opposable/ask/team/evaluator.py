@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from opposable.ask.catalog.matching import ValueMatch
-from opposable.ask.team.joins import Mended, with_needed, with_outer, without_spare
+from opposable.ask.team.joins import Mended, with_needed, with_outer, without_spare, without_unasked
 from opposable.ask.team.literals import Literal, NearValues, Place, exists, literals, moved, replaced
 from opposable.ask.team.state import Candidate, Outcome, print_of
 from opposable.ask.team.wording import doubt, in_shape
@@ -51,7 +51,8 @@ async def prepared(database: Database, sql: str, question: str) -> Mended:
     if fixed.problems:
         return joined, (*first, *second)
     spared, third = without_spare(fixed.query.sql, dialect, schema)
-    return spared, (*first, *second, *fixed.corrections, *third)
+    asked, fourth = without_unasked(spared, question, dialect, schema)
+    return asked, (*first, *second, *fixed.corrections, *third, *fourth)
 
 
 async def with_missing(database: Database, outcome: Outcome) -> Outcome:

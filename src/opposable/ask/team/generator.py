@@ -17,19 +17,16 @@ from opposable.tools.sql.functions import Dialect
 
 RULES: dict[Dialect, tuple[str, ...]] = {
     "duckdb": (
-        "Dates: date_trunc('month', d), d >= DATE '2024-01-01', CURRENT_DATE - INTERVAL 7 DAY; strftime(d, '%Y-%m').",
-        "Double quotes are for names, single quotes for text: \"Order Date\" = '2024-01-01'. Integer division is //.",
+        "Dates: year(d), date_trunc('month', d), strftime(d, '%Y-%m'). Names that are no plain words stand in double quotes.",
     ),
     "sqlite": (
-        "Dates are text: strftime('%Y', d), date(d, '-7 days'), d BETWEEN '2024-01-01' AND '2024-01-31'.",
-        "For a ratio multiply by 1.0 first: integers divided give integers.",
+        "Dates are text: strftime('%Y', d), date(d). For a ratio multiply by 1.0 first: integers divided give integers.",
     ),
     "postgres": (
-        "Dates: date_trunc('month', d), d >= DATE '2024-01-01', CURRENT_DATE - INTERVAL '7 days'; to_char(d, 'YYYY-MM').",
-        "For a ratio multiply by 1.0 first: integers divided give integers.",
+        "Dates: extract(year FROM d), date_trunc('month', d), to_char(d, 'YYYY-MM'). For a ratio multiply by 1.0 first.",
     ),
 }
-"""What a dialect does its own way, as a writer of SQL is told of it."""
+"""What a dialect does its own way, as a writer of SQL is told of it: no value stands in it, for small models copy those."""
 
 PROMPT = """You write {dialect} SQL for a database with these tables:
 

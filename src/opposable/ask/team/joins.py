@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from opposable.ask.catalog.words import folded, index_words, is_cjk, name_words, singular
 from opposable.tools.sql.functions import Dialect
 from opposable.tools.sql.schema import Schema, Table, quoted, quoted_path
 
@@ -64,6 +65,33 @@ def without_spare(sql: str, dialect: Dialect, schema: Schema) -> Mended:
                     column.set("table", kept.args["table"].copy())
             select.set("joins", [other for other in select.args["joins"] if other is not join])
             told.append(f"without {join.this.name}")
+    return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+
+
+def without_unasked(sql: str, question: str, dialect: Dialect, schema: Schema) -> Mended:
+    """The SQL without joined tables of which no column is used and of which the question says no word.
+
+    Such a join only multiplies rows or drops them. Names and question must be in one script to be compared.
+    """
+    from sqlglot import exp
+
+    tree = _select(sql, dialect)
+    if tree is None:
+        return sql, ()
+    asked = {singular(word) for word in index_words(folded(question))}
+    told: list[str] = []
+    for select in _selects(tree):
+        sources = _sources(select, schema)
+        for join in list(select.args.get("joins") or ()) if sources else ():
+            alias = join.this.alias_or_name.casefold()
+            words = set(name_words(join.this.name))
+            if is_cjk(question) != is_cjk(join.this.name) or words & asked or join.side:
+                continue
+            within = set(map(id, join.args["on"].find_all(exp.Column))) if join.args.get("on") else set()
+            used = [column for column in select.find_all(exp.Column) if column.table.casefold() in (alias, "")]
+            if within and all(id(column) in within for column in used):
+                select.set("joins", [other for other in select.args["joins"] if other is not join])
+                told.append(f"without {join.this.name}")
     return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
 
 
