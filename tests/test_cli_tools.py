@@ -105,6 +105,7 @@ async def test_skills_of_a_folder_are_kept(tmp_path):
     ("args", "said"),
     [
         (("add", "none.json"), "none.json cannot be read"),
+        (("add", "/dev/null"), "/dev/null describes no tool: it is empty"),
         (("add-mcp", "python"), "--name"),
         (("add-skill", "none"), "no folder none"),
         (("add-mcp", "ws://localhost:8080/mcp", "--name", "db"), "WebSocket"),
@@ -152,3 +153,17 @@ async def test_a_row_of_the_tools_table_is_kept_as_it_stands(tmp_path):
         assert (called.code, "100" in called.out) == (0, True)
     twin = await opposable(tmp_path, "tools", "add", spec_file(tmp_path, row | {"id": "t-2"}))
     assert (twin.code, twin.err) == (1, "✗ t-2: There is another tool of the name 'calculate'; choose another name.\n")
+
+
+async def test_a_tool_may_depend_on_built_in_kept_and_new_ones_in_any_order(tmp_path):
+    time = {"endpoint": {"url_template": "internal://time"}}
+    specs = [{"tool_id": "a", "dependencies": ["z", "calculator"], **time}, {"tool_id": "z", **time}]
+    assert (await opposable(tmp_path, "tools", "add", spec_file(tmp_path, *specs))).out == "✓ z\n✓ a\n"
+    later = {"tool_id": "b", "dependencies": ["a"], **time}
+    assert (await opposable(tmp_path, "tools", "add", spec_file(tmp_path, later))).out == "✓ b\n"
+    assert (await opposable(tmp_path, "tools", "call", "a", "{}")).code == 0
+    health = await opposable(tmp_path, "tools", "health", "--json")
+    assert (health.code, [one["tool_id"] for one in health.said["tools"]]) == (0, ["z", "a", "b"])
+    ring = [{"tool_id": "x", "dependencies": ["y"], **time}, {"tool_id": "y", "dependencies": ["x"], **time}]
+    circle = await opposable(tmp_path, "tools", "add", spec_file(tmp_path, *ring))
+    assert (circle.code, circle.out, circle.err.count("It depends on")) == (1, "", 2)

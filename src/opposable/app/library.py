@@ -13,7 +13,7 @@ from opposable.domain.records import now
 from opposable.domain.specs import AgentToolBinding, AnyToolSpec, Registration
 from opposable.settings import Settings
 from opposable.store.opening import open_store
-from opposable.tools.build import ALLOWED
+from opposable.tools.build import ALLOWED, builtin_tools
 from opposable.tools.library import ToolLibrary
 from opposable.tools.names import nearest
 from opposable.tools.toolbox import Reach, Toolbox
@@ -64,7 +64,7 @@ def is_kept(settings: Settings) -> bool:
 
 
 async def kept_specs(store: "Store") -> tuple[AnyToolSpec, ...]:
-    """The specs of all kept tools; a row that is no tool is passed over."""
+    """The specs of all kept tools, each after those it depends on; a row that is no tool is passed over."""
     found: list[AnyToolSpec] = []
     after = ""
     while True:
@@ -72,7 +72,29 @@ async def kept_specs(store: "Store") -> tuple[AnyToolSpec, ...]:
         found += page.items
         after = page.next
         if not after:
-            return tuple(found)
+            return tuple(with_dependencies(found, found))
+
+
+def with_dependencies(specs: Sequence[AnyToolSpec], known: Sequence[AnyToolSpec]) -> list[AnyToolSpec]:
+    """The specs, each after those of itself and of the `known` that it depends on."""
+    by_id = {spec.tool_id: spec for spec in (*known, *specs)}
+    found: dict[str, AnyToolSpec] = {}
+    begun: set[str] = set()
+    ahead = [(spec.tool_id, False) for spec in reversed(specs)]
+    while ahead:
+        tool_id, ready = ahead.pop()
+        if ready:
+            found[tool_id] = by_id[tool_id]
+        elif tool_id in by_id and tool_id not in begun:
+            begun.add(tool_id)
+            ahead.append((tool_id, True))
+            ahead += [(one, False) for one in reversed(by_id[tool_id].dependencies)]
+    return list(found.values())
+
+
+def _furnished(settings: Settings) -> ToolLibrary:
+    """A library to try tools in: with the built-in ones, which tools may depend on."""
+    return ToolLibrary(builtin_tools([root.resolve() for root in settings.roots]))
 
 
 @asynccontextmanager
@@ -96,8 +118,12 @@ async def keep(settings: Settings, specs: Sequence[AnyToolSpec], *, replace: boo
     An MCP server that is not reached now is kept all the same: its tools come when it is. Raises: `StoreError`.
     """
     came = []
-    async with kept_store(settings) as store, Toolbox(ToolLibrary(), reach_of(settings), pins=store.pins) as box:
-        for spec in specs:
+    library, given = _furnished(settings), {spec.tool_id for spec in specs}
+    async with kept_store(settings) as store, Toolbox(library, reach_of(settings), pins=store.pins) as box:
+        for spec in with_dependencies(specs, await kept_specs(store)):
+            if spec.tool_id not in given:
+                await box.add(spec, replace=True)
+                continue
             if not replace and await store.tools.get(spec.tool_id) is not None:
                 told = f"There is a tool {spec.tool_id!r} already; give it another id, or replace it."
                 came.append(Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: told}))
@@ -126,14 +152,18 @@ class ToolHealth:
 
 async def health(settings: Settings, tool_id: str = "") -> list[ToolHealth]:
     """How the kept tools are, or the one of that id. Raises: `BadInput` when there is none, `StoreError`."""
-    async with kept_store(settings) as store, Toolbox(ToolLibrary(), reach_of(settings), pins=store.pins) as box:
-        specs = [spec for spec in await kept_specs(store) if not tool_id or spec.tool_id == tool_id]
-        if tool_id and not specs:
+    library = _furnished(settings)
+    async with kept_store(settings) as store, Toolbox(library, reach_of(settings), pins=store.pins) as box:
+        kept = await kept_specs(store)
+        asked = [spec for spec in kept if not tool_id or spec.tool_id == tool_id]
+        if tool_id and not asked:
             raise BadInput(await _no_tool(store, tool_id))
         tallies = await store.executions.tallies(now() - timedelta(days=1))
         found = []
-        for spec in specs:
-            came = await box.add(spec) if spec.enabled else Registration(tool_id=spec.tool_id)
+        for spec in with_dependencies(asked, kept):
+            came = await box.add(spec, replace=True) if spec.enabled else Registration(tool_id=spec.tool_id)
+            if spec not in asked:
+                continue
             own = [
                 tally for name, tally in tallies.items() if name == spec.tool_id or name.startswith(f"{spec.tool_id}.")
             ]

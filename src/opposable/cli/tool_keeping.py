@@ -245,6 +245,8 @@ def _read_specs(file: Path) -> list[AnyToolSpec]:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError:
         value = _yaml(raw, file)
+    if value in ([], None):
+        raise BadInput(f"{file} describes no tool: it is empty.")
     try:
         return _SPECS.validate_python(value if isinstance(value, list) else [value])
     except ValidationError as error:

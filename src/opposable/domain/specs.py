@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, field_validator, model_validator
 
 from opposable.domain.spec_forms import example_of, fields_of, properties_of, schema_of, spec_of, without_nulls
 
@@ -287,7 +287,7 @@ class SkillSpec(ToolSpec):
 
 AnyToolSpec = Annotated[
     FunctionToolSpec | HttpToolSpec | McpServerSpec | SkillSpec,
-    Field(discriminator="tool_type"),
+    Discriminator("tool_type"),
     BeforeValidator(spec_of),
 ]
 """A spec of any kind, told apart by `tool_type`, or without one by what it has."""
