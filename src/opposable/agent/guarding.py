@@ -10,7 +10,8 @@ class Guarding:
     `refusing` keeps a call from being made that failed before, and tells of one that brings nothing new. `telling` puts
     a short block on what was tried beside the last message, in about `tokens` tokens, once there is something to say.
     `learning` uses what is known of failures from before, and adds to it. `deciding` says when to switch tools, plan
-    anew or come to an end.
+    anew or come to an end. `insisting` asks once more where a model would answer although all its last calls failed in a
+    way that a corrected call may put right.
 
     A call whose failure may pass (a server that was busy) is made `tries` times. One that brings the same result is told
     of that at the `told_at`-th time and refused at the next after `refused_at`, unless it waits for something. A tool
@@ -22,6 +23,7 @@ class Guarding:
     telling: bool = True
     learning: bool = True
     deciding: bool = True
+    insisting: bool = True
     tries: int = 3
     told_at: int = 3
     refused_at: int = 5
@@ -32,8 +34,8 @@ class Guarding:
     @property
     def is_off(self) -> bool:
         """Whether nothing at all is done."""
-        return not (self.refusing or self.telling or self.learning or self.deciding)
+        return not (self.refusing or self.telling or self.learning or self.deciding or self.insisting)
 
 
 GUARDED = Guarding()
-UNGUARDED = Guarding(refusing=False, telling=False, learning=False, deciding=False)
+UNGUARDED = Guarding(refusing=False, telling=False, learning=False, deciding=False, insisting=False)

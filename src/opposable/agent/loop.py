@@ -26,7 +26,7 @@ from opposable.domain.events import (
     ToolFinished,
 )
 from opposable.domain.messages import Message, tool, user
-from opposable.domain.tools import ToolDefinition, ToolResult
+from opposable.domain.tools import FailureKind, ToolDefinition, ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.tools.base import NO_CONTEXT, CallContext
@@ -34,6 +34,9 @@ from opposable.tools.library import ToolLibrary
 
 FORCED_REPLIES = 3
 """A forced tool choice holds until a call worked, for this many replies at most: forced for good, a run never ends."""
+
+CORRECTABLE: tuple[FailureKind, ...] = ("invalid_arguments", "unknown_tool")
+"""Failures that are the call's own: a corrected one may bring what was wanted."""
 
 
 async def run(
@@ -58,7 +61,8 @@ async def run(
     history = repaired(messages)
     context = replace(context, run_id=context.run_id or uuid4().hex, language=spoken(messages))
     watch = await _watch(library, history, context, guarding, learning)
-    state = _State(history, context, options, limits.context, Selection(library, history, options), watch)
+    selection = Selection(library, history, options)
+    state = _State(history, context, options, limits.context, selection, watch, guarding.insisting)
     start = len(history)
     over: StopReason | None = None
     yield RunStarted(state.context.run_id)
@@ -104,12 +108,14 @@ class _State:
     window: int | None
     selection: Selection
     watch: Watch | None
+    insists: bool
     usage: Usage = NO_USAGE
     turns: int = 0
     calls: int = 0
     text: str = ""
     answered: bool = False
     reminded: bool = False
+    failed: bool = False
     hopeless: bool = False
     reads: tuple[ReadCall, ...] = ()
     results: dict[str, ToolResult] = field(default_factory=dict)
@@ -173,7 +179,12 @@ async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) 
     yield ModelReplied(state.turns, said, reply.finish, reply.usage)
     if state.reads:
         return
-    state.text = said.content.strip()
+    state.text = said.content.strip() or state.text
+    if state.failed and state.insists and state.options.tool_choice != "none":
+        state.insists = False
+        state.history.append(user(prompts.put_it_right(state.context.language)))
+        yield Decided("replan", "the answer came although the last calls failed: a corrected call is asked for")
+        return
     state.answered = bool(state.text) or state.reminded
     if not state.answered:
         state.reminded = True
@@ -194,6 +205,7 @@ async def _do(library: ToolLibrary, limits: Limits, state: _State, alarm: Alarm)
                 state.results[event.call.id] = event.result
             yield event
     worked = any(result.failure is None for result in state.results.values())
+    state.failed = all(result.failure in CORRECTABLE for result in state.results.values())
     state.selection.learn(state.results.values())
     state.tell()
     decision = None if watch is None else watch.turn_over()

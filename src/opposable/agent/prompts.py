@@ -36,6 +36,16 @@ def empty_reply(language: Language) -> str:
     return "你的回复是空的。请回答用户的问题。" if language == "zh" else "Your reply was empty. Answer the user."
 
 
+def put_it_right(language: Language) -> str:
+    """Asks for a corrected call where the model gave up after one that could be put right."""
+    if language == "zh":
+        return "上一次调用没有成功，工具已说明应如何改正。请发出改正后的调用；如果确实无法完成，请说明原因。"
+    return (
+        "The last call did not work, and its result says what would be right. Make the corrected call now, "
+        "or say why it cannot be done."
+    )
+
+
 def no_answer(reason: StopReason, best: tuple[str, str] | None, language: Language) -> str:
     """The answer of a run whose model gave none: that it stopped, and the last result that was good, by its tool's name."""
     english, chinese = _LIMITS.get(reason, ("its end", "结束"))

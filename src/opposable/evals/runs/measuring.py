@@ -28,6 +28,7 @@ VARIANTS: Mapping[str, Guarding | None] = {
     "without telling": replace(GUARDED, telling=False),
     "without learning": replace(GUARDED, learning=False),
     "without deciding": replace(GUARDED, deciding=False),
+    "without insisting": replace(GUARDED, insisting=False),
     "without guarding": UNGUARDED,
     "bare loop": None,
 }
