@@ -59,6 +59,8 @@ async def test_what_goes_too_far_is_stopped(code, breach):
             "unreachable",
         ),
         ("import socket; socket.getaddrinfo('example.com', 80)", "gaierror"),
+        ("import socket; socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM).connect((2, 22))", "not supported"),
+        ("import socket; socket.socket(socket.AF_ALG, socket.SOCK_SEQPACKET)", "not supported"),
         ("bytearray(10**9)", "MemoryError"),
         ("open('/tmp/big', 'wb').write(b'x' * 10**7)", "File too large"),
         ("import os\nfor _ in range(100):\n  if os.fork() == 0: os.read(0, 1)", "temporarily unavailable"),

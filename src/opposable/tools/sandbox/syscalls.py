@@ -1,7 +1,8 @@
 """The system calls a sandboxed program may not make, as a filter for the kernel.
 
 A classic BPF program as seccomp takes it: eight bytes an instruction (code, jump if true, jump if false, value). New
-namespaces would give a program rights of its own inside them; the rest is for administrators and debuggers.
+namespaces would give a program rights of its own inside them; sockets of other families than a program's own reach
+what no network namespace holds back (VSOCK: the machine's host); the rest is for administrators and debuggers.
 """
 
 import errno
@@ -13,13 +14,24 @@ _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NEW_NAMESPACES = 0x7E020080  # CLONE_NEW*: user, pid, net, ipc, uts, cgroup, mount, time
 _X32 = 0x40000000
 _CLONE3 = 435
+_FAMILIES = (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK
 _SAME_EVERYWHERE = (425, 428, 429, 430, 431, 432, 442)  # io_uring_setup and the calls that mount anew
 
 _MACHINES = {
-    "x86_64": (0xC000003E, 56, (272, 308, 165, 166, 155, 101, 310, 311, 321, 298, 323, 248, 249, 250, 175, 313, 246)),
-    "aarch64": (0xC00000B7, 220, (97, 268, 40, 39, 41, 117, 270, 271, 280, 241, 282, 217, 218, 219, 105, 273, 104)),
+    "x86_64": (
+        0xC000003E,
+        56,
+        41,
+        (272, 308, 165, 166, 155, 101, 310, 311, 321, 298, 323, 248, 249, 250, 175, 313, 246),
+    ),
+    "aarch64": (
+        0xC00000B7,
+        220,
+        198,
+        (97, 268, 40, 39, 41, 117, 270, 271, 280, 241, 282, 217, 218, 219, 105, 273, 104),
+    ),
 }
-"""Of each machine: its name for the kernel, its number of `clone`, and of unshare, setns, mount, umount2, pivot_root,
+"""Of each machine: its name for the kernel, its number of `clone`, of `socket`, and of unshare, setns, mount, umount2, pivot_root,
 ptrace, process_vm_readv, process_vm_writev, bpf, perf_event_open, userfaultfd, add_key, request_key, keyctl,
 init_module, finit_module, kexec_load."""
 
@@ -28,7 +40,7 @@ def program() -> bytes | None:
     """The filter for this machine; None where its numbers are not known."""
     if platform.machine() not in _MACHINES:
         return None
-    architecture, clone, refused = _MACHINES[platform.machine()]
+    architecture, clone, socket, refused = _MACHINES[platform.machine()]
     made = [
         (_LOAD, 0, 0, 4),
         (_EQUAL, 1, 0, architecture),
@@ -41,6 +53,7 @@ def program() -> bytes | None:
     ]
     for number in (*refused, *_SAME_EVERYWHERE):
         made += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERROR | errno.EPERM)]
+    made += _sockets(socket)
     made += [
         (_EQUAL, 0, 3, clone),
         (_LOAD, 0, 0, 16),
@@ -49,3 +62,15 @@ def program() -> bytes | None:
         (_RETURN, 0, 0, _ALLOW),
     ]
     return b"".join(struct.pack("<HBBI", *instruction) for instruction in made)
+
+
+def _sockets(number: int) -> list[tuple[int, int, int, int]]:
+    """Of the sockets, those of the families a program needs."""
+    count = len(_FAMILIES)
+    return [
+        (_EQUAL, 0, count + 3, number),
+        (_LOAD, 0, 0, 16),
+        *((_EQUAL, count - n, 0, family) for n, family in enumerate(_FAMILIES)),
+        (_RETURN, 0, 0, _ERROR | errno.EAFNOSUPPORT),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
