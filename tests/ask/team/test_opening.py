@@ -105,6 +105,23 @@ async def test_a_question_is_answered_on_every_engine(firm, question, written, r
     assert answer.corrections
 
 
+async def test_a_table_that_a_column_needs_is_joined_on_every_engine(firm):
+    query = "SELECT P.name, P.city FROM person AS P WHERE P.salary > 10 AND P.salary < 30"
+    async with open_team(ScriptedModel(sql(query)), firm) as team:
+        answer, end = await team.answer("Names and cities of people who earn between 10 and 30")
+    assert (answer.rows, end.usage.requests) == ((("Bob", "New York"),), 1)
+    assert answer.corrections == ("department joined for city",)
+
+
+async def test_one_column_that_is_to_be_two_values_becomes_an_intersection(firm):
+    query = (
+        "SELECT d.city FROM department d JOIN person p ON p.department_id = d.id WHERE p.name = 'Bob' AND p.name = 'Cy'"
+    )
+    async with open_team(ScriptedModel(sql(query)), firm) as team:
+        answer, _ = await team.answer("In which city do both Bob and Cy work?")
+    assert answer.rows == (("New York",),)
+
+
 async def test_a_value_that_stands_in_another_column_moves_there(firm):
     query = "SELECT p.name FROM person p JOIN department d ON p.department_id = d.id WHERE d.name = 'Mountain View'"
     async with open_team(ScriptedModel(sql(query)), firm) as team:

@@ -124,7 +124,7 @@ def _select(sql: str, dialect: Dialect) -> Any:
 
     try:
         return sqlglot.parse_one(sql, dialect=dialect)
-    except sqlglot.errors.SqlglotError:
+    except (sqlglot.errors.SqlglotError, RecursionError, ValueError):
         return None
 
 

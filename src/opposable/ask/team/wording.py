@@ -34,7 +34,7 @@ def in_shape(sql: str, question: str, dialect: Dialect) -> tuple[str, tuple[str,
 
     try:
         tree = sqlglot.parse_one(sql, dialect=dialect)
-    except sqlglot.errors.SqlglotError:
+    except (sqlglot.errors.SqlglotError, RecursionError, ValueError):
         return sql, ()
     if not isinstance(tree, exp.Select):
         return sql, ()
