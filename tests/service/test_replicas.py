@@ -1,36 +1,19 @@
-"""Two processes of one service over PostgreSQL and Valkey: conversations, cancels, and the death of one."""
+"""Two processes of one service over PostgreSQL and Valkey: conversations, cancels, approvals, limits, and the death of one."""
 
 import asyncio
-import contextlib
-import os
-import sys
 
+import aiohttp
 import pytest
 from tests.models.chat_server import chat_server, message
 from tests.servers import postgresql, valkey_server, valkey_url  # noqa: F401
+from tests.service.processes import serving, soon
 
 from opposable.client import Client, ServiceError
+from opposable.domain.specs import RateLimit
+from opposable.store.opening import open_store
+from opposable.web.access import new_key
 
 pytestmark = pytest.mark.anyio
-
-
-@contextlib.asynccontextmanager
-async def serving(home, model: str, **env: str):
-    """A process that serves, and its URL."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "opposable", "serve", "--model", model, "--port", "0"),
-        env={**os.environ, "OPPOSABLE_HOME": str(home), **env},
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        line = (await asyncio.wait_for(process.stderr.readline(), 90)).decode()
-        assert " is served at " in line, line
-        yield process, line.split()[-1]
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-        process._transport.close()
 
 
 async def test_two_processes_serve_one_conversation_and_end_each_others_runs(tmp_path, postgresql, valkey_url):  # noqa: F811
@@ -64,6 +47,65 @@ async def test_two_processes_serve_one_conversation_and_end_each_others_runs(tmp
             assert told[-1].data["kind"] == "Lost"
             assert (await b.run(lost.run_id)).reason == "lost"
             assert [m["role"] for m in (await b.conversation("v")).messages] == ["user", "assistant"] * 2
+
+
+async def test_an_approval_asked_for_in_one_process_is_given_in_the_other(tmp_path, postgresql, valkey_url):  # noqa: F811
+    env = {"DATABASE_URL": postgresql.new_database(), "REDIS_URL": valkey_url}
+    call = {"id": "c1", "type": "function", "function": {"name": "echo", "arguments": '{"text":"ok?"}'}}
+    async with chat_server(message(calls=[call], finish="tool_calls"), message("done")) as upstream:
+        model = f"{upstream.url}#qwen"
+        async with (
+            serving(tmp_path, model, **env) as (_, url_a),
+            serving(tmp_path, model, **env) as (_, url_b),
+            Client(url_a) as a,
+            Client(url_b) as b,
+            aiohttp.ClientSession(url_b.removesuffix("/v1")) as session,
+        ):
+            agent = {
+                "name": "careful",
+                "agent_id": "careful",
+                "tools": [{"tool_id": "echo"}],
+                "needs_approval": ["echo"],
+            }
+            async with session.post("/api/agents", json=agent) as response:
+                assert response.status == 201, await response.text()
+
+            async def pending():
+                return [one async for one in b.approvals()]
+
+            asking = asyncio.create_task(a.chat("say it", agent="careful"))
+            waiting = await soon(pending)
+            assert [(one.tool_id, one.arguments) for one in waiting] == [("echo", {"text": "ok?"})]
+            both = await asyncio.gather(
+                a.decide(waiting[0], "approve"), b.decide(waiting[0], "approve"), return_exceptions=True
+            )
+            assert sorted(getattr(one, "status", "") if isinstance(one, ServiceError) else 200 for one in both) == [
+                200,
+                409,
+            ]
+            assert (await asyncio.wait_for(asking, 20)).response == "done"
+    assert upstream.bodies[1]["messages"][-1]["content"] == "ok?"
+
+
+async def test_two_processes_count_one_rate_limit(tmp_path, postgresql, valkey_url):  # noqa: F811
+    env = {"DATABASE_URL": postgresql.new_database(), "REDIS_URL": valkey_url}
+    key, kept = new_key("few", ("tools:write",), RateLimit(calls=7, seconds=3600))
+    async with open_store(env["DATABASE_URL"]) as store:
+        await store.keys.add(kept)
+    async with (
+        chat_server(message("hi")) as upstream,
+        serving(tmp_path, f"{upstream.url}#qwen", **env) as (_, url_a),
+        serving(tmp_path, f"{upstream.url}#qwen", **env) as (_, url_b),
+        aiohttp.ClientSession(headers={"authorization": f"Bearer {key}"}) as session,
+    ):
+
+        async def called(n: int) -> int:
+            base = (url_a, url_b)[n % 2].removesuffix("/v1")
+            async with session.post(f"{base}/api/tools/echo/call", json={"arguments": {"text": str(n)}}) as response:
+                return response.status
+
+        told = await asyncio.gather(*(called(n) for n in range(20)))
+    assert {status: told.count(status) for status in told} == {200: 7, 429: 13}
 
 
 async def started(client: Client):
