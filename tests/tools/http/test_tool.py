@@ -171,6 +171,24 @@ async def test_headers_cookies_and_fixed_headers_are_sent(server, make):
     assert seen.headers["x-secret"] == KEY
 
 
+@pytest.mark.parametrize(
+    ("method", "headers", "key", "sent"),
+    [
+        ("POST", {}, "k-1", "k-1"),
+        ("DELETE", {}, "k-1", "k-1"),
+        ("GET", {}, "k-1", None),
+        ("POST", {}, "", None),
+        ("POST", {"Idempotency-Key": "own"}, "k-1", "own"),
+        ("POST", {}, "a\r\nX-Evil: 1", None),
+        ("POST", {}, "键", None),
+    ],
+)
+async def test_what_changes_something_is_told_the_key_of_its_call(server, make, method, headers, key, sent):
+    await make("/x", method=method, headers=headers).run({}, CallContext(idempotency_key=key))
+    [seen] = server.seen
+    assert (seen.headers.get("idempotency-key"), "x-evil" in seen.headers) == (sent, False)
+
+
 @pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\nb", "a\rb", "a\0b"])
 async def test_a_line_break_in_a_header_is_refused(server, make, value):
     tool = make(parameters=parameters(t=TEXT), places={"t": {"place": "header", "name": "X-T"}})

@@ -111,10 +111,13 @@ class _Parts:
                 self.body[place.name or name] = value
 
 
-async def request_of(plan: Plan, arguments: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Request, Redaction]:
+async def request_of(
+    plan: Plan, arguments: Mapping[str, Any], environ: Mapping[str, str], key: str = ""
+) -> tuple[Request, Redaction]:
     """The request for checked arguments, and what takes its secrets out of the answer.
 
-    An argument that is null is left out, except in a body. Raises: `InvalidArguments`, `ToolUnavailable`.
+    An argument that is null is left out, except in a body. `key` is sent as Idempotency-Key by methods that change
+    something, unless the endpoint sets one. Raises: `InvalidArguments`, `ToolUnavailable`.
     """
     endpoint = plan.endpoint
     secrets = secrets_of(endpoint, environ)
@@ -128,6 +131,8 @@ async def request_of(plan: Plan, arguments: Mapping[str, Any], environ: Mapping[
     headers = {name.lower(): value for name, value in parts.headers.items()}
     if content_type:
         headers["content-type"] = content_type
+    if key and key.isascii() and key.isprintable() and endpoint.method not in ("GET", "HEAD"):
+        headers.setdefault("idempotency-key", key)
     if parts.cookies:
         headers["cookie"] = "; ".join(f"{name}={quote(value, safe='')}" for name, value in parts.cookies)
     url = _with_query(plan.template.fill(parts.path), parts.query)

@@ -73,7 +73,7 @@ class HttpTool:
         """
         given = self._filled(arguments)
         self._arguments.check(given)
-        request, redaction = await request_of(self._plan, given, self._environ)
+        request, redaction = await request_of(self._plan, given, self._environ, context.idempotency_key)
         try:
             async with self._client.send(request) as response:
                 if response.status >= 300:
