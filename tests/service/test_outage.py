@@ -6,8 +6,9 @@ import pytest
 from tests.servers import postgresql  # noqa: F401
 from tests.web.api.chat_serving import serving
 
-from opposable.models.scripted import ScriptedModel
+from opposable.models.scripted import ScriptedModel, call, calls
 from opposable.service import turns
+from opposable.store.opening import open_store
 
 pytestmark = pytest.mark.anyio
 
@@ -44,3 +45,64 @@ async def test_answers_under_way_are_kept_once_when_the_database_is_back(tmp_pat
         said = await service.store.conversations.messages("v")
         assert [message.role for message in said] == ["user", "assistant"] * 2
     assert service.recorder.state.lost == 0
+
+
+CALL = calls(call("echo", '{"text": "ok"}'))
+TURN = ["user", "assistant", "tool", "assistant"]
+
+
+class Calling(ScriptedModel):
+    """Calls once and then answers, a little late."""
+
+    async def stream(self, messages, *given):
+        await asyncio.sleep(0.05)
+        line = "好" if messages[-1].role == "tool" else CALL
+        async for part in ScriptedModel(line).stream(messages, *given):
+            yield part
+
+
+async def test_under_load_an_outage_is_told_and_nothing_is_written_twice(tmp_path, postgresql, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(turns, "LONGEST_PAUSE", 0.2)
+    url = postgresql.new_database()
+    told: dict[int, list[tuple[int, str]]] = {n: [] for n in range(12)}
+    up, over = asyncio.Event(), asyncio.Event()
+
+    async def one(n, session):
+        """Ask again and again, whatever comes, and once more when the database is back."""
+        last = False
+        while not last:
+            last = over.is_set()
+            async with session.post("/agent/chat", json={"message": "go", "conversation_id": f"v{n}"}) as response:
+                body = await response.json()
+                told[n].append((response.status, "" if response.status == 200 else body["error"]["kind"]))
+            if response.status == 200:
+                up.set()
+            else:
+                assert response.headers["retry-after"] == "2"
+                await asyncio.sleep(0.1)
+
+    async with serving(tmp_path, Calling("好"), database_url=url) as (session, service):
+        asking = [asyncio.create_task(one(n, session)) for n in told]
+        await asyncio.wait_for(up.wait(), 20)
+        postgresql.refuse(url)
+        await asyncio.sleep(2)
+        async with session.get("/readyz") as response:
+            assert response.status == 503
+        postgresql.admit(url)
+        up.clear()
+        await asyncio.wait_for(up.wait(), 20)
+        over.set()
+        await asyncio.wait_for(asyncio.gather(*asking), 60)
+        kept = {n: await service.store.conversations.messages(f"v{n}") for n in told}
+    every = [one for seen in told.values() for one in seen]
+    assert set(every) == {(200, ""), (503, "store_unavailable")}
+    for n, said in kept.items():
+        assert told[n][-1] == (200, "")
+        assert [message.role for message in said] == TURN * told[n].count((200, ""))
+    async with open_store(url) as store:
+        made = [(one.run_id, one.call_id) async for one in store.executions.export()]
+        ended = [one.status for one in (await store.runs.list(limit=1000)).items]
+    assert len(made) == len(set(made)) >= every.count((200, ""))
+    assert ended.count("finished") == every.count((200, ""))
+    assert set(ended) <= {"finished", "failed"}
+    assert (service.recorder.state.lost, service.recorder.state.waiting) == (0, 0)
