@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from opposable.ask.catalog.matching import ValueMatch
+from opposable.ask.team.aliases import with_own_aliases
 from opposable.ask.team.joins import Mended, with_needed, with_outer, without_spare, without_unasked
 from opposable.ask.team.literals import Literal, NearValues, Place, exists, literals, moved, replaced
 from opposable.ask.team.state import Candidate, Outcome, print_of
@@ -42,8 +43,10 @@ async def run(database: Database, candidate: Candidate, corrections: Sequence[st
 async def prepared(database: Database, sql: str, question: str) -> Mended:
     """SQL put into the shape the question's words ask for, with the tables it needs and no more."""
     schema, dialect = await database.schema(), database.dialect
-    shaped, first = in_shape(sql, question, dialect)
+    named, aliases = with_own_aliases(sql, dialect, schema)
+    shaped, first = in_shape(named, question, dialect)
     joined, second = with_needed(shaped, dialect, schema)
+    first = (*aliases, *first)
     try:
         fixed = fix_names(joined, dialect, schema)
     except (ToolRefused, InvalidArguments):  # told when it is run

@@ -41,6 +41,7 @@ def decide(state: State, has_semantics: bool, opinions: int = 0) -> Decision:
     | a candidate waits | result_evaluator |
     | the last one ran, nothing is doubtful, but its writer was not sure | sql_generator: another opinion |
     | the last one ran, and nothing is doubtful | finish |
+    | a correction made, and some candidate ran | finish, with what is doubtful said |
     | first problem of its kind | result_evaluator: a correction |
     | the same problem again, or two corrections made | sql_generator: a fresh start that knows what failed |
     | fresh starts used up, and some candidate ran | finish, with what is doubtful said |
@@ -57,6 +58,8 @@ def decide(state: State, has_semantics: bool, opinions: int = 0) -> Decision:
         return Decision("result_evaluator", "a candidate waits to be run")
     if last is None:
         return Decision("sql_generator", "no SQL has been written yet")
+    if state.mending and state.ran():
+        return Decision("finish", "a correction brought nothing better")
     if not state.repeated() and state.mending < MOST_CORRECTIONS:
         return Decision("result_evaluator", last.problem or last.suspicion)
     if state.drafts < MOST_DRAFTS:
