@@ -53,9 +53,11 @@ async def prepared(database: Database, sql: str, question: str) -> Mended:
         return joined, (*first, *second)
     if fixed.problems:
         return joined, (*first, *second)
-    spared, third = without_spare(fixed.query.sql, dialect, schema)
-    asked, fourth = without_unasked(spared, question, dialect, schema)
-    return asked, (*first, *second, *fixed.corrections, *third, *fourth)
+    asked, third = without_unasked(fixed.query.sql, question, dialect, schema)
+    spared, fourth = without_spare(
+        asked, dialect, schema
+    )  # last: what it leaves out may be what the question speaks of
+    return spared, (*first, *second, *fixed.corrections, *third, *fourth)
 
 
 async def with_missing(database: Database, outcome: Outcome) -> Outcome:
