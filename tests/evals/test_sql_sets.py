@@ -1,6 +1,7 @@
 """Sets of questions: read, split by database, drawn the same each time."""
 
 import sqlite3
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import orjson
@@ -9,11 +10,12 @@ import pytest
 from opposable.ask.one_prompt import sql_of
 from opposable.domain.errors import BadInput
 from opposable.domain.usage import Usage
-from opposable.evals.sql_eval import Tally, one_prompt, scored
+from opposable.evals.sql_eval import Attempt, Tally, answerers, one_prompt, scored
 from opposable.evals.sql_sets import drawn, part, read_set
 from opposable.models.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
+DATA = Path(__file__).parents[3] / "shared" / "data" / "text2sql"
 
 
 @pytest.fixture
@@ -63,6 +65,28 @@ async def test_answers_are_scored_by_what_their_sql_brings(folder):
     assert tally.scores[0].usage == Usage(10, 5, 1)
     summary = tally.summary()
     assert (summary["accuracy"], summary["executable"], summary["tokens"]) == (25.0, 50.0, 15.0)
+
+
+async def test_the_team_is_scored_with_its_catalogue_and_each_part_off(folder):
+    model = ScriptedModel("```sql\nSELECT 名称 FROM 部门 WHERE n >= 5\n```")
+    every = answerers(model)
+    assert list(every)[:3] == ["one prompt", "team", "without opinions"]
+    for name, answerer in every.items():
+        tally = Tally([score async for score in scored(read_set(folder)[:2], answerer)])
+        assert (name, tally.summary()["accuracy"]) == (name, 100.0)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the public databases do not lie beside this checkout")
+async def test_gold_scores_all_against_itself():
+    @asynccontextmanager
+    async def gold(database):
+        async def answer(question):
+            return Attempt(question.gold)
+
+        yield answer
+
+    tally = Tally([score async for score in scored(drawn(read_set(DATA), 120), gold)])
+    assert (tally.summary()["accuracy"], tally.summary()["executable"]) == (100.0, 100.0)
 
 
 @pytest.mark.parametrize(
