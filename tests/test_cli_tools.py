@@ -107,6 +107,8 @@ async def test_skills_of_a_folder_are_kept(tmp_path):
         (("add", "none.json"), "none.json cannot be read"),
         (("add", "/dev/null"), "/dev/null describes no tool: it is empty"),
         (("add-mcp", "python"), "--name"),
+        (("add-mcp", "python 'x", "--name", "db"), "no closing quotation"),
+        (("export", "none/tools.json"), "none/tools.json cannot be written"),
         (("add-skill", "none"), "no folder none"),
         (("add-mcp", "ws://localhost:8080/mcp", "--name", "db"), "WebSocket"),
         (("import-openapi", "none.yaml"), "none.yaml cannot be read"),

@@ -146,7 +146,10 @@ def export(
     if file is None:
         print(text)
         return
-    file.write_text(text + "\n", encoding="utf-8")
+    try:
+        file.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{file} cannot be written: {error.strerror}.") from error
     err.print(styled(f"{len(specs)} tools are in {file}."))
 
 
@@ -234,7 +237,10 @@ def _servers(source: str, name: str) -> list[McpServerSpec]:
     if "://" not in source:
         import shlex
 
-        words = shlex.split(source)
+        try:
+            words = shlex.split(source)
+        except ValueError as error:
+            raise BadInput(f"The program cannot be read: {str(error).lower()}; close every quotation mark.") from error
         entry = {"command": words[0], "args": words[1:]} if words else {}
     return read_servers({"mcpServers": {name: entry}})
 

@@ -1,6 +1,7 @@
 """Skills are found, described, read and run; what is bad is set aside with a reason."""
 
 import json
+import os
 
 import pytest
 
@@ -254,6 +255,17 @@ def test_scanning_keeps_the_good_and_sets_the_bad_aside(tmp_path):
     assert [skill.skill_id for skill in scan.skills] == ["weekly-report", "b"]
     assert set(scan.set_aside) == {str(bad), str(again), str(linked)}
     assert scan.set_aside[str(linked)] == "linked is no skill that can be used: its SKILL.md is a link."
+
+
+def test_a_folder_that_cannot_be_read_does_not_hide_the_others(tmp_path):
+    made(tmp_path, "skills/b", {"SKILL.md": BODY})
+    closed = made(tmp_path, "skills/a/closed", {"SKILL.md": BODY}).parent
+    closed.chmod(0)
+    readable = os.access(closed, os.R_OK)  # an administrator reads everything
+    scan = scan_skills([tmp_path / "skills"])
+    closed.chmod(0o700)
+    assert [skill.skill_id for skill in scan.skills] == (["closed", "b"] if readable else ["b"])
+    assert ("cannot be read" in scan.set_aside.get(str(closed), "")) is not readable
 
 
 def test_links_and_what_cannot_run_are_left_out_with_a_reason(tmp_path):

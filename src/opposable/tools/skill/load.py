@@ -77,11 +77,14 @@ def load_skill(path: Path) -> Skill:
 
 
 def scan_skills(roots: Iterable[Path]) -> Scan:
-    """Every skill below `roots`, up to four folders deep; a bad one, or a second of one name, is set aside."""
+    """Every skill below `roots`, up to four folders deep.
+
+    A bad one, a second of one name, and a folder that cannot be read are set aside.
+    """
     found: dict[str, Skill] = {}
     set_aside: dict[str, str] = {}
     for root in roots:
-        for folder in _candidates(root, 0):
+        for folder in _candidates(root, 0, set_aside):
             try:
                 skill = load_skill(folder)
             except BadInput as error:
@@ -94,16 +97,20 @@ def scan_skills(roots: Iterable[Path]) -> Scan:
     return Scan(tuple(found.values()), set_aside)
 
 
-def _candidates(folder: Path, depth: int) -> Iterable[Path]:
-    if not folder.is_dir() or (depth and folder.is_symlink()):
+def _candidates(folder: Path, depth: int, set_aside: dict[str, str]) -> Iterable[Path]:
+    try:
+        if not folder.is_dir() or (depth and folder.is_symlink()):
+            return
+        is_skill = (folder / DOCUMENT).exists() or (folder / JSON_MANIFEST).exists()
+        below = [] if is_skill or depth == _DEEPEST else sorted(folder.iterdir())
+    except OSError as error:
+        set_aside[str(folder)] = f"It cannot be read: {error.strerror}."
         return
-    if (folder / DOCUMENT).exists() or (folder / JSON_MANIFEST).exists():
+    if is_skill:
         yield folder
-        return
-    if depth < _DEEPEST:
-        for below in sorted(folder.iterdir()):
-            if not below.name.startswith("."):
-                yield from _candidates(below, depth + 1)
+    for one in below:
+        if not one.name.startswith("."):
+            yield from _candidates(one, depth + 1, set_aside)
 
 
 def _load(path: Path) -> Skill:
