@@ -98,7 +98,10 @@ async def test_the_same_mistake_again_is_a_fresh_start_that_knows_what_failed(sh
     model = ScriptedModel(*wrong)
     events = await events_of(Team(model, shop, parts=Parts(opinions=0, captain=False)), "What do we pay in all?")
     assert "the same problem came again: a fresh start" in [e.reason for e in events if isinstance(e, Decided)]
-    assert "These did not do" in model.requests[2].messages[-1].content
+    told = model.requests[2].messages[-1].content
+    assert "What was tried did not do" in told
+    assert "payroll" in told
+    assert "SELECT" not in told
     assert events[-1].text == "The answer is 60."
 
 

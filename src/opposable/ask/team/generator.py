@@ -60,7 +60,7 @@ def draft_messages(dialect: Dialect, brief: Brief, question: str, failed: Sequen
     rules = "\n- ".join(RULES[dialect])
     parts = [question, *brief.notes]
     if failed:
-        parts.append("These did not do; write it another way:\n" + "\n\n".join(failed))
+        parts.append("What was tried did not do; write it another way:\n" + "\n".join(failed))
     return [system(PROMPT.format(dialect=dialect, schema=brief.schema, rules=rules)), user("\n\n".join(parts))]
 
 

@@ -136,9 +136,9 @@ def history_text(state: State, most: int = 8) -> str:
 
 
 def failed_attempts(state: State, most: int = 3) -> Sequence[str]:
-    """The last SQL that did not do, each with its problem, for the one who writes anew."""
-    return [
-        f"{outcome.sql or outcome.candidate.sql}\n-- {outcome.problem or outcome.suspicion}"
-        for outcome in state.outcomes[-most:]
-        if not outcome.good
-    ]
+    """What was wrong with the last SQL that did not do, for the one who writes anew.
+
+    The SQL itself is not told: a small model that sees it writes it again.
+    """
+    told = [outcome.problem or outcome.suspicion for outcome in state.outcomes if not outcome.good]
+    return [f"- {problem}" for problem in dict.fromkeys(told)][-most:]
