@@ -400,6 +400,22 @@ async def test_a_semantic_model_is_drafted_and_linted(here: Path) -> None:
     assert (done.code, "wrong.yaml is there already" in done.err) == (2, True)
 
 
+async def test_a_set_of_questions_is_measured_side_by_side(here: Path) -> None:
+    line = {
+        "id": "q1",
+        "db": "shop",
+        "question": "What does each item cost?",
+        "gold_sql": "SELECT name, price FROM item",
+    }
+    (here / "questions.jsonl").write_bytes(orjson.dumps(line))
+    args = ("eval", "sql", ".", "--only", "one prompt", "--only", "team", "--report", "r.html", "--json")
+    async with asked(here, *args, answers=[message(WRITTEN)]) as (done, _):
+        assert done.code == 0, done.err
+        told = {name: (each["accuracy"], each["executable"]) for name, each in done.said.items()}
+    assert told == {"one prompt": (0.0, 0.0), "team": (100.0, 100.0)}
+    assert "What does each item cost?" in (here / "r.html").read_text()
+
+
 # --- stopping ---
 
 
