@@ -75,7 +75,7 @@ class Agents:
 
     async def get(self, agent_id: str) -> AgentRecord | None:
         """The agent of that id."""
-        async with self._database.reading() as connection:
+        async with self._database.looking() as connection:
             return await _read(connection, agent_id)
 
     async def list(self, *, after: str = "", limit: int = 100) -> Page[AgentRecord]:

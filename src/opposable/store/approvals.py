@@ -29,7 +29,7 @@ class Approvals:
 
     async def get(self, approval_id: str) -> Approval | None:
         """The approval of that id."""
-        async with self._database.reading() as connection:
+        async with self._database.looking() as connection:
             row = (await connection.execute(select(approvals).where(approvals.c.id == approval_id))).one_or_none()
         return None if row is None else _approval(row)
 

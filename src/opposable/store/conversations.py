@@ -75,7 +75,7 @@ class SqlConversations:
     async def get(self, conversation_id: str) -> Conversation | None:
         """The conversation of that id."""
         query = select(conversations).where(conversations.c.id == conversation_id)
-        async with self._database.reading() as connection:
+        async with self._database.looking() as connection:
             row = (await connection.execute(query)).one_or_none()
         return None if row is None else _conversation(row)
 
@@ -84,7 +84,7 @@ class SqlConversations:
         query = select(messages.c.body).where(
             messages.c.conversation_id == conversation_id, messages.c.position >= start
         )
-        async with self._database.reading() as connection:
+        async with self._database.looking() as connection:
             bodies = (await connection.scalars(query.order_by(messages.c.position))).all()
         return tuple(message_from_json(body) for body in bodies)
 

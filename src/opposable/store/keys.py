@@ -42,7 +42,7 @@ class Keys:
 
     async def find(self, sha256: str) -> ApiKey | None:
         """The key of that hash, revoked or not."""
-        async with self._database.reading() as connection:
+        async with self._database.looking() as connection:
             row = (await connection.execute(select(api_keys).where(api_keys.c.sha256 == sha256))).one_or_none()
         return None if row is None else _key(row)
 

@@ -33,7 +33,7 @@ class Runs:
 
     async def get(self, run_id: str) -> Run | None:
         """The run of that id."""
-        async with self._database.reading() as connection:
+        async with self._database.looking() as connection:
             row = (await connection.execute(select(runs).where(runs.c.id == run_id))).one_or_none()
         return None if row is None else _run(row)
 
@@ -78,7 +78,7 @@ class Runs:
     async def to_cancel(self, run_ids: Collection[str]) -> frozenset[str]:
         """Which of these runs are wished to be cancelled."""
         query = select(runs.c.id).where(runs.c.id.in_(run_ids), runs.c.cancel_requested)
-        async with self._database.reading() as connection:
+        async with self._database.looking() as connection:
             return frozenset((await connection.scalars(query)).all())
 
     async def add_events(self, events: Sequence[RunEvent]) -> None:

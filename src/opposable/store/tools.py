@@ -49,7 +49,7 @@ class Tools:
 
     async def get(self, tool_id: str) -> AnyToolSpec | None:
         """The tool of that id. Raises: `BadInput` when its row was changed by hand into what is no tool."""
-        async with self._database.reading() as connection:
+        async with self._database.looking() as connection:
             row = (await connection.execute(select(tools).where(tools.c.id == tool_id))).one_or_none()
         return None if row is None else _spec(row)
 
