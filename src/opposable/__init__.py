@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from opposable.agent.agent import Agent
+from opposable.agent.guarding import Guarding
+from opposable.agent.learning import FailureMemory
 from opposable.agent.limits import Limits
 from opposable.domain.errors import (
     BadInput,
@@ -15,6 +17,8 @@ from opposable.domain.errors import (
 )
 from opposable.domain.events import (
     CallDelta,
+    DataAnswered,
+    Decided,
     Event,
     ModelReplied,
     RunFinished,
@@ -32,7 +36,7 @@ from opposable.models.base import Model, ModelOptions, Named
 from opposable.models.callable import CallableModel
 from opposable.models.scripted import ScriptedModel
 from opposable.models.text_protocol import TextProtocolModel
-from opposable.tools.base import CallContext, Tool
+from opposable.tools.base import ApprovalRequest, Approved, CallContext, Denied, Tool
 from opposable.tools.function import FunctionTool, actions, tool
 from opposable.tools.library import ToolLibrary
 
@@ -41,14 +45,21 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agent",
+    "ApprovalRequest",
+    "Approved",
     "BadInput",
     "CallContext",
     "CallDelta",
     "CallableModel",
     "Client",
+    "DataAnswered",
+    "Decided",
+    "Denied",
     "Event",
     "FailureKind",
+    "FailureMemory",
     "FunctionTool",
+    "Guarding",
     "InvalidArguments",
     "Limits",
     "Message",
