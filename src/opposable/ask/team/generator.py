@@ -8,6 +8,7 @@ from typing import Literal
 import orjson
 
 from opposable.ask.catalog.matching import ValueMatch
+from opposable.ask.one_prompt import PROMPT as PLAIN
 from opposable.ask.one_prompt import sql_of
 from opposable.ask.team.state import Candidate, Outcome
 from opposable.domain.events import Reply
@@ -56,11 +57,16 @@ class Brief:
 
 
 def draft_messages(dialect: Dialect, brief: Brief, question: str, failed: Sequence[str] = ()) -> list[Message]:
-    """Asks for SQL; told of what failed where something did. What stays the same for a database stands first."""
+    """Asks for SQL. What stays the same for a database stands first.
+
+    Where something failed, that is told, and the asking takes another form: in the same one a small model writes the
+    same again.
+    """
     rules = "\n- ".join(RULES[dialect])
     parts = [question, *brief.notes]
     if failed:
         parts.append("What was tried did not do; write it another way:\n" + "\n".join(failed))
+        return [system(PLAIN.format(dialect=dialect, schema=brief.schema)), user("\n\n".join(parts))]
     return [system(PROMPT.format(dialect=dialect, schema=brief.schema, rules=rules)), user("\n\n".join(parts))]
 
 

@@ -43,7 +43,7 @@ def decide(state: State, has_semantics: bool, opinions: int = 0) -> Decision:
     | the last one ran, and nothing is doubtful | finish |
     | a correction made, and some candidate ran | finish, with what is doubtful said |
     | first problem of its kind | result_evaluator: a correction |
-    | the same problem again, or two corrections made | sql_generator: a fresh start that knows what failed |
+    | the same problem or the same SQL again, or two corrections made | sql_generator: a fresh start that knows what failed |
     | fresh starts used up, and some candidate ran | finish, with what is doubtful said |
     | fresh starts used up, and none ran | give_up |
     """
@@ -60,10 +60,10 @@ def decide(state: State, has_semantics: bool, opinions: int = 0) -> Decision:
         return Decision("sql_generator", "no SQL has been written yet")
     if state.mending and state.ran():
         return Decision("finish", "a correction brought nothing better")
-    if not state.repeated() and state.mending < MOST_CORRECTIONS:
+    if last.candidate.sql and not state.repeated() and state.mending < MOST_CORRECTIONS:
         return Decision("result_evaluator", last.problem or last.suspicion)
     if state.drafts < MOST_DRAFTS:
-        why = "the same problem came again" if state.repeated() else f"{state.mending} corrections did not help"
+        why = "the same problem came again" if state.repeated() else "correcting did not help"
         return Decision("sql_generator", f"{why}: a fresh start")
     if state.ran():
         return Decision("finish", "no better candidate was found")
