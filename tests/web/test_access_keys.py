@@ -11,6 +11,13 @@ from opposable.domain.messages import assistant
 from opposable.domain.specs import RateLimit
 from opposable.domain.usage import Usage
 from opposable.models.scripted import ScriptedModel
+from opposable.store.database import Database
+from opposable.store.keys import Keys
+from opposable.store.limiter import ProcessLimiter
+from opposable.store.migrating import migrate
+from opposable.store.urls import database_url
+from opposable.web.access import KeyRing
+from opposable.web.limits import Budgets
 
 pytestmark = pytest.mark.anyio
 
@@ -135,3 +142,20 @@ async def test_readiness_names_the_part_that_is_not_ready(tmp_path):
     async with asking(tmp_path) as ask:
         told = await ask.told("GET", "/readyz", key="")
         assert (told["ready"], told["parts"]["database"]) == (True, "ok")
+
+
+async def test_of_many_requests_at_once_one_looks_whether_there_are_keys(tmp_path):
+    class Counted(Keys):
+        looks = 0
+
+        async def list(self):
+            self.looks += 1
+            return await super().list()
+
+    database = Database(database_url(f"sqlite:///{tmp_path}/s.db"))
+    await migrate(database)
+    keys = Counted(database)
+    ring = KeyRing(keys, ProcessLimiter(), Budgets(keys))
+    assert await asyncio.gather(*(ring.locked() for _ in range(50))) == [False] * 50
+    assert keys.looks == 1
+    await database.close()

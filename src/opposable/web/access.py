@@ -1,5 +1,6 @@
 """Who may ask, and how much: the key, the addresses without one, the size of a request."""
 
+import asyncio
 import hashlib
 import hmac
 import secrets
@@ -82,12 +83,16 @@ class KeyRing:
         self._known: OrderedDict[str, Known] = OrderedDict()
         self._locked_until = -1.0
         self._is_locked = False
+        self._looking = asyncio.Lock()
 
     async def locked(self) -> bool:
         """Whether there are keys, so that one is needed. Raises: `StoreUnavailable`."""
-        if not self._is_locked and self._clock() >= self._locked_until:
-            self._is_locked = bool(await self._keys.list())
-            self._locked_until = self._clock() + KNOWN_FOR
+        if self._is_locked or self._clock() < self._locked_until:
+            return self._is_locked
+        async with self._looking:  # of many requests that come at once, one looks
+            if not self._is_locked and self._clock() >= self._locked_until:
+                self._is_locked = bool(await self._keys.list())
+                self._locked_until = self._clock() + KNOWN_FOR
         return self._is_locked
 
     async def find(self, key: str) -> Known | None:
