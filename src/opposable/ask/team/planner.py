@@ -13,7 +13,7 @@ MOST_CORRECTIONS = 2
 MOST_DRAFTS = 2
 """Times the generator is asked, each for one or more candidates."""
 
-SURE = 0.86
+SURE = 0.8
 """The certainty from which on a writer is believed without another opinion."""
 
 SKILLS: dict[Member, str] = {
