@@ -10,7 +10,7 @@ from opposable.domain.messages import Message, system, user
 from opposable.models.base import ModelOptions
 
 MOST_CORRECTIONS = 2
-MOST_DRAFTS = 2
+MOST_DRAFTS = 3
 """Times the generator is asked, each for one or more candidates."""
 
 SURE = 0.8
