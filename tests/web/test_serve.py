@@ -96,7 +96,10 @@ async def test_the_key_is_taken_from_the_environment(name, args):
 
 
 REFUSED = {
-    "others without a key": (("--host", "0.0.0.0"), "needs an API key: make one with `opposable keys create`, set OPPOSABLE_SERVE_KEY"),
+    "others without a key": (
+        ("--host", "0.0.0.0"),
+        "needs an API key: make one with `opposable keys create`, set OPPOSABLE_SERVE_KEY",
+    ),
     "a variable that holds nothing": (("--api-key-env", "NOBODY"), "NOBODY is to hold the API key, but is not set"),
     "an unknown model": (("--model", "nothing"), "There is no model named 'nothing'"),
 }
