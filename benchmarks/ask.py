@@ -1,0 +1,108 @@
+"""What an answer about data costs beside the model's own time: a schema of 300 tables, a table of 10,000,000 rows.
+
+python benchmarks/ask.py [ROWS]
+"""
+
+import asyncio
+import contextlib
+import sys
+import tempfile
+import time
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import duckdb
+
+from opposable.ask.team.opening import open_team
+from opposable.ask.team.team import Team
+from opposable.domain.events import ModelPart
+from opposable.models.scripted import ScriptedModel
+from opposable.tools.sql.database import open_database
+
+TABLES = 300
+ROWS = 10_000_000
+
+
+class Timed:
+    """A scripted model that counts the seconds spent in it, so that they can be taken off."""
+
+    def __init__(self, *lines: str) -> None:
+        self.inner = ScriptedModel(*lines)
+        self.name = self.inner.name
+        self.seconds = 0.0
+        self.characters = 0
+
+    async def stream(self, messages, tools=(), options=None) -> AsyncGenerator[ModelPart, None]:
+        """One reply, timed."""
+        self.characters = sum(len(message.content) for message in messages)
+        begun = time.perf_counter()
+        async with contextlib.aclosing(self.inner.stream(messages, tools, options)) as parts:
+            async for part in parts:
+                yield part
+        self.seconds += time.perf_counter() - begun
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+def many_tables(path: Path) -> None:
+    """300 tables of ten columns and a hundred rows each."""
+    with duckdb.connect(str(path)) as made:
+        for n in range(TABLES):
+            columns = ", ".join(f"'value {n} ' || (i % 7) AS field_{n}_{c}" for c in range(9))
+            made.execute(f"CREATE TABLE area_{n} AS SELECT i AS id, {columns} FROM range(100) t(i)")
+
+
+def many_rows(path: Path, rows: int) -> None:
+    """One table of sales."""
+    with duckdb.connect(str(path)) as made:
+        made.execute(
+            "CREATE TABLE sales AS SELECT i AS id, 'customer ' || (i % 100000) AS customer, "
+            "['North', 'South', 'East', 'West'][1 + i % 4] AS region, (i * 7919 % 100000) / 100.0 AS amount, "
+            f"DATE '2020-01-01' + CAST(i % 2000 AS INTEGER) AS day FROM range({rows}) t(i)"
+        )
+
+
+async def measured(name: str, path: Path, question: str, sql: str, cache: Path) -> None:
+    """The first answer with nothing known yet, one more, and the first of a process that finds the catalogue kept."""
+    model = Timed(f"```sql\n{sql}\n```")
+    database = await open_database(str(path))
+    begun = time.perf_counter()
+    async with open_team(model, database, cache=cache) as team:
+        first = await _answered(team, question, model, begun)
+        again = await _answered(team, question, model, time.perf_counter())
+    begun = time.perf_counter()
+    async with open_team(model, database, cache=cache) as team:
+        kept = await _answered(team, question, model, begun)
+    run = time.perf_counter()
+    await database.run(sql)
+    query = time.perf_counter() - run
+    await database.close()
+    print(f"{name:22} {first:9.2f} {again:9.3f} {kept:9.3f} {query:9.3f} {model.characters // 4:9}")
+
+
+async def _answered(team: Team, question: str, model: Timed, begun: float) -> float:
+    before = model.seconds
+    answer, _ = await team.answer(question)
+    if not answer.rows:
+        raise SystemExit(f"no rows came: {answer.text}")
+    return time.perf_counter() - begun - (model.seconds - before)
+
+
+async def main() -> None:
+    """The table."""
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
+    print(f"{'seconds beside the model':22} {'first':>7} {'next':>9} {'kept':>9} {'SQL alone':>9} {'tokens':>9}")
+    with tempfile.TemporaryDirectory() as folder:
+        tables, sales = Path(folder, "tables.duckdb"), Path(folder, "sales.duckdb")
+        many_tables(tables)
+        many_rows(sales, rows)
+        asked = "How many rows of area 217 have the field 217 3 value 217 5?"
+        sql = "SELECT count(*) FROM area_217 WHERE field_217_3 = 'value 217 5'"
+        await measured(f"{TABLES} tables", tables, asked, sql, Path(folder, "a"))
+        sql = "SELECT region, sum(amount) FROM sales GROUP BY region"
+        await measured(f"{rows:,} rows", sales, "Total amount by region?", sql, Path(folder, "b"))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
