@@ -36,7 +36,9 @@ ToolOption = Annotated[
 ]
 DatabaseOption = Annotated[
     str | None,
-    typer.Option("--db", help="A database: duckdb:///FILE, sqlite:///FILE, postgresql://…, or just FILE.", show_default=False),
+    typer.Option(
+        "--db", help="A database: duckdb:///FILE, sqlite:///FILE, postgresql://…, or just FILE.", show_default=False
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on standard output.")]
 
