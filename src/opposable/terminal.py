@@ -159,12 +159,7 @@ def end_as_json(end: RunFinished, results: Sequence[ToolFinished]) -> dict[str, 
         "text": end.text,
         "reason": end.reason,
         "turns": end.turns,
-        "usage": {
-            "input_tokens": end.usage.input_tokens,
-            "output_tokens": end.usage.output_tokens,
-            "total_tokens": end.usage.total_tokens,
-            "model_calls": end.usage.requests,
-        },
+        "usage": end.usage.as_json(),
         "cost": end.cost,
         "tool_calls": [
             {

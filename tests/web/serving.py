@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from opposable.models.base import Model
 from opposable.web.server import create_app
@@ -14,15 +15,21 @@ from opposable.web.server import create_app
 @asynccontextmanager
 async def serving(models: Model | Mapping[str, Model], **options) -> AsyncIterator[str]:
     """Its base URL, for as long as the block lasts. A single model is called `m`."""
-    app = create_app(models if isinstance(models, Mapping) else {"m": models}, **options)
-    config = uvicorn.Config(app, log_level="warning", access_log=False, ws="none", timeout_graceful_shutdown=1)
+    async with on_loopback(create_app(models if isinstance(models, Mapping) else {"m": models}, **options)) as url:
+        yield f"{url}/v1"
+
+
+@asynccontextmanager
+async def on_loopback(app: ASGIApp, log_level: str = "warning") -> AsyncIterator[str]:
+    """The URL of an application, for as long as the block lasts."""
+    config = uvicorn.Config(app, log_level=log_level, access_log=False, ws="none", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     listening = socket.create_server(("127.0.0.1", 0))
     task = asyncio.create_task(server.serve([listening]))
     try:
         while not server.started:  # noqa: ASYNC110 - uvicorn tells it in no other way
             await asyncio.sleep(0.005)
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     finally:
         server.should_exit = True
         await task

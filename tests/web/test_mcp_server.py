@@ -2,14 +2,12 @@
 
 import asyncio
 import contextlib
-import socket
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
 import pytest
-import uvicorn
 from mcp import Client, MCPError, StdioServerParameters
 
 from opposable.domain.errors import BadInput
@@ -24,25 +22,17 @@ from opposable.web.mcp_http import mcp_app, serve_mcp_http
 from opposable.web.mcp_server import LibraryServer
 
 from .mcp_serving import add, library, 问候
+from .serving import on_loopback
 
 pytestmark = pytest.mark.anyio
 PROGRAM = str(Path(__file__).with_name("mcp_serving.py"))
 
 
 @contextlib.asynccontextmanager
-async def serving(served: ToolLibrary, **options) -> AsyncIterator[str]:
+async def serving(tools: ToolLibrary, **options) -> AsyncIterator[str]:
     """The URL of a library served over HTTP on loopback."""
-    config = uvicorn.Config(mcp_app(served, **options), log_level="error", ws="none", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
-    listening = socket.create_server(("127.0.0.1", 0))
-    task = asyncio.create_task(server.serve([listening]))
-    try:
-        while not server.started:  # noqa: ASYNC110 - uvicorn tells it in no other way
-            await asyncio.sleep(0.005)
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
-    finally:
-        server.should_exit = True
-        await task
+    async with on_loopback(mcp_app(tools, **options), "error") as url:
+        yield f"{url}/mcp"
 
 
 @contextlib.asynccontextmanager

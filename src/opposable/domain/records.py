@@ -4,11 +4,12 @@ import hashlib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from uuid import uuid4
 
 import orjson
 
 from opposable.domain.messages import Message
-from opposable.domain.tools import FailureKind
+from opposable.domain.tools import FailureKind, ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
 
 if TYPE_CHECKING:  # specs are pydantic's, whose import would cost a plain library half its start
@@ -59,6 +60,38 @@ class Execution:
     trace_id: str = ""
     agent_id: str = ""
     conversation_id: str = ""
+
+
+def execution_of(
+    result: ToolResult,
+    tool_id: str,
+    arguments: dict[str, Any],
+    *,
+    run_id: str = "",
+    trace_id: str = "",
+    agent_id: str = "",
+    conversation_id: str = "",
+) -> Execution:
+    """The record of a call that has just ended, under an id of its own."""
+    return Execution(
+        execution_id=uuid4().hex,
+        run_id=run_id,
+        call_id=result.call_id,
+        tool_id=tool_id,
+        name=result.name,
+        arguments=arguments,
+        result=result.content,
+        at=now(),
+        seconds=result.seconds,
+        failure=result.failure,
+        attempts=result.attempts,
+        cached=result.cached,
+        repairs=result.repairs,
+        handle=result.handle,
+        trace_id=trace_id,
+        agent_id=agent_id,
+        conversation_id=conversation_id,
+    )
 
 
 @dataclass(frozen=True, slots=True)

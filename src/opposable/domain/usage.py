@@ -16,6 +16,15 @@ class Usage:
         """Input and output together."""
         return self.input_tokens + self.output_tokens
 
+    def as_json(self) -> dict[str, int]:
+        """Tokens and requests, for scripts and clients."""
+        return {
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "total_tokens": self.total_tokens,
+            "model_calls": self.requests,
+        }
+
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
             self.input_tokens + other.input_tokens,

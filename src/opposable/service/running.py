@@ -5,19 +5,16 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, field, replace
-from uuid import uuid4
-
-import orjson
 
 from opposable.domain.errors import OpposableError
 from opposable.domain.events import DataAnswered, Event, ModelReplied, RunFinished, RunStarted, ToolFinished
 from opposable.domain.messages import Message
-from opposable.domain.records import Conversation, Execution, Run, RunEvent, RunStatus, Turn, now
+from opposable.domain.records import Conversation, Run, RunEvent, RunStatus, Turn, execution_of, now
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.service.approving import Approver
 from opposable.service.living import Living
 from opposable.service.log import RunLog
-from opposable.service.told import told
+from opposable.service.told import arguments_of, told
 from opposable.service.turns import Turns
 from opposable.store.recorder import Recorder
 from opposable.store.store import Store
@@ -224,7 +221,9 @@ class Runner:
         match event:
             case ToolFinished():
                 going.calls.append(event)
-                self._recorder.record(self._execution(going.run, event))
+                tool_id = self._tool_id_of(event.call.name)
+                ids = _ids(going.run)
+                self._recorder.record(execution_of(event.result, tool_id, arguments_of(event.call), **ids))
             case ModelReplied():
                 going.usage += event.usage
                 going.turns += 1
@@ -290,29 +289,6 @@ class Runner:
             going.log.tell(kind, data)
 
         return tell
-
-    def _execution(self, run: Run, event: ToolFinished) -> Execution:
-        result = event.result
-        arguments = orjson.loads(event.call.arguments or "{}")
-        return Execution(
-            execution_id=uuid4().hex,
-            run_id=run.run_id,
-            call_id=event.call.id,
-            tool_id=self._tool_id_of(event.call.name),
-            name=event.call.name,
-            arguments=arguments if isinstance(arguments, dict) else {},
-            result=result.content,
-            at=now(),
-            seconds=result.seconds,
-            failure=result.failure,
-            attempts=result.attempts,
-            cached=result.cached,
-            repairs=result.repairs,
-            handle=result.handle,
-            trace_id=run.trace_id,
-            agent_id=run.agent_id,
-            conversation_id=run.conversation_id,
-        )
 
     async def _look(self) -> None:
         """Follow the wishes to cancel that other processes leave."""

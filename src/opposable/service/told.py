@@ -19,7 +19,6 @@ from opposable.domain.events import (
     ToolStarted,
 )
 from opposable.domain.tools import ToolCall
-from opposable.domain.usage import Usage
 
 
 def told(event: Event) -> tuple[str, dict[str, Any]] | None:
@@ -42,7 +41,7 @@ def told(event: Event) -> tuple[str, dict[str, Any]] | None:
             return "tool_finished", _finished(event)
         case ModelReplied(turn, message, finish, usage):
             calls = [{**_call(call), "arguments": arguments_of(call)} for call in message.tool_calls]
-            return "model_replied", {"turn": turn, "finish": finish, "tool_calls": calls, "usage": usage_as_json(usage)}
+            return "model_replied", {"turn": turn, "finish": finish, "tool_calls": calls, "usage": usage.as_json()}
         case RunStarted(run_id):
             return "run_started", {"run_id": run_id}
         case Decided(action, reason):
@@ -55,7 +54,7 @@ def told(event: Event) -> tuple[str, dict[str, Any]] | None:
                 "reason": event.reason,
                 "turns": event.turns,
                 "tool_calls": event.tool_calls,
-                "usage": usage_as_json(event.usage),
+                "usage": event.usage.as_json(),
                 "cost": event.cost,
             }
     return None
@@ -65,16 +64,6 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
     """The arguments of a call that was understood: a JSON object."""
     value = orjson.loads(call.arguments or "{}")
     return value if isinstance(value, dict) else {}
-
-
-def usage_as_json(usage: Usage) -> dict[str, int]:
-    """Tokens and requests."""
-    return {
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "total_tokens": usage.total_tokens,
-        "model_calls": usage.requests,
-    }
 
 
 def _call(call: ToolCall) -> dict[str, Any]:

@@ -63,8 +63,6 @@ class Toolbox:
         self._pins = pins
         self._environ = environ
         self._servers: dict[str, McpServer] = {}
-        own = builtin_tools(list(reach.roots)) if reach.roots else []
-        self._own: dict[str, Tool] = {tool.tool_id: tool for tool in own}
 
     async def add(self, spec: AnyToolSpec, *, replace: bool = False) -> Registration:
         """Make a spec's tools and register them; `replace` puts them in the place of those of the same id.
@@ -92,7 +90,7 @@ class Toolbox:
     def make(self, spec: AnyToolSpec) -> Sequence[Tool]:
         """The tools of a spec, not registered. Raises: `BadInput`, saying what of it cannot be used."""
         match spec:
-            case FunctionToolSpec() if spec.tool_id in self._own and spec.module_path.startswith("opposable."):
+            case FunctionToolSpec() if spec.module_path.startswith("opposable.") and spec.tool_id in self._own:
                 return [self._own[spec.tool_id]]
             case FunctionToolSpec():
                 return tools_of(spec, allowed=self.reach.modules)
@@ -110,6 +108,11 @@ class Toolbox:
     def server(self, tool_id: str) -> "McpServer | None":
         """The MCP server of that id, to ask how it stands or to accept a changed tool."""
         return self._servers.get(tool_id)
+
+    @cached_property
+    def _own(self) -> dict[str, Tool]:
+        """The built-in tools by their ids, over the owner's folders; none of them where there is no folder."""
+        return {tool.tool_id: tool for tool in (builtin_tools(list(self.reach.roots)) if self.reach.roots else ())}
 
     @cached_property
     def client(self) -> "GuardedClient":

@@ -17,6 +17,7 @@ from opposable.ask.catalog.words import (
     singular,
     tokens,
 )
+from opposable.tools.sql.nearest import distance
 
 How = Literal["exact", "fuzzy", "part"]
 
@@ -173,19 +174,7 @@ def edits(one: str, other: str, borne: int) -> int:
     one, other = one[start:], other[start:]
     while one and other and one[-1] == other[-1]:
         one, other = one[:-1], other[:-1]
-    if abs(len(one) - len(other)) > borne or len(one) > 8:
-        return borne + 1
-    before: list[int] = []
-    last = list(range(len(other) + 1))
-    for i, char in enumerate(one, 1):
-        row = [i]
-        for j, against in enumerate(other, 1):
-            cost = min(row[j - 1] + 1, last[j] + 1, last[j - 1] + (char != against))
-            if i > 1 and j > 1 and char == other[j - 2] and one[i - 2] == against:
-                cost = min(cost, before[j - 2] + 1)
-            row.append(cost)
-        before, last = last, row
-    return last[-1]
+    return borne + 1 if abs(len(one) - len(other)) > borne or len(one) > 8 else distance(one, other)
 
 
 def _parts(text: str, words: Sequence[str], index: ValueIndex) -> list[ValueMatch]:

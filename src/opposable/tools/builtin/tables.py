@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolUnavailable
 from opposable.tools.builtin.cells import cell
+from opposable.tools.duckdb_options import BOUNDED
 from opposable.tools.files.roots import Opened, Roots
 from opposable.tools.files.text import encoding_of
 from opposable.tools.names import nearest
@@ -27,16 +28,6 @@ READERS = {
 }
 SHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 LARGEST_SHEET = 50_000_000
-_CONFIG: dict[str, str | bool | int | float | list[str]] = {
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "allow_community_extensions": "false",
-    "python_enable_replacements": "false",
-    "memory_limit": "512MB",
-    "threads": "2",
-    "temp_directory": "",
-    "max_execution_time": "15000",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +151,7 @@ def _connected(paths: list[str]) -> Any:
         import duckdb
     except ImportError as error:
         raise ToolUnavailable('Files of rows need the extra "files": pip install "opposable[files]".') from error
-    connection = duckdb.connect(":memory:", config=_CONFIG)
+    connection = duckdb.connect(":memory:", config=BOUNDED)
     listed = ", ".join(f"'{path}'" for path in paths)
     connection.execute(f"SET allowed_paths = [{listed}]")
     connection.execute("SET enable_external_access = false")

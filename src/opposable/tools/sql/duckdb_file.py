@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from opposable.domain.errors import BadInput, ToolUnavailable
+from opposable.tools.duckdb_options import BOUNDED
 from opposable.tools.sql.database import Limits, Rows, file_version
 from opposable.tools.sql.duckdb_schema import quoted_path, read_schema
 from opposable.tools.sql.duckdb_tree import refuse_foreign
@@ -23,15 +24,8 @@ _THREADS = 4
 _SAMPLED = 1_000
 """Rows looked at for a column's sample values."""
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    **BOUNDED,
     "enable_external_access": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "allow_community_extensions": "false",
-    "python_enable_replacements": "false",
-    "memory_limit": "512MB",
-    "threads": "2",
-    "temp_directory": "",
-    "max_execution_time": "15000",
     "lock_configuration": "true",
 }
 """What makes a connection safe: `read_only` alone still reads and writes other files."""

@@ -39,7 +39,7 @@ def likeness(one: str, other: str) -> float:
     if bare_a.rstrip("s") == bare_b.rstrip("s"):
         return 0.97
     ratio = SequenceMatcher(None, bare_a, bare_b, autojunk=False).ratio()
-    edits = 1 - _edits(bare_a, bare_b) / max(len(bare_a), len(bare_b), 1)
+    edits = 1 - distance(bare_a, bare_b) / max(len(bare_a), len(bare_b), 1)
     score = (ratio + edits) / 2
     part = not (a + b).isascii() and len(bare_a) > 1 and (bare_a in bare_b or bare_b in bare_a)
     return max(score, _PART) if part else score
@@ -54,7 +54,7 @@ def _bare(name: str) -> str:
     return re.sub(r"[\s_\-.]+", "", name) or name
 
 
-def _edits(a: str, b: str) -> int:
+def distance(a: str, b: str) -> int:
     """Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`."""
     before: list[int] = []
     last = list(range(len(b) + 1))

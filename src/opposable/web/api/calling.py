@@ -2,7 +2,6 @@
 
 import time
 from typing import Any
-from uuid import uuid4
 
 import orjson
 from fastapi import APIRouter
@@ -10,7 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from opposable.domain.language import Language
-from opposable.domain.records import Execution, now
+from opposable.domain.records import execution_of
 from opposable.domain.tools import ToolResult, new_call_id
 from opposable.tools.base import CallContext
 from opposable.web.api.deps import principal_of, service_of, trace_of
@@ -139,10 +138,10 @@ async def called(request: Request, tool_id: str, action: str, arguments: dict[st
     begun = time.perf_counter()
     result = await service.library.call_action(tool_id, action, arguments, context)
     seconds = time.perf_counter() - begun
-    execution_id = uuid4().hex
     whole = f"{tool_id}.{action}" if action else tool_id
-    service.recorder.record(_execution(execution_id, whole, arguments, result, trace_id))
-    return Response(normalised(whole, result, trace_id, execution_id, seconds), media_type="application/json")
+    execution = execution_of(result, whole, arguments, trace_id=trace_id)
+    service.recorder.record(execution)
+    return Response(normalised(whole, result, trace_id, execution.execution_id, seconds), media_type="application/json")
 
 
 def normalised(tool: str, result: ToolResult, trace_id: str, execution_id: str, seconds: float) -> bytes:
@@ -167,25 +166,6 @@ def normalised(tool: str, result: ToolResult, trace_id: str, execution_id: str, 
         return orjson.dumps(told, default=str, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:  # a number beyond 64 bits, text that is no Unicode
         return orjson.dumps(told | {"output": result.content})
-
-
-def _execution(execution_id: str, tool: str, arguments: dict[str, Any], result: ToolResult, trace_id: str) -> Execution:
-    return Execution(
-        execution_id=execution_id,
-        run_id="",
-        call_id=result.call_id,
-        tool_id=tool,
-        name=result.name,
-        arguments=arguments,
-        result=result.content,
-        at=now(),
-        seconds=result.seconds,
-        failure=result.failure,
-        attempts=result.attempts,
-        cached=result.cached,
-        repairs=result.repairs,
-        trace_id=trace_id,
-    )
 
 
 def _language(request: Request) -> Language:

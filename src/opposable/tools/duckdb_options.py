@@ -1,0 +1,12 @@
+"""How every DuckDB of ours is opened: nothing is loaded from outside, memory, threads and time are bounded."""
+
+BOUNDED: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",
+    "memory_limit": "512MB",
+    "threads": "2",
+    "temp_directory": "",
+    "max_execution_time": "15000",
+}
