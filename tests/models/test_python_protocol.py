@@ -42,25 +42,51 @@ def written(code: str, out: float = -6.0, finish="stop", begun: str = texts.BEGI
     return Reply(assistant(begun + code), finish, Usage(100, 20, 1), tokens)
 
 
+WENT_ON = f"{texts.BEGINNING}get_weather(city='Oslo', unit='celsius')"
+"""The call again, gone on with where the model had ended it."""
+
+
 async def parts(inner, said="What is the weather in Oslo?", messages=None, **options):
     model = PythonProtocolModel(inner)
     return [part async for part in model.stream(messages or (user(said),), (WEATHER,), ModelOptions(**options))]
 
 
 async def test_calls_are_made_where_the_model_leaves_the_way_out_alone():
-    inner = ScriptedModel(written('get_weather(city="Oslo")\n'))
+    inner = ScriptedModel(written('get_weather(city="Oslo")\n'), WENT_ON)
     got = await parts(inner)
     [call] = got[-1].message.tool_calls
     assert (call.name, orjson.loads(call.arguments)) == ("get_weather", {"city": "Oslo"})
     assert got[:-1] == [CallDelta(0, call.id, "get_weather", '{"city":"Oslo"}')]
-    assert (got[-1].finish, got[-1].message.content, got[-1].usage) == ("tool_calls", "", Usage(100, 20, 1))
-    [request] = inner.requests
+    assert (got[-1].finish, got[-1].message.content, got[-1].usage) == ("tool_calls", "", Usage(110, 25, 2))
+    request, rest = inner.requests
     assert request.tools == ()
     assert request.messages[1:] == (
         user(f"What is the weather in Oslo?{texts.WAY_OUT}"),
         assistant(texts.BEGINNING),
     )
     assert (request.options.stop, request.options.stream, request.options.alternatives) == (("```",), False, 20)
+    assert rest.messages == (*request.messages[:-1], assistant(texts.BEGINNING + 'get_weather(city="Oslo",'))
+    assert (rest.options.stop, rest.options.max_tokens) == (("```", "\n"), 40)
+
+
+@pytest.mark.parametrize(
+    ("said", "went_on", "arguments"),
+    [
+        ("In Celsius: the weather in Oslo?", "city='Oslo', unit='celsius')", {"city": "Oslo", "unit": "celsius"}),
+        ("奥斯陆 in Oslo, 3 days", "city='Oslo', days=[3], unit='celsius')", {"city": "Oslo", "days": [3]}),
+        ("What is it like in Oslo?", "city='Oslo', unit='celsius')", {"city": "Oslo"}),
+        ("What is it like in Oslo?", "city='Oslo', days=[1, 2])", {"city": "Oslo"}),
+        ("Oslo in celsius, please", "city='Bergen', place='celsius')", {"city": "Oslo", "unit": "celsius"}),
+        ("What is it like in Oslo?", "city='Oslo', mood='like')", {"city": "Oslo"}),
+        ("What is it like in Oslo?", "city='Oslo',)\nget_weather(city='Oslo')", {"city": "Oslo"}),
+        ("What is it like in Oslo?", "city='Oslo', **", {"city": "Oslo"}),
+    ],
+    ids=["said", "a list", "unsaid", "numbers unsaid", "the choice alone", "unknown", "two calls", "no Python"],
+)
+async def test_an_optional_value_that_was_said_is_given_though_the_model_left_it_out(said, went_on, arguments):
+    inner = ScriptedModel(written('get_weather(city="Oslo")'), f"{texts.BEGINNING}get_weather({went_on}")
+    [call] = (await parts(inner, said))[-1].message.tool_calls
+    assert orjson.loads(call.arguments) == arguments
 
 
 @pytest.mark.parametrize(

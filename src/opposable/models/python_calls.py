@@ -6,15 +6,17 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import orjson
+
 from opposable import dialects
 from opposable.dialects.arguments import arguments_of
 from opposable.dialects.by_schema import Schema
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.models.http import to_json
 from opposable.models.python_code import CodeCall, calls_in
+from opposable.models.python_said import with_choices_said, with_rest_said, words
 from opposable.models.python_texts import FENCE, parameters_of
 
-_WORD = re.compile(r"[a-z]+|\d+|[^\x00-\x7f]")
 _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*(?:%|％|per ?cent)")
 _EXACT = 2**53
 _LIKE = 0.5
@@ -22,9 +24,15 @@ _LIKE = 0.5
 
 
 def read_calls(
-    code: str, tools: Sequence[ToolDefinition], said: str, *, cut: bool = False, doubtful: Container[int] = ()
+    code: str,
+    tools: Sequence[ToolDefinition],
+    said: str,
+    asked: str = "",
+    *,
+    cut: bool = False,
+    doubtful: Container[int] = (),
 ) -> tuple[ToolCall, ...]:
-    """The calls of offered tools in `code`; `said` is all the text of the conversation.
+    """The calls of offered tools in `code`; `said` is all the text of the conversation, `asked` the user's last words.
 
     `cut` says that the token limit ended the code: then what is unfinished is left out. `doubtful` are lines whose
     calls are left out where surer ones of other tools stand beside them: a small model asked for calls writes some for
@@ -43,12 +51,36 @@ def read_calls(
         found = _read_leniently(code, tools, cut)
     if len({call.name for call in found}) > 1:
         found = [call for call in found if call.line not in doubtful] or found
-    return tuple(call for each in found if (call := _tool_call(each, Schema(schemas[each.name]), said)))
+    asked = asked if len(found) == 1 else ""  # of several calls, nobody knows which one a choice belongs to
+    return tuple(call for each in found if (call := _tool_call(each, Schema(schemas[each.name]), said, asked)))
 
 
-def words(text: str) -> list[str]:
-    """The words and numbers of a text in lower case; a Chinese character is a word."""
-    return _WORD.findall(text.lower())
+def optional_left(call: ToolCall, tools: Sequence[ToolDefinition]) -> bool:
+    """Whether the call leaves optional parameters of its tool out."""
+    schema = next((tool.parameters for tool in tools if tool.name == call.name), {})
+    given = orjson.loads(call.arguments)
+    return any(name not in given and name not in Schema(schema).required() for name in Schema(schema).properties())
+
+
+def unended(code: str) -> str:
+    """Code that is one call, up to where its next argument would stand; nothing where it is more or none."""
+    held = code.strip()
+    if not held.endswith(")"):
+        return ""
+    held = held[:-1].rstrip().rstrip(",")
+    return held if held.endswith("(") else held + ","
+
+
+def with_rest(call: ToolCall, rest: Sequence[ToolCall], tools: Sequence[ToolDefinition], asked: str) -> ToolCall:
+    """The call with what `rest`, the same call gone on with, adds and `asked`, the user's last words, says."""
+    schema = next((tool.parameters for tool in tools if tool.name == call.name), {})
+    if len(rest) != 1 or rest[0].name != call.name:
+        return call
+    repairs = list(call.repairs)
+    given = with_rest_said(
+        orjson.loads(call.arguments), orjson.loads(rest[0].arguments), Schema(schema), asked, repairs
+    )
+    return replace(call, arguments=to_json(given).decode(), repairs=tuple(dict.fromkeys(repairs)))
 
 
 def _read_leniently(code: str, tools: Sequence[ToolDefinition], cut: bool) -> list[CodeCall]:
@@ -58,7 +90,7 @@ def _read_leniently(code: str, tools: Sequence[ToolDefinition], cut: bool) -> li
     return [CodeCall(call.name, call.arguments) for call in reading.calls]
 
 
-def _tool_call(call: CodeCall, schema: Schema, said: str) -> ToolCall | None:
+def _tool_call(call: CodeCall, schema: Schema, said: str, asked: str) -> ToolCall | None:
     repairs: list[str] = []
     spoken = words(said)
     read = arguments_of(_put_inside(call.arguments, schema, repairs), schema)
@@ -76,6 +108,7 @@ def _tool_call(call: CodeCall, schema: Schema, said: str) -> ToolCall | None:
         elif isinstance(given[name], str) and given[name] != about.node.get("default") and made_up(given[name], spoken):
             del given[name]
             repairs.append("made-up optional value dropped")
+    given = with_choices_said(_without_unknown(given, schema, repairs), schema, asked, repairs)
     return ToolCall(new_call_id(), call.name, to_json(given).decode(), "python", tuple(dict.fromkeys(repairs)))
 
 
@@ -99,6 +132,18 @@ def _put_inside(given: dict[str, Any], schema: Schema, repairs: list[str]) -> di
         return given
     repairs.append("arguments put into the object they belong to")
     return {name: given}
+
+
+def _without_unknown(given: dict[str, Any], schema: Schema, repairs: list[str]) -> dict[str, Any]:
+    """The arguments without those that the function does not have, unless one may be another's name written wrongly."""
+    names = schema.properties()
+    if "additionalProperties" in schema.node or not names or not all(name in given for name in schema.required()):
+        return given
+    left = [name for name in names if name not in given]
+    kept = {name: value for name, value in given.items() if name in names or difflib.get_close_matches(name, left, 1)}
+    if len(kept) < len(given):
+        repairs.append("argument that the function does not have dropped")
+    return kept
 
 
 def _as_share(value: Any, schema: Schema, said: str, repairs: list[str]) -> Any:

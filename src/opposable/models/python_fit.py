@@ -10,7 +10,7 @@ import orjson
 from opposable.domain.events import Token
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models import python_texts as texts
-from opposable.models.python_calls import words
+from opposable.models.python_said import words
 
 UNSEEN = -12.0
 """The log-probability taken for a word that is not among the alternatives."""

@@ -16,7 +16,7 @@ from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models import python_fit
 from opposable.models import python_texts as texts
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, Named
-from opposable.models.python_calls import read_calls
+from opposable.models.python_calls import optional_left, read_calls, unended, with_rest
 from opposable.models.text_protocol import TextProtocolModel, as_text
 
 ALTERNATIVES = 20
@@ -24,6 +24,10 @@ ALTERNATIVES = 20
 
 LONGEST = 1024
 """Tokens a reply may take where the asker sets no bound: a small model may repeat itself without end."""
+
+
+MOST_OF_A_VALUE = 40
+"""Tokens that the values of parameters left out may take."""
 
 
 class PythonProtocolModel:
@@ -85,10 +89,26 @@ class PythonProtocolModel:
         code = (begun + written).removeprefix(texts.BEGINNING)
         said = "\n".join(message.content for message in messages)
         doubtful = python_fit.doubtful_lines(reply.tokens) if choice == "auto" else ()
-        calls = read_calls(code, tools, said, cut=reply.finish == "length", doubtful=doubtful)
-        if choice != "auto" or not calls:
+        last = next((message.content for message in reversed(messages) if message.role == "user"), "")
+        calls = read_calls(code, tools, said, last, cut=reply.finish == "length", doubtful=doubtful)
+        if not calls or (choice == "auto" and not python_fit.fits(reply.tokens, calls, tools, said)):
+            return (), reply.usage
+        if len(calls) > 1 or not optional_left(calls[0], tools) or not (open_call := unended(code)):
             return calls, reply.usage
-        return calls if python_fit.fits(reply.tokens, calls, tools, said) else (), reply.usage
+        rest, usage = await self._rest([*asked[:-1], assistant(texts.BEGINNING + open_call)], tools, said, options)
+        return (with_rest(calls[0], rest, tools, last),), reply.usage + usage
+
+    async def _rest(
+        self, asked: Sequence[Message], tools: Sequence[ToolDefinition], said: str, options: ModelOptions
+    ) -> tuple[tuple[ToolCall, ...], Usage]:
+        """The call that the model would have made had it not ended it: an optional value it was told may stand there.
+
+        It costs the few tokens of a value: all that stands before is worked out already.
+        """
+        reply = await self._whole(asked, replace(options, stop=(texts.FENCE, "\n"), max_tokens=MOST_OF_A_VALUE))
+        begun = asked[-1].content
+        code = (begun + reply.message.content.removeprefix(begun)).removeprefix(texts.BEGINNING)
+        return read_calls(code, tools, said), reply.usage
 
     async def _whole(self, messages: Sequence[Message], options: ModelOptions) -> Reply:
         """The reply to plain messages in one piece, with its tokens."""

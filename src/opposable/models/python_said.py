@@ -1,0 +1,144 @@
+"""What the request says in so many words and a call leaves out: a small model forgets optional values it was told."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from opposable.dialects.by_schema import Schema
+
+_WORD = re.compile(r"[a-z]+|\d+|[^\x00-\x7f]")
+_REFUSED = frozenset(
+    [
+        "no",
+        "not",
+        "without",
+        "except",
+        "excluding",
+        "avoid",
+        "never",
+        "non",
+        "than",
+        "t",
+        "不",
+        "无",
+        "非",
+        "除",
+        "没",
+        "别",
+    ]
+)
+"""Words before a choice that say it is not wanted."""
+
+
+def words(text: str) -> list[str]:
+    """The words and numbers of a text in lower case; a Chinese character is a word."""
+    return _WORD.findall(text.lower())
+
+
+def with_choices_said(given: dict[str, Any], schema: Schema, asked: str, repairs: list[str]) -> dict[str, Any]:
+    """The arguments with the choices that `asked`, the user's last words, says and the call lacks.
+
+    A list of choices gets those said, and is cut to them where it is the whole list; a parameter left out gets the one
+    choice of its own that is said outside of what other arguments took up.
+    """
+    if not any(
+        schema.property(name).choices() or schema.property(name).items(0).choices() for name in schema.properties()
+    ):
+        return given
+    made = dict(given)
+    spoken = words(asked)
+    for name, value in given.items():
+        choices = schema.property(name).branch("array").items(0).choices() if isinstance(value, list) else []
+        if choices:
+            made[name] = _listed(value, choices, said(choices, spoken), repairs)
+    free = _without(spoken, _texts(list(made.values())))
+    for name in schema.properties():
+        about = schema.property(name)
+        if name not in given and len(found := said(about.choices(), free)) == 1:
+            made[name] = found[0]
+            repairs.append("choice taken from the request")
+    return made
+
+
+def with_rest_said(
+    given: dict[str, Any], rest: dict[str, Any], schema: Schema, asked: str, repairs: list[str]
+) -> dict[str, Any]:
+    """The arguments with those of `rest`, an optional parameter's each, whose values `asked` says and no other took up.
+
+    `rest` is what the model goes on with when its call is not let end: made up but for what was said.
+    """
+    made = dict(given)
+    for name, value in rest.items():
+        free = _without(words(asked), _texts(list(made.values())))
+        items = value if isinstance(value, list) else [value]
+        offered = name in schema.properties() and name not in schema.required() and name not in given
+        if offered and items and all(_said_once(item, free) for item in items):
+            made[name] = value
+            repairs.append("optional value taken from the request")
+    return made
+
+
+def said(choices: Iterable[Any], spoken: Sequence[str]) -> list[str]:
+    """The choices that stand among the words spoken, wanted and not as a part of a longer one."""
+    texts = {choice: held for choice in choices if isinstance(choice, str) and _telling(held := words(choice))}
+    left = list(spoken)
+    found = []
+    for choice in sorted(texts, key=lambda choice: -len(texts[choice])):
+        places = _places(texts[choice], left)
+        if any(not _REFUSED.intersection(left[max(0, at - 2) : at]) for at in places):
+            found.append(choice)
+        for at in places:
+            left[at : at + len(texts[choice])] = [""] * len(texts[choice])
+    return [choice for choice in texts if choice in found]
+
+
+def _said_once(value: Any, free: Sequence[str]) -> bool:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return False
+    held = words(str(value))
+    return bool(held) and (not isinstance(value, str) or _telling(held)) and bool(_places(held, free))
+
+
+def _telling(held: Sequence[str]) -> bool:
+    """Whether a choice's words are long enough to be meant where they are said."""
+    return len("".join(held)) > 2 or not all(word.isascii() for word in held)
+
+
+def _listed(value: list[Any], choices: Sequence[Any], found: Sequence[str], repairs: list[str]) -> list[Any]:
+    copied = len(choices) > 2 and all(choice in value for choice in choices)
+    kept = [item for item in value if item in found or not copied or not found]
+    made = kept + [choice for choice in found if choice not in kept]
+    if made != value:
+        repairs.append("choices as the request says them")
+    return made
+
+
+def _places(held: Sequence[str], spoken: Sequence[str]) -> list[int]:
+    return [at for at in range(len(spoken) - len(held) + 1) if all(map(_same, held, spoken[at : at + len(held)]))]
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two words are one, apart from a plural's ending."""
+    return one == other or (min(len(one), len(other)) > 2 and bool(_bare(one) & _bare(other)))
+
+
+def _bare(word: str) -> set[str]:
+    """A word as it may be in the singular."""
+    return {word, word.removesuffix("s"), word.removesuffix("es")}
+
+
+def _without(spoken: Sequence[str], values: Iterable[str]) -> list[str]:
+    """The words with those of the values blanked, so that no word counts twice."""
+    left = list(spoken)
+    for value in values:
+        held = words(value)
+        for at in _places(held, left) if held else ():
+            left[at : at + len(held)] = [""] * len(held)
+    return left
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str | int | float):
+        return [str(value)]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for item in inner for text in _texts(item)]

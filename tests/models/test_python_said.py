@@ -1,0 +1,76 @@
+"""What a request says in so many words and a call leaves out."""
+
+import pytest
+
+from opposable.dialects.by_schema import Schema
+from opposable.models.python_said import said, with_choices_said, with_rest_said
+
+KINDS = ["War", "Culture", "Arts and crafts", "Arts"]
+ROOMS = ["Wi-Fi", "Reading Room", "Café", "儿童区"]
+SCHEMA = Schema(
+    {
+        "type": "object",
+        "properties": {
+            "place": {"type": "string"},
+            "kind": {"type": "string", "enum": KINDS},
+            "rooms": {"type": "array", "items": {"type": "string", "enum": ROOMS}},
+            "level": {"type": "string", "enum": ["A", "B"]},
+            "years": {"type": "integer"},
+            "names": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["place"],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "given", "made"),
+    [
+        ("The wars of Spain", {"place": "Spain"}, {"place": "Spain", "kind": "War"}),
+        ("Arts and crafts in Spain", {"place": "Spain"}, {"place": "Spain", "kind": "Arts and crafts"}),
+        ("Wars and culture of Spain", {"place": "Spain"}, {"place": "Spain"}),
+        ("Spain, but not its wars", {"place": "Spain"}, {"place": "Spain"}),
+        ("The War Museum", {"place": "War Museum"}, {"place": "War Museum"}),
+        ("Spain's wars", {"place": "Spain", "kind": "Culture"}, {"place": "Spain", "kind": "Culture"}),
+        ("A room in Spain", {"place": "Spain"}, {"place": "Spain"}),
+        (
+            "wi-fi and a reading room",
+            {"place": "", "rooms": ["Wi-Fi"]},
+            {"place": "", "rooms": ["Wi-Fi", "Reading Room"]},
+        ),
+        ("with free Wi-Fi", {"place": "", "rooms": ROOMS}, {"place": "", "rooms": ["Wi-Fi"]}),
+        ("要有儿童区", {"place": "", "rooms": ROOMS}, {"place": "", "rooms": ["儿童区"]}),
+        ("with everything", {"place": "", "rooms": ROOMS}, {"place": "", "rooms": ROOMS}),
+        (
+            "Wi-Fi; something to eat",
+            {"place": "", "rooms": ["Café", "Wi-Fi"]},
+            {"place": "", "rooms": ["Café", "Wi-Fi"]},
+        ),
+    ],
+)
+def test_choices_are_as_the_request_says_them(asked, given, made):
+    repairs: list[str] = []
+    assert with_choices_said(given, SCHEMA, asked, repairs) == made
+    assert bool(repairs) == (given != made)
+
+
+@pytest.mark.parametrize(
+    ("asked", "rest", "more"),
+    [
+        ("Ten years of Spain: 10", {"years": 10}, {"years": 10}),
+        ("Spain in 10 years", {"years": 11}, {}),
+        ("Spain", {"names": ["Spain"]}, {}),
+        ("Ana and Rui in Spain", {"names": ["Ana", "Rui"]}, {"names": ["Ana", "Rui"]}),
+        ("Ana in Spain", {"names": ["Ana", "Rui"]}, {}),
+        ("Spain for two", {"names": []}, {}),
+        ("True Spain", {"years": True}, {}),
+        ("A war in Spain", {"level": "A"}, {}),
+        ("Spain and Portugal", {"place": "Portugal", "land": "Portugal"}, {}),
+    ],
+)
+def test_what_the_model_goes_on_with_counts_where_it_was_said(asked, rest, more):
+    assert with_rest_said({"place": "Spain"}, rest, SCHEMA, asked, []) == {"place": "Spain", **more}
+
+
+def test_a_choice_within_a_longer_one_is_not_said():
+    assert said(["new", "new york", 3, None], ["a", "new", "york", "flat"]) == ["new york"]
