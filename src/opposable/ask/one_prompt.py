@@ -1,13 +1,16 @@
 """One prompt, one reply: what the team is measured against."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing
+from itertools import islice
 
+from opposable.dialects.defusing import BREAK
 from opposable.domain.errors import ModelError
 from opposable.domain.events import Reply
 from opposable.domain.messages import Message, system, user
 from opposable.models.base import Model, ModelOptions
+from opposable.tools.sql.lexer import segments
 
 PROMPT = """You write {dialect} SQL. Answer the question with one {dialect} SELECT statement over these tables.
 
@@ -15,7 +18,9 @@ PROMPT = """You write {dialect} SQL. Answer the question with one {dialect} SELE
 
 Reply with the SQL alone, in a ```sql block."""
 
-_FENCE = re.compile(r"```[a-zA-Z]*\s*\n(.*?)(?:```|\Z)", re.DOTALL)
+_FENCES = 20
+"""Fences that are tried as the end of a block."""
+_OPENING = re.compile(r"```[a-zA-Z]*\s*\n")
 _STATEMENT = re.compile(r"\b(?:SELECT|WITH)\b.*", re.DOTALL | re.IGNORECASE)
 
 
@@ -37,21 +42,29 @@ async def reply_to(model: Model, messages: Sequence[Message], options: ModelOpti
 
 def sql_of(text: str) -> str:
     """The SQL in a reply: of its first fenced block that holds any, else from the first SELECT or WITH on; or ""."""
-    for block in _FENCE.findall(text):
+    text = text.replace(BREAK, "")  # it stands in names as they were told, and in no name
+    for block in _blocks(text):
         if _STATEMENT.search(block):
             return _one_statement(block)
     found = _STATEMENT.search(text)
     return _one_statement(found[0]) if found else ""
 
 
+def _blocks(text: str) -> Iterator[str]:
+    """What stands between fences; a fence within a quoted name or text is part of that."""
+    at = 0
+    while opening := _OPENING.search(text, at):
+        rest = text[opening.end() :]
+        ends = [found.start() for found in islice(re.finditer("```", rest), _FENCES)]
+        whole = (end for end in ends if all(part.closed for part in segments(rest[:end])))
+        end = next(whole, ends[0] if ends else len(rest))
+        yield rest[:end]
+        at = opening.end() + end + 3
+
+
 def _one_statement(text: str) -> str:
     """The text up to the semicolon that ends its first statement."""
-    quote = ""
-    for at, char in enumerate(text):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"`":
-            quote = char
-        elif char == ";":
-            return text[:at].strip()
+    for part in segments(text):
+        if part.kind == "code" and ";" in part.text:
+            return text[: part.start + part.text.index(";")].strip()
     return text.strip()

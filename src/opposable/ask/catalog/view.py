@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from opposable.ask.catalog.gathering import kind_of
 from opposable.ask.catalog.matching import ValueMatch
 from opposable.ask.catalog.words import shown, token_estimate
+from opposable.dialects import defuse
 from opposable.tools.sql.functions import Dialect
 from opposable.tools.sql.schema import Column, Table, one_line, quoted, quoted_path
 
@@ -32,9 +33,9 @@ class TableView:
         lines = [self._line(column, dialect) for column in self.columns]
         body = "\n".join(f"  {code}{',' if i < len(lines) - 1 else ''}{note}" for i, (code, note) in enumerate(lines))
         more = f"\n  -- and {self.left_out} more columns" if self.left_out else ""
-        head = f"CREATE {self.table.kind.upper()} {quoted_path(self.table, dialect)} ("
+        head = f"CREATE {self.table.kind.upper()} {one_line(quoted_path(self.table, dialect))} ("
         told = "; ".join(note for note in notes if note)
-        return f"{head}{f' -- {told}' if told else ''}\n{body}{more}\n);"
+        return defuse(f"{head}{f' -- {told}' if told else ''}\n{body}{more}\n);")
 
     def _line(self, column: Column, dialect: Dialect) -> tuple[str, str]:
         parts = [one_line(quoted(column.name, dialect)) or "", short_type(column.type)]

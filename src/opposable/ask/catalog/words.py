@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+from opposable.dialects import defuse
+
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
 _TOKEN = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
 _RUN = re.compile(rf"[{CJK}]+")
@@ -76,12 +78,12 @@ def common_part(one: str, other: str) -> str:
 
 
 def shown(text: str, characters: int = 40) -> str:
-    """A value as it may stand before a model: one line, no control or invisible signs, bounded, in single quotes."""
+    """A value as it may stand before a model: one line, no control or invisible signs, bounded, no markup, in single quotes."""
     plain = "".join(" " if char.isspace() else char for char in text[: 4 * characters])
     plain = "".join(char for char in plain if unicodedata.category(char)[0] != "C")
     flat = " ".join(plain.split())
     cut = flat if len(flat) <= characters else flat[: characters - 1] + "…"
-    return "'" + cut.replace("'", "''") + "'"
+    return defuse("'" + cut.replace("'", "''") + "'")
 
 
 def token_estimate(text: str) -> int:

@@ -2,6 +2,7 @@
 
 from opposable.ask.intent.intent import StructuredIntent
 from opposable.ask.semantics.model import Metric, SemanticModel, Term
+from opposable.dialects import defuse
 from opposable.tools.sql.schema import one_line
 
 _MOST = 40
@@ -20,9 +21,12 @@ def definitions_text(model: SemanticModel, intent: StructuredIntent | None = Non
         if needed and sum(line.startswith(section[:-1]) for line in lines) < _MOST:
             lines.append(f"{section[:-1]} {term.id}: {_line(term)}")
             tables.add(term.table)
-    everywhere = [f"always: {found.expr if (found := model.find(text)) else text}" for text in model.default_filters]
-    joins = [f"join {join.text}" for join in model.joins if len(tables) > 1 or named is None]
-    return "\n".join([*lines, *everywhere, *joins[:_MOST]])
+    everywhere = [
+        f"always: {one_line(found.expr if (found := model.find(text)) else text, 300)}"
+        for text in model.default_filters
+    ]
+    joins = [f"join {one_line(join.text, 300)}" for join in model.joins if len(tables) > 1 or named is None]
+    return defuse("\n".join([*lines, *everywhere, *joins[:_MOST]]))
 
 
 def _named(intent: StructuredIntent) -> set[str]:

@@ -83,9 +83,7 @@ def _both(model: SemanticModel, join: Join, present: set[str]) -> bool:
 
 def _real(state: _Linting, table: ModelTable) -> Table | None:
     parts = source_parts(table.source)
-    return (
-        state.schema.find_table(parts[-1], parts[-2]) if len(parts) > 1 else state.schema.find_table(f'"{parts[-1]}"')
-    )
+    return state.schema.find_named(parts[-1], parts[-2] if len(parts) > 1 else "")
 
 
 def _table(state: _Linting, table: ModelTable) -> bool:

@@ -11,9 +11,11 @@ from opposable.ask.team.joins import Mended, with_needed, with_outer, without_sp
 from opposable.ask.team.literals import Literal, NearValues, Place, exists, literals, moved, replaced
 from opposable.ask.team.state import Candidate, Outcome, print_of
 from opposable.ask.team.wording import doubt, in_shape
+from opposable.dialects import defuse
 from opposable.domain.errors import InvalidArguments, ToolError, ToolRefused
 from opposable.tools.sql.database import Database
 from opposable.tools.sql.fix import fix_names
+from opposable.tools.sql.schema import one_line
 from opposable.tools.sql.tools import SqlTools
 
 ROWS = 1_000
@@ -171,7 +173,8 @@ def _doubted(outcome: Outcome, doubt: str) -> Outcome:
 
 
 def _sentence(text: str) -> str:
-    return " ".join(text.split())[:600]
+    """What an engine says, which may quote a cell, as it may stand before a model."""
+    return defuse(one_line(text, 600) or "")
 
 
 def _flat(sql: str) -> str:

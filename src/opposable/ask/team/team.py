@@ -15,6 +15,7 @@ from opposable.ask.team.generator import Brief
 from opposable.ask.team.literals import NearValues, ValuesByQuery
 from opposable.ask.team.planner import Decision
 from opposable.ask.team.state import Candidate, Outcome, State
+from opposable.dialects import defuse
 from opposable.domain.answers import DataAnswer
 from opposable.domain.events import (
     DataAnswered,
@@ -83,7 +84,7 @@ class WholeSchema:
         if not self._text:
             schema = await self._database.schema()
             samples = {table.full_name: await self._database.samples(table.full_name) for table in schema.tables[:30]}
-            self._text = schema.text(samples=samples)
+            self._text = defuse(schema.text(samples=samples))
         return Brief(self._text)
 
 

@@ -30,6 +30,7 @@ def sentence(columns: Sequence[str], rows: Sequence[Sequence[Any]], truncated: b
 
 def gave_up(reason: str, language: Language) -> str:
     """That there is no answer, and why."""
+    reason = reason.rstrip(" .。")
     if language == "zh":
         return f"无法可靠地回答这个问题：{reason or '没有写出可以执行的 SQL'}。"
     return f"This question could not be answered reliably: {reason or 'no SQL was written that runs'}."

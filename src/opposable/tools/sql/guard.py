@@ -1,6 +1,7 @@
 """Layer 1: lets one reading statement pass and refuses everything else, before any engine sees it."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,7 +12,7 @@ from opposable.tools.sql.functions import BEFORE_PARENTHESIS, FUNCTIONS, TABLE_F
 from opposable.tools.sql.lexer import segments
 from opposable.tools.sql.nearest import SURE, likeness, suggestions
 from opposable.tools.sql.postgres_tree import refuse_strings, refuse_tree
-from opposable.tools.sql.schema import Schema, one_line
+from opposable.tools.sql.schema import Schema, folded_name, one_line
 
 MAX_CHARACTERS = 50_000
 MAX_TOKENS = 10_000
@@ -158,11 +159,11 @@ def _refuse_nodes(tree: Any) -> None:
 def _refuse_functions(tokens: list[Any], tree: Any, dialect: Dialect) -> None:
     from sqlglot import exp
 
-    aliases = {name.name.casefold() for name in tree.find_all(exp.TableAlias) if name.columns}
+    aliases = Counter(name.name.casefold() for name in tree.find_all(exp.TableAlias) if name.columns)
     allowed = FUNCTIONS[dialect] | TABLE_FUNCTIONS[dialect]
-    for name in _called(tokens):
+    for name, times in Counter(_called(tokens)).items():
         keyword = name.split()[-1] in BEFORE_PARENTHESIS  # some tokens are two words: ORDER BY
-        if not keyword and name not in allowed and name not in aliases:
+        if not keyword and name not in allowed and times > aliases[name]:  # an alias's own list of columns is no call
             raise _function_refused(name, dialect)
     for node in tree.find_all(exp.Anonymous, exp.AnonymousAggFunc):
         if node.name.casefold() not in allowed:
@@ -200,9 +201,8 @@ def _refuse_tables(tree: Any, schema: Schema) -> None:
     """Refuses what is a system table or a file; a merely unknown name is left to the check of names."""
     from sqlglot import exp
 
-    ctes = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
-        if not isinstance(table.this, exp.Identifier) or _known(table, schema, ctes):
+        if not isinstance(table.this, exp.Identifier) or _known(table, schema):
             continue
         name, path = table.name.casefold(), table.db.casefold()
         if name.startswith(_SYSTEM_PREFIXES) or path in _SYSTEM_SCHEMAS or table.catalog.casefold() in _SYSTEM_SCHEMAS:
@@ -211,10 +211,28 @@ def _refuse_tables(tree: Any, schema: Schema) -> None:
             raise ToolRefused(f"Files may not be read: {one_line(table.name)} is no table of this database.")
 
 
-def _known(table: Any, schema: Schema, ctes: set[str]) -> bool:
-    if not table.db:
-        return table.name.casefold() in ctes or schema.find_table(f'"{table.name}"') is not None
-    return schema.find_table(table.name, table.db) is not None
+def _known(table: Any, schema: Schema) -> bool:
+    return (not table.db and _is_cte(table)) or schema.find_named(table.name, table.db) is not None
+
+
+def _is_cte(table: Any) -> bool:
+    """Whether a WITH around the table gives its name to a query that can be seen from there."""
+    name, at = folded_name(table.name), table
+    while at is not None:
+        holder = at.parent
+        with_ = holder.args.get("with_") if holder is not None else None
+        if with_ is not None:
+            named = [folded_name(cte.alias) for cte in with_.expressions]
+            if name in named:
+                return True
+        elif type(at).__name__ == "CTE" and holder is not None:
+            named = [folded_name(cte.alias) for cte in holder.expressions]
+            before = named if holder.args.get("recursive") else named[: holder.expressions.index(at)]
+            if name in before:
+                return True
+            at = holder
+        at = at.parent
+    return False
 
 
 def invalid_sql(sentence: str, sql: str) -> InvalidArguments:

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from opposable.tools.sql.functions import Dialect
 from opposable.tools.sql.guard import Query
-from opposable.tools.sql.nearest import suggestions, sure_match
-from opposable.tools.sql.schema import Schema, Table, quoted, quoted_path
+from opposable.tools.sql.nearest import HARDLY_ANOTHER, likeness, suggestions, sure_match
+from opposable.tools.sql.schema import Schema, Table, folded_name, quoted, quoted_path
 from opposable.tools.sql.scopes import (
     Columns,
     Ctes,
@@ -80,7 +80,7 @@ class _Checker:
             return ctes
         known = dict(ctes)
         for cte in with_.expressions:
-            name, key = cte.alias, cte.alias.casefold()
+            name, key = cte.alias, folded_name(cte.alias)
             named = alias_columns(cte)
             if with_.recursive or self.dialect == "sqlite":
                 known[key] = Source(name, named or self._anchor_columns(cte.this))
@@ -138,13 +138,13 @@ class _Checker:
         if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Table):  # FROM (a JOIN b ON …)
             self._source(item.this, scope, ctes)
             if item.alias:
-                scope.sources[item.alias.casefold()] = Source(item.alias, None)
+                scope.sources[folded_name(item.alias)] = Source(item.alias, None)
             return
         source = self._read_source(item, scope, ctes)
         if item.args.get("pivots"):
             source = Source(source.label, None)
         name = item.alias_or_name or f"#{len(scope.sources)}"
-        scope.sources[name.casefold()] = source
+        scope.sources[folded_name(name)] = source
         for join in item.args.get("joins") or ():
             self._source(join.this, scope, ctes)
             self._join(join, scope, ctes)
@@ -168,11 +168,11 @@ class _Checker:
         return Source(label, None)
 
     def _table(self, item: Any, ctes: Ctes) -> Source:
-        label, key = item.alias_or_name, item.name.casefold()
+        label, key = item.alias_or_name, folded_name(item.name)
         named = alias_columns(item)
         if not item.db and key in ctes:
             return Source(label, renamed(ctes[key].columns, named))
-        found = self.schema.find_table(item.name, item.db) if item.db else self.schema.find_table(f'"{item.name}"')
+        found = self.schema.find_named(item.name, item.db)
         if found is None:
             self._unknown_table(item, ctes)
             return Source(label, None)
@@ -203,7 +203,7 @@ class _Checker:
         columns = [column for source in sources for column in source.columns or ()]
         if wanted in columns:
             return
-        near = list(dict.fromkeys(column for column in columns if column.casefold() == wanted.casefold()))
+        near = list(dict.fromkeys(column for column in columns if folded_name(column) == folded_name(wanted)))
         if len(near) == 1:
             text = quoted(near[0], "postgres")
             told = f"{name.name} is no column as PostgreSQL reads it: write {text}."
@@ -238,13 +238,13 @@ class _Checker:
 
         parts = node.parts
         first = parts[0].name
-        if first.casefold() in bound:
+        if folded_name(first) in bound:
             return
         if len(parts) == 1:
             if isinstance(parts[0], exp.Star):
                 return
             if self._stands_alone(parts[0], scope):
-                if self.dialect == "postgres" and first.casefold() not in scope.aliases:
+                if self.dialect == "postgres" and folded_name(first) not in scope.aliases:
                     self._in_its_case(parts[0], (s for each in scope.chain() for s in each.sources.values()))
                 return
             self._unknown_column(parts[0], scope)
@@ -269,8 +269,13 @@ class _Checker:
         if scope.has_column(name.name):
             return True
         if self.dialect == "sqlite":
-            return bool(name.args.get("quoted"))
+            return bool(name.args.get("quoted")) and (_compared(name) or not self._hardly_another(name.name, scope))
         return scope.find_source(name.name) is not None
+
+    def _hardly_another(self, name: str, scope: Scope) -> bool:
+        """Whether a name is a column's but for spaces, signs or a plural: SQLite would take it for text, silently."""
+        sources = (source for each in scope.chain() for source in each.sources.values())
+        return any(likeness(name, column) >= HARDLY_ANOTHER for source in sources for column in source.columns or ())
 
     def _outputs(self, item: Any, scope: Scope) -> list[str] | None:
         """The column names one item of a SELECT list brings; None when they cannot be known."""
@@ -309,7 +314,7 @@ class _Checker:
     def _unknown_alias(self, owner: Any, column: Any, scope: Scope) -> None:
         sources = {name: source for each in scope.chain() for name, source in each.sources.items()}
         having = [s for s in sources.values() if s.columns is not None and s.has(column.name)]
-        of_table = [s for s in sources.values() if s.table and s.table.name.casefold() == owner.name.casefold()]
+        of_table = [s for s in sources.values() if s.table and folded_name(s.table.name) == folded_name(owner.name)]
         labels = [source.label for source in sources.values()]
         right = of_table if len(of_table) == 1 else having if len(having) == 1 else []
         told = f"{owner.name} in {owner.name}.{column.name} is no table or alias of this FROM, which has "
@@ -371,8 +376,16 @@ class _Checker:
         return Replacement(start, end + 1, text, f"{what} {name.name}{suffix} → {text}{suffix}")
 
 
+def _compared(name: Any) -> bool:
+    """Whether a name stands where text is compared with: after a sign, in a list of values, as a bound."""
+    from sqlglot import exp
+
+    around = name.parent.parent if isinstance(name.parent, exp.Column) else None
+    return isinstance(around, exp.Binary | exp.In | exp.Between) and around.this is not name.parent
+
+
 def _described(source: Source) -> str:
-    if source.table is None or source.label.casefold() == source.table.name.casefold():
+    if source.table is None or folded_name(source.label) == folded_name(source.table.name):
         return source.label or "the subquery"
     return f"{source.table.full_name} (alias {source.label})"
 

@@ -1,12 +1,15 @@
 """Which of some names was meant by a name that is none of them."""
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 SURE = 0.62
 """From this likeness on, and `MARGIN` ahead of every other name, a name may be put right without asking."""
 MARGIN = 0.08
+HARDLY_ANOTHER = 0.97
+"""The likeness of names that differ by case, spaces, signs or a plural's s alone."""
 _WORTH_TELLING = 0.45
 _PART = 0.7
 """The likeness of a word without letters, such as 行政, to a longer one that holds it, such as 行政管理."""
@@ -51,7 +54,8 @@ def _ranked(name: str, names: Iterable[str]) -> list[tuple[float, str]]:
 
 
 def _bare(name: str) -> str:
-    return re.sub(r"[\s_\-.]+", "", name) or name
+    seen = name if name.isprintable() else "".join(char for char in name if unicodedata.category(char)[0] != "C")
+    return re.sub(r"[\s_\-.]+", "", seen) or name
 
 
 def distance(a: str, b: str) -> int:

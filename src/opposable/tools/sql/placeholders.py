@@ -2,13 +2,14 @@
 
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from opposable.domain.errors import FieldProblem, InvalidArguments
 from opposable.tools.sql.functions import Dialect
 from opposable.tools.sql.lexer import segments
+from opposable.tools.sql.schema import unquoted
 
 _PLACEHOLDER = re.compile(r"\{\{\s*([^\W\d]\w*)\s*\}\}")
 _MARK = {"duckdb": "$", "sqlite": ":", "postgres": "$"}
@@ -37,16 +38,21 @@ class Bound:
 
 
 def bind(
-    sql: str, dialect: Dialect, parameters: Mapping[str, Any] | None = None, missing_is_null: bool = False
+    sql: str,
+    dialect: Dialect,
+    parameters: Mapping[str, Any] | None = None,
+    missing_is_null: bool = False,
+    names: Container[str] = (),
 ) -> Bound:
     """`sql` with every `{{name}}` bound, in quotes (`'{{name}}'`, `'%{{name}}%'`) or not; a list becomes `(a, b)`.
 
-    `missing_is_null` binds NULL to what has no value: for checks before the values are known.
+    `missing_is_null` binds NULL to what has no value: for checks before the values are known. `names` are those of
+    tables and columns: one with braces in it is itself.
 
     Raises:
         InvalidArguments: a value is missing, of no usable type, or a placeholder stands where none can.
     """
-    binder = _Binder(dialect, dict(parameters or {}), missing_is_null)
+    binder = _Binder(dialect, dict(parameters or {}), missing_is_null, names)
     text = "".join(binder.segment(part.kind, part.text) for part in segments(sql))
     if binder.problems:
         raise InvalidArguments(tuple(dict.fromkeys(binder.problems)))
@@ -54,11 +60,14 @@ def bind(
 
 
 class _Binder:
-    def __init__(self, dialect: Dialect, parameters: dict[str, Any], missing_is_null: bool) -> None:
+    def __init__(
+        self, dialect: Dialect, parameters: dict[str, Any], missing_is_null: bool, names: Container[str]
+    ) -> None:
         self.mark = _MARK[dialect]
         self.letter = "" if dialect == "postgres" else "p"
         self.parameters = parameters
         self.missing_is_null = missing_is_null
+        self.names = names
         self.written: dict[str, str] = {}
         self.values: dict[str, Any] = {}
         self.problems: list[FieldProblem] = []
@@ -73,7 +82,8 @@ class _Binder:
             return _PLACEHOLDER.sub(lambda found: self._code(found, text), text)
         if kind == "string":
             return self._string(text[1:-1], raw=before[-1:].isalpha())
-        self.problems.append(FieldProblem("sql", "a placeholder stands for a value, not for a name", text))
+        if unquoted(text) not in self.names:
+            self.problems.append(FieldProblem("sql", "a placeholder stands for a value, not for a name", text))
         return text
 
     def _code(self, found: "re.Match[str]", text: str) -> str:

@@ -1,5 +1,6 @@
 """What a database holds, as frozen values: tables, columns, keys, and their text for a model."""
 
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,8 +44,8 @@ class Table:
 
     def find_column(self, name: str) -> Column | None:
         """The column called `name` in any case, or None."""
-        wanted = name.casefold()
-        return next((column for column in self.columns if column.name.casefold() == wanted), None)
+        wanted = folded_name(name)
+        return next((column for column in self.columns if folded_name(column.name) == wanted), None)
 
     def similar_columns(self, name: str) -> tuple[str, ...]:
         """Up to three names of columns that `name` may have been meant for, nearest first."""
@@ -61,17 +62,23 @@ class Schema:
 
     @cached_property
     def _by_name(self) -> Mapping[str, Table]:
-        named = {table.name.casefold(): table for table in reversed(self.tables) if table.schema}
-        named |= {table.name.casefold(): table for table in self.tables if not table.schema}
+        named = {folded_name(table.name): table for table in reversed(self.tables) if table.schema}
+        named |= {folded_name(table.name): table for table in self.tables if not table.schema}
         return named
 
     @cached_property
     def _by_full_name(self) -> Mapping[tuple[str, str], Table]:
-        return {((t.schema or self.default).casefold(), t.name.casefold()): t for t in self.tables}
+        return {(folded_name(t.schema or self.default), folded_name(t.name)): t for t in self.tables}
 
     @cached_property
     def _exactly(self) -> Mapping[tuple[str, str], Table]:
         return {(table.schema or self.default, table.name): table for table in self.tables}
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Every name of a table or column."""
+        columns = (column.name for table in self.tables for column in table.columns)
+        return frozenset([*(table.name for table in self.tables), *columns])
 
     def find_exactly(self, name: str, schema: str = "") -> Table | None:
         """The table called just so in this schema (the default one when empty), letter by letter; or None."""
@@ -79,15 +86,22 @@ class Schema:
 
     def find_table(self, name: str, schema: str = "") -> Table | None:
         """The table called `name` in any case, quoted or not, with or without its schema ("s.t"); or None."""
-        plain = name.strip()
         if schema:
-            return self._by_full_name.get((schema.casefold(), plain.casefold()))
-        if found := self._by_name.get(unquoted(plain).casefold()):
-            return found
+            return self._by_full_name.get((folded_name(schema), folded_name(name)))
+        plain = name.strip()
+        for called in (name, unquoted(plain)):
+            if found := self._by_name.get(folded_name(called)):
+                return found
         if "." in plain:
             first, _, last = plain.rpartition(".")
-            return self._by_full_name.get((unquoted(first).casefold(), unquoted(last).casefold()))
+            return self._by_full_name.get((folded_name(unquoted(first)), folded_name(unquoted(last))))
         return None
+
+    def find_named(self, name: str, schema: str = "") -> Table | None:
+        """The table an identifier without its quotes stands for: no dot or quote in it is read as SQL; or None."""
+        if schema:
+            return self._by_full_name.get((folded_name(schema), folded_name(name)))
+        return self._by_name.get(folded_name(name))
 
     def similar_tables(self, name: str) -> tuple[str, ...]:
         """Up to three names of tables that `name` may have been meant for, nearest first."""
@@ -116,25 +130,29 @@ def _ddl(table: Table, samples: Mapping[str, list[Any]], dialect: Dialect) -> st
     notes = "; ".join(note for note in (one_line(table.comment), rows) if note)
     lines = [_ddl_column(column, samples.get(column.name, []), dialect) for column in table.columns]
     body = "\n".join(f"  {code}{',' if i < len(lines) - 1 else ''}{note}" for i, (code, note) in enumerate(lines))
-    head = f"CREATE {table.kind.upper()} {quoted_path(table, dialect)} ("
+    head = f"CREATE {table.kind.upper()} {one_line(quoted_path(table, dialect))} ("
     return f"{head}{f' -- {notes}' if notes else ''}\n{body}\n);"
 
 
 def _ddl_column(column: Column, values: list[Any], dialect: Dialect) -> tuple[str, str]:
-    parts = [one_line(quoted(column.name, dialect)) or "", column.type]
+    parts = [one_line(quoted(column.name, dialect)) or "", one_line(column.type, 80) or ""]
     parts += ["PRIMARY KEY"] if column.primary_key else []
     parts += ["NOT NULL"] if not column.nullable and not column.primary_key else []
-    parts += [f"REFERENCES {column.references}"] if column.references else []
+    parts += [f"REFERENCES {one_line(column.references)}"] if column.references else []
     shown = ", ".join(one_line(repr(value)) or "" for value in values)
     notes = "; ".join(note for note in (one_line(column.comment), f"e.g. {shown}" if shown else "") if note)
     return " ".join(part for part in parts if part), f" -- {notes}" if notes else ""
 
 
 def one_line(text: str | None, characters: int = 200) -> str | None:
-    """Text from a database on one line and of bounded length, so that it cannot pose as lines of the schema."""
+    """Text from a database on one line, without control or invisible signs, and of bounded length.
+
+    So it cannot pose as lines of the schema, nor be obeyed by what shows it.
+    """
     if text is None:
         return None
-    flat = " ".join(text.split())
+    spaced = (" " if char.isspace() else char for char in text[: 8 * characters])
+    flat = " ".join("".join(char for char in spaced if unicodedata.category(char)[0] != "C").split())
     return flat if len(flat) <= characters else flat[: characters - 1] + "…"
 
 
@@ -147,15 +165,17 @@ def quoted(name: str, dialect: Dialect = "sqlite") -> str:
 
 
 def folded_name(name: str) -> str:
-    """What PostgreSQL makes of a name without quotes: its ASCII letters small."""
-    return "".join(char.lower() if char.isascii() else char for char in name)
+    """A name as the engines compare names: its ASCII letters small, every other letter as it is.
+
+    Python's own folding makes more letters one (`ſ` and `s`), so a name could pass for another.
+    """
+    return name.lower() if name.isascii() else "".join(char.lower() if char.isascii() else char for char in name)
 
 
 def quoted_path(table: Table, dialect: Dialect = "sqlite") -> str:
-    """A table's name as SQL, with its schema unless that is the default one; always one line."""
+    """A table's name as SQL, with its schema unless that is the default one, letter by letter as it is."""
     name = quoted(table.name, dialect)
-    path = f"{quoted(table.schema, dialect)}.{name}" if table.schema else name
-    return one_line(path) or path
+    return f"{quoted(table.schema, dialect)}.{name}" if table.schema else name
 
 
 _RESERVED_WORDS = """abort action add after all alter always analyse analyze and anti any array as asc asof asymmetric attach before

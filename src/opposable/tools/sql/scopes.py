@@ -25,11 +25,11 @@ class Source:
         """Whether it has, or may have, a column of this name, in any case."""
         if self.columns is None:
             return True
-        wanted = name.casefold()
-        if any(column.casefold() == wanted for column in self.columns):
+        wanted = folded_name(name)
+        if any(folded_name(column) == wanted for column in self.columns):
             return True
-        if self.table is not None and wanted in _ROWID:
-            return True
+        if self.table is not None:
+            return wanted in _ROWID
         return not wanted.isidentifier() and _squeezed(wanted) in {_squeezed(c) for c in self.columns}
 
 
@@ -50,12 +50,12 @@ class Scope:
 
     def find_source(self, name: str) -> Source | None:
         """The table or alias of this name, inmost first."""
-        wanted = name.casefold()
+        wanted = folded_name(name)
         return next((scope.sources[wanted] for scope in self.chain() if wanted in scope.sources), None)
 
     def has_column(self, name: str) -> bool:
         """Whether an unqualified name is a column or an alias here or further out."""
-        wanted = name.casefold()
+        wanted = folded_name(name)
         return any(
             wanted in scope.aliases or any(source.has(name) for source in scope.sources.values())
             for scope in self.chain()
@@ -91,7 +91,7 @@ def select_aliases(node: Any) -> frozenset[str]:
     """The names that `AS` gives to expressions of this SELECT, in lower case."""
     from sqlglot import exp
 
-    return frozenset(item.alias.casefold() for item in node.find_all(exp.Alias) if item.parent_select is node)
+    return frozenset(folded_name(item.alias) for item in node.find_all(exp.Alias) if item.parent_select is node)
 
 
 def output_name(item: Any, dialect: Dialect) -> str:
@@ -109,10 +109,10 @@ def bound_names(node: Any) -> frozenset[str]:
     from sqlglot import exp
 
     if isinstance(node, exp.Lambda):
-        return frozenset(name.name.casefold() for name in node.expressions)
+        return frozenset(folded_name(name.name) for name in node.expressions)
     if isinstance(node, exp.Comprehension):
-        return frozenset(name.name.casefold() for name in node.find_all(exp.Identifier) if name.parent is node) | {
-            str(node.args["expression"].name).casefold()
+        return frozenset(folded_name(name.name) for name in node.find_all(exp.Identifier) if name.parent is node) | {
+            folded_name(str(node.args["expression"].name))
         }
     return frozenset()
 

@@ -14,7 +14,7 @@ from opposable.tools.sql.database import Limits, Rows, file_version
 from opposable.tools.sql.errors import QueryTimedOut, engine_error, engine_sentence
 from opposable.tools.sql.functions import SQLITE_FUNCTIONS, SQLITE_TABLE_FUNCTIONS, Dialect
 from opposable.tools.sql.rows import rows_of
-from opposable.tools.sql.schema import Schema, Table
+from opposable.tools.sql.schema import Schema, Table, folded_name
 from opposable.tools.sql.sqlite_schema import quoted_name, read_schema
 from opposable.tools.sql.threads import interruptible
 
@@ -53,7 +53,7 @@ class SqliteFile:
         self.identity = str(path.resolve())
         self._path = path
         self._schema = schema
-        self._readable = frozenset(t.name.casefold() for t in schema.tables) | _shadow_tables(path)
+        self._readable = frozenset(folded_name(t.name) for t in schema.tables) | _shadow_tables(path)
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="sqlite")
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
@@ -152,9 +152,9 @@ class SqliteFile:
         if action in _ACTIONS:
             allowed = True
         elif action == sqlite3.SQLITE_READ:
-            allowed = self._may_read((one or "").casefold(), two or "")
+            allowed = self._may_read(folded_name(one or ""), two or "")
         elif action == sqlite3.SQLITE_FUNCTION:
-            allowed = (two or "").casefold() in SQLITE_FUNCTIONS | _OPERATORS
+            allowed = folded_name(two or "") in SQLITE_FUNCTIONS | _OPERATORS
         elif action == sqlite3.SQLITE_UPDATE:
             # A virtual table (full-text search, json_each) declares its columns so; writing here fails all the same.
             allowed = one == "sqlite_master"
@@ -209,7 +209,7 @@ def _shadow_tables(path: Path) -> frozenset[str]:
     connection = connect(path)
     try:
         found = connection.execute("SELECT name FROM pragma_table_list WHERE type = 'shadow'").fetchall()
-        return frozenset(name.casefold() for (name,) in found)
+        return frozenset(folded_name(name) for (name,) in found)
     finally:
         connection.close()
 

@@ -67,7 +67,7 @@ class SqlTools:
         Args:
             sql: The query. {{name}} stands for a value given later.
         """
-        bound = self._bound_loosely(sql)
+        bound = await self._bound_loosely(sql)
         query = guard(bound.sql, self._database.dialect, await self._database.schema())
         _raise_problems(check_names(query, await self._database.schema()), query.sql)
         await self._database.explain(query.sql, bound.values, self._limits)
@@ -81,7 +81,7 @@ class SqlTools:
             table: Only report problems of this table's columns; all are reported without it.
         """
         schema = await self._database.schema()
-        query = guard(self._bound_loosely(sql).sql, self._database.dialect, schema)
+        query = guard((await self._bound_loosely(sql)).sql, self._database.dialect, schema)
         problems = check_names(query, schema)
         if table is not None:
             name = _table(schema, table).full_name
@@ -100,7 +100,7 @@ class SqlTools:
             sql: The query.
         """
         schema = await self._database.schema()
-        bound = self._bound_loosely(sql)
+        bound = await self._bound_loosely(sql)
         fixed = fix_names(bound.sql, self._database.dialect, schema)
         return {
             "sql": bound.restored(fixed.query.sql),
@@ -117,7 +117,7 @@ class SqlTools:
         problem = ""
         for candidate, told in _readings(sql, self._database.dialect):
             try:
-                bound = self._bound_loosely(candidate)
+                bound = await self._bound_loosely(candidate)
                 fixed = await self._fixed(bound)
                 await self._database.explain(fixed.query.sql, bound.values, self._limits)
             except (ToolRefused, ToolFailed, InvalidArguments) as error:
@@ -138,7 +138,7 @@ class SqlTools:
         """
         if limit < 1:
             raise InvalidArguments((FieldProblem("limit", "must be 1 to 1000", str(limit)),))
-        bound = bind(sql, self._database.dialect, parameters)
+        bound = bind(sql, self._database.dialect, parameters, names=(await self._database.schema()).names)
         fixed = await self._fixed(bound)
         await self._database.explain(fixed.query.sql, bound.values, self._limits)
         bounds = Limits(min(limit, MAX_ROWS), self._limits.cell_characters, self._limits.seconds)
@@ -150,9 +150,10 @@ class SqlTools:
         _raise_problems(fixed.problems, fixed.query.sql)
         return fixed
 
-    def _bound_loosely(self, sql: str) -> Bound:
+    async def _bound_loosely(self, sql: str) -> Bound:
         """The SQL with every placeholder bound to NULL: for checks that come before the values are known."""
-        return bind(sql, self._database.dialect, None, missing_is_null=True)
+        names = (await self._database.schema()).names
+        return bind(sql, self._database.dialect, missing_is_null=True, names=names)
 
 
 def _readings(sql: str, dialect: Dialect) -> Iterator[tuple[str, list[str]]]:
