@@ -1,8 +1,9 @@
 """Whether a call is made once more."""
 
+import orjson
 import pytest
 
-from opposable.agent.guard import Seen, is_refused, is_told, key_of, may_pass, once_more, waits
+from opposable.agent.guard import Seen, essential, is_refused, is_told, key_of, may_pass, once_more, waits
 from opposable.agent.guarding import GUARDED
 
 CASES = [
@@ -25,6 +26,8 @@ CASES = [
     (Seen(None, "5", 4, 1, 4), 1, 3, False),
     (Seen(None, "5", 5, 1, 5), 1, 4, True),
     (Seen(None, "5", 5, 1, 5), 9, 0, False),
+    (Seen(None, "5", 3, 1, 5), 1, 4, True),
+    (Seen(None, "5", 2, 1, 5), 1, 9, False),
     (Seen(None, "status: running", 50, 1, 50), 1, 49, False),
     (Seen(None, "处理中", 50, 1, 50), 1, 49, False),
 ]
@@ -45,6 +48,25 @@ def test_the_same_outcome_counts_once_a_turn_and_another_begins_anew():
     assert once_more(away, "unavailable", "again in 8 seconds", 0, 2).times == 2
 
 
+NOISE = [
+    # what a failure said, what it said the next time, the same?
+    ("no a.x (request 7f3a9c0012)", "no a.x (request 8b3a9c0099)", True),
+    ("9b2f3c1a-0a1b-4c2d-8e3f-1234567890ab: gone", "9b2f3c1a-0a1b-4c2d-8e3f-1234567890ac: gone", True),
+    ("2026-11-20T12:00:01Z gone", "2026-11-20T12:00:07.123Z gone", True),
+    ("12:00:01 找不到，用时 12 毫秒", "12:00:09 找不到，用时 9 毫秒", True),
+    ("<Order at 0x7f14f84612d0> is closed", "<Order at 0x7f14f84699d0> is closed", True),
+    ("3 in the basket, at least 5 are needed", "4 in the basket, at least 5 are needed", False),
+    ("There is no order 17.", "There is no order 18.", False),
+]
+
+
+@pytest.mark.parametrize(("before", "then", "same"), NOISE)
+def test_ids_and_times_make_no_other_failure_and_numbers_that_mean_something_do(before, then, same):
+    first = once_more(None, "failed", before, 0, 1)
+    assert (once_more(first, "failed", then, 0, 2).times == 2) is same
+    assert once_more(Seen(None, before, 1, 0, 1), None, then, 0, 2).times == 1
+
+
 def test_a_repeated_failure_is_told_at_once_and_a_repeated_result_later():
     assert is_told(Seen("failed", "no", 2, 0, 2), 0, GUARDED)
     assert not is_told(Seen("failed", "no", 1, 0, 2), 9, GUARDED)
@@ -57,6 +79,27 @@ def test_arguments_in_another_order_make_the_same_call():
     assert key_of("f", {"a": 1, "b": {"d": 1, "c": 2}}) == key_of("f", {"b": {"c": 2, "d": 1}, "a": 1})
     assert key_of("f", {"a": 1}) != key_of("f", {"a": "1"})
     assert key_of("f", {"a": 2**80}) == key_of("f", {"a": 2**80})
+
+
+def test_what_says_nothing_makes_no_other_call():
+    told = {
+        "properties": {
+            "q": {"type": "string"},
+            "n": {"type": "integer", "default": 5},
+            "on": {"type": "boolean", "default": True},
+            "note": {"type": "string"},
+            "until": {"type": ["string", "null"]},
+            "size": {"type": "number", "default": 1},
+        },
+        "required": ["q", "size"],
+    }
+    plain = {"q": "x", "size": 1}
+    assert essential({"size": 1.0, "n": 5, "note": None, "q": "x", "on": True}, told) == plain
+    assert essential({"q": "x", "size": 1, "n": 5.0}, told) == plain
+    assert essential({**plain, "until": None}, told) == {**plain, "until": None}
+    assert essential({**plain, "n": 6, "on": 1}, told) == {**plain, "n": 6, "on": 1}
+    assert orjson.dumps(essential({"q": [1.0, {"a": 2.5}]}, told)) == b'{"q":[1,{"a":2.5}]}'
+    assert essential({"q": "x", "more": None}, {}) == {"q": "x", "more": None}
 
 
 def test_what_may_pass_and_what_waits_is_known_by_kind_and_words():

@@ -100,6 +100,9 @@ async def test_a_store_that_is_away_costs_nothing_but_what_it_would_have_told():
         async def forget(self, failure_id):
             raise StoreUnavailable("away")
 
+        async def forget_before(self, moment):
+            raise StoreUnavailable("away")
+
     async with FailureMemory(Away(), QUICK) as memory:
         assert (await memory.patterns(LIBRARY, "")).failures == {}
         memory.of().failed("click", "", "failed", {"selector": "a.x"}, "no")

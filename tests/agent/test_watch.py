@@ -11,7 +11,7 @@ from opposable.agent.guarding import GUARDED, UNGUARDED
 from opposable.agent.learning import FailureMemory
 from opposable.agent.limits import Limits
 from opposable.agent.loop import run
-from opposable.domain.errors import ToolFailed, ToolRefused, ToolUnavailable
+from opposable.domain.errors import ModelUnavailable, ToolFailed, ToolRefused, ToolUnavailable
 from opposable.domain.events import Decided, RunFinished, RunStarted, ToolFinished
 from opposable.domain.messages import user
 from opposable.domain.specs import FunctionToolSpec
@@ -110,6 +110,71 @@ async def test_a_failing_call_is_made_once_more_when_something_changed_and_then_
     assert ends(events)[2][1].startswith("Selector 'a.x' not found")
 
 
+async def test_the_same_call_written_otherwise_is_the_same_call():
+    def find(q: str, most: int = 10, near: str | None = None) -> str:
+        """Find something."""
+        made.append(q)
+        raise ToolFailed("nothing like it")
+
+    ways = ['{"q":"x"}', '{"most":10,"q":"x"}', '{"q":"x","most":10.0}', '{"q":"x","near":null}', '"{\\"q\\":\\"x\\"}"']
+    named = ["find", "find", "functions.find", "Find", "find"]
+    asked = [calls(call(name, way, f"c{n}")) for n, (name, way) in enumerate(zip(named, ways, strict=True))]
+    events = await events_of(ScriptedModel(*asked, "done"), [find])
+    assert made == ["x"]
+    assert [failure for failure, _ in ends(events)] == ["failed"] + ["refused"] * 4
+
+
+async def test_the_same_call_twice_in_one_reply_is_made_once_first():
+    def one(n: int, selector: str = "a.x"):
+        return call("click", orjson.dumps({"selector": selector}).decode(), f"c{n}")
+
+    events = await events_of(ScriptedModel(calls(one(1), one(2), one(3)), "done"))
+    assert made == ["a.x"]
+    assert [failure for failure, _ in ends(events)] == ["failed", "refused", "refused"]
+    assert [m.call_id for m in events[-1].messages if m.role == "tool"] == ["c1", "c2", "c3"]
+    made.clear()
+    same = [one(n, "a.social-link") for n in range(3)]
+    events = await events_of(ScriptedModel(calls(*same), "done"), limits=Limits(tool_calls=2))
+    assert made == ["a.social-link"] * 2
+    assert [failure for failure, _ in ends(events)] == [None, "refused", None]
+
+
+async def test_a_failure_that_only_numbers_its_tellings_is_the_same_failure():
+    told = iter(range(1, 100))
+
+    def find(q: str) -> str:
+        """Find something."""
+        made.append(q)
+        raise ToolFailed(f"nothing like {q} (request 7f3a9c{next(told):04d})")
+
+    def clock() -> str:
+        """The time."""
+        return f"it is {next(told)}"
+
+    circle = [calls(call("find", '{"q":"x"}', "a")), calls(call("clock", "{}", "b"))] * 4
+    events = await events_of(ScriptedModel(*circle, "done"), [find, clock])
+    assert made == ["x", "x"]
+    assert [failure for failure, _ in ends(events)][::2] == ["failed", "failed", "refused", "refused"]
+
+
+async def test_a_tool_there_is_not_is_told_of_once_whatever_is_asked_of_it():
+    asked = [calls(call("klick", f'{{"selector":"a.{n}"}}', f"c{n}")) for n in range(3)]
+    events = await events_of(ScriptedModel(*asked, "done"))
+    assert [failure for failure, _ in ends(events)] == ["unknown_tool", "refused", "refused"]
+    assert "click" in ends(events)[2][1]
+
+
+async def test_the_plan_is_what_the_model_said_with_its_calls_and_another_one_after_replanning():
+    def said(text, selector):
+        return replace(wanted(selector, text), content=text)
+
+    script = [said("", "a.1"), said("First the link.", "a.2"), said("Then?", "a.3"), said("Now by hand.", "a.4")]
+    model = ScriptedModel(*script, wanted("a.5" * 200, 5), wanted("a.6" * 200, 6), "done")
+    await events_of(model, [click], limits=Limits(context=900))
+    told = [request.messages[-1].content for request in model.requests]
+    assert "Plan: Now by hand." in told[6]
+
+
 async def test_reading_changes_nothing():
     library = ToolLibrary([click, FunctionTool(look, idempotent=True)])
     events = await events_of(ScriptedModel(wanted("a.x", 1), calls(call("look")), wanted("a.x", 2), "done"), library)
@@ -137,8 +202,9 @@ async def test_a_result_that_never_changes_is_told_then_refused_with_the_result(
 async def test_a_cycle_of_two_calls_that_brings_nothing_new_is_refused_too():
     circle = [calls(call("look", "{}", "a")), calls(call("other_click", '{"selector": "b"}', "b"))] * 8
     events = await events_of(ScriptedModel(*circle, "done"), [look, other_click])
-    assert made == ["look"] * 5
-    assert ends(events)[10][0] == "refused"
+    assert made == ["look"] * 3
+    assert "brought this same result 3 times" in ends(events)[4][1]
+    assert ends(events)[6][0] == "refused"
 
 
 async def test_polling_is_not_a_loop():
@@ -146,9 +212,7 @@ async def test_polling_is_not_a_loop():
         """How a job stands."""
         return "42 %"
 
-    library = ToolLibrary()
-    spec = FunctionToolSpec(tool_id="status", module_path="m", function_name="status", metadata={"polling": True})
-    library.register(spec, [FunctionTool(status)])
+    library = ToolLibrary([FunctionTool(status, metadata={"polling": True})])
     asked = [calls(call("status", '{"job": "a"}', f"c{n}")) for n in range(15)]
     events = await events_of(ScriptedModel(*asked, "done"), library)
     assert ends(events) == [(None, "42 %")] * 15
@@ -197,6 +261,19 @@ async def test_a_run_of_refused_calls_ends_in_an_answer_that_is_said_to_be_parti
     assert decisions(events)[-1] == "complete"
     assert (events[-1].text, events[-1].reason) == ("I could not find the count.", "answer")
     assert "say that it is partial" in model.requests[-1].messages[-1].content
+
+
+async def test_a_limit_ends_in_an_answer_even_where_the_model_is_gone():
+    def gone(messages):
+        raise ModelUnavailable("away")
+
+    events = await events_of(ScriptedModel(calls(call("look")), gone), limits=Limits(turns=1))
+    assert (events[-1].text, events[-1].reason) == (
+        "The task used up its number of steps before there was an answer. This is only a part, from look: a page",
+        "turns",
+    )
+    with pytest.raises(ModelUnavailable):
+        await events_of(ScriptedModel(calls(call("look")), gone))
 
 
 async def test_a_limit_is_a_decision_to_complete():
@@ -301,6 +378,23 @@ async def test_a_declared_time_out_is_doubled_up_to_its_largest_value_and_told()
     assert finished[1].call.arguments == '{"name":"a","timeout":6}'
     await events_of(ScriptedModel(asked[0], "done"), library(), learning=memory.of())
     assert given[3:] == [8]
+
+
+async def test_a_time_out_that_was_left_to_its_default_is_doubled_where_declared_and_never_elsewhere():
+    given = []
+
+    def render(name: str, timeout: float = 2, retries: int = 1) -> str:
+        """Render."""
+        given.append((timeout, retries))
+        raise TimeoutError("slow")
+
+    asked = [calls(call("render", f'{{"name": "{name}"}}', f"c{n}")) for n, name in enumerate("abcd")]
+    declared = FunctionTool(render, metadata={"adjustable": {"timeout": 5}})
+    await events_of(ScriptedModel(*asked, "done"), [declared], learning=FailureMemory().of())
+    assert given == [(2, 1), (4, 1), (5, 1), (5, 1)]
+    given.clear()
+    await events_of(ScriptedModel(*asked, "done"), [render], learning=FailureMemory().of())
+    assert given == [(2, 1)] * 4
 
 
 async def test_a_missing_dependency_is_named():

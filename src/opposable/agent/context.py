@@ -1,20 +1,28 @@
 """The execution context of a run: what was tried, what came of it, what is known; and a short block that tells it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from opposable.agent.history import tokens_in
 from opposable.dialects import defuse
 from opposable.domain.language import Language
-from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolResult
 
+OBSERVATIONS = 10
+"""Observations that are kept, the last ones."""
 OBSERVED = 2
 """Observations told again where earlier messages are left out."""
 REASONS = 2
 """Failures whose reasons are told, the last ones; of those before only the calls."""
+_LINES = 30
+"""Failures in the block at most: more never fit."""
 _LINE = 160
 """Characters of a call or of a sentence in the block."""
+
+Key = tuple[str, str]
+"""A call as it was written: its tool's name and its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,56 +47,65 @@ class Attempt:
     over: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ExecutionContext:
-    """What a run has been through.
+    """What a run has been through. To add a step costs the same however many there are.
 
-    `plan` is what the model said it would do, `observations` what its calls brought, oldest first, `failed` the calls
-    that failed, each once. `known` are warnings from earlier runs about
-    the tools that failed, by name.
+    `plan` is what the model said it would do, `observations` what its last calls brought, oldest first, `worked` how
+    many of the steps did, `known` what earlier runs warn of, by the names of tools that failed.
     """
 
     task: str
-    plan: str
-    steps: tuple[Step, ...]
-    observations: tuple[str, ...]
-    failed: tuple[Attempt, ...]
-    known: Mapping[str, str]
+    plan: str = ""
+    steps: list[Step] = field(default_factory=list)
+    observations: deque[str] = field(default_factory=lambda: deque(maxlen=OBSERVATIONS))
+    worked: int = 0
+    known: dict[str, str] = field(default_factory=dict)
+    _failed: dict[Key, Attempt] = field(default_factory=dict)
+    _standing: dict[Key, None] = field(default_factory=dict)  # what failed and is not over
+    _of_tool: dict[str, list[Key]] = field(default_factory=dict)  # the same, by tool
 
+    @property
+    def failed(self) -> tuple[Attempt, ...]:
+        """The calls that failed, each once, the last of it last."""
+        return tuple(self._failed.values())
 
-def execution_context(
-    task: str, messages: Sequence[Message], steps: Sequence[Step], known: Mapping[str, str]
-) -> ExecutionContext:
-    """The context of a run, from its task, its history, its calls and what is known of the tools."""
-    said = (message.content.strip() for message in messages if message.role == "assistant" and message.tool_calls)
-    failed = _failed(steps)
-    return ExecutionContext(
-        task,
-        next(filter(None, said), ""),
-        tuple(steps),
-        tuple(step.result.content for step in steps if step.result.failure is None),
-        failed,
-        {name: line for name, line in known.items() if any(one.call.name == name for one in failed)},
-    )
+    def attempts(self, *, over: bool) -> Iterator[Attempt]:
+        """The calls that failed, the last first; those that are over only where asked for."""
+        return (self._failed[key] for key in reversed(self._failed if over else self._standing))
 
+    def add(self, step: Step) -> None:
+        """Take note of a call that ended."""
+        self.steps.append(step)
+        if step.result.failure is None:
+            self._add_success(step)
+        else:
+            self._add_failure(step)
 
-def _failed(steps: Sequence[Step]) -> tuple[Attempt, ...]:
-    """What failed, the last of it last."""
-    failed: dict[tuple[str, str], Attempt] = {}
-    for step in steps:
+    def _add_success(self, step: Step) -> None:
+        name = step.call.name
+        self.worked += 1
+        self.observations.append(step.result.content)
+        if not self._failed:
+            return
+        self._failed.pop((name, step.call.arguments), None)
+        for key in self._of_tool.pop(name, ()):
+            del self._standing[key]
+            if key in self._failed:
+                self._failed[key] = replace(self._failed[key], over=True)
+
+    def _add_failure(self, step: Step) -> None:
         call, result = step.call, step.result
         key = (call.name, call.arguments)
-        if result.failure is None:
-            failed.pop(key, None)
-            for other, one in failed.items():
-                if other[0] == call.name and not one.over:
-                    failed[other] = replace(one, over=True)
-            continue
-        before = failed.pop(key, None)
-        times = 1 if before is None else before.times + 1
+        before = self._failed.pop(key, None)
         keeps = before is not None and result.failure == "refused"  # the guard's word adds nothing to the tool's own
-        failed[key] = Attempt(call, before.reason if keeps and before else result.content, times)
-    return tuple(failed.values())
+        reason = before.reason if keeps and before else result.content
+        self._failed[key] = Attempt(call, reason, 1 if before is None else before.times + 1)
+        if key in self._standing:
+            del self._standing[key]
+        else:
+            self._of_tool.setdefault(call.name, []).append(key)
+        self._standing[key] = None
 
 
 def block(
@@ -100,15 +117,15 @@ def block(
     where earlier messages were left out. What tools said is quoted, and its markup broken.
     """
     chinese = language == "zh"
-    failed = [one for one in context.failed if all_of_it or not one.over]
+    failed = list(islice(context.attempts(over=all_of_it), _LINES))
     if not (len(failed) > 1 or advice or (all_of_it and context.steps)):
         return ""
-    worked = sum(step.result.failure is None for step in context.steps)
     total = len(context.steps)
+    amiss = total - context.worked
     lines = [
-        f"【任务状态】共 {total} 次调用，成功 {worked} 次，失败 {total - worked} 次。"
+        f"【任务状态】共 {total} 次调用，成功 {context.worked} 次，失败 {amiss} 次。"
         if chinese
-        else f"[State of this task: {total} calls, {worked} worked, {total - worked} failed.]"
+        else f"[State of this task: {total} calls, {context.worked} worked, {amiss} failed.]"
     ]
     if advice:
         lines.append(advice)
@@ -116,10 +133,12 @@ def block(
         lines.append(f"{'计划' if chinese else 'Plan'}: {_short(context.plan)}")
     if failed:
         lines.append("已失败，不要原样重复：" if chinese else "Failed; do not repeat as they were:")
-        lines += [_told(one, n < REASONS) for n, one in enumerate(reversed(failed))]
-    lines += [_short(line) for line in context.known.values()]
+        lines += [_told(one, n < REASONS) for n, one in enumerate(failed)]
+    names = {one.call.name for one in failed}
+    lines += [_short(line) for name, line in context.known.items() if name in names]
     if all_of_it:
-        lines += [f"{'结果' if chinese else 'Result'}: {_short(one)}" for one in context.observations[-OBSERVED:]]
+        seen = list(context.observations)[-OBSERVED:]
+        lines += [f"{'结果' if chinese else 'Result'}: {_short(one)}" for one in seen]
     return _fitting(lines, tokens)
 
 
@@ -134,7 +153,7 @@ def _short(text: str) -> str:
     return defuse(line if len(line) <= _LINE else f"{line[:_LINE]}…")
 
 
-def _fitting(lines: Sequence[str], tokens: int) -> str:
+def _fitting(lines: Iterable[str], tokens: int) -> str:
     """The lines that fit, the first one always."""
     kept: list[str] = []
     for line in lines:

@@ -14,7 +14,8 @@ class Guarding:
     way that a corrected call may put right.
 
     A call whose failure may pass (a server that was busy) is made `tries` times. One that brings the same result is told
-    of that at the `told_at`-th time and refused at the next after `refused_at`, unless it waits for something. A tool
+    of that at the `told_at`-th time and refused at the next after `refused_at` turns without anything new, unless it
+    waits for something. A tool
     that failed `failures` times running is to be exchanged, a plan of which as many turns running failed to be changed,
     and after `hopeless` turns in which every call was refused the model is asked for its answer.
     """

@@ -3,36 +3,33 @@
 import asyncio
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from opposable.agent.fingerprints import UNSURE, fingerprint, given_in, in_words, message_of, named
+from opposable.agent.fingerprints import UNSURE, fingerprint, given_in, message_of
+from opposable.agent.remembered import EACH, SHARED, Remembered
+from opposable.agent.warnings import warned, warnings_of
 from opposable.domain.errors import StoreError
 from opposable.domain.language import Language
-from opposable.domain.records import Failure, now
+from opposable.domain.records import Failure, Tally, now
 from opposable.domain.tools import FailureKind, ToolDefinition
 from opposable.tools.library import ToolLibrary
 
-SHARED = ""
-"""The scope of what all agents share."""
 LEARNT: tuple[FailureKind, ...] = ("invalid_arguments", "refused", "failed", "timeout", "unavailable")
 """Failures that are remembered: those that tell something of the tool."""
-TAUGHT: tuple[FailureKind, ...] = ("invalid_arguments", "refused", "failed", "timeout")
-"""Failures that a model is warned of: those its arguments may have caused."""
 FOR_GOOD: tuple[FailureKind, ...] = ("invalid_arguments", "refused")
 """Failures that the tool itself decides on: the same arguments have them in any run."""
 
-WARNINGS = 3
-"""Warnings of one tool at most."""
-ROOM = 10_000
-"""Failures kept in the process."""
-EACH = 20
-"""Failures of one tool that are kept there, the last ones."""
 REDRAWN = 3600.0
 """Seconds after which it is looked again at how much each failure counts."""
+DRAWN = 256
+"""Scopes, and libraries, for which what was made of the memory is kept."""
+TALLIED = 50
+"""Calls of a tool, the last ones, that its record of success is made of."""
+PATIENCE = 0.5
+"""Seconds that a run waits for records: it goes on without them."""
 
 log = logging.getLogger("opposable.learning")
 
@@ -58,6 +55,18 @@ class KeepsFailures(Protocol):
         """Forget a failure. Raises: `StoreError`."""
         ...
 
+    async def forget_before(self, moment: datetime) -> int:
+        """Forget what was not seen since and is not pinned. Raises: `StoreError`."""
+        ...
+
+
+class KeepsRecords(Protocol):
+    """Where it is kept how calls ended."""
+
+    async def latest(self, tool_ids: Sequence[str], *, each: int = 50) -> dict[str, Tally]:
+        """How the last calls of each of these tools ended. Raises: `StoreError`."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Remembering:
@@ -65,13 +74,15 @@ class Remembering:
 
     One counts half as much after `half_life` days without it. `known` runs must have had a failure of the sort that a
     tool decides on before the same call is refused, as long as it still counts for half of that. What other processes
-    learnt is read every `refresh` seconds, what this one did is written every `every` seconds.
+    learnt is read every `refresh` seconds, what this one did is written every `every` seconds. What was not seen for
+    `forgotten` days is forgotten, unless it is pinned.
     """
 
     half_life: float = 14.0
     known: int = 3
     refresh: float = 30.0
     every: float = 0.5
+    forgotten: float = 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,26 +125,45 @@ class _Told:
     made: tuple[ToolDefinition, ...]
 
 
+@dataclass(slots=True)
+class _Reading:
+    """What was read for a scope's runs with a library: as of which version, when, and by which task."""
+
+    library: ToolLibrary
+    version: int
+    at: float
+    task: "asyncio.Task[None]"
+
+
 class FailureMemory:
     """Failures remembered in this process and, where there is a store for them, across processes.
 
     Reading and writing never hold up a call: what is learnt is known here at once and written soon after. With a store
     it is used in `async with`, or closed with `aclose`, so that the last of it is written. A store that is away costs
-    nothing but what it would have told.
+    nothing but what it would have told. `records` is where it is kept how calls ended: by it other tools are ranked
+    where one fails.
     """
 
-    def __init__(self, failures: KeepsFailures | None = None, how: Remembering = Remembering()) -> None:
+    def __init__(
+        self,
+        failures: KeepsFailures | None = None,
+        how: Remembering = Remembering(),
+        *,
+        records: KeepsRecords | None = None,
+    ) -> None:
         self.how = how
         self._store = failures
-        self._kept: OrderedDict[str, Failure] = OrderedDict()
+        self._records = records
+        self._kept = Remembered()
         self._new: dict[str, Failure] = {}
         self._corrected: dict[str, dict[str, Any]] = {}
         self._forgotten: set[str] = set()
-        self._by_tool: dict[str, dict[str, Failure]] = {}
-        self._made: dict[str, tuple[float, Patterns]] = {}
-        self._changed: dict[str, set[str]] = {}
+        self._under_way: frozenset[str] = frozenset()  # what is being written
+        self._drawings: dict[str, tuple[float, Patterns]] = {}
         self._told: dict[tuple[int, Language], _Told] = {}
-        self._read: dict[str, tuple[object, float]] = {}
+        self._readings: dict[tuple[str, int], _Reading] = {}
+        self._known: dict[str, set[str]] = {}  # tools that were read, by scope
+        self._tallies: dict[str, tuple[float, Tally | None]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def of(self, scope: str = SHARED) -> "Learning":
@@ -155,12 +185,27 @@ class FailureMemory:
         await self._write()
 
     async def patterns(self, library: ToolLibrary, scope: str) -> Patterns:
-        """What is known of the tools; it waits for the store the first time alone."""
+        """What is known of the tools; it waits for the store only for tools that it was never asked about."""
         if self._store is not None:
             await self._refreshed(library, scope)
-        if not self._kept:
-            return NOTHING_KNOWN
-        return self._drawn(scope)
+        return self._drawn(scope) if self._kept else NOTHING_KNOWN
+
+    async def records(self, tool_ids: Sequence[str]) -> dict[str, Tally]:
+        """How the last calls of these tools ended, in whatever process; of what is not known in time, nothing."""
+        if self._records is None:
+            return {}
+        moment = time.monotonic()
+        asked = [one for one in tool_ids if self._tallies.get(one, (-REDRAWN, None))[0] < moment - self.how.refresh]
+        if asked:
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    found = await self._records.latest(asked, each=TALLIED)
+            except (StoreError, TimeoutError) as error:
+                log.warning("How earlier calls ended cannot be read now: %s", error)
+                return {}
+            self._tallies |= {one: (moment, found.get(one)) for one in asked}
+        told = {one: self._tallies[one][1] for one in tool_ids}
+        return {one: tally for one, tally in told.items() if tally is not None}
 
     def told(
         self, definitions: tuple[ToolDefinition, ...], patterns: Patterns, library: ToolLibrary, language: Language
@@ -178,7 +223,7 @@ class FailureMemory:
         if kept is not None and kept.definitions is definitions and kept.by_name == by_name:
             made = kept.made
         elif not by_name.keys().isdisjoint(one.name for one in definitions):
-            made = tuple(_warned(one, by_name.get(one.name, "")) for one in definitions)
+            made = tuple(warned(one, by_name.get(one.name, "")) for one in definitions)
         if len(self._told) >= 64:
             self._told.clear()
         self._told[id(definitions), language] = _Told(definitions, patterns, by_name, made)
@@ -189,9 +234,8 @@ class FailureMemory:
         failure_id = failure.failure_id  # a hash: made once
         known = self._kept.get(failure_id)
         count = failure.count + (known.count if known else 0)
-        self._keep(
-            failure_id, replace(known or failure, count=count, message=failure.message, last_seen=failure.last_seen)
-        )
+        newer = replace(known or failure, count=count, message=failure.message, last_seen=failure.last_seen)
+        self._kept.put(failure_id, newer)
         if self._store is not None:
             waiting = self._new.get(failure_id)
             self._new[failure_id] = replace(failure, count=failure.count + (waiting.count if waiting else 0))
@@ -204,7 +248,7 @@ class FailureMemory:
         known = self._kept.get(failure_id)
         if known is None or known.correction == correction:
             return
-        self._keep(failure_id, replace(known, correction=correction))
+        self._kept.put(failure_id, replace(known, correction=correction))
         if self._store is not None:
             self._corrected[failure_id] = correction
             self._soon("write", self._writing)
@@ -214,66 +258,37 @@ class FailureMemory:
         known = self._kept.get(failure_id)
         if known is None or known.pinned:
             return
-        self._drop(failure_id)
+        self._kept.drop(failure_id)
         if self._store is not None:
             self._new.pop(failure_id, None)
             self._corrected.pop(failure_id, None)
             self._forgotten.add(failure_id)
             self._soon("write", self._writing)
 
-    def _keep(self, failure_id: str, failure: Failure) -> None:
-        tool_id = _whole_id(failure)
-        self._kept[failure_id] = failure
-        self._kept.move_to_end(failure_id)
-        own = self._by_tool.setdefault(tool_id, {})
-        own.pop(failure_id, None)
-        own[failure_id] = failure
-        self._note(tool_id)
-        if len(own) > EACH:
-            self._drop(next(iter(own)))
-        if len(self._kept) > ROOM:
-            self._drop(next(iter(self._kept)))
-
-    def _drop(self, failure_id: str) -> None:
-        tool_id = _whole_id(self._kept.pop(failure_id))
-        del self._by_tool[tool_id][failure_id]
-        self._note(tool_id)
-
-    def _note(self, tool_id: str) -> None:
-        for changed in self._changed.values():
-            changed.add(tool_id)
-
     def _drawn(self, scope: str) -> Patterns:
         """The patterns of a scope; of tools about which nothing new was learnt they are as they were."""
-        drawn_at, drawn = self._made.get(scope, (0.0, NOTHING_KNOWN))
+        drawn_at, drawn = self._drawings.get(scope, (0.0, NOTHING_KNOWN))
+        changed = self._kept.changes(scope)
         moment = time.monotonic()
-        changed = self._changed.setdefault(scope, set())
-        if drawn is NOTHING_KNOWN or moment - drawn_at > REDRAWN:  # what was learnt grows old
-            drawn_at, changed = moment, self._changed.setdefault(scope, set()) | self._by_tool.keys()
-        if changed:
-            failures, warnings = dict(drawn.failures), dict(drawn.warnings)
-            for tool_id in changed:
-                known = [one for one in self._by_tool.get(tool_id, {}).values() if one.scope in (scope, SHARED)]
-                failures[tool_id], warnings[tool_id] = tuple(reversed(known)), self._lines(known[::-1])
-                if not warnings[tool_id][0]:
-                    del warnings[tool_id]
-            self._made[scope] = (drawn_at, Patterns(failures, warnings))
-            self._changed[scope] = set()
-        return self._made[scope][1]
-
-    def _lines(self, known: Sequence[Failure]) -> tuple[str, str]:
-        """The warnings of one tool: of its own making, with nothing in them that a tool said."""
-        told: dict[tuple[str, str], None] = {}
-        for one in known:
-            weight = self.weight(one)
-            given, right = in_words(one.correction)
-            if one.kind not in TAUGHT or weight < (0.25 if right else 1.0):
-                continue
-            if not right and one.count < 2 and not one.pinned:
-                continue
-            told[given or named(given_in(one.message).items()), right] = None
-        pairs = [pair for pair in told if any(pair)][:WARNINGS]
-        return "\n".join(_line(*pair, "en") for pair in pairs), "\n".join(_line(*pair, "zh") for pair in pairs)
+        if moment - drawn_at > REDRAWN:  # what was learnt grows old
+            drawn_at, changed = moment, self._kept.tools(scope)
+        if not changed:
+            return drawn
+        failures, warnings = dict(drawn.failures), dict(drawn.warnings)
+        for tool_id in changed:
+            failures[tool_id] = self._kept.of_tool(scope, tool_id)
+            warnings[tool_id] = warnings_of(failures[tool_id], self.weight)
+            if not failures[tool_id]:
+                del failures[tool_id]
+            if not warnings[tool_id][0]:
+                del warnings[tool_id]
+        if scope not in self._drawings and len(self._drawings) >= DRAWN:
+            oldest = next(iter(self._drawings))
+            del self._drawings[oldest]
+            self._kept.unfollow(oldest)
+        drawn = Patterns(failures, warnings)
+        self._drawings[scope] = (drawn_at, drawn)
+        return drawn
 
     def weight(self, failure: Failure) -> float:
         """How much a failure counts today."""
@@ -283,41 +298,60 @@ class FailureMemory:
         return float(failure.count * 0.5 ** (max(days, 0.0) / self.how.half_life))
 
     async def _refreshed(self, library: ToolLibrary, scope: str) -> None:
-        loop = asyncio.get_running_loop()
-        last = self._read.get(scope)
-        what = (id(library), library.version)
-        if last is None:
-            self._read[scope] = (what, loop.time())
-            await self._load(library, scope)
-        elif last[0] != what or loop.time() - last[1] > self.how.refresh:
-            self._read[scope] = (what, loop.time())
-            self._soon(f"read {scope}", lambda: self._load(library, scope))
+        """See to it that what the store knows of the tools is known: at once of new ones, now and then of all."""
+        clock = asyncio.get_running_loop().time
+        key = (scope, id(library))
+        reading = self._readings.get(key)
+        if reading is None or reading.library is not library or reading.version != library.version:
+            ids = _owners(library)
+            unread = [one for one in ids if one not in self._known.get(scope, ())]
+            if not self._readings:
+                self._soon("tidy", self._tidy)
+            if len(self._readings) >= DRAWN:
+                del self._readings[next(iter(self._readings))]
+            task = self._soon(f"read {key}", lambda: self._load(unread, scope))
+            reading = self._readings[key] = _Reading(library, library.version, clock(), task)
+        elif clock() - reading.at > self.how.refresh:
+            reading.at = clock()
+            self._soon(f"read {key}", lambda: self._load(_owners(library), scope))
+        if not reading.task.done():
+            await asyncio.wait({reading.task})  # not awaited itself: who leaves would take it along
 
-    async def _load(self, library: ToolLibrary, scope: str) -> None:
-        assert self._store is not None
-        ids = {prefix: None for tool in library.tools for prefix in _prefixes(tool.tool_id)}
+    async def _load(self, tool_ids: Sequence[str], scope: str) -> None:
+        if self._store is None or not tool_ids:
+            return
+        scopes = tuple(dict.fromkeys((scope, SHARED)))
+        waiting = self._under_way | self._new.keys() | self._corrected.keys() | self._forgotten
+        held = set(self._kept.of_owners(scopes, tool_ids)) - waiting
         try:
-            found = await self._store.of_tools(tuple(ids), tuple({scope, SHARED}))
+            found = await self._store.of_tools(tool_ids, scopes, each=EACH)
         except StoreError as error:
             log.warning("What earlier runs learnt cannot be read now: %s", error)
             return
-        read = {one.failure_id: one for known in found.values() for one in known}
-        gone = [
-            failure_id
-            for failure_id, one in self._kept.items()
-            if one.tool_id in ids and one.scope in (scope, SHARED) and failure_id not in self._new
-        ]
-        for failure_id in gone:
-            if failure_id not in read:
-                self._drop(failure_id)
+        self._known.setdefault(scope, set()).update(tool_ids)
+        read = {one.failure_id: one for known in found.values() for one in reversed(known)}  # the last one last
+        waiting |= self._under_way | self._new.keys() | self._corrected.keys() | self._forgotten
+        for failure_id in held - read.keys() - waiting:
+            if self._kept.get(failure_id) is not None:
+                self._kept.drop(failure_id)
         for failure_id, one in read.items():
-            if failure_id not in self._new and failure_id not in self._forgotten and self._kept.get(failure_id) != one:
-                self._keep(failure_id, one)
+            if failure_id not in waiting and self._kept.get(failure_id) != one:
+                self._kept.put(failure_id, one)
 
-    def _soon(self, name: str, work: Any) -> None:
+    async def _tidy(self) -> None:
+        """Forget in the store what nobody had for long."""
+        assert self._store is not None
+        try:
+            await self._store.forget_before(now() - timedelta(days=self.how.forgotten))
+        except StoreError as error:
+            log.warning("What is old cannot be forgotten now: %s", error)
+
+    def _soon(self, name: str, work: Any) -> "asyncio.Task[None]":
         task = self._tasks.get(name)
         if task is None or task.done():
-            self._tasks[name] = asyncio.get_running_loop().create_task(work(), name=f"failures: {name}")
+            task = self._tasks[name] = asyncio.get_running_loop().create_task(work(), name=f"failures: {name}")
+            task.add_done_callback(lambda done: self._tasks.pop(name, None) if self._tasks.get(name) is done else None)
+        return task
 
     async def _writing(self) -> None:
         while self._new or self._corrected or self._forgotten:
@@ -325,22 +359,32 @@ class FailureMemory:
             await self._write()
 
     async def _write(self) -> None:
-        """Write what waits; where the store is away it goes on waiting."""
+        """Write what waits; where the store is away, or this is cut short, it goes on waiting."""
         if self._store is None or not (self._new or self._corrected or self._forgotten):
             return
         new, corrected, forgotten = self._new, self._corrected, self._forgotten
         self._new, self._corrected, self._forgotten = {}, {}, set()
+        self._under_way = frozenset(new.keys() | corrected.keys() | forgotten)
         try:
             await self._store.add(tuple(new.values()))
-            for failure_id, correction in corrected.items():
+            new = {}
+            while corrected:
+                failure_id, correction = next(iter(corrected.items()))
                 await self._store.correct(failure_id, correction)
-            for failure_id in forgotten:
+                del corrected[failure_id]
+            while forgotten:
+                failure_id = next(iter(forgotten))
                 await self._store.forget(failure_id)
+                forgotten.discard(failure_id)
         except StoreError as error:
             log.warning("What was learnt waits: %s", error)
-            self._new = {**new, **self._new}
+        finally:
+            for failure_id, one in new.items():
+                later = self._new.get(failure_id)
+                self._new[failure_id] = one if later is None else replace(later, count=later.count + one.count)
             self._corrected = {**corrected, **self._corrected}
             self._forgotten |= forgotten
+            self._under_way = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,22 +424,9 @@ class Learning:
         return known.kind in FOR_GOOD and known.count >= how.known and self.memory.weight(known) >= how.known / 2
 
 
-def _warned(definition: ToolDefinition, lines: str) -> ToolDefinition:
-    if not lines:
-        return definition
-    return ToolDefinition(definition.name, f"{definition.description}\n{lines}", definition.parameters)
-
-
-def _line(given: str, right: str, language: Language) -> str:
-    if language == "zh":
-        tried = f"{given} 曾经失败" if given else "曾经失败"
-        return f"以往经验：{tried}" + (f"；可行的是 {right}。" if right else "。")
-    tried = f"{given} failed" if given else "a call failed"
-    return f"Known from before: {tried}" + (f"; {right} worked." if right else ".")
-
-
-def _whole_id(failure: Failure) -> str:
-    return f"{failure.tool_id}.{failure.action}" if failure.action else failure.tool_id
+def _owners(library: ToolLibrary) -> tuple[str, ...]:
+    """The ids of a library's tools, and of what may be the tools whose actions they are."""
+    return tuple({prefix: None for tool in library.tools for prefix in _prefixes(tool.tool_id)})
 
 
 def _prefixes(tool_id: str) -> Iterable[str]:

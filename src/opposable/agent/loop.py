@@ -1,5 +1,6 @@
 """One run: ask the model, make the calls it wants, tell it what came of them, until there is an answer."""
 
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,8 @@ FORCED_REPLIES = 3
 CORRECTABLE: tuple[FailureKind, ...] = ("invalid_arguments", "unknown_tool")
 """Failures that are the call's own: a corrected one may bring what was wanted."""
 
+log = logging.getLogger("opposable.agent")
+
 
 async def run(
     model: Model,
@@ -55,8 +58,8 @@ async def run(
     `context` gives the ids the run is known by and whom to ask for approval; its run gets an id where it has none, and
     its language is that of the messages. `guarding` says what keeps calls from failing twice, `learning` what is known
     of failures in earlier runs and where this one's are remembered.
-    Leaving the iterator early stops the model and the tools. A limit ends the run in an answer too. Raises:
-    `ModelError` when the model does not answer.
+    Leaving the iterator early stops the model and the tools. A limit ends the run in an answer too, whether the model
+    gives one or not. Raises: `ModelError` when the model does not answer before that.
     """
     history = repaired(messages)
     context = replace(context, run_id=context.run_id or uuid4().hex, language=spoken(messages))
@@ -84,9 +87,12 @@ async def run(
             if over is not None:
                 yield Decided("complete", prompts.limit(over, state.context.language))
             if over is not None or state.hopeless:
-                async with aclosing(_last_chance(model, library, state, over, alarm)) as events:
-                    async for event in events:
-                        yield event
+                try:
+                    async with aclosing(_last_chance(model, library, state, over, alarm)) as events:
+                        async for event in events:
+                            yield event
+                except ModelError as error:  # the run is over all the same, with what it has
+                    log.warning("The model gave no answer at the end of run %s: %s", state.context.run_id, error)
         except OutOfTime:
             over = "time"
             for end in state.cut_short():
@@ -140,8 +146,9 @@ class _State:
 
     def checked(self, reads: tuple[ReadCall, ...]) -> None:
         """Take the calls as they will be made; the history shows what was adjusted in them."""
-        self.history[-1] = _as_understood(self.history[-1], reads)
-        self.reads = reads
+        made = {read.call.id: read for read in reads}
+        self.reads = tuple(made.get(read.call.id, read) for read in self.reads)
+        self.history[-1] = _as_understood(self.history[-1], self.reads)
 
     def tell(self) -> None:
         """Put the results into the history in the order of their calls."""
@@ -193,22 +200,25 @@ async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) 
 
 async def _do(library: ToolLibrary, limits: Limits, state: _State, alarm: Alarm) -> AsyncGenerator[Event, None]:
     """The calls of the last reply."""
-    room = None if limits.tool_calls is None else limits.tool_calls - state.calls
     watch = state.watch
-    if watch is not None:
-        state.checked(watch.checked(state.reads))
-    async with aclosing(alarm.each(make(state.reads, library, room, state.context, state.turns))) as timed:
-        async for event in timed:
-            if type(event) is ToolFinished:
-                if watch is not None:
-                    event = _told(event, watch)
-                state.results[event.call.id] = event.result
-            yield event
+    for part in (state.reads,) if watch is None else watch.replied(state.history[-1].content, state.reads):
+        reads = part
+        if watch is not None:
+            reads = watch.checked(part)
+            state.checked(reads)
+        room = None if limits.tool_calls is None else limits.tool_calls - state.calls - len(state.results)
+        async with aclosing(alarm.each(make(reads, library, room, state.context, state.turns))) as timed:
+            async for event in timed:
+                if type(event) is ToolFinished:
+                    if watch is not None:
+                        event = _told(event, watch)
+                    state.results[event.call.id] = event.result
+                yield event
     worked = any(result.failure is None for result in state.results.values())
     state.failed = all(result.failure in CORRECTABLE for result in state.results.values())
     state.selection.learn(state.results.values())
     state.tell()
-    decision = None if watch is None else watch.turn_over()
+    decision = None if watch is None else await watch.turn_over()
     if decision is not None:
         state.hopeless = decision.action == "complete"
         yield Decided(decision.action, decision.reason)

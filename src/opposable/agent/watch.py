@@ -1,6 +1,6 @@
 """One run watched: each call folded into what is known of it, and what follows for the calls to come."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,14 +9,15 @@ import orjson
 from opposable import dialects
 from opposable.agent import prompts
 from opposable.agent.calls import ReadCall
-from opposable.agent.context import Step, block, execution_context
+from opposable.agent.context import ExecutionContext, Step, block
 from opposable.agent.decisions import Decision, Trouble, decided
 from opposable.agent.fingerprints import correction, in_words
-from opposable.agent.guard import PASSING, Key, Seen, is_refused, is_told, key_of, once_more
+from opposable.agent.guard import PASSING, Key, Seen, essential, is_refused, is_told, key_of, once_more
 from opposable.agent.guarding import Guarding
 from opposable.agent.learning import NOTHING_KNOWN, Learning, Patterns
 from opposable.domain.language import Language
 from opposable.domain.messages import Message
+from opposable.domain.records import Tally
 from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult
 from opposable.tools import sentences
 from opposable.tools.library import ToolLibrary
@@ -29,6 +30,9 @@ POLLING = "polling"
 
 ADJUSTABLE = "adjustable"
 """In a spec's metadata: arguments that are doubled after a time-out, each with its largest value."""
+
+_OPEN = 20
+"""Failed calls of a tool that wait for being put right, the last ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +61,12 @@ class Watch:
         patterns: Patterns = NOTHING_KNOWN,
     ) -> None:
         self._library = library
-        self._task = task
         self._language: Language = language
         self._guarding = guarding
         self._learning = learning if guarding.learning else None
         self._patterns = patterns
         self._seen: dict[Key, Seen] = {}
-        self._steps: list[Step] = []
+        self._context = ExecutionContext(task)
         self._made: dict[str, tuple[Key, dict[str, Any]]] = {}  # the turn's calls by id
         self._refused: set[str] = set()
         self._failing: dict[str, int] = {}  # failures by name, since the tool last worked
@@ -72,6 +75,7 @@ class Watch:
         self._counted: set[tuple[Key, str]] = set()
         self._told: tuple[Sequence[ToolDefinition], tuple[ToolDefinition, ...]] = ((), ())
         self._turn = 0
+        self._plans = True  # what the model says with its next calls is its plan
         self._changes = self._stale = self._failed_turns = self._refused_turns = 0
         self._new = self._ever_failed = self._failed_last = False
         self.advice = ""
@@ -90,53 +94,69 @@ class Watch:
 
     def beside(self, sent: list[Message], left_out: bool) -> list[Message]:
         """The messages to send with the block on what was tried in the last of them; the history has none of it."""
-        told = self.block(sent, left_out)
+        told = self.block(left_out)
         if not told:
             return sent
         last = sent[-1]
         return [*sent[:-1], replace(last, content=f"{last.content}\n\n{told}", memo={})]
 
-    def block(self, messages: Sequence[Message], left_out: bool) -> str:
+    def block(self, left_out: bool) -> str:
         """The block on what was tried, "" where there is nothing to say."""
         if not self._guarding.telling and not self.advice:
             return ""
-        if not (self.advice or self._failed_last or (left_out and self._steps)):
+        if not (self.advice or self._failed_last or (left_out and self._context.steps)):
             return ""
         if not self._guarding.telling:
             return self.advice
-        known = {
-            self._name(tool_id): lines[self._language == "zh"] for tool_id, lines in self._patterns.warnings.items()
-        }
-        context = execution_context(self._task, messages, self._steps, known)
-        return block(context, self._language, self._guarding.tokens, advice=self.advice, all_of_it=left_out)
+        return block(self._context, self._language, self._guarding.tokens, advice=self.advice, all_of_it=left_out)
 
     @property
     def room(self) -> int:
         """Tokens to be left free for the block."""
-        return self._guarding.tokens if self.advice or self._steps else 0
+        return self._guarding.tokens if self.advice or self._context.steps else 0
 
-    def checked(self, reads: Iterable[ReadCall]) -> tuple[ReadCall, ...]:
-        """The calls of a reply, those marked that are not to be made, and adjusted what may be."""
+    def replied(self, said: str, reads: Sequence[ReadCall]) -> tuple[Sequence[ReadCall], ...]:
+        """Take note of a reply with calls; the calls, in the parts in which they are to be made.
+
+        The same call twice in one reply is made once first: where that fails, the others need not.
+        """
         self._turn += 1
         self._made.clear()
         self._refused.clear()
         self._new = False
+        if self._plans and said.strip():
+            self._context.plan, self._plans = said.strip(), False
+        if len(reads) == 1 or not self._guarding.refusing:
+            return (reads,)
+        first: dict[Key, ReadCall] = {}
+        rest = [read for read in reads if first.setdefault(self._key(read)[0], read) is not read]
+        return (tuple(first.values()), rest) if rest else (reads,)
+
+    def checked(self, reads: Iterable[ReadCall]) -> tuple[ReadCall, ...]:
+        """The calls of a part of a reply, those marked that are not to be made, and adjusted what may be."""
         return tuple(self._checked(read) for read in reads)
 
     def _checked(self, read: ReadCall) -> ReadCall:
-        call = read.call
         if read.failure is None and self._learning is not None and (self._timed_out or self._patterns.failures):
             read = self._adjusted(read)
-            call = read.call
-        key = key_of(call.name, read.arguments) if read.failure is None else (call.name, call.arguments.encode())
-        self._made[call.id] = (key, read.arguments)
-        told = self._refusal(read, key)
+        call = read.call
+        key, arguments = self._made[call.id] = self._key(read)
+        told = self._refusal(read, key, arguments)
         if not told:
             return read
         self._refused.add(call.id)
         return replace(read, failure=ToolResult(call.id, call.name, told, "refused"))
 
-    def _refusal(self, read: ReadCall, key: Key) -> str:
+    def _key(self, read: ReadCall) -> tuple[Key, dict[str, Any]]:
+        """What makes a call the same as another, and its arguments without what makes no difference."""
+        call = read.call
+        if read.failure is not None:  # where there is no such tool, whatever is asked of it comes to the same
+            told = "" if read.failure.failure == "unknown_tool" else call.arguments
+            return (call.name, told.encode()), {}
+        arguments = essential(read.arguments, self._parameters(call.name))
+        return key_of(call.name, arguments), arguments
+
+    def _refusal(self, read: ReadCall, key: Key, arguments: dict[str, Any]) -> str:
         name = read.call.name
         if self._guarding.refusing:
             seen = self._seen.get(key)
@@ -147,7 +167,7 @@ class Watch:
                     return prompts.refused_repeat(name, seen.times, seen.content, self._language)
         if self._learning is None or not self._patterns.failures or read.failure is not None:
             return ""
-        known = self._patterns.exactly(self._tool_id(name), read.arguments)
+        known = self._patterns.exactly(self._tool_id(name), arguments)
         if known is None or not self._learning.is_hopeless(known):
             return ""
         right = in_words(known.correction)[1]
@@ -168,18 +188,17 @@ class Watch:
         most = spec.metadata.get(ADJUSTABLE) if spec is not None else None
         if not isinstance(most, dict):
             return read
-        better = dict(read.arguments)
+        properties = self._parameters(name).get("properties", {})
+        better, told = dict(read.arguments), []
         for field, largest in most.items():
-            value = _enlarged(better.get(field), (small or {}).get(field), large.get(field), largest)
+            own = about.get("default") if isinstance(about := properties.get(field), dict) else None
+            given = better.get(field, own)
+            value = _enlarged(given, None if small is None else small.get(field, own), large.get(field), largest)
             if value is not None:
                 better[field] = value
-        if better == read.arguments:
+                told.append(f"{field} {given} → {value}: it took longer before")
+        if not told:
             return read
-        told = [
-            f"{field} {read.arguments[field]} → {value}: it took longer before"
-            for field, value in better.items()
-            if value != read.arguments[field]
-        ]
         call = replace(read.call, arguments=orjson.dumps(better).decode(), repairs=(*read.call.repairs, *told))
         return ReadCall(call, better)
 
@@ -188,7 +207,7 @@ class Watch:
     def ended(self, call: ToolCall, result: ToolResult) -> ToolResult:
         """Take note of a call's end; the result, with a sentence beside it where the model should know more."""
         key, arguments = self._made[call.id]
-        self._steps.append(Step(self._turn, call, result))
+        self._context.add(Step(self._turn, call, result))
         if call.id in self._refused or _of_the_run(result, self._language):
             return result
         before = self._seen.get(key)
@@ -220,6 +239,9 @@ class Watch:
         self._new = self._new or seen.times == 1
         if result.failure == "timeout":
             self._timed_out[name] = arguments
+        warned = self._patterns.warnings.get(self._tool_id(name))
+        if warned is not None and self._learning is not None:
+            self._context.known[name] = warned[self._language == "zh"]
         beside = [self._offered(name, arguments)]
         if self._learning is not None:
             self._remember(self._learning, name, arguments, result)
@@ -253,8 +275,9 @@ class Watch:
         owner, action = self._owner(tool.tool_id)
         failure_id = learning.failed(owner, action, result.failure, arguments, result.content)
         if failure_id:
-            one = _Open(arguments, result.content, failure_id, result.failure == "timeout")
-            self._open.setdefault(name, []).append(one)
+            waiting = self._open.setdefault(name, [])
+            waiting.append(_Open(arguments, result.content, failure_id, result.failure == "timeout"))
+            del waiting[:-_OPEN]
 
     def _learnt(self, learning: Learning, name: str, arguments: dict[str, Any]) -> None:
         """What a call that worked says of those that failed."""
@@ -269,9 +292,9 @@ class Watch:
 
     # When all have
 
-    def turn_over(self) -> Decision | None:
+    async def turn_over(self) -> Decision | None:
         """What is to be done now; None where all goes on as it did."""
-        last = [step for step in self._steps[-len(self._made) :] if step.turn == self._turn]
+        last = [step for step in self._context.steps[-len(self._made) :] if step.turn == self._turn]
         failed = [step for step in last if step.result.failure is not None]
         self._stale = 0 if self._new else self._stale + 1
         self._failed_last = bool(failed)
@@ -287,36 +310,47 @@ class Watch:
         if not self._guarding.deciding:
             return None
         step = failed[-1]
-        decision = decided(self._trouble(step), self._guarding, self._language)
+        decision = decided(await self._trouble(step), self._guarding, self._language)
         if decision.action == "execute":
             return None
         self.advice = decision.advice
+        self._plans = self._plans or decision.action == "replan"
         return decision
 
-    def _trouble(self, step: Step) -> Trouble:
+    async def _trouble(self, step: Step) -> Trouble:
         name = step.call.name
         failures = self._failing.get(name, 0)
-        others = self._instead(name) if failures > 1 else ()
+        others = await self._instead(name) if failures > 1 else ()
         away = step.result.failure in PASSING
         return Trouble(self._refused_turns, self._failed_turns, name, failures, away, others)
 
-    def _instead(self, name: str) -> tuple[str, ...]:
+    async def _instead(self, name: str) -> tuple[str, ...]:
         """Tools that may do instead of one, ranked by how well they fit and how well they have done."""
         tool = self._library.find(name)
         if tool is None:
             return ()
         owner, _ = self._owner(tool.tool_id)
         failed = {self._owner(other.tool_id)[0] for one in self._failing if (other := self._library.find(one))}
-        need = f"{tool.definition.description} {self._task[:500]}"
+        need = f"{tool.definition.description} {self._context.task[:500]}"
         found = self._library.alternatives(owner, need, failed, most=8)
-        ranked = sorted(found, key=lambda one: -one.score * self._record(one.tool_id))
+        ids = {one.name: f"{one.tool_id}.{one.action}" if one.action else one.tool_id for one in found}
+        kept: Mapping[str, Tally] = {}
+        if found and self._learning is not None:
+            kept = await self._learning.memory.records(tuple(ids.values()))
+        ranked = sorted(found, key=lambda one: -one.score * self._record(one.tool_id, kept.get(ids[one.name])))
         return tuple(one.name for one in ranked[:3])
 
-    def _record(self, tool_id: str) -> float:
-        """The part of a tool's calls that worked; nobody has a clean record before the first one."""
+    def _record(self, tool_id: str, kept: Tally | None) -> float:
+        """The part of a tool's calls that worked, in this process or in the store, whichever knows of more of them.
+
+        Nobody has a clean record before the first one.
+        """
         health = self._library.health(tool_id)
         failures = sum(health.failures.values())
-        return (max(health.calls - failures, 0) + 1) / (max(health.calls, failures) + 2)
+        calls = max(health.calls, failures)
+        if kept is not None and kept.calls > calls:
+            calls, failures = kept.calls, kept.failures
+        return (calls - failures + 1) / (calls + 2)
 
     # Questions to the library
 
@@ -324,9 +358,9 @@ class Watch:
         tool = self._library.find(name)
         return name if tool is None else tool.tool_id
 
-    def _name(self, tool_id: str) -> str:
-        tool = self._library.find(tool_id)
-        return tool_id if tool is None else tool.definition.name
+    def _parameters(self, name: str) -> dict[str, Any]:
+        tool = self._library.find(name)
+        return {} if tool is None else tool.definition.parameters
 
     def _owner(self, tool_id: str) -> tuple[str, str]:
         """The id a tool is registered by, and its action."""

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from opposable.agent.learning import SHARED, FailureMemory
+from opposable.agent.learning import FailureMemory
 from opposable.agent.limits import Limits
 from opposable.agent.loop import run as run_loop
+from opposable.agent.remembered import SHARED
 from opposable.app.agents import INSTRUCTIONS
 from opposable.app.data import Teams, ask_data
 from opposable.app.given import FREE
@@ -245,7 +246,7 @@ async def open_service(
             Runner(store, recorder, lambda name: _tool_id(library, name), grace=grace)
         )
         teams = await stack.enter_async_context(Teams(settings))
-        memory = await stack.enter_async_context(FailureMemory(store.failures))
+        memory = await stack.enter_async_context(FailureMemory(store.failures, records=store.executions))
         service = Service(settings, store, recorder, toolbox, runner, models, teams, memory)
         await _furnish(store)
         await service.refresh()

@@ -61,6 +61,18 @@ class Executions:
             rows = (await connection.execute(query.group_by(executions.c.tool_id))).all()
         return {tool: Tally(calls, failures, seconds) for tool, calls, failures, seconds in rows}
 
+    async def latest(self, tool_ids: Sequence[str], *, each: int = 50) -> dict[str, Tally]:
+        """How the last calls of each of these tools ended, by tool id: a few look-ups, however many are kept."""
+        found: dict[str, Tally] = {}
+        async with self._database.looking() as connection:
+            for tool_id in dict.fromkeys(tool_ids):
+                query = select(executions.c.failure, executions.c.seconds).where(executions.c.tool_id == tool_id)
+                rows = (await connection.execute(query.order_by(executions.c.at.desc()).limit(each))).all()
+                if rows:
+                    failed = sum(row.failure is not None for row in rows)
+                    found[tool_id] = Tally(len(rows), failed, sum(row.seconds for row in rows) / len(rows))
+        return found
+
 
 def _conditions(which: ExecutionFilter) -> list[Any]:
     table = executions.c

@@ -4,7 +4,21 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, delete, select, union_all, update
+from sqlalchemy import (
+    ARRAY,
+    JSON,
+    FromClause,
+    Row,
+    Select,
+    Text,
+    bindparam,
+    cast,
+    delete,
+    func,
+    select,
+    true,
+    update,
+)
 
 from opposable.domain.records import Failure, Page, now
 from opposable.store.database import Database
@@ -13,8 +27,8 @@ from opposable.store.tables import failures
 
 SHARED = ""
 """The scope of what all agents share."""
-TOOLS_AT_ONCE = 100
-"""Tools asked about in one statement; SQLite takes no more than 500 parts."""
+BATCH = 1000
+"""Rows forgotten in one transaction: writers come in between."""
 
 
 class Failures:
@@ -54,22 +68,26 @@ class Failures:
     async def of_tools(
         self, tool_ids: Sequence[str], scopes: Sequence[str] = (SHARED,), *, each: int = 20
     ) -> dict[str, tuple[Failure, ...]]:
-        """The last failures of each of these tools in any of these scopes, newest first, at most `each`."""
-        newest = [
-            select(failures)
-            .where(failures.c.tool_id == tool_id, failures.c.scope.in_(scopes))
-            .order_by(failures.c.last_seen.desc())
-            .limit(each)
-            .subquery()
-            for tool_id in dict.fromkeys(tool_ids)
-        ]
-        found: dict[str, list[Failure]] = {}
+        """The failures of each of these tools, newest first: the last ones of each scope, and all that are pinned.
+
+        At most `each` of a tool in a scope, beside the pinned ones. It costs the same however many are kept.
+        """
+        given = {"tools": list(dict.fromkeys(tool_ids)), "scopes": list(dict.fromkeys(scopes))}
+        if not given["tools"] or not given["scopes"]:
+            return {}
+        found: dict[str, dict[str, Failure]] = {}
         async with self._database.reading() as connection:
-            for start in range(0, len(newest), TOOLS_AT_ONCE):
-                parts = newest[start : start + TOOLS_AT_ONCE]
-                for row in (await connection.execute(union_all(*(select(part) for part in parts)))).all():
-                    found.setdefault(row.tool_id, []).append(_failure(row))
-        return {tool_id: tuple(sorted(them, key=_last_seen, reverse=True)) for tool_id, them in found.items()}
+            for query in (_newest(self._database.is_sqlite, each), _pinned(self._database.is_sqlite)):
+                for row in (await connection.execute(query, given)).all():
+                    found.setdefault(row.tool_id, {})[row.id] = _failure(row)
+        return {tool: tuple(sorted(them.values(), key=_last_seen, reverse=True)) for tool, them in found.items()}
+
+    async def beginning(self, start: str, most: int = 2) -> tuple[Failure, ...]:
+        """Failures whose id begins so, at most so many."""
+        query = select(failures).where(failures.c.id >= start, failures.c.id < f"{start}g").limit(most)
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(query.order_by(failures.c.id))).all()
+        return tuple(_failure(row) for row in rows)
 
     async def get(self, failure_id: str) -> Failure | None:
         """The failure of that id."""
@@ -110,15 +128,56 @@ class Failures:
             return (await connection.execute(delete(failures).where(*conditions))).rowcount
 
     async def forget_before(self, moment: datetime) -> int:
-        """Forget what was not seen since, pinned ones apart. Returns how many."""
-        old = (failures.c.last_seen < moment) & ~failures.c.pinned
-        async with self._database.writing() as connection:
-            return (await connection.execute(delete(failures).where(old))).rowcount
+        """Forget what was not seen since, pinned ones apart, a batch at a time. Returns how many."""
+        old = select(failures.c.id).where(failures.c.last_seen < moment, ~failures.c.pinned)
+        some = old.order_by(failures.c.last_seen, failures.c.id).limit(BATCH)
+        async with self._database.reading() as connection:  # most often there is none: no writer is held up
+            if (await connection.execute(some.limit(1))).first() is None:
+                return 0
+        total = 0
+        while True:
+            async with self._database.writing() as connection:
+                ids = (await connection.scalars(some)).all()
+                await connection.execute(delete(failures).where(failures.c.id.in_(ids)))
+            total += len(ids)
+            if len(ids) < BATCH:
+                return total
 
     async def _change(self, failure_id: str, **values: Any) -> bool:
         async with self._database.writing() as connection:
             done = await connection.execute(update(failures).where(failures.c.id == failure_id).values(**values))
         return done.rowcount > 0
+
+
+def _listed(name: str, is_sqlite: bool) -> FromClause:
+    """The texts of the list bound under `name`, as a table with the column `value`."""
+    if is_sqlite:
+        return func.json_each(bindparam(name, type_=JSON)).table_valued("value", name=name)
+    return func.unnest(cast(bindparam(name), ARRAY(Text))).table_valued("value", name=name).render_derived()
+
+
+def _newest(is_sqlite: bool, each: int) -> Select[Any]:
+    """The last failures of each tool in each scope: each of them found in the index by itself."""
+    tools, scopes = _listed("tools", is_sqlite), _listed("scopes", is_sqlite)
+    one = failures.alias("one")
+    last = select(one if not is_sqlite else one.c.id).where(
+        one.c.tool_id == tools.c.value, one.c.scope == scopes.c.value
+    )
+    last = last.order_by(one.c.last_seen.desc()).limit(each)
+    pairs = tools.join(scopes, true())
+    if not is_sqlite:
+        found = last.lateral("found")
+        return select(found).select_from(pairs.join(found, true()))
+    return select(failures).select_from(pairs.join(failures, failures.c.id.in_(last.correlate(tools, scopes))))
+
+
+def _pinned(is_sqlite: bool) -> Select[Any]:
+    tools, scopes = _listed("tools", is_sqlite), _listed("scopes", is_sqlite)
+    return select(failures).where(
+        failures.c.pinned,
+        failures.c.tool_id.in_(select(tools.c.value)),
+        failures.c.scope.in_(select(scopes.c.value)),
+    )
 
 
 def _row(one: Failure) -> dict[str, Any]:

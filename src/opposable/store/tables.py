@@ -202,7 +202,14 @@ failures = Table(
     Column("pinned", Boolean, nullable=False),
     Index(None, "tool_id", "action", "fingerprint"),
     Index(None, "tool_id", "last_seen"),
+    Index(None, "tool_id", "scope", "last_seen"),
     Index(None, "last_seen", "id"),
+)
+Index(
+    "ix_failures_pinned_tool_id",
+    failures.c.tool_id,
+    sqlite_where=failures.c.pinned,
+    postgresql_where=failures.c.pinned,
 )
 
 mcp_pins = Table(

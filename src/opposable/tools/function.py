@@ -31,6 +31,7 @@ class Rules(TypedDict, total=False):
     needs_approval: bool
     rate_limit: "RateLimit"
     cache_seconds: float
+    metadata: dict[str, Any]
 
 
 class FunctionTool:
