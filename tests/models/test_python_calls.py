@@ -99,6 +99,36 @@ def test_arguments_get_their_types_and_lose_what_was_made_up(code, arguments):
     assert (call.name, orjson.loads(call.arguments)) == ("book", arguments)
 
 
+@pytest.mark.parametrize(
+    ("code", "arguments"),
+    [
+        ('book(hotel="A", nights=2, colour="red")', {"hotel": "A", "nights": 2, "board": "full board"}),
+        ('book(hotel="A", nights=2, smokin=True)', {"hotel": "A", "nights": 2, "smokin": True, "board": "full board"}),
+        ('book(hotel="A", colour="red")', {"hotel": "A", "colour": "red", "board": "full board"}),
+        ('book(hotel="A", nights=2, board="a morning meal")', {"hotel": "A", "nights": 2, "board": "full board"}),
+        ('book(hotel="A", nights=2, board="BREAKFAST")', {"hotel": "A", "nights": 2, "board": "Breakfast"}),
+    ],
+    ids=["unknown", "perhaps a wrong name", "something is missing", "the choice asked for", "the choice written"],
+)
+def test_what_a_function_does_not_take_is_mended(code, arguments):
+    [call] = read_calls(code, TOOLS, "", "Two nights at A with full board")
+    assert orjson.loads(call.arguments) == arguments
+
+
+@pytest.mark.parametrize(
+    ("written", "said", "value"),
+    [
+        (r"'C:\new\table'", r"open C:\new\table", r"C:\new\table"),
+        (r"'C:\\new'", r"open C:\new", r"C:\new"),
+        (r"r'C:\new'", r"open C:\new", r"C:\new"),
+        (r"'a\nb'", "two lines, a and b", "a\nb"),
+        (r"'\\\\srv\\x'", r"open \\srv\x", r"\\srv\x"),
+    ],
+)
+def test_backslashes_are_taken_as_the_request_has_them(written, said, value):
+    assert calls_in(f"g(x={written})", ORDER, said) == [CodeCall("g", {"x": value}, 1)]
+
+
 def test_arguments_are_put_into_the_only_object_they_belong_to():
     body = {"type": "object", "properties": {"mode": TEXT, "degrees": NUMBER}}
     tool = ToolDefinition("cool", "", {"type": "object", "properties": {"body": body}, "required": ["body"]})

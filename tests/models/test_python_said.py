@@ -3,7 +3,7 @@
 import pytest
 
 from opposable.dialects.by_schema import Schema
-from opposable.models.python_said import said, with_choices_said, with_rest_said
+from opposable.models.python_said import choices_said, with_choices_said, with_rest_said
 
 KINDS = ["War", "Culture", "Arts and crafts", "Arts"]
 ROOMS = ["Wi-Fi", "Reading Room", "Café", "儿童区"]
@@ -73,4 +73,4 @@ def test_what_the_model_goes_on_with_counts_where_it_was_said(asked, rest, more)
 
 
 def test_a_choice_within_a_longer_one_is_not_said():
-    assert said(["new", "new york", 3, None], ["a", "new", "york", "flat"]) == ["new york"]
+    assert choices_said(["new", "new york", 3, None], ["a", "new", "york", "flat"]) == ["new york"]

@@ -14,7 +14,7 @@ from opposable.dialects.by_schema import Schema
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.models.http import to_json
 from opposable.models.python_code import CodeCall, calls_in
-from opposable.models.python_said import with_choices_said, with_rest_said, words
+from opposable.models.python_said import choices_said, with_choices_said, with_rest_said, words
 from opposable.models.python_texts import FENCE, parameters_of
 
 _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*(?:%|％|per ?cent)")
@@ -40,12 +40,12 @@ def read_calls(
     """
     order = {tool.name: parameters_of(tool) for tool in tools}
     schemas = {tool.name: tool.parameters for tool in tools}
-    found = calls_in(code, order)
+    found = calls_in(code, order, said)
     if found is None:
         found = [
             replace(call, line=n)
             for n, line in enumerate(code.splitlines(), start=1)
-            for call in calls_in(line.strip(), order) or ()
+            for call in calls_in(line.strip(), order, said) or ()
         ]
     if not found:
         found = _read_leniently(code, tools, cut)
@@ -92,13 +92,15 @@ def _read_leniently(code: str, tools: Sequence[ToolDefinition], cut: bool) -> li
 
 def _tool_call(call: CodeCall, schema: Schema, said: str, asked: str) -> ToolCall | None:
     repairs: list[str] = []
-    spoken = words(said)
+    spoken, spoken_last = words(said), words(asked)
     read = arguments_of(_put_inside(call.arguments, schema, repairs), schema)
     if read.value is None:
         return None
     repairs += read.repairs
     given = {
-        name: _as_share(_chosen(value, schema.property(name), repairs), schema.property(name), said, repairs)
+        name: _as_share(
+            _chosen(value, schema.property(name), spoken_last, repairs), schema.property(name), said, repairs
+        )
         for name, value in read.value.items()
     }
     for name in [name for name in given if name not in schema.required()]:
@@ -167,21 +169,22 @@ def _decimal(item: Any) -> Any:
     return float(item) if type(item) is int and abs(item) < _EXACT else item
 
 
-def _chosen(value: Any, schema: Schema, repairs: list[str]) -> Any:
-    """The value with each text that must be one of some choices made the choice it is most like."""
+def _chosen(value: Any, schema: Schema, asked: Sequence[str], repairs: list[str]) -> Any:
+    """The value with each text that must be one of some choices made the one that was asked for or is most like it."""
     if isinstance(value, dict):
         inner = schema.branch("object")
-        return {name: _chosen(item, inner.property(name), repairs) for name, item in value.items()}
+        return {name: _chosen(item, inner.property(name), asked, repairs) for name, item in value.items()}
     if isinstance(value, list):
         inner = schema.branch("array")
-        items = [_chosen(item, inner.items(n), repairs) for n, item in enumerate(value)]
+        items = [_chosen(item, inner.items(n), asked, repairs) for n, item in enumerate(value)]
         return [_decimal(item) if inner.items(n).kinds() == {"number"} else item for n, item in enumerate(items)]
     choices = [choice for choice in schema.choices() if isinstance(choice, str)]
     if not isinstance(value, str) or not choices or value in choices:
         return value
     folded = {choice.casefold(): choice for choice in reversed(choices)}
+    asked_for = choices_said(choices, asked) if value.casefold() not in folded else []
     like = difflib.get_close_matches(value.casefold(), folded, n=1, cutoff=_LIKE)
-    if not like:
+    if len(asked_for) != 1 and not like:
         return value
     repairs.append("nearest choice taken")
-    return folded[like[0]]
+    return asked_for[0] if len(asked_for) == 1 else folded[like[0]]

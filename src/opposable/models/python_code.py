@@ -36,18 +36,19 @@ class _Pending(Exception):
     """The value is the result of an offered function, which is not known yet."""
 
 
-def calls_in(code: str, parameters: Mapping[str, Sequence[str]]) -> list[CodeCall] | None:
+def calls_in(code: str, parameters: Mapping[str, Sequence[str]], said: str = "") -> list[CodeCall] | None:
     """The calls of offered functions in `code`, in the order they would be made; None where it is no Python.
 
-    `parameters` has each offered function's parameter names in their order. Variables, f-strings, sums and loops over
-    literal lists are worked out. A call that needs the result of another is left out: its time comes when the result
-    is there.
+    `parameters` has each offered function's parameter names in their order. A text that stands in `said` as it was
+    written, backslashes and all, is taken so: a Windows path copied from a request holds no line break. Variables,
+    f-strings, sums and loops over literal lists are worked out. A call that needs the result of another is left out:
+    its time comes when the result is there.
     """
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
-    reading = _Reading(parameters)
+    reading = _Reading(parameters, code, said)
     try:
         reading.block(tree.body)
     except RecursionError:
@@ -58,7 +59,8 @@ def calls_in(code: str, parameters: Mapping[str, Sequence[str]]) -> list[CodeCal
 class _Reading:
     """One piece of code being read: the variables known so far, and the calls found."""
 
-    def __init__(self, parameters: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, parameters: Mapping[str, Sequence[str]], code: str, said: str) -> None:
+        self._code, self._said = code, said
         self.calls: list[CodeCall] = []
         self._parameters = parameters
         self._known: dict[str, Any] = dict(_CONSTANTS)
@@ -145,8 +147,10 @@ class _Reading:
     def _value(self, node: ast.expr, said: Mapping[str, Any] | None = None) -> Any:
         """The value of an expression; its source text where it cannot be worked out. Raises: `_Pending`."""
         match node:
+            case ast.Constant(value=str() as text):
+                return self._as_said(node, text)
             case ast.Constant(value=value):
-                return value if isinstance(value, str | int | float | None) else ast.unparse(node)
+                return value if isinstance(value, int | float | None) else ast.unparse(node)
             case ast.Name(id=name):
                 return self._variable(name, said or {})
             case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
@@ -169,6 +173,10 @@ class _Reading:
             case ast.Call() if any(_offered(call, self._parameters) for call in _calls(node)):
                 raise _Pending
         return ast.unparse(node)
+
+    def _as_said(self, node: ast.Constant, text: str) -> str:
+        written = (ast.get_source_segment(self._code, node) or "").strip("'\"")
+        return written if "\\" in written and text not in self._said and written in self._said else text
 
     def _variable(self, name: str, said: Mapping[str, Any]) -> Any:
         if name in said:

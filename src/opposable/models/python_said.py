@@ -50,11 +50,11 @@ def with_choices_said(given: dict[str, Any], schema: Schema, asked: str, repairs
     for name, value in given.items():
         choices = schema.property(name).branch("array").items(0).choices() if isinstance(value, list) else []
         if choices:
-            made[name] = _listed(value, choices, said(choices, spoken), repairs)
+            made[name] = _listed(value, choices, choices_said(choices, spoken), repairs)
     free = _without(spoken, _texts(list(made.values())))
     for name in schema.properties():
         about = schema.property(name)
-        if name not in given and len(found := said(about.choices(), free)) == 1:
+        if name not in given and len(found := choices_said(about.choices(), free)) == 1:
             made[name] = found[0]
             repairs.append("choice taken from the request")
     return made
@@ -78,7 +78,7 @@ def with_rest_said(
     return made
 
 
-def said(choices: Iterable[Any], spoken: Sequence[str]) -> list[str]:
+def choices_said(choices: Iterable[Any], spoken: Sequence[str]) -> list[str]:
     """The choices that stand among the words spoken, wanted and not as a part of a longer one."""
     texts = {choice: held for choice in choices if isinstance(choice, str) and _telling(held := words(choice))}
     left = list(spoken)
