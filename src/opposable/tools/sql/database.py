@@ -1,5 +1,6 @@
 """What a database is to this room: a protocol, its limits, and how one is opened from a URL or a path."""
 
+import logging
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,6 +91,7 @@ async def open_database(url: str) -> Database:
     Raises:
         BadInput: the file is missing, empty, a directory, locked, broken, or no database; the server cannot be asked.
     """
+    _hush_sqlglot()
     if re.match(r"\s*postgres(ql)?(\+\w+)?://", url, re.IGNORECASE):
         from opposable.tools.sql.postgres_server import open_postgres
 
@@ -143,6 +145,13 @@ def _existing(rest: str) -> Path:
     whole = "/" + without.lstrip("/")
     candidates = [_home(without), Path(whole), Path(unquote(without)), Path(unquote(whole))]
     return next((path for path in candidates if path.exists()), candidates[1 if "/" in without else 0])
+
+
+def _hush_sqlglot() -> None:
+    """Its warnings hold the SQL as a model wrote it, and would stand raw on standard error."""
+    log = logging.getLogger("sqlglot")
+    if log.level == logging.NOTSET:
+        log.setLevel(logging.ERROR)
 
 
 def file_version(path: Path) -> str:

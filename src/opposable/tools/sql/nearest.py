@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
@@ -49,8 +50,18 @@ def likeness(one: str, other: str) -> float:
 
 
 def _ranked(name: str, names: Iterable[str]) -> list[tuple[float, str]]:
-    unique = dict.fromkeys(names)
+    """The names that are at all like `name`, the likest first."""
+    unique = [other for other in dict.fromkeys(names) if _may_be_like(name, other)]
     return sorted(((likeness(name, other), other) for other in unique), key=lambda pair: (-pair[0], pair[1]))
+
+
+def _may_be_like(one: str, other: str) -> bool:
+    """Whether names share so many letters that their likeness can matter: far quicker than to reckon it."""
+    if not (one + other).isascii():
+        return True
+    a, b = _bare(one.casefold()), _bare(other.casefold())
+    shared = sum((Counter(a) & Counter(b)).values())
+    return (2 * shared / max(len(a) + len(b), 1) + shared / max(len(a), len(b), 1)) / 2 >= _WORTH_TELLING
 
 
 def _bare(name: str) -> str:
