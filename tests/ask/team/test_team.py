@@ -81,7 +81,7 @@ async def test_a_value_no_row_has_becomes_the_real_one(shop, written, rows, told
     query = (
         f"SELECT p.name FROM person p JOIN department d ON p.department_id = d.id WHERE d.name = '{written}' ORDER BY 1"
     )
-    answer, end = await Team(ScriptedModel(sql(query)), shop, parts=SURE).answer("Who works there?")
+    answer, end = await Team(ScriptedModel(sql(query)), shop, parts=SURE).answer(f"Who works in {written}?")
     assert (answer.rows, answer.corrections, end.usage.requests) == (rows, (told,), 1)
 
 

@@ -4,6 +4,7 @@ import difflib
 from collections import Counter
 from typing import Any
 
+from opposable.ask.team.trees import own_columns, parsed, selects
 from opposable.tools.sql.functions import Dialect
 from opposable.tools.sql.schema import Schema, Table
 
@@ -16,15 +17,11 @@ def with_own_aliases(sql: str, dialect: Dialect, schema: Schema) -> tuple[str, t
     A column under a shared alias goes to the table that has it, to the first where several have. Comes with what was
     changed, in words; unchanged where the SQL cannot be read.
     """
-    import sqlglot
-    from sqlglot import exp
-
-    try:
-        tree = sqlglot.parse_one(sql, dialect=dialect)
-    except (sqlglot.errors.SqlglotError, RecursionError, ValueError):
+    tree = parsed(sql, dialect)
+    if tree is None:
         return sql, ()
     told: list[str] = []
-    for select in tree.find_all(exp.Select):
+    for select in selects(tree):
         items = _tables(select, schema)
         if items is not None:
             told += [*_apart(select, items), *_spelt(select, items)]
@@ -42,12 +39,6 @@ def _tables(select: Any, schema: Schema) -> list[tuple[Any, Table]] | None:
     return [(item, table) for item, table in found if table is not None] if all(t for _, t in found) else None
 
 
-def _columns(select: Any) -> list[Any]:
-    from sqlglot import exp
-
-    return [column for column in select.find_all(exp.Column) if column.find_ancestor(exp.Select) is select]
-
-
 def _apart(select: Any, items: list[tuple[Any, Table]]) -> list[str]:
     """Gives tables that share an alias one each, and their columns theirs."""
     from sqlglot import exp
@@ -62,7 +53,7 @@ def _apart(select: Any, items: list[tuple[Any, Table]]) -> list[str]:
         free = (f"{shared}{n}" for n in range(number + 1, 99) if f"{shared}{n}" not in {*counts, *names})
         names.append(item.alias_or_name if number == 0 else next(free))
         item.set("alias", exp.TableAlias(this=exp.to_identifier(names[-1])))
-    for column in _columns(select):
+    for column in own_columns(select):
         if column.table.casefold() == shared:
             having = [name for name, (_, table) in zip(names, sharing, strict=True) if table.find_column(column.name)]
             second = isinstance(column.parent, exp.EQ) and column.parent.expression is column
@@ -94,7 +85,7 @@ def _spelt(select: Any, items: list[tuple[Any, Table]]) -> list[str]:
         return []
     known = {item.alias_or_name.casefold(): table for item, table in items}
     told: list[str] = []
-    for column in _columns(select):
+    for column in own_columns(select):
         wrong = column.table.casefold()
         if not wrong or wrong in known:
             continue

@@ -6,16 +6,32 @@ from dataclasses import replace
 from typing import Any
 
 from opposable.ask.catalog.matching import ValueMatch
+from opposable.ask.team.absence import with_absent
 from opposable.ask.team.aliases import with_own_aliases
-from opposable.ask.team.joins import Mended, with_needed, with_outer, without_spare, without_unasked
+from opposable.ask.team.dates import plain_dates
+from opposable.ask.team.expecting import unmet
+from opposable.ask.team.grouping import grouped
+from opposable.ask.team.joins import (
+    Standing,
+    joins_nothing,
+    with_needed,
+    with_outer,
+    without_emptied,
+    without_same,
+    without_spare,
+    without_unasked,
+)
+from opposable.ask.team.keys import by_keys
 from opposable.ask.team.literals import Literal, NearValues, Place, exists, literals, moved, replaced
 from opposable.ask.team.state import Candidate, Outcome, print_of
+from opposable.ask.team.trees import Mended, parsed, plain_tables, selects
 from opposable.ask.team.wording import doubt, in_shape
 from opposable.dialects import defuse
 from opposable.domain.errors import InvalidArguments, ToolError, ToolRefused
 from opposable.tools.sql.database import Database
 from opposable.tools.sql.fix import fix_names
-from opposable.tools.sql.schema import one_line
+from opposable.tools.sql.functions import Dialect
+from opposable.tools.sql.schema import Schema, one_line
 from opposable.tools.sql.tools import SqlTools
 
 ROWS = 1_000
@@ -45,21 +61,48 @@ async def run(database: Database, candidate: Candidate, corrections: Sequence[st
 async def prepared(database: Database, sql: str, question: str) -> Mended:
     """SQL put into the shape the question's words ask for, with the tables it needs and no more."""
     schema, dialect = await database.schema(), database.dialect
-    named, aliases = with_own_aliases(sql, dialect, schema)
-    shaped, first = in_shape(named, question, dialect)
-    joined, second = with_needed(shaped, dialect, schema)
-    first = (*aliases, *first)
+    told: list[str] = []
+
+    def mended(step: Mended) -> str:
+        told.extend(step[1])
+        return step[0]
+
+    sql = mended(with_own_aliases(sql, dialect, schema))
+    sql = mended(with_absent(sql, dialect, schema))
+    sql = mended(plain_dates(sql, question, dialect, schema))
+    sql = mended(grouped(sql, question, dialect))
+    sql = mended(in_shape(sql, question, dialect))
+    written = sql
+    sql = mended(by_keys(sql, dialect, schema))
+    sql = mended(with_needed(sql, dialect, schema))
     try:
-        fixed = fix_names(joined, dialect, schema)
+        fixed = fix_names(sql, dialect, schema)
     except (ToolRefused, InvalidArguments):  # told when it is run
-        return joined, (*first, *second)
+        return sql, tuple(told)
     if fixed.problems:
-        return joined, (*first, *second)
-    asked, third = without_unasked(fixed.query.sql, question, dialect, schema)
-    spared, fourth = without_spare(
-        asked, dialect, schema
-    )  # last: what it leaves out may be what the question speaks of
-    return spared, (*first, *second, *fixed.corrections, *third, *fourth)
+        return sql, tuple(told)
+    told += fixed.corrections
+    sql = mended(without_emptied(fixed.query.sql, written, dialect, schema))
+    sql = mended(without_same(sql, dialect, schema))
+    also = await _standing(database, sql, schema)
+    sql = mended(without_unasked(sql, question, dialect, schema, also))
+    sql = mended(without_spare(sql, dialect, schema))  # last: what it leaves out may be what the question speaks of
+    return sql, tuple(told)
+
+
+async def _standing(database: Database, sql: str, schema: Schema) -> set[Standing]:
+    """Which values the SQL looks for stand in a column called the same of another table that it reads."""
+    tree = parsed(sql, database.dialect)
+    read = (
+        [table for select in selects(tree) for table in (plain_tables(select, schema) or {}).values()] if tree else []
+    )
+    found: set[Standing] = set()
+    for literal in literals(sql, database, schema) if len(read) > 1 else ():
+        for table in read:
+            column = table.find_column(literal.column) if table.full_name != literal.table.full_name else None
+            if column is not None and await exists(database, replace(literal, table=table, column=column.name)):
+                found.add((table.full_name, column.name.casefold(), literal.value))
+    return found
 
 
 async def with_missing(database: Database, outcome: Outcome) -> Outcome:
@@ -133,12 +176,15 @@ def exploded(outcome: Outcome, largest: int | None) -> Outcome:
     return _doubted(outcome, said)
 
 
-def out_of_shape(outcome: Outcome, question: str, named: Sequence[ValueMatch]) -> Outcome:
+def out_of_shape(outcome: Outcome, question: str, named: Sequence[ValueMatch], dialect: Dialect) -> Outcome:
     """The outcome, doubted where it cannot be what the question's words ask for; `named` are the values it names."""
     if not outcome.good:
         return outcome
     values = [match.value for match in named]
-    return _doubted(outcome, doubt(question, outcome.sql, len(outcome.columns), len(outcome.rows), values))
+    told = doubt(question, outcome.sql, len(outcome.columns), len(outcome.rows), values)
+    empty = joins_nothing(outcome.sql, dialect)
+    told = told or (f"ON {empty} joins every row with every row" if empty else "")
+    return _doubted(outcome, told or unmet(question, outcome.sql, dialect))
 
 
 def agreed(outcomes: Sequence[Outcome]) -> tuple[Outcome, float]:

@@ -1,6 +1,7 @@
 """SQL for a question: the prompt, and candidates read from the reply."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -10,24 +11,21 @@ import orjson
 from opposable.ask.catalog.matching import ValueMatch
 from opposable.ask.one_prompt import PROMPT as PLAIN
 from opposable.ask.one_prompt import sql_of
+from opposable.ask.team.dates import speaks_of_time
 from opposable.ask.team.state import Candidate, Outcome
 from opposable.domain.events import Reply
 from opposable.domain.messages import Message, assistant, system, user
 from opposable.models.base import ModelOptions
 from opposable.tools.sql.functions import Dialect
 
-RULES: dict[Dialect, tuple[str, ...]] = {
-    "duckdb": (
-        "Dates: year(d), date_trunc('month', d), strftime(d, '%Y-%m'). Names that are no plain words stand in double quotes.",
-    ),
-    "sqlite": (
-        "Dates are text: strftime('%Y', d), date(d). For a ratio multiply by 1.0 first: integers divided give integers.",
-    ),
-    "postgres": (
-        "Dates: extract(year FROM d), date_trunc('month', d), to_char(d, 'YYYY-MM'). For a ratio multiply by 1.0 first.",
-    ),
+DATES: dict[Dialect, str] = {
+    "duckdb": "Dates: year(d), date_trunc('month', d), strftime(d, '%Y-%m').",
+    "sqlite": "Dates are text: strftime('%Y', d), date(d).",
+    "postgres": "Dates: extract(year FROM d), date_trunc('month', d), to_char(d, 'YYYY-MM').",
 }
-"""What a dialect does its own way, as a writer of SQL is told of it: no value stands in it, for small models copy those."""
+"""How a dialect takes parts of a date, told where the question speaks of one: small models copy what they are told."""
+
+RATIO = "For a ratio multiply by 1.0 first: integers divided give integers."
 
 PROMPT = """You write {dialect} SQL for a database with these tables:
 
@@ -36,12 +34,14 @@ PROMPT = """You write {dialect} SQL for a database with these tables:
 Write one SELECT statement that answers the question.
 - Give exactly the columns the question asks for, in that order, and no others.
 - Use only tables and columns from above, and join only the tables that are needed.
-- {rules}
 Reply with the SQL alone, in a ```sql block."""
 
 OPTIONS = ModelOptions(stream=False, max_tokens=400, temperature=0.0, alternatives=1)
 UNLIKE = ModelOptions(stream=False, max_tokens=400, temperature=0.8, alternatives=1)
 """How candidates besides the first are asked for."""
+
+
+_RATIO = re.compile(r"\b(?:percent\w*|proportion|ratio|rate|share)\b|百分|比例|占比|率", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +62,17 @@ def draft_messages(dialect: Dialect, brief: Brief, question: str, failed: Sequen
     Where something failed, that is told, and the asking takes another form: in the same one a small model writes the
     same again.
     """
-    rules = "\n- ".join(RULES[dialect])
-    parts = [question, *brief.notes]
+    parts = [question, *brief.notes, *_rules(dialect, question)]
     if failed:
         parts.append("What was tried did not do; write it another way:\n" + "\n".join(failed))
         return [system(PLAIN.format(dialect=dialect, schema=brief.schema)), user("\n\n".join(parts))]
-    return [system(PROMPT.format(dialect=dialect, schema=brief.schema, rules=rules)), user("\n\n".join(parts))]
+    return [system(PROMPT.format(dialect=dialect, schema=brief.schema)), user("\n\n".join(parts))]
+
+
+def _rules(dialect: Dialect, question: str) -> list[str]:
+    """What a dialect does its own way, as far as the question's words call for it."""
+    told = [DATES[dialect]] if speaks_of_time(question) else []
+    return [*told, *([RATIO] if dialect != "duckdb" and _RATIO.search(question) else [])]
 
 
 def correction_messages(dialect: Dialect, brief: Brief, question: str, outcome: Outcome) -> list[Message]:

@@ -1,14 +1,15 @@
 """Joins put right: a table that a column needs is joined, one that adds nothing is left out."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any
 
 from opposable.ask.catalog.words import folded, index_words, is_cjk, name_words, singular
+from opposable.ask.team.trees import Mended, foreign_keys, own, own_columns, parsed, plain_tables, selects
 from opposable.tools.sql.functions import Dialect
-from opposable.tools.sql.schema import Schema, Table, quoted, quoted_path
+from opposable.tools.sql.schema import Column, Schema, Table, quoted, quoted_path
 
-Mended = tuple[str, tuple[str, ...]]
-"""SQL, and what was changed in it, in words."""
+Standing = tuple[str, str, str]
+"""A table's full name, the folded name of a column, and a value that stands in it."""
 
 
 def with_needed(sql: str, dialect: Dialect, schema: Schema) -> Mended:
@@ -16,15 +17,15 @@ def with_needed(sql: str, dialect: Dialect, schema: Schema) -> Mended:
 
     Unchanged where the SQL cannot be read, or more than one table could be meant.
     """
-    tree = _select(sql, dialect)
+    tree = parsed(sql, dialect)
     if tree is None:
         return sql, ()
     told: list[str] = []
-    for select in _selects(tree):
-        sources = _sources(select, schema)
+    for select in selects(tree):
+        sources = plain_tables(select, schema)
         if sources is None:
             continue
-        for column in _own_columns(select):
+        for column in own_columns(select):
             if _known(column, sources, select) or any(table.find_column(column.name) for table in sources.values()):
                 continue  # a column of a table read stands under a wrong alias: names are put right later
             found = _ways(column.name, sources, schema)
@@ -36,7 +37,7 @@ def with_needed(sql: str, dialect: Dialect, schema: Schema) -> Mended:
             select.join(f"{quoted_path(table, dialect)} AS {name}", on=on, dialect=dialect, copy=False)
             sources[name] = table
             told.append(f"{table.name} joined for {column.name}")
-            for other in _own_columns(select):
+            for other in own_columns(select):
                 if other.name.casefold() == column.name.casefold() and not _known(other, sources, select):
                     other.set("table", _identifier(name))
             column.set("table", _identifier(name))
@@ -48,18 +49,18 @@ def without_spare(sql: str, dialect: Dialect, schema: Schema) -> Mended:
 
     Every row that has the key has just one row there, so nothing is lost but rows whose key leads nowhere.
     """
-    tree = _select(sql, dialect)
+    tree = parsed(sql, dialect)
     if tree is None:
         return sql, ()
     told: list[str] = []
-    for select in _selects(tree):
-        sources = _sources(select, schema)
+    for select in selects(tree):
+        sources = plain_tables(select, schema)
         for join in list(select.args.get("joins") or ()) if sources else ():
             spare = _spare(join, select, sources or {})
             if spare is None:
                 continue
             alias, kept = spare
-            for column in _own_columns(select):
+            for column in own_columns(select):
                 if column.table.casefold() == alias:
                     column.set("this", kept.this.copy())
                     column.set("table", kept.args["table"].copy())
@@ -68,42 +69,81 @@ def without_spare(sql: str, dialect: Dialect, schema: Schema) -> Mended:
     return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
 
 
-def without_unasked(sql: str, question: str, dialect: Dialect, schema: Schema) -> Mended:
-    """The SQL without joined tables of which no column is used and of which the question says no word.
+def without_unasked(
+    sql: str, question: str, dialect: Dialect, schema: Schema, also: Collection[Standing] = ()
+) -> Mended:
+    """The SQL without joined tables of which the question says no word, and of which nothing is used.
 
-    Such a join only multiplies rows or drops them. Names and question must be in one script to be compared.
+    Such a join only multiplies rows or drops them. Where only a value is looked for in one, and that stands (`also`) in
+    a column called the same of one other table read, it is looked for there. Names, or comments, and question must be
+    in one script to be compared.
     """
-    from sqlglot import exp
-
-    tree = _select(sql, dialect)
+    tree = parsed(sql, dialect)
     if tree is None:
         return sql, ()
     asked = {singular(word) for word in index_words(folded(question))}
     told: list[str] = []
-    for select in _selects(tree):
-        sources = _sources(select, schema)
-        for join in list(select.args.get("joins") or ()) if sources else ():
-            alias = join.this.alias_or_name.casefold()
-            words = set(name_words(join.this.name))
-            if is_cjk(question) != is_cjk(join.this.name) or words & asked or join.side:
+    for select in selects(tree):
+        sources = plain_tables(select, schema)
+        for join in list(reversed(select.args.get("joins") or ())) if sources else ():
+            table = (sources or {})[join.this.alias_or_name.casefold()]
+            if join.side or not _comparable(table, question) or asked & set(_called(table)):
                 continue
-            within = set(map(id, join.args["on"].find_all(exp.Column))) if join.args.get("on") else set()
-            used = [column for column in select.find_all(exp.Column) if column.table.casefold() in (alias, "")]
-            if within and all(id(column) in within for column in used):
+            if _idle(join, select, sources or {}, also):
                 select.set("joins", [other for other in select.args["joins"] if other is not join])
                 told.append(f"without {join.this.name}")
     return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+
+
+def _called(table: Table) -> list[str]:
+    """The words a table goes by: its name's and its comment's."""
+    return [*name_words(table.name), *name_words(table.comment or "")]
+
+
+def _comparable(table: Table, question: str) -> bool:
+    """Whether a question would name the table in the script it is called in."""
+    return is_cjk(table.name + (table.comment or "")) if is_cjk(question) else not is_cjk(table.name)
+
+
+def _idle(join: Any, select: Any, sources: dict[str, Table], also: Collection[Standing]) -> bool:
+    """Whether nothing of a joined table is used, once a value looked for in it is looked for in another table read."""
+    from sqlglot import exp
+
+    alias = join.this.alias_or_name.casefold()
+    within = set(map(id, join.args["on"].find_all(exp.Column))) if join.args.get("on") else set()
+    columns = [column for column in select.find_all(exp.Column) if column.table.casefold() in (alias, "")]
+    used = [column for column in columns if id(column) not in within]
+    moves: list[tuple[Any, str]] = []
+    for column in used:
+        sought = column.parent.expression.name if isinstance(column.parent, exp.EQ) else ""
+        having = [
+            other
+            for other, table in sources.items()
+            if other != alias and (table.full_name, column.name.casefold(), sought) in also
+        ]
+        if not column.table or column.find_ancestor(exp.Where) is None or len(having) != 1:
+            return False
+        moves.append((column, having[0]))
+    for column, other in moves:
+        column.set("table", _identifier_of(select, other))
+    return bool(within)
+
+
+def _identifier_of(select: Any, alias: str) -> Any:
+    items = [select.args["from_"].this, *(join.this for join in select.args.get("joins") or ())]
+    item = next(item for item in items if item.alias_or_name.casefold() == alias)
+    return (item.args["alias"].this if item.args.get("alias") else item.this).copy()
 
 
 def with_outer(sql: str, dialect: Dialect) -> Mended:
     """The SQL with LEFT JOIN where it looks for rows that have none in a joined table (`IS NULL` on its column)."""
     from sqlglot import exp
 
-    tree = _select(sql, dialect)
+    tree = parsed(sql, dialect)
     if tree is None:
         return sql, ()
     told: list[str] = []
-    for select in _selects(tree):
+    for select in selects(tree):
         where = select.args.get("where")
         missing = {
             node.this.table.casefold()
@@ -119,19 +159,74 @@ def with_outer(sql: str, dialect: Dialect) -> Mended:
     return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
 
 
-def _select(sql: str, dialect: Dialect) -> Any:
-    import sqlglot
-
-    try:
-        return sqlglot.parse_one(sql, dialect=dialect)
-    except (sqlglot.errors.SqlglotError, RecursionError, ValueError):
-        return None
-
-
-def _selects(tree: Any) -> list[Any]:
+def without_same(sql: str, dialect: Dialect, schema: Schema) -> Mended:
+    """The SQL without a table joined to itself by its own key: that is the same row again."""
     from sqlglot import exp
 
-    return list(tree.find_all(exp.Select))
+    tree = parsed(sql, dialect)
+    if tree is None:
+        return sql, ()
+    told: list[str] = []
+    for select in selects(tree):
+        sources = plain_tables(select, schema) or {}
+        for join in list(select.args.get("joins") or ()) if sources else ():
+            on, alias = join.args.get("on"), join.this.alias_or_name.casefold()
+            sides = [on.this, on.expression] if isinstance(on, exp.EQ) else []
+            if (
+                len(sides) < 2
+                or not all(isinstance(side, exp.Column) for side in sides)
+                or sides[0].name != sides[1].name
+            ):
+                continue
+            other = next((side.table.casefold() for side in sides if side.table.casefold() != alias), "")
+            table, key = sources.get(other), sources[alias].find_column(sides[0].name)
+            if table is None or table.full_name != sources[alias].full_name or key is None or not _alone(key, table):
+                continue
+            select.set("joins", [one for one in select.args["joins"] if one is not join])
+            for column in select.find_all(exp.Column):
+                if column.table.casefold() == alias:
+                    column.set("table", _identifier_of(select, other))
+            told.append(f"without {join.this.alias_or_name}")
+    return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+
+
+def _alone(key: Column, table: Table) -> bool:
+    """Whether the column by itself is the table's key."""
+    return key.primary_key and sum(column.primary_key for column in table.columns) == 1
+
+
+def joins_nothing(sql: str, dialect: Dialect) -> str:
+    """The condition of a join that compares a column with itself, or "": what comes of a name that was put right wrongly."""
+    from sqlglot import exp
+
+    tree = parsed(sql, dialect)
+    joins = tree.find_all(exp.Join) if tree is not None else ()
+    equals = [one for join in joins if join.args.get("on") for one in join.args["on"].find_all(exp.EQ)]
+    return next((one.sql() for one in equals if isinstance(one.this, exp.Column) and one.this == one.expression), "")
+
+
+def without_emptied(sql: str, before: str, dialect: Dialect, schema: Schema) -> Mended:
+    """The SQL without joined tables of which `before`, its names not yet put right, used columns that are others' now.
+
+    Where rows are counted or added up the tables stay: they say which rows.
+    """
+    from sqlglot import exp
+
+    tree, old = parsed(sql, dialect), parsed(before, dialect)
+    if tree is None or old is None:
+        return sql, ()
+    used = {column.table.casefold() for column in old.find_all(exp.Column) if column.find_ancestor(exp.Join) is None}
+    told: list[str] = []
+    for select in selects(tree):
+        sources = plain_tables(select, schema) if not own(select, exp.AggFunc) else None
+        for join in list(select.args.get("joins") or ()) if sources else ():
+            alias = join.this.alias_or_name.casefold()
+            within = set(map(id, join.args["on"].find_all(exp.Column))) if join.args.get("on") else set()
+            now = [one for one in select.find_all(exp.Column) if one.table.casefold() in (alias, "")]
+            if alias in used and within and not join.side and all(id(one) in within for one in now):
+                select.set("joins", [one for one in select.args["joins"] if one is not join])
+                told.append(f"without {join.this.name}")
+    return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
 
 
 def _identifier(name: str) -> Any:
@@ -140,32 +235,12 @@ def _identifier(name: str) -> Any:
     return exp.to_identifier(name)
 
 
-def _sources(select: Any, schema: Schema) -> dict[str, Table] | None:
-    """The tables a SELECT reads by their aliases; None where it reads anything else."""
-    from_ = select.args.get("from_")
-    items = [from_.this] if from_ else []
-    items += [join.this for join in select.args.get("joins") or ()]
-    found: dict[str, Table] = {}
-    for item in items:
-        table = schema.find_table(item.name, item.db) if type(item).__name__ == "Table" else None
-        if table is None:
-            return None
-        found[item.alias_or_name.casefold()] = table
-    return found or None
-
-
 def _as_written(select: Any, alias: str, dialect: Dialect) -> str:
     """The name of a table read as the SELECT writes it, quotes and case included."""
     items = [select.args["from_"].this, *(join.this for join in select.args.get("joins") or ())]
     item = next(item for item in items if item.alias_or_name.casefold() == alias)
     node = item.args["alias"].this if item.args.get("alias") else item.this
     return str(node.sql(dialect=dialect))
-
-
-def _own_columns(select: Any) -> list[Any]:
-    from sqlglot import exp
-
-    return [column for column in select.find_all(exp.Column) if column.find_ancestor(exp.Select) is select]
 
 
 def _known(column: Any, sources: dict[str, Table], select: Any) -> bool:
@@ -189,20 +264,9 @@ def _ways(column: str, sources: dict[str, Table], schema: Schema) -> list[tuple[
         if table.full_name in read or table.find_column(column) is None:
             continue
         for alias, source in sources.items():
-            for own, other in [*_keys(source, table), *((b, a) for a, b in _keys(table, source))]:
-                found.setdefault(table.full_name, (alias, own, table, other))
+            for key, other in [*foreign_keys(source, table), *((b, a) for a, b in foreign_keys(table, source))]:
+                found.setdefault(table.full_name, (alias, key, table, other))
     return list(found.values())
-
-
-def _keys(source: Table, target: Table) -> Sequence[tuple[str, str]]:
-    """The foreign keys of `source` to `target`: its column and the other's."""
-    pairs = []
-    for column in source.columns:
-        if column.references:
-            table, _, key = column.references.rpartition(".")
-            if table.casefold() in (target.full_name.casefold(), target.name.casefold()):
-                pairs.append((column.name, key))
-    return pairs
 
 
 def _spare(join: Any, select: Any, sources: dict[str, Table]) -> tuple[str, Any] | None:
@@ -220,7 +284,7 @@ def _spare(join: Any, select: Any, sources: dict[str, Table]) -> tuple[str, Any]
     kept = next((side for side in sides if side.table.casefold() != alias), None)
     if inner is None or kept is None or kept.table.casefold() not in sources:
         return None
-    keys = [(a.casefold(), b.casefold()) for a, b in _keys(sources[kept.table.casefold()], sources[alias])]
+    keys = [(a.casefold(), b.casefold()) for a, b in foreign_keys(sources[kept.table.casefold()], sources[alias])]
     if (kept.name.casefold(), inner.name.casefold()) not in keys:
         return None
     columns = select.find_all(exp.Column)

@@ -183,5 +183,8 @@ def _written_oddly(values: Sequence[str]) -> bool:
 
 def _notes(matches: Sequence[ValueMatch]) -> tuple[str, ...]:
     """Where the values stand that the question names; untrusted text in quotes and on one line."""
-    places = dict.fromkeys(f"{match.table}.{match.column} = {shown(match.value)}" for match in matches)
-    return (f"Values in the data: {'; '.join(list(places)[:MOST_TOLD])}",) if places else ()
+    places: dict[str, dict[str, None]] = {}
+    for match in matches:
+        places.setdefault(shown(match.value), {})[f"{match.table}.{match.column}"] = None
+    told = [f"{' or '.join(columns)} = {value}" for value, columns in places.items()]
+    return (f"Values in the data: {'; '.join(told[:MOST_TOLD])}",) if told else ()

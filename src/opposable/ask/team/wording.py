@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from opposable.ask.catalog.words import folded
+from opposable.ask.team.expecting import pinned
+from opposable.ask.team.trees import conjuncts, parsed
 from opposable.tools.sql.functions import Dialect
 
 _DIFFERENT = re.compile(r"\b(?:different|distinct|unique)\b|不同|不重复|去重|互不相同", re.IGNORECASE)
@@ -21,6 +23,18 @@ _GROUPED = re.compile(
     r"\b(?:each|every|per|by|respectively|and|different \w+ have|for all)\b|每|各|分别|以及|和|按", re.IGNORECASE
 )
 
+_EACH = re.compile(r"\b(?:each|every|per|respectively)\b|每|各", re.IGNORECASE)
+
+
+def asks_for_each(question: str) -> bool:
+    """Whether the question asks for something of each of many."""
+    return _EACH.search(question) is not None
+
+
+def asks_for_one_number(question: str) -> bool:
+    """Whether the question asks how many there are, and nothing else."""
+    return _ONE_NUMBER.match(question) is not None and not _GROUPED.search(question)
+
 
 def in_shape(sql: str, question: str, dialect: Dialect) -> tuple[str, tuple[str, ...]]:
     """The SQL with DISTINCT where the question says "different", and without a sort key it does not ask for.
@@ -29,16 +43,12 @@ def in_shape(sql: str, question: str, dialect: Dialect) -> tuple[str, tuple[str,
 
     Comes with what was changed, in words; unchanged where the SQL cannot be read.
     """
-    import sqlglot
     from sqlglot import exp
 
-    try:
-        tree = sqlglot.parse_one(sql, dialect=dialect)
-    except (sqlglot.errors.SqlglotError, RecursionError, ValueError):
-        return sql, ()
+    tree = parsed(sql, dialect)
     if not isinstance(tree, exp.Select):
         return sql, ()
-    told = [*_distinct(tree, question), *_without_sort_key(tree, question)]
+    told = [*_distinct(tree, question), *_without_sort_key(tree, question), *_without_pinned(tree)]
     both = _both(tree)
     if both is not None:
         tree, told = both, [*told, "two values of one column in one row → INTERSECT"]
@@ -71,7 +81,7 @@ def _both(tree: Any) -> Any:
     if any(one.find(exp.AggFunc) for one in tree.selects):
         return None
     asked = [
-        one for one in _conjuncts(where.this) if isinstance(one, exp.EQ) and isinstance(one.expression, exp.Literal)
+        one for one in conjuncts(where.this) if isinstance(one, exp.EQ) and isinstance(one.expression, exp.Literal)
     ]
     for at, first in enumerate(asked):
         for second in asked[at + 1 :]:
@@ -83,18 +93,8 @@ def _both(tree: Any) -> Any:
     return None
 
 
-def _conjuncts(condition: Any) -> list[Any]:
-    from sqlglot import exp
-
-    if isinstance(condition, exp.Paren):
-        return _conjuncts(condition.this)
-    if isinstance(condition, exp.And):
-        return [*_conjuncts(condition.this), *_conjuncts(condition.expression)]
-    return [condition]
-
-
 def _others(condition: Any, out: Any) -> list[Any]:
-    return [one for one in _conjuncts(condition) if one is not out]
+    return [one for one in conjuncts(condition) if one is not out]
 
 
 def _without_sort_key(tree: Any, question: str) -> list[str]:
@@ -116,13 +116,21 @@ def _without_sort_key(tree: Any, question: str) -> list[str]:
     return []
 
 
+def _without_pinned(tree: Any) -> list[str]:
+    """Takes out columns of which WHERE says what they are: the question says it, so it does not ask for it."""
+    out = pinned(tree)
+    if not out or len(out) == len(tree.selects) or tree.args.get("group"):
+        return []
+    tree.set("expressions", [one for one in tree.selects if not any(one is other for other in out)])
+    return [f"without {one.sql()[:60]}" for one in out]
+
+
 def doubt(question: str, sql: str, columns: int, rows: int, named: Sequence[str]) -> str:
     """What the question asks for that the result cannot be: one number, or rows with a value that it names; or "".
 
     `named` are the real values that the question names.
     """
-    one = _ONE_NUMBER.match(question) and not _GROUPED.search(question)
-    if one and (rows > 1 or columns > 1):
+    if asks_for_one_number(question) and (rows > 1 or columns > 1):
         return f"the question asks for one number, and {rows} rows of {columns} columns came"
     written = folded(sql)
     missing = [value for value in dict.fromkeys(named) if not any(word in written for word in folded(value).split())]

@@ -1,0 +1,301 @@
+"""Builds the four small Chinese databases of this set: `python evals/chinese/build.py` puts them beside it."""
+
+import random
+import sqlite3
+import sys
+from collections.abc import Sequence
+from datetime import date, timedelta
+from pathlib import Path
+
+import duckdb
+
+Rows = Sequence[Sequence[object]]
+
+RETAIL = """
+CREATE TABLE 门店 (门店编号 INTEGER PRIMARY KEY, 门店名称 TEXT, 城市 TEXT, 开业日期 TEXT);
+CREATE TABLE 商品 (商品编号 INTEGER PRIMARY KEY, 商品名称 TEXT, 类别 TEXT, 单价 REAL);
+CREATE TABLE 顾客 (顾客编号 INTEGER PRIMARY KEY, 姓名 TEXT, 性别 TEXT, 会员等级 TEXT, 城市 TEXT);
+CREATE TABLE 订单 (订单编号 INTEGER PRIMARY KEY, 顾客编号 INTEGER REFERENCES 顾客(顾客编号),
+    门店编号 INTEGER REFERENCES 门店(门店编号), 下单日期 TEXT, 状态 TEXT);
+CREATE TABLE 订单明细 (明细编号 INTEGER PRIMARY KEY, 订单编号 INTEGER REFERENCES 订单(订单编号),
+    商品编号 INTEGER REFERENCES 商品(商品编号), 数量 INTEGER, 成交价 REAL);
+"""
+
+HOSPITAL = """
+CREATE TABLE 科室 (科室编号 INTEGER PRIMARY KEY, 科室名称 TEXT, 楼层 INTEGER, 床位数 INTEGER);
+CREATE TABLE 医生 (医生编号 INTEGER PRIMARY KEY, 医生姓名 TEXT, 职称 TEXT, 科室编号 INTEGER REFERENCES 科室(科室编号),
+    入职年份 INTEGER);
+CREATE TABLE 患者 (患者编号 INTEGER PRIMARY KEY, 患者姓名 TEXT, 性别 TEXT, 年龄 INTEGER, 医保类型 TEXT);
+CREATE TABLE 挂号 (挂号编号 INTEGER PRIMARY KEY, 患者编号 INTEGER REFERENCES 患者(患者编号),
+    医生编号 INTEGER REFERENCES 医生(医生编号), 挂号日期 TEXT, 挂号费 REAL);
+CREATE TABLE 药品 (药品编号 INTEGER PRIMARY KEY, 药品名称 TEXT, 剂型 TEXT, 单价 REAL, 库存 INTEGER);
+CREATE TABLE 处方 (处方编号 INTEGER PRIMARY KEY, 挂号编号 INTEGER REFERENCES 挂号(挂号编号),
+    药品编号 INTEGER REFERENCES 药品(药品编号), 数量 INTEGER);
+"""
+
+HR = """
+CREATE TABLE department (dept_id INTEGER PRIMARY KEY, dept_name VARCHAR, city VARCHAR, budget DOUBLE);
+CREATE TABLE employee (emp_id INTEGER PRIMARY KEY, emp_name VARCHAR, gender VARCHAR, birth_date DATE, hire_date DATE,
+    position VARCHAR, salary DOUBLE, dept_id INTEGER REFERENCES department(dept_id));
+CREATE TABLE training (course_id INTEGER PRIMARY KEY, course_name VARCHAR, hours INTEGER);
+CREATE TABLE attendance (emp_id INTEGER REFERENCES employee(emp_id), course_id INTEGER REFERENCES training(course_id),
+    score DOUBLE, finished_on DATE);
+CREATE TABLE leave_request (leave_id INTEGER PRIMARY KEY, emp_id INTEGER REFERENCES employee(emp_id), kind VARCHAR,
+    days INTEGER, start_date DATE);
+COMMENT ON TABLE department IS '部门';
+COMMENT ON COLUMN department.dept_name IS '部门名称';
+COMMENT ON COLUMN department.city IS '所在城市';
+COMMENT ON COLUMN department.budget IS '年度预算（万元）';
+COMMENT ON TABLE employee IS '员工';
+COMMENT ON COLUMN employee.emp_id IS '工号';
+COMMENT ON COLUMN employee.emp_name IS '员工姓名';
+COMMENT ON COLUMN employee.gender IS '性别';
+COMMENT ON COLUMN employee.birth_date IS '出生日期';
+COMMENT ON COLUMN employee.hire_date IS '入职日期';
+COMMENT ON COLUMN employee.position IS '职位';
+COMMENT ON COLUMN employee.salary IS '月薪';
+COMMENT ON TABLE training IS '培训课程';
+COMMENT ON COLUMN training.course_name IS '课程名称';
+COMMENT ON COLUMN training.hours IS '课时';
+COMMENT ON TABLE attendance IS '员工参加的培训';
+COMMENT ON COLUMN attendance.score IS '成绩';
+COMMENT ON COLUMN attendance.finished_on IS '结业日期';
+COMMENT ON TABLE leave_request IS '请假记录';
+COMMENT ON COLUMN leave_request.kind IS '请假类型';
+COMMENT ON COLUMN leave_request.days IS '天数';
+COMMENT ON COLUMN leave_request.start_date IS '开始日期';
+"""
+
+LOGISTICS = """
+CREATE TABLE 仓库 (仓库编号 INTEGER PRIMARY KEY, 仓库名称 VARCHAR, 省份 VARCHAR, 面积 DOUBLE);
+CREATE TABLE 司机 (司机编号 INTEGER PRIMARY KEY, 司机姓名 VARCHAR, 驾龄 INTEGER, 所属仓库 INTEGER REFERENCES 仓库(仓库编号));
+CREATE TABLE 车辆 (车牌号 VARCHAR PRIMARY KEY, 车型 VARCHAR, 载重 DOUBLE, 购置日期 DATE);
+CREATE TABLE 运单 (运单号 INTEGER PRIMARY KEY, 司机编号 INTEGER REFERENCES 司机(司机编号),
+    车牌号 VARCHAR REFERENCES 车辆(车牌号), 目的地 VARCHAR, 重量 DOUBLE, 运费 DOUBLE, 发货日期 DATE, 状态 VARCHAR);
+"""
+
+SEEDS = {"retail": 4, "hospital": 3, "hr": 31, "logistics": 10}
+"""Seeds of rows in which no question of the set has two first ones."""
+
+SURNAMES = "王李张刘陈杨赵黄周吴徐孙马朱胡林郭何高罗"
+GIVEN = [
+    "伟",
+    "芳",
+    "娜",
+    "敏",
+    "静",
+    "强",
+    "磊",
+    "洋",
+    "艳",
+    "勇",
+    "军",
+    "杰",
+    "娟",
+    "涛",
+    "明",
+    "超",
+    "秀英",
+    "霞",
+    "平",
+    "刚",
+    "桂英",
+    "建华",
+    "文",
+    "玲",
+    "志强",
+    "海燕",
+    "晓明",
+    "丽",
+    "鹏",
+    "雪",
+]
+
+
+def names(draw: random.Random, count: int) -> list[str]:
+    """Different full names."""
+    every = [surname + given for surname in SURNAMES for given in GIVEN]
+    return draw.sample(every, count)
+
+
+def day(draw: random.Random, first: date, last: date) -> str:
+    """A day between two, as 2024-05-01."""
+    return (first + timedelta(draw.randint(0, (last - first).days))).isoformat()
+
+
+def retail(draw: random.Random) -> dict[str, Rows]:
+    """Shops, goods, customers and their orders; two customers without orders, one of the goods never sold."""
+    cities = ("北京", "上海", "广州", "成都", "杭州")
+    shops = ["朝阳店", "浦东店", "天河店", "武侯店", "西湖店", "海淀店", "徐汇店"]
+    goods = [
+        ("苹果", "水果", 6.5), ("香蕉", "水果", 4.8), ("草莓", "水果", 19.9), ("牛奶", "乳制品", 12.0), ("酸奶", "乳制品", 8.5),
+        ("面包", "烘焙", 9.9), ("蛋糕", "烘焙", 68.0), ("矿泉水", "饮料", 2.0), ("可乐", "饮料", 3.5), ("绿茶", "饮料", 4.0),
+        ("大米", "粮油", 45.0), ("花生油", "粮油", 89.0),
+    ]  # fmt: skip
+    people = names(draw, 30)
+    levels = ("普通", "白银", "黄金", "钻石")
+    placed = (date(2023, 1, 1), date(2024, 12, 31))
+    orders = [
+        (
+            n,
+            draw.randint(1, 28),
+            draw.randint(1, 7),
+            day(draw, *placed),
+            draw.choice(("已完成", "已完成", "已取消", "配送中")),
+        )
+        for n in range(1, 121)
+    ]
+    lines: list[Sequence[object]] = []
+    for order in range(1, 121):
+        for item in draw.sample(range(1, 12), draw.randint(1, 3)):
+            price = goods[item - 1][2] * draw.choice((1.0, 1.0, 0.9))
+            lines.append((len(lines) + 1, order, item, draw.randint(1, 6), round(price, 2)))
+    opened = (date(2015, 1, 1), date(2022, 12, 31))
+    return {
+        "门店": [(n, shop, cities[(n - 1) % 5], day(draw, *opened)) for n, shop in enumerate(shops, 1)],
+        "商品": [(n, *item) for n, item in enumerate(goods, 1)],
+        "顾客": [
+            (n, person, draw.choice("男女"), draw.choice(levels), draw.choice(cities))
+            for n, person in enumerate(people, 1)
+        ],
+        "订单": orders,
+        "订单明细": lines,
+    }
+
+
+def hospital(draw: random.Random) -> dict[str, Rows]:
+    """Departments, doctors, patients, visits and what was prescribed; three patients never came."""
+    wards = [("内科", 3, 60), ("外科", 4, 55), ("儿科", 2, 40), ("妇产科", 5, 45), ("眼科", 6, 20), ("皮肤科", 6, 15)]
+    doctors, patients = names(draw, 18), names(draw, 40)
+    ranks = ("主任医师", "副主任医师", "主治医师", "住院医师")
+    medicines = [
+        ("阿莫西林", "胶囊", 15.5, 300), ("布洛芬", "片剂", 12.0, 450), ("感冒灵", "颗粒", 18.0, 220), ("头孢克肟", "胶囊", 32.5, 150),
+        ("维生素C", "片剂", 6.0, 800), ("氯雷他定", "片剂", 21.0, 90), ("止咳糖浆", "口服液", 25.8, 60), ("红霉素", "软膏", 4.5, 130),
+        ("葡萄糖", "注射液", 8.8, 500), ("胰岛素", "注射液", 76.0, 40),
+    ]  # fmt: skip
+    visits = [
+        (
+            n,
+            draw.randint(1, 37),
+            draw.randint(1, 17),
+            day(draw, date(2023, 3, 1), date(2024, 10, 31)),
+            draw.choice((20.0, 30.0, 50.0)),
+        )
+        for n in range(1, 141)
+    ]
+    given: list[Sequence[object]] = []
+    for visit in range(1, 141):
+        for item in draw.sample(range(1, 10), draw.randint(0, 2)):
+            given.append((len(given) + 1, visit, item, draw.randint(1, 4)))
+    insured = ("职工医保", "居民医保", "自费")
+    return {
+        "科室": [(n, *ward) for n, ward in enumerate(wards, 1)],
+        "医生": [
+            (n, who, draw.choice(ranks), draw.randint(1, 6), draw.randint(1998, 2022))
+            for n, who in enumerate(doctors, 1)
+        ],
+        "患者": [
+            (n, who, draw.choice("男女"), draw.randint(1, 88), draw.choice(insured))
+            for n, who in enumerate(patients, 1)
+        ],
+        "挂号": visits,
+        "药品": [(n, *one) for n, one in enumerate(medicines, 1)],
+        "处方": given,
+    }
+
+
+def hr(draw: random.Random) -> dict[str, Rows]:
+    """A firm's departments, people, trainings and leave; one department without people."""
+    departments = [
+        ("研发部", "深圳", 1200.0), ("市场部", "上海", 650.0), ("财务部", "北京", 300.0), ("人力资源部", "北京", 260.0),
+        ("客服部", "成都", 410.0), ("法务部", "北京", 150.0),
+    ]  # fmt: skip
+    positions = ("工程师", "高级工程师", "专员", "主管", "经理")
+    people = names(draw, 45)
+    courses = [
+        ("新员工入职", 8),
+        ("信息安全", 4),
+        ("沟通技巧", 6),
+        ("项目管理", 16),
+        ("数据分析", 24),
+        ("英语口语", 30),
+    ]
+    staff = [
+        (n, who, draw.choice("男女"), day(draw, date(1972, 1, 1), date(2001, 12, 31)), day(draw, date(2012, 1, 1), date(2024, 6, 30)),
+         draw.choice(positions), float(draw.randrange(6000, 40000, 500)), draw.randint(1, 5))
+        for n, who in enumerate(people, 1)
+    ]  # fmt: skip
+    taken = draw.sample([(who, course) for who in range(1, 42) for course in range(1, 6)], 90)
+    finished = (date(2023, 1, 1), date(2024, 12, 31))
+    return {
+        "department": [(n, *one) for n, one in enumerate(departments, 1)],
+        "employee": staff,
+        "training": [(n, *one) for n, one in enumerate(courses, 1)],
+        "attendance": [
+            (who, course, float(draw.randint(45, 100)), day(draw, *finished)) for who, course in sorted(taken)
+        ],
+        "leave_request": [
+            (
+                n,
+                draw.randint(1, 40),
+                draw.choice(("年假", "病假", "事假", "产假")),
+                draw.randint(1, 10),
+                day(draw, *finished),
+            )
+            for n in range(1, 81)
+        ],
+    }
+
+
+def logistics(draw: random.Random) -> dict[str, Rows]:
+    """Warehouses, drivers, lorries and waybills; one lorry never drove."""
+    houses = [
+        ("华北一仓", "河北", 8200.0),
+        ("华东中心仓", "浙江", 15600.0),
+        ("华南二仓", "广东", 9700.0),
+        ("西南仓", "四川", 5400.0),
+    ]
+    people = names(draw, 14)
+    kinds = ("厢式货车", "冷藏车", "平板车")
+    plates = [f"{place}{draw.choice('ABCD')}{draw.randint(10000, 99999)}" for place in "冀浙粤川冀浙粤川浙粤"]
+    towns = ("石家庄", "杭州", "深圳", "成都", "武汉", "西安", "郑州")
+    return {
+        "仓库": [(n, *house) for n, house in enumerate(houses, 1)],
+        "司机": [(n, who, draw.randint(1, 25), draw.randint(1, 4)) for n, who in enumerate(people, 1)],
+        "车辆": [
+            (plate, draw.choice(kinds), draw.choice((5.0, 8.0, 12.5, 20.0)), day(draw, date(2016, 1, 1), date(2023, 12, 31)))
+            for plate in plates
+        ],
+        "运单": [
+            (1000 + n, draw.randint(1, 13), draw.choice(plates[:-1]), draw.choice(towns), round(draw.uniform(0.5, 12.0), 1),
+             float(draw.randrange(200, 3000, 10)), day(draw, date(2024, 1, 1), date(2024, 12, 31)),
+             draw.choice(("已签收", "已签收", "运输中", "已退回")))
+            for n in range(1, 131)
+        ],
+    }  # fmt: skip
+
+
+def build(folder: Path) -> None:
+    """Put the databases into `folder`, in place of those there; the same rows each time."""
+    for name, tables, schema in (
+        ("retail", retail, RETAIL),
+        ("hospital", hospital, HOSPITAL),
+        ("hr", hr, HR),
+        ("logistics", logistics, LOGISTICS),
+    ):
+        engine = "duckdb" if name in ("hr", "logistics") else "sqlite"
+        path = folder / f"{name}.{engine}"
+        path.unlink(missing_ok=True)
+        connection = duckdb.connect(path) if engine == "duckdb" else sqlite3.connect(path)
+        for statement in schema.split(";\n"):
+            if statement.strip():
+                connection.execute(statement)
+        for table, rows in tables(random.Random(SEEDS[name])).items():  # noqa: S311 - the same rows each time
+            holes = ", ".join("?" * len(rows[0]))
+            connection.executemany(f'INSERT INTO "{table}" VALUES ({holes})', rows)  # noqa: S608 - our own names
+        connection.commit()
+        connection.close()
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)
