@@ -4,7 +4,7 @@ import pytest
 
 from opposable.ask.intent.compile import Compiled, NotCovered, compile_intent
 from opposable.ask.intent.definitions import definitions_text
-from opposable.ask.intent.intent import StructuredIntent
+from opposable.ask.intent.intent import StructuredIntent, TimeIntent
 from opposable.ask.semantics.load import read_semantics
 from opposable.tools.sql.guard import guard
 from opposable.tools.sql.names import check_names
@@ -213,3 +213,13 @@ def test_the_documents_own_json_is_an_intent():
     assert intent.time.comparison is None
     assert intent.order_by is not None
     assert intent.order_by.direction == "DESC"
+
+
+async def test_a_period_that_is_not_over_is_compared_by_its_days_so_far(shop, shop_model):
+    asked = StructuredIntent(metrics=("orders",), time=TimeIntent(year=2024, comparison="yoy"))
+    compiled = compile_intent(asked, shop_model, shop.dialect, datetime.date(2024, 11, 30))
+    assert isinstance(compiled, Compiled)
+    assert compiled.assumptions == (
+        "the period is not over: its days up to 2024-11-30 are compared with the same days before",
+    )
+    assert [list(row) for row in (await shop.run(compiled.sql)).rows] == [[3, 2, 0.5]]

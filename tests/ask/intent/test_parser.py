@@ -67,6 +67,13 @@ CASES = {
         filters=[IntentFilter(dimension="revenue", value=1000, operator=">")],
         intent_type="dimension",
     ),
+    "Clients with revenue above 100": intent(
+        "revenue",
+        dimensions=["customer"],
+        filters=[IntentFilter(dimension="revenue", value=100, operator=">")],
+        intent_type="dimension",
+    ),
+    "Top 3 cities and clients by revenue": intent("revenue", dimensions=["city", "customer"], limit=3, **TOP),
     "订单数超过40的城市": None,
     "2024年每个月的销售额": intent(
         "revenue", time={"granularity": "year", "year": 2024, "grain": "month"}, intent_type="dimension"
@@ -104,6 +111,10 @@ async def test_rules_settle_what_they_know(question, shop_model):
         ("revenue growth", (), ("what a change is measured against",)),
         ("revenue above 100", (), ("a bound on a metric needs groups",)),
         ("orders with paid tax", ("tax",), ()),
+        ("每个城市销售额最高的客户", (), ("the best within each group",)),
+        ("top 3 clients in each city by revenue", (), ("the best within each group",)),
+        ("每个月销售额最高的城市", (), ("the best within each group",)),
+        ("orders with total above 10 by city", (), ("which total 10 bounds",)),
     ],
 )
 async def test_what_rules_cannot_settle_is_told(question, unmatched, unsure, shop_model):

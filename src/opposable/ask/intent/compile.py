@@ -83,6 +83,9 @@ def _plan(
             grain = "quarter" if against == "qoq" else "month"
     if against and not intent.metrics:
         raise ValueError("a comparison needs a metric")
+    if against and grain is None and period and period.start and period.end and period.start <= today < period.end:
+        period = Period(period.start, today)
+        told.append(f"the period is not over: its days up to {today} are compared with the same days before")
     previous = before(period or Period(None, None), against) if against else None
     if period and period.start and period.end and period.start > period.end:
         raise ValueError(f"the period ends ({period.end}) before it begins ({period.start})")

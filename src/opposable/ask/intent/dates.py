@@ -12,20 +12,20 @@ _MONTHS |= {name.lower(): i for i, name in enumerate(calendar.month_abbr) if nam
 _MONTH = rf"(?:{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\b"
 _ALONE = "|".join(name for name in _MONTHS if len(name) > 3 and name != "march")
 _YEAR = r"(?<!\d)(?:19|20)\d{2}(?!\d)"
-_NUM = r"(?:\d{1,2}|[一二三四五六七八九十]{1,3})"
-_ZH_YEAR = rf"(?:{_YEAR}年?|今年|本年度?|去年|上一?年度?|前年|明年)"
+NUM = r"(?:\d{1,2}|[一二三四五六七八九十]{1,3})"
+ZH_YEAR = rf"(?:{_YEAR}年?|今年|本年度?|去年|上一?年度?|前年|明年)"
 _EN_YEAR = rf"(?:(?:of |in )?(?:{_YEAR}|this year|last year|the (?:current|previous|last) year))"
 _ORDINALS = {"first": 1, "1st": 1, "second": 2, "2nd": 2, "third": 3, "3rd": 3, "fourth": 4, "4th": 4}
 _ORDINAL = "|".join(_ORDINALS)
 _FORMS = (
     r"(?P<iso>(?<!\d)(?:19|20)\d{2}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d))",
-    rf"(?P<zh_day>(?:{_ZH_YEAR}的?)?{_NUM}月{_NUM}[日号])",
+    rf"(?P<zh_day>(?:{ZH_YEAR}的?)?{NUM}月{NUM}[日号])",
     rf"(?P<mdy>\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? {_YEAR})",
     rf"(?P<dmy>\b\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH},? {_YEAR})",
     r"(?P<iso_month>(?<!\d)(?:19|20)\d{2}[-/](?:0?[1-9]|1[0-2])(?![\d/-]))",
-    rf"(?P<zh_quarter>(?:{_ZH_YEAR}的?)?(?:第[一二三四1-4]季度?|[一二三四]季度)|{_YEAR}年?[ -]?q[1-4])",
-    rf"(?P<zh_half>(?:{_ZH_YEAR}的?)?[上下]半年)",
-    rf"(?P<zh_month>(?:{_ZH_YEAR}的?)?(?<![个近去\d一二三四五六七八九十]){_NUM}月份?)",
+    rf"(?P<zh_quarter>(?:{ZH_YEAR}的?)?(?:第[一二三四1-4]季度?|[一二三四]季度)|{_YEAR}年?[ -]?q[1-4])",
+    rf"(?P<zh_half>(?:{ZH_YEAR}的?)?[上下]半年)",
+    rf"(?P<zh_month>(?:{ZH_YEAR}的?)?(?<![个近去\d一二三四五六七八九十]){NUM}月份?)",
     rf"(?P<en_quarter>\bq[1-4] ?-?{_EN_YEAR}|\b(?:the )?(?:{_ORDINAL}) quarter(?: {_EN_YEAR})?|\bq[1-4]\b)",
     rf"(?P<en_half>\b(?:the )?(?:first|second) half(?: {_EN_YEAR})?|\bh[12] {_EN_YEAR})",
     rf"(?P<en_month>\b{_MONTH},? {_EN_YEAR}|\b(?:{_ALONE})\b|(?<=in )(?:may|march)\b)",
@@ -68,7 +68,7 @@ def _day(text: str, today: datetime.date, year: int) -> Period:
 
 
 def _chinese_day(text: str, today: datetime.date, year: int) -> Period:
-    month, number = re.findall(rf"({_NUM})(?=[月日号])", text)[-2:]
+    month, number = re.findall(rf"({NUM})(?=[月日号])", text)[-2:]
     day = datetime.date(_year(text, today, year), _int(month), _int(number))
     return Period(day, day)
 
@@ -101,7 +101,7 @@ def _half(text: str, today: datetime.date, year: int) -> Period:
 
 
 def _chinese_month(text: str, today: datetime.date, year: int) -> Period:
-    return month_of(_year(text, today, year), _int(re.findall(rf"({_NUM})月", text)[-1]))
+    return month_of(_year(text, today, year), _int(re.findall(rf"({NUM})月", text)[-1]))
 
 
 def _english_month(text: str, today: datetime.date, year: int) -> Period:

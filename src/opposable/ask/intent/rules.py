@@ -14,6 +14,29 @@ _AFTER: dict[Kind, Operator] = {"or_more": ">=", "or_less": "<="}
 _PASSED: tuple[Kind, ...] = ("stop", "of", "change")
 _COUNT = re.compile(r"count\s*\(\s*\*\s*\)", re.IGNORECASE)
 _PLURAL = ("哪些", "哪几个")
+_EACH = frozenset(
+    [
+        "each",
+        "every",
+        "per",
+        "for each",
+        "for every",
+        "in each",
+        "每",
+        "每个",
+        "每位",
+        "每种",
+        "每家",
+        "每一个",
+        "各",
+        "各个",
+        "各种",
+        "各类",
+    ]
+)
+"""Words that set groups apart, within which a best one may be meant."""
+_AMOUNTS = frozenset({"total", "totals", "amount", "amounts", "value", "values", "sum", "figure", "result"})
+"""Words that say nothing beside a metric, and stand for something unnamed where a bound is put on them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +155,13 @@ def _cue(state: _State, at: int) -> bool:
         return True
     if after is not None and before is None and state.items[after].is_a(*_OPERATORS):
         return True
+    if (
+        after is not None
+        and before is None
+        and state.items[after].is_a("metric")
+        and state.is_near(after, 1, *_OPERATORS)
+    ):
+        return True
     return after is None and at > 0 and state.items[at - 1].is_a("of") and state.items[at - 1].text == "的"
 
 
@@ -232,6 +262,8 @@ def _is_limit(state: _State, at: int, before: int | None, after: int | None) -> 
 
 
 def _bound(state: _State, at: int, operator: Operator) -> None:
+    if told := _unnamed_amount(state, at):
+        state.unsure.append(f"which {told} {state.items[at].text} bounds")
     after = state.near(at, 1)
     if after is not None and state.items[after].is_a(*_AFTER):
         after = state.near(after, 1)
@@ -249,6 +281,15 @@ def _bound(state: _State, at: int, operator: Operator) -> None:
             i for i, role in state.roles.items() if role == "dimension" and target in state.items[i].ids("dimension")
         ]
     state.filters.append(IntentFilter(dimension=target, value=state.items[at].number, operator=operator))
+
+
+def _unnamed_amount(state: _State, at: int) -> str:
+    """The word for an amount before a bound that no metric or dimension stands beside ("orders with total above 10")."""
+    sign = state.near(at, -1)
+    noun = sign - 1 if sign is not None and state.items[sign].is_a(*_OPERATORS) else -1
+    if noun < 1 or state.items[noun].text.casefold() not in _AMOUNTS or noun - 1 in state.roles:
+        return ""
+    return state.items[noun].text
 
 
 def _groups(state: _State) -> None:
@@ -288,6 +329,11 @@ def _hard(state: _State) -> None:
     against = state.time.time.comparison if state.time.time else None
     if against in (None, "ytd") and any(item.is_a("change") for item in state.items):
         state.unsure.append("what a change is measured against")
+    apart = any(item.is_a("group") and item.text.casefold() in _EACH for item in state.items)
+    best = state.limit is not None or any(item.is_a("most", "least", "top", "bottom") for item in state.items)
+    by_time = state.groups and state.time.time and state.time.time.grain
+    if best and (by_time or (apart and len(state.groups) > 1)):
+        state.unsure.append("the best within each group")
     grouped = state.groups or (state.time.time and state.time.time.grain)
     if not grouped and any(condition.dimension in state.model.metrics for condition in state.filters):
         state.unsure.append("a bound on a metric needs groups")

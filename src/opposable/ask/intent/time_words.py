@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from opposable.ask.intent.dates import DATE, date_period
+from opposable.ask.intent.dates import DATE, NUM, ZH_YEAR, date_period
 from opposable.ask.intent.intent import Comparison, Grain, TimeIntent
 from opposable.ask.intent.numbers import NUMBER, number
 from opposable.ask.intent.periods import Period, add_months, granularity_of, quarter_of
@@ -89,6 +89,7 @@ _LAST_N = rf"\b(?:the )?(?:last|past|previous|recent|trailing|latest) ({NUMBER})
 _RECENT = rf"(?:最近|过去|近|过往)的?({NUMBER}|半)个?(天|日|周|星期|月|季度|年)(?:以来|之?内|里|来|间)?"
 _JOINT = r"\s*(?:to|through|until|till|and|-|–|—|~|至|到)\s*"
 _RANGE = rf"(?P<open>\bbetween |\bfrom |从|自|在)?(?P<a>{DATE})(?P<joint>{_JOINT})(?P<b>{DATE})(?:之间|期间)?"
+_MONTHS = rf"(?P<year>{ZH_YEAR}的?)?(?<![\d.月-])(?P<a>{NUM})\s*(?:-|–|—|~|至|到)\s*(?P<b>{NUM})月(?:份|之间|期间)?"
 _SINCE = (
     rf"\bsince (?:the (?:start|beginning) of )?({DATE})|[自从]?({DATE})(?:以来|至今|到现在|起至今|到今天)"
     rf"|[自从]({DATE})(?:起|开始)|\bfrom ({DATE}) (?:on|onwards?)\b"
@@ -174,6 +175,12 @@ def _last(count: int, unit: str, today: datetime.date) -> Period:
 
 def _range(reading: _Reading) -> None:
     """From one date to another; a first one without a year has the second one's."""
+    for found in re.finditer(_MONTHS, reading.text, re.ASCII):
+        first, last = (date_period(f"{found['year'] or ''}{found[part]}月", reading.today) for part in ("a", "b"))
+        if first and last and first.start and last.end and first.start < last.end:
+            reading.take(*found.span())
+            reading.periods.append(Period(first.start, last.end))
+            return
     for found in re.finditer(_RANGE, reading.text, re.ASCII):
         if found["joint"].strip() == "and" and not found["open"]:
             continue

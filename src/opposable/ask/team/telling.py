@@ -7,6 +7,12 @@ from typing import Any
 from opposable.domain.language import Language
 
 MOST_NAMED = 5
+_REASONS = {
+    "no SQL came": "模型没有写出 SQL",
+    "the same SQL came again": "模型一再写出同样的 SQL",
+    "the time is up": "时间用完了",
+}
+"""What the team says in Chinese of its own; an engine's words stay as they are."""
 _DATE = re.compile(r"\d{4}(-\d{1,2}){0,2}([ T].*)?|\d{4}-?Q[1-4]|\d{4}年.*")
 
 
@@ -32,7 +38,7 @@ def gave_up(reason: str, language: Language) -> str:
     """That there is no answer, and why."""
     reason = reason.rstrip(" .。")
     if language == "zh":
-        return f"无法可靠地回答这个问题：{reason or '没有写出可以执行的 SQL'}。"
+        return f"无法可靠地回答这个问题：{_REASONS.get(reason, reason) or '没有写出可以执行的 SQL'}。"
     return f"This question could not be answered reliably: {reason or 'no SQL was written that runs'}."
 
 
