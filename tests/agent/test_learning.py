@@ -6,10 +6,14 @@ from datetime import timedelta
 
 import pytest
 
+from opposable.agent.agent import Agent
 from opposable.agent.learning import FailureMemory, Remembering
-from opposable.domain.errors import StoreUnavailable
-from opposable.domain.records import Failure, now
+from opposable.domain.errors import StoreUnavailable, ToolFailed
+from opposable.domain.records import Execution, Failure, now
+from opposable.models.scripted import ScriptedModel, call
+from opposable.models.scripted import calls as scripted_calls
 from opposable.store import open_store
+from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
 pytestmark = pytest.mark.anyio
@@ -125,6 +129,108 @@ async def test_memory_stays_small_however_much_fails():
     for n in range(30):
         memory.of().failed("click", "", "failed", {"selector": f"a.{n}"}, "no")
     assert len((await memory.patterns(LIBRARY, "")).failures["click"]) == 20
+
+
+async def test_what_was_put_right_and_what_is_pinned_is_not_crowded_out():
+    memory = FailureMemory()
+    right = memory.of().failed("click", "", "failed", {"selector": "a.x"}, "no")
+    memory.correct(right, {"given": {"selector": "a.x"}, "right": {"selector": "a.y"}})
+    memory.add(Failure("click", "", "failed", "pinned", last_seen=now(), pinned=True))
+    for n in range(30):
+        memory.of().failed("click", "", "failed", {"selector": f"a.{n}"}, "no")
+    known = (await memory.patterns(LIBRARY, "")).failures["click"]
+    assert len(known) == 21
+    assert right in [one.failure_id for one in known]
+    assert [one.pinned for one in known].count(True) == 1
+
+
+async def test_what_other_agents_learn_takes_no_room_of_ones_own():
+    memory = FailureMemory()
+    memory.of("a1").failed("click", "", "failed", {"selector": "a.x"}, "no")
+    for n in range(30):
+        memory.of("a2").failed("click", "", "failed", {"selector": f"a.{n}"}, "no")
+    assert len((await memory.patterns(LIBRARY, "a1")).failures["click"]) == 1
+
+
+async def test_a_pinned_call_stays_refused_however_much_fails_after_it(store):
+    async with FailureMemory(store.failures, QUICK) as memory:
+        pinned = memory.of().failed("click", "", "refused", {"selector": "a.x"}, "no")
+    await store.failures.pin(pinned, True)
+    async with FailureMemory(store.failures, QUICK) as memory:
+        for n in range(30):
+            for _ in range(2):
+                memory.of().failed("click", "", "failed", {"selector": f"a.{n}"}, "no")
+    async with FailureMemory(store.failures, QUICK) as memory:
+        patterns = await memory.patterns(LIBRARY, "")
+        known = patterns.exactly("click", {"selector": "a.x"})
+        assert known is not None
+        assert memory.of().is_hopeless(known)
+        assert len(patterns.failures["click"]) == 21
+        assert [one.message[13:17] for one in patterns.failures["click"][:2]] == ["a.29", "a.28"]  # the last one first
+
+
+async def test_each_agents_first_run_knows_of_its_own_tools(store):
+    async with FailureMemory(store.failures, QUICK) as memory:
+        for tool in ("click", "look"):
+            for _ in range(2):
+                memory.of().failed(tool, "", "failed", {"selector": "a.x"}, "no")
+
+    def look(selector: str) -> str:
+        """Look."""
+        return selector
+
+    async with FailureMemory(store.failures, Remembering(refresh=60.0)) as memory:
+        assert list((await memory.patterns(LIBRARY, "")).warnings) == ["click"]
+        assert set((await memory.patterns(ToolLibrary([look]), "")).warnings) == {"click", "look"}
+
+
+async def test_what_was_not_seen_for_long_is_forgotten_unless_pinned(store):
+    old = Failure("click", "", "failed", "f", last_seen=now() - timedelta(days=400))
+    await store.failures.add([old, replace(old, fingerprint="g", pinned=True), replace(old, fingerprint="h")])
+    async with FailureMemory(store.failures, QUICK) as memory:
+        await memory.patterns(LIBRARY, "")
+        await settled(memory)
+    assert [one.fingerprint for one in (await store.failures.list()).items] == ["g"]
+
+
+async def test_what_waits_is_written_when_a_memory_is_closed_at_once(store):
+    memory = FailureMemory(store.failures, Remembering(every=0.0))
+    for n in range(200):
+        memory.of().failed("click", "", "failed", {"selector": f"a.{n}"}, "no")
+        await asyncio.sleep(0.001 if n % 50 == 0 else 0)
+    await memory.aclose()
+    assert len((await store.failures.list(limit=1000)).items) == 200
+
+
+async def test_other_tools_are_ranked_by_how_their_calls_ended_in_any_process(store):
+    def execution(tool: str, number: int, failure):
+        return Execution(f"{tool}{number}", "r", "c", tool, tool, {}, "", now(), 0.1, failure)
+
+    calls = [execution("page_a", n, "failed" if n % 10 else None) for n in range(30)]
+    calls += [execution("page_b", n, None) for n in range(30)]
+    await store.executions.add(calls)
+
+    def page(name: str):
+        def read(url: str) -> str:
+            """Read a web page."""
+            raise ToolFailed("It cannot be read.")
+
+        return FunctionTool(read, tool_id=name)
+
+    async def told(memory: FailureMemory) -> str:
+        asked = [call("page", f'{{"url": "u{n}"}}', f"c{n}") for n in range(3)]
+        model = ScriptedModel(*map(scripted_calls, asked), "done")
+        await Agent(model, [page("page"), page("page_a"), page("page_b")], learning=memory.of()).run("Read the page.")
+        return model.requests[3].messages[-1].content
+
+    assert "these may do: page_a, page_b" in await told(FailureMemory())
+    assert "these may do: page_b, page_a" in await told(FailureMemory(records=store.executions))
+
+    class Away:
+        async def latest(self, tool_ids, *, each=50):
+            raise StoreUnavailable("away")
+
+    assert "these may do: page_a, page_b" in await told(FailureMemory(records=Away()))
 
 
 async def test_no_word_of_a_tool_gets_into_a_description():

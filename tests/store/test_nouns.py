@@ -320,7 +320,13 @@ async def test_failures_are_counted_corrected_pinned_and_forgotten(store):
     await store.failures.add([one])
     assert (await store.failures.get(one.failure_id)).correction == {"timeout": [1, "五"]}
     found = await store.failures.of_tools(["web", "none"], ["", "agent"])
+    assert [failure.failure_id for failure in found["web"]] == [one.failure_id]  # what came once teaches nothing
+    await store.failures.add([mine])
+    found = await store.failures.of_tools(["web", "none"], ["", "agent"])
     assert {tool: len(failures) for tool, failures in found.items()} == {"web": 2}
+    assert await store.failures.beginning(one.failure_id[:6]) == (await store.failures.get(one.failure_id),)
+    assert len(await store.failures.beginning("")) == 2
+    assert await store.failures.beginning(f"{one.failure_id[:6]}0000") == ()
     assert len((await store.failures.list(tool_id="web", scope="agent")).items) == 1
     assert await store.failures.forget_before(second(100)) == 1
     assert [f.failure_id for f in (await store.failures.list()).items] == [one.failure_id]
@@ -333,12 +339,14 @@ async def test_failures_are_counted_corrected_pinned_and_forgotten(store):
 
 async def test_the_last_failures_of_many_tools_are_told_newest_first(store):
     await store.failures.add(
-        [Failure(f"t{n % 120}", "a", "failed", f"f{n}", last_seen=second(n)) for n in range(480)]
-        + [Failure("t0", "a", "failed", "f", "agent", last_seen=second(999))]
+        [Failure(f"t{n % 120}", "a", "failed", f"f{n}", count=2, last_seen=second(n)) for n in range(480)]
+        + [Failure("t0", "a", "failed", "f", "agent", count=2, last_seen=second(999))]
+        + [Failure("t5", "a", "failed", f"once{n}", last_seen=second(999)) for n in range(9)]
+        + [Failure("t5", "a", "failed", "old", pinned=True, last_seen=second(0))]
     )
     found = await store.failures.of_tools([f"t{n}" for n in range(121)], each=3)
     assert len(found) == 120
-    assert [failure.fingerprint for failure in found["t5"]] == ["f365", "f245", "f125"]
+    assert [failure.fingerprint for failure in found["t5"]] == ["f365", "f245", "f125", "old"]
     assert [failure.fingerprint for failure in (await store.failures.of_tools(["t0"], ["agent"]))["t0"]] == ["f"]
     assert await store.failures.of_tools([]) == {}
 

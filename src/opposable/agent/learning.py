@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from opposable.agent.fingerprints import UNSURE, fingerprint, given_in, message_of
-from opposable.agent.remembered import EACH, SHARED, Remembered
-from opposable.agent.warnings import warned, warnings_of
+from opposable.agent.remembered import EACH, ROOM, SHARED, Remembered
+from opposable.agent.warnings import WARNINGS, warned, warnings_of
 from opposable.domain.errors import StoreError
 from opposable.domain.language import Language
 from opposable.domain.records import Failure, Tally, now
@@ -29,7 +29,9 @@ DRAWN = 256
 TALLIED = 50
 """Calls of a tool, the last ones, that its record of success is made of."""
 PATIENCE = 0.5
-"""Seconds that a run waits for records: it goes on without them."""
+"""Seconds that a run waits for the store: it goes on without what that would have told."""
+AT_ONCE = 100
+"""Tools whose failures are read at once."""
 
 log = logging.getLogger("opposable.learning")
 
@@ -44,7 +46,7 @@ class KeepsFailures(Protocol):
     async def of_tools(
         self, tool_ids: Sequence[str], scopes: Sequence[str] = (SHARED,), *, each: int = 20
     ) -> dict[str, tuple[Failure, ...]]:
-        """The last failures of each of these tools. Raises: `StoreError`."""
+        """What the last failures of each of these tools teach. Raises: `StoreError`."""
         ...
 
     async def correct(self, failure_id: str, correction: dict[str, Any] | None) -> bool:
@@ -185,7 +187,7 @@ class FailureMemory:
         await self._write()
 
     async def patterns(self, library: ToolLibrary, scope: str) -> Patterns:
-        """What is known of the tools; it waits for the store only for tools that it was never asked about."""
+        """What is known of the tools; it waits, not for long, for the store where it was never asked about them."""
         if self._store is not None:
             await self._refreshed(library, scope)
         return self._drawn(scope) if self._kept else NOTHING_KNOWN
@@ -246,9 +248,10 @@ class FailureMemory:
     def correct(self, failure_id: str, correction: dict[str, Any]) -> None:
         """Remember what put a failure right."""
         known = self._kept.get(failure_id)
-        if known is None or known.correction == correction:
+        if known is not None and known.correction == correction:
             return
-        self._kept.put(failure_id, replace(known, correction=correction))
+        if known is not None:
+            self._kept.put(failure_id, replace(known, correction=correction))
         if self._store is not None:
             self._corrected[failure_id] = correction
             self._soon("write", self._writing)
@@ -315,20 +318,25 @@ class FailureMemory:
             reading.at = clock()
             self._soon(f"read {key}", lambda: self._load(_owners(library), scope))
         if not reading.task.done():
-            await asyncio.wait({reading.task})  # not awaited itself: who leaves would take it along
+            await asyncio.wait({reading.task}, timeout=PATIENCE)  # not awaited itself: who leaves would take it along
 
     async def _load(self, tool_ids: Sequence[str], scope: str) -> None:
-        if self._store is None or not tool_ids:
-            return
+        """Read what is known of the tools, some at a time: nobody waits long for the loop meanwhile."""
         scopes = tuple(dict.fromkeys((scope, SHARED)))
-        waiting = self._under_way | self._new.keys() | self._corrected.keys() | self._forgotten
-        held = set(self._kept.of_owners(scopes, tool_ids)) - waiting
+        each = max(WARNINGS, min(EACH, ROOM // (max(len(tool_ids), 1) * len(scopes))))  # of very many, less of each
         try:
-            found = await self._store.of_tools(tool_ids, scopes, each=EACH)
+            for start in range(0, len(tool_ids), AT_ONCE):
+                await self._load_some(tool_ids[start : start + AT_ONCE], scopes, each)
         except StoreError as error:
             log.warning("What earlier runs learnt cannot be read now: %s", error)
             return
         self._known.setdefault(scope, set()).update(tool_ids)
+
+    async def _load_some(self, tool_ids: Sequence[str], scopes: Sequence[str], each: int) -> None:
+        assert self._store is not None
+        waiting = self._under_way | self._new.keys() | self._corrected.keys() | self._forgotten
+        held = set(self._kept.teaching(scopes, tool_ids)) - waiting
+        found = await self._store.of_tools(tool_ids, scopes, each=each)
         read = {one.failure_id: one for known in found.values() for one in reversed(known)}  # the last one last
         waiting |= self._under_way | self._new.keys() | self._corrected.keys() | self._forgotten
         for failure_id in held - read.keys() - waiting:

@@ -10,7 +10,10 @@ SHARED = ""
 ROOM = 10_000
 """Failures kept in the process."""
 EACH = 20
-"""Failures of one tool that are kept there for each scope, the last ones; pinned ones come on top."""
+"""Failures of one tool that are kept there for each scope, the last ones; pinned ones come on top.
+
+What came once and was not put right goes first.
+"""
 
 
 class Remembered:
@@ -40,7 +43,7 @@ class Remembered:
         if len(own) > EACH:
             loose = [one for one, kept in own.items() if not kept.pinned]
             if len(loose) > EACH:
-                self.drop(loose[0])
+                self.drop(next((one for one in loose[:-1] if not _teaches(own[one])), loose[0]))
         if len(self._all) > ROOM:
             self.drop(next(iter(self._all)))
 
@@ -59,13 +62,13 @@ class Remembered:
         scopes = (scope,) if scope == SHARED else (scope, SHARED)
         return tuple(one for each in scopes for one in reversed(tuple(self._own.get(each, {}).get(tool, {}).values())))
 
-    def of_owners(self, scopes: Iterable[str], owners: Iterable[str]) -> Iterator[str]:
-        """The ids of what these scopes know of these tools, whatever their action."""
+    def teaching(self, scopes: Iterable[str], owners: Iterable[str]) -> Iterator[str]:
+        """The ids of what teaches these scopes something of these tools, whatever their action."""
         wanted = set(owners)
         for scope in scopes:
             for own in self._own.get(scope, {}).values():
                 if next(iter(own.values())).tool_id in wanted:
-                    yield from own
+                    yield from (failure_id for failure_id, one in own.items() if _teaches(one))
 
     def tools(self, scope: str) -> set[str]:
         """The tools of which a scope, or all, know something."""
@@ -92,6 +95,10 @@ class Remembered:
             return
         for noted in self._changed.values():
             noted.add(tool)
+
+
+def _teaches(failure: Failure) -> bool:
+    return failure.count > 1 or failure.correction is not None or failure.pinned
 
 
 def whole_id(failure: Failure) -> str:

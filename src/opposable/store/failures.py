@@ -23,7 +23,7 @@ from sqlalchemy import (
 from opposable.domain.records import Failure, Page, now
 from opposable.store.database import Database
 from opposable.store.pages import newest_first
-from opposable.store.tables import failures
+from opposable.store.tables import failures, teaching
 
 SHARED = ""
 """The scope of what all agents share."""
@@ -68,9 +68,9 @@ class Failures:
     async def of_tools(
         self, tool_ids: Sequence[str], scopes: Sequence[str] = (SHARED,), *, each: int = 20
     ) -> dict[str, tuple[Failure, ...]]:
-        """The failures of each of these tools, newest first: the last ones of each scope, and all that are pinned.
+        """What the failures of each of these tools teach, newest first: what came once and was never put right is not told.
 
-        At most `each` of a tool in a scope, beside the pinned ones. It costs the same however many are kept.
+        At most `each` of a tool in a scope, beside those that are pinned. It costs the same however many are kept.
         """
         given = {"tools": list(dict.fromkeys(tool_ids)), "scopes": list(dict.fromkeys(scopes))}
         if not given["tools"] or not given["scopes"]:
@@ -161,7 +161,7 @@ def _newest(is_sqlite: bool, each: int) -> Select[Any]:
     tools, scopes = _listed("tools", is_sqlite), _listed("scopes", is_sqlite)
     one = failures.alias("one")
     last = select(one if not is_sqlite else one.c.id).where(
-        one.c.tool_id == tools.c.value, one.c.scope == scopes.c.value
+        one.c.tool_id == tools.c.value, one.c.scope == scopes.c.value, teaching(one)
     )
     last = last.order_by(one.c.last_seen.desc()).limit(each)
     pairs = tools.join(scopes, true())

@@ -4,14 +4,17 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Double,
     ForeignKey,
+    FromClause,
     Index,
     Integer,
     MetaData,
     Table,
     UniqueConstraint,
     false,
+    literal_column,
     text,
     true,
 )
@@ -202,11 +205,28 @@ failures = Table(
     Column("pinned", Boolean, nullable=False),
     Index(None, "tool_id", "action", "fingerprint"),
     Index(None, "tool_id", "last_seen"),
-    Index(None, "tool_id", "scope", "last_seen"),
     Index(None, "last_seen", "id"),
 )
+
+
+def teaching(table: FromClause) -> ColumnElement[bool]:
+    """Which failures tell something to later runs: those that came again, were put right or are pinned.
+
+    Written without parameters, so that it is seen to be the index's own condition.
+    """
+    return table.c.correction.is_not(None) | (table.c.count >= literal_column("2")) | table.c.pinned
+
+
 Index(
-    "ix_failures_pinned_tool_id",
+    "ix_failures_teaching",
+    failures.c.tool_id,
+    failures.c.scope,
+    failures.c.last_seen,
+    sqlite_where=teaching(failures),
+    postgresql_where=teaching(failures),
+)
+Index(
+    "ix_failures_pinned",
     failures.c.tool_id,
     sqlite_where=failures.c.pinned,
     postgresql_where=failures.c.pinned,

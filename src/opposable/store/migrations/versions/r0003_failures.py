@@ -1,4 +1,4 @@
-"""What is remembered of failures found by scope, and what is pinned of them, however many there are."""
+"""What of the failures teaches something, found by tool and scope, and what is pinned, however many there are."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -9,6 +9,8 @@ down_revision = "0002"
 
 def upgrade() -> None:
     """Add the indexes."""
-    op.create_index("ix_failures_tool_id_scope_last_seen", "failures", ["tool_id", "scope", "last_seen"])
-    pinned = sa.text("pinned")
-    op.create_index("ix_failures_pinned_tool_id", "failures", ["tool_id"], sqlite_where=pinned, postgresql_where=pinned)
+    for name, columns, which in (
+        ("ix_failures_teaching", ["tool_id", "scope", "last_seen"], "correction IS NOT NULL OR count >= 2 OR pinned"),
+        ("ix_failures_pinned", ["tool_id"], "pinned"),
+    ):
+        op.create_index(name, "failures", columns, sqlite_where=sa.text(which), postgresql_where=sa.text(which))
