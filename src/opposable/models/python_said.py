@@ -7,26 +7,7 @@ from typing import Any
 from opposable.dialects.by_schema import Schema
 
 _WORD = re.compile(r"[a-z]+|\d+|[^\x00-\x7f]")
-_REFUSED = frozenset(
-    [
-        "no",
-        "not",
-        "without",
-        "except",
-        "excluding",
-        "avoid",
-        "never",
-        "non",
-        "than",
-        "t",
-        "不",
-        "无",
-        "非",
-        "除",
-        "没",
-        "别",
-    ]
-)
+_REFUSED = frozenset("no not without except excluding avoid never non than t 不 无 非 除 没 别".split())  # noqa: SIM905
 """Words before a choice that say it is not wanted."""
 
 
@@ -36,27 +17,15 @@ def words(text: str) -> list[str]:
 
 
 def with_choices_said(given: dict[str, Any], schema: Schema, asked: str, repairs: list[str]) -> dict[str, Any]:
-    """The arguments with the choices that `asked`, the user's last words, says and the call lacks.
+    """The arguments with each list of choices as `asked`, the user's last words, says it.
 
-    A list of choices gets those said, and is cut to them where it is the whole list; a parameter left out gets the one
-    choice of its own that is said outside of what other arguments took up.
+    It gets those said that it lacks, and is cut to those said where all the choices there are were copied.
     """
-    if not any(
-        schema.property(name).choices() or schema.property(name).items(0).choices() for name in schema.properties()
-    ):
-        return given
     made = dict(given)
-    spoken = words(asked)
     for name, value in given.items():
         choices = schema.property(name).branch("array").items(0).choices() if isinstance(value, list) else []
         if choices:
-            made[name] = _listed(value, choices, choices_said(choices, spoken), repairs)
-    free = _without(spoken, _texts(list(made.values())))
-    for name in schema.properties():
-        about = schema.property(name)
-        if name not in given and len(found := choices_said(about.choices(), free)) == 1:
-            made[name] = found[0]
-            repairs.append("choice taken from the request")
+            made[name] = _listed(value, choices, choices_said(choices, words(asked)), repairs)
     return made
 
 
@@ -72,6 +41,7 @@ def with_rest_said(
         free = _without(words(asked), _texts(list(made.values())))
         items = value if isinstance(value, list) else [value]
         offered = name in schema.properties() and name not in schema.required() and name not in given
+        offered = offered and _fits(value, schema.property(name))
         if offered and items and all(_said_once(item, free) for item in items):
             made[name] = value
             repairs.append("optional value taken from the request")
@@ -90,6 +60,14 @@ def choices_said(choices: Iterable[Any], spoken: Sequence[str]) -> list[str]:
         for at in places:
             left[at : at + len(texts[choice])] = [""] * len(texts[choice])
     return [choice for choice in texts if choice in found]
+
+
+def _fits(value: Any, schema: Schema) -> bool:
+    kinds, choices = schema.kinds(), schema.choices()
+    kind = "array" if isinstance(value, list) else "string" if isinstance(value, str) else "number"
+    return (not kinds or kind in kinds or (kind == "number" and "integer" in kinds)) and (
+        not choices or value in choices
+    )
 
 
 def _said_once(value: Any, free: Sequence[str]) -> bool:
