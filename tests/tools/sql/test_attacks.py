@@ -136,6 +136,7 @@ async def test_postgresqls_transaction_itself_writes_nothing_whatever_the_role(
 ):
     """Neither the guard nor the tree is asked here: only the role, the read-only transaction and the named cursor."""
     monkeypatch.setattr(postgres_server, "guard", lambda *_: None)
+    monkeypatch.setattr(postgres_server, "refuse_unlisted", lambda *_: None)
     before = postgres_contents(postgres_owner)
     for url in (postgres_url, postgres_owner):
         database = await open_database(url)

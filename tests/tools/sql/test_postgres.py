@@ -1,8 +1,9 @@
 """What only PostgreSQL has: roles, letters' case, schemas, estimates; and the tools' newer skills on every engine."""
 
+import psycopg
 import pytest
 
-from opposable.domain.errors import BadInput
+from opposable.domain.errors import BadInput, InvalidArguments, ToolRefused
 from opposable.tools.build import sql_tools
 from opposable.tools.library import ToolLibrary
 from opposable.tools.sql.database import Limits, open_database
@@ -74,3 +75,63 @@ async def test_refine_mends_what_another_dialect_wrote(shop, engine):
     assert foreign["valid"], foreign
     refused = await tools.refine("DELETE FROM orders")
     assert (refused["valid"], refused["problem"][:21]) == (False, "DELETE is not allowed")
+
+
+STRANGER = """
+CREATE ROLE stranger LOGIN;
+CREATE SCHEMA den AUTHORIZATION stranger;
+GRANT USAGE ON SCHEMA den TO PUBLIC;
+GRANT CREATE ON SCHEMA public TO stranger;
+CREATE TABLE notes (id INTEGER, note VARCHAR(90));
+INSERT INTO notes VALUES (1, 'a'), (2, 'b');
+CREATE VIEW plain AS SELECT count(*) AS n FROM notes;
+GRANT SELECT ON notes TO stranger;
+SET ROLE stranger;
+CREATE FUNCTION den.evil(given TEXT) RETURNS TEXT LANGUAGE plpgsql AS $$ BEGIN
+  PERFORM set_config('role', 'none', true);
+  EXECUTE 'SET LOCAL statement_timeout = 0';
+  RETURN 'EVIL ' || pg_read_file('PG_VERSION');
+END $$;
+CREATE VIEW den.bare AS SELECT n FROM plain WHERE false;
+CREATE VIEW den.lure AS SELECT den.evil('x') AS told;
+CREATE VIEW den.behind AS SELECT told FROM den.lure;
+CREATE TYPE den.mood AS ENUM ('good');
+CREATE FUNCTION den.as_json(given den.mood) RETURNS JSON LANGUAGE sql AS $$ SELECT to_json(den.evil('x')) $$;
+CREATE CAST (den.mood AS JSON) WITH FUNCTION den.as_json(den.mood);
+CREATE TABLE den.moods (mood den.mood);
+INSERT INTO den.moods VALUES ('good');
+CREATE DOMAIN den.checked AS TEXT CHECK (den.evil(VALUE) = VALUE);
+CREATE FUNCTION public.length(given VARCHAR) RETURNS INTEGER LANGUAGE sql AS $$ SELECT length(den.evil('x')) $$;
+GRANT SELECT ON ALL TABLES IN SCHEMA den TO PUBLIC;
+RESET ROLE;
+"""
+
+
+async def test_other_peoples_code_does_not_run_with_the_rights_of_a_superuser(postgresql):
+    url = postgresql.new_database()
+    with psycopg.connect(url, autocommit=True) as made:
+        made.execute(STRANGER.encode())
+    database = await open_database(url)
+    tools = SqlTools(database)
+    assert {table.full_name for table in (await database.schema()).tables} == {
+        "public.notes",
+        "public.plain",
+        "den.bare",
+    }
+    assert (await tools.execute("SELECT length(note), n FROM notes, plain"))["rows"] == [[1, 2], [1, 2]]
+    for sql in (
+        "SELECT told FROM den.lure",
+        "SELECT told FROM den.behind",
+        "SELECT mood FROM den.moods",
+        "SELECT to_json(mood) FROM den.moods",
+        "SELECT 'x'::den.checked",
+        "SELECT CAST('x' AS den.checked)",
+        "SELECT den.evil('x')",
+    ):
+        for run in (tools.execute, database.run, database.explain):
+            with pytest.raises((ToolRefused, InvalidArguments)) as raised:
+                await run(sql)
+            assert "EVIL" not in str(raised.value)
+    await database.close()
+    with psycopg.connect(url, autocommit=True) as made:
+        made.execute("DROP OWNED BY stranger CASCADE; DROP ROLE stranger")

@@ -211,6 +211,19 @@ def _refuse_tables(tree: Any, schema: Schema) -> None:
             raise ToolRefused(f"Files may not be read: {one_line(table.name)} is no table of this database.")
 
 
+def refuse_unlisted(query: Query, schema: Schema) -> None:
+    """Refuses tables that are not listed in `schema`, whatever the engine would find under their names.
+
+    Raises:
+        ToolRefused: there is one.
+    """
+    from sqlglot import exp
+
+    for table in query.tree.find_all(exp.Table):
+        if isinstance(table.this, exp.Identifier) and not _known(table, schema):
+            raise ToolRefused(f"There is no table {one_line(table.name)} here: use the tables of this database.")
+
+
 def _known(table: Any, schema: Schema) -> bool:
     return (not table.db and _is_cte(table)) or schema.find_named(table.name, table.db) is not None
 

@@ -16,6 +16,8 @@ SELECT session_user, r.rolsuper, pg_catalog.current_setting('server_version_num'
     OR EXISTS (SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
       WHERE c.relkind IN ('r', 'p', 'v', 'f') AND n.nspname NOT LIKE 'pg\\_%%' AND n.nspname <> 'information_schema'
       AND pg_catalog.has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')),
+  r.rolsuper OR EXISTS (SELECT 1 FROM pg_catalog.pg_roles g WHERE g.rolname IN ('pg_read_server_files',
+    'pg_write_server_files', 'pg_execute_server_program') AND pg_catalog.pg_has_role(session_user, g.oid, 'MEMBER')),
   (SELECT coalesce(array_agg(s.name ORDER BY s.place), '{}') FROM
     unnest(pg_catalog.current_schemas(false)) WITH ORDINALITY AS s(name, place))
 FROM pg_catalog.pg_roles r WHERE r.rolname = session_user
@@ -28,19 +30,21 @@ class Access:
     """How a database is read.
 
     `become` is the role each transaction takes on ("" for the connection's own); `can_write` says that the role read
-    with could write outside of our transactions; `path` are the schemas whose tables need no schema before their name.
+    with could write outside of our transactions; `reaches_files` that the connection's own role could read or write the
+    server's files; `path` are the schemas whose tables need no schema before their name.
     """
 
     user: str
     become: str
     can_write: bool
     superuser: bool
+    reaches_files: bool
     path: tuple[str, ...]
 
     @property
     def default(self) -> str:
-        """The schema that may be left out."""
-        return self.path[0] if self.path else "public"
+        """The schema that may be left out; where none may, one that has no tables of ours."""
+        return self.path[0] if self.path else "pg_catalog"
 
     def begin(self, seconds: float) -> str:
         """The statements that open a transaction in which nothing can be written and no statement takes longer."""
@@ -65,13 +69,13 @@ async def read_access(connection: Any) -> Access:
     """What the connection's role may do, and which role to read with instead where it may write."""
     reader = {"reader": READER}
     row = await (await connection.execute(_ROLE, reader)).fetchone()
-    user, superuser, version, has_reader, can_write, path = row
+    user, superuser, version, has_reader, can_write, reaches_files, path = row
     become = ""
     if can_write and has_reader:
         how = {"how": "SET" if version >= 160_000 else "MEMBER"}
         ((may,),) = await (await connection.execute(_MAY_BECOME, reader | how)).fetchall()
         become = READER if may else ""
-    return Access(str(user), become, bool(can_write and not become), bool(superuser), tuple(path))
+    return Access(str(user), become, bool(can_write and not become), bool(superuser), bool(reaches_files), tuple(path))
 
 
 def _quoted(name: str) -> str:

@@ -39,8 +39,8 @@ _SMALL = 1_000
 _COUNTED = 10_000
 
 
-async def read_schema(connection: Any, default: str) -> Schema:
-    """Every table and view the role may read, the default schema's first."""
+async def read_schema(connection: Any, default: str, without: frozenset[int] = frozenset()) -> Schema:
+    """Every table and view the role may read, the default schema's first; not those with the oids in `without`."""
     columns: dict[int, list[Any]] = {}
     for oid, *column in await _all(connection, _COLUMNS):
         columns.setdefault(oid, []).append(column)
@@ -54,6 +54,8 @@ async def read_schema(connection: Any, default: str) -> Schema:
             foreign.setdefault(oid, {})[name] = f"{path}.{target}"
     tables: list[Table] = []
     for oid, schema, name, kind, comment, estimate in await _all(connection, _TABLES):
+        if oid in without:
+            continue
         read = tuple(
             Column(column, type_, nullable, column in primary.get(oid, ()), foreign.get(oid, {}).get(column), told)
             for column, type_, nullable, told in columns.get(oid, [])

@@ -5,6 +5,7 @@ import contextlib
 import re
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -12,9 +13,10 @@ from opposable.domain.errors import BadInput, ToolUnavailable
 from opposable.tools.sql.database import Limits, Rows
 from opposable.tools.sql.errors import QueryTimedOut, engine_error
 from opposable.tools.sql.functions import Dialect
-from opposable.tools.sql.guard import guard
+from opposable.tools.sql.guard import guard, refuse_unlisted
 from opposable.tools.sql.postgres_access import Access, read_access
 from opposable.tools.sql.postgres_cells import Kind, bounded, kind_of, read_cell
+from opposable.tools.sql.postgres_foreign import Foreign, read_foreign
 from opposable.tools.sql.postgres_schema import read_schema
 from opposable.tools.sql.rows import rows_of
 from opposable.tools.sql.schema import Schema, Table, one_line, quoted, quoted_path
@@ -71,7 +73,7 @@ class PostgresServer:
 
     async def explain(self, sql: str, parameters: dict[str, Any] | None = None, limits: Limits | None = None) -> None:
         """Lets PostgreSQL bind and plan `sql`."""
-        guard(sql, "postgres", self._schema)
+        refuse_unlisted(guard(sql, "postgres", self._schema), self._schema)
         values = _ordered(parameters)
 
         async def work(connection: Any) -> None:
@@ -85,7 +87,7 @@ class PostgresServer:
     async def run(self, sql: str, parameters: dict[str, Any] | None = None, limits: Limits | None = None) -> Rows:
         """Runs `sql`; see `Database.run`."""
         bounds = limits or Limits()
-        guard(sql, "postgres", self._schema)
+        refuse_unlisted(guard(sql, "postgres", self._schema), self._schema)
         values = _ordered(parameters)
         return await self._work(lambda connection: _read(connection, sql, values, bounds), bounds)
 
@@ -192,8 +194,10 @@ async def open_postgres(url: str) -> PostgresServer:
         access = await read_access(connection)
         if access.superuser and not access.become:
             raise BadInput("This superuser cannot step down to reading: give a role that has SELECT alone.")
+        foreign = await read_foreign(connection) if access.reaches_files else Foreign()
+        access = replace(access, path=tuple(name for name in access.path if name not in foreign.schemas))
         await connection.execute(access.begin(_OPEN_SECONDS))
-        schema = await read_schema(connection, access.default)
+        schema = await read_schema(connection, access.default, foreign.relations)
         info = connection.info
         identity = f"postgresql://{info.user}@{info.host}:{info.port}/{info.dbname}"
         return PostgresServer(plain, info.dbname, identity, access, schema)

@@ -6,6 +6,7 @@ from typing import Any
 
 from opposable.domain.errors import ToolRefused
 from opposable.tools.sql.lexer import segments
+from opposable.tools.sql.schema import one_line
 
 _DOLLAR = re.compile(r"\$\w*\$")
 _PREFIXED = re.compile(r"(?:^|\W)(e|u&|b|x|n)$", re.IGNORECASE)
@@ -33,7 +34,7 @@ def refuse_strings(sql: str) -> None:
 
 
 def refuse_tree(tree: Any) -> None:
-    """Refuses functions named with a schema, whose owner may be anyone, and values blown up beyond measure.
+    """Refuses functions and types named with a schema, whose owner may be anyone, and values blown up beyond measure.
 
     Raises:
         ToolRefused: there is one.
@@ -43,6 +44,9 @@ def refuse_tree(tree: Any) -> None:
     for dot in tree.find_all(exp.Dot):
         if isinstance(dot.expression, exp.Func):
             raise ToolRefused(f"{dot.sql(dialect='postgres')[:80]}: name the function without its schema.")
+    for kind in tree.find_all(exp.DataType):
+        if "." in str(kind.args.get("kind") or ""):
+            raise ToolRefused(f"{one_line(str(kind.args['kind']), 80)}: name the type without its schema.")
     growth = math.prod(_growth(node) for node in tree.find_all(exp.Func))
     if growth > _BUDGET:
         raise ToolRefused(f"The query would blow text up {growth:g} times: at most {_BUDGET} are allowed.")
