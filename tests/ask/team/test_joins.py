@@ -2,7 +2,16 @@
 
 import pytest
 
-from opposable.ask.team.joins import with_needed, with_outer, without_spare, without_unasked
+from opposable.ask.team.joins import (
+    joins_nothing,
+    with_needed,
+    with_outer,
+    without_emptied,
+    without_same,
+    without_sibling,
+    without_spare,
+    without_unasked,
+)
 from opposable.tools.sql.schema import Column, Schema, Table
 
 SCHEMA = Schema(
@@ -108,3 +117,112 @@ JOINED = "SELECT T1.name FROM customer AS T1 JOIN sale AS T2 ON T1.id = T2.custo
 def test_a_joined_table_that_nobody_speaks_of_is_left_out(question, sql, mended):
     made, told = without_unasked(sql, question, "sqlite", SCHEMA)
     assert (made, bool(told)) == (mended or sql, mended is not None)
+
+
+@pytest.mark.parametrize(
+    ("question", "sql", "also", "mended"),
+    [
+        (
+            "Which customers live in Oslo?",
+            "SELECT T1.name FROM customer AS T1 JOIN city AS T2 ON T1.city_id = T2.id WHERE T2.name = 'Oslo'",
+            {("customer", "name", "Oslo")},
+            "SELECT T1.name FROM customer AS T1 WHERE T1.name = 'Oslo'",
+        ),
+        (
+            "Which customers live in Oslo?",
+            "SELECT T1.name FROM customer AS T1 JOIN city AS T2 ON T1.city_id = T2.id WHERE T2.name = 'Oslo'",
+            set(),
+            None,
+        ),
+        (
+            "Which customers live in the city Oslo?",
+            "SELECT T1.name FROM customer AS T1 JOIN city AS T2 ON T1.city_id = T2.id WHERE T2.name = 'Oslo'",
+            {("customer", "name", "Oslo")},
+            None,
+        ),
+        (
+            "Who bought most?",
+            "SELECT T1.name FROM customer AS T1 JOIN sale AS T2 ON T1.id = T2.customer_id GROUP BY T1.id ORDER BY COUNT(*)",
+            set(),
+            None,
+        ),
+    ],
+)
+def test_a_table_nobody_speaks_of_goes_where_its_value_stands_elsewhere(question, sql, also, mended):
+    made, told = without_unasked(sql, question, "sqlite", SCHEMA, also)
+    assert (made, bool(told)) == (mended or sql, mended is not None)
+
+
+@pytest.mark.parametrize(
+    ("sql", "mended"),
+    [
+        (
+            "SELECT T2.name FROM customer AS T1 JOIN customer AS T2 ON T1.id = T2.id WHERE T1.city_id = 1",
+            "SELECT T1.name FROM customer AS T1 WHERE T1.city_id = 1",
+        ),
+        ("SELECT T2.name FROM customer AS T1 JOIN customer AS T2 ON T1.city_id = T2.city_id", None),
+        ("SELECT T2.title FROM customer AS T1 JOIN city AS T2 ON T1.id = T2.id", None),
+        ("not sql at all (", None),
+    ],
+)
+def test_a_row_is_not_joined_to_itself(sql, mended):
+    made, told = without_same(sql, "sqlite", SCHEMA)
+    assert (made, bool(told)) == (mended or sql, mended is not None)
+
+
+@pytest.mark.parametrize(
+    ("sql", "mended"),
+    [
+        (
+            "SELECT T1.客户, T2.paid FROM 客户标签 AS T1 JOIN sale AS T2 ON T1.客户 = T2.customer_id",
+            None,
+        ),
+        (
+            "SELECT T1.paid, T2.paid FROM sale AS T1 JOIN sale AS T2 ON T1.customer_id = T2.customer_id",
+            "SELECT T2.paid, T2.paid FROM sale AS T2",
+        ),
+        ("SELECT T1.name FROM customer AS T1 JOIN sale AS T2 ON T1.id = T2.customer_id", None),
+        ("not sql at all (", None),
+    ],
+)
+def test_a_join_by_what_both_have_of_a_third_goes_where_one_has_it_all(sql, mended):
+    made, told = without_sibling(sql, "sqlite", SCHEMA)
+    assert (made, bool(told)) == (mended or sql, mended is not None)
+
+
+@pytest.mark.parametrize(
+    ("before", "sql", "mended"),
+    [
+        (
+            "SELECT T2.name FROM customer AS T1 JOIN city AS T2 ON T1.city_id = T2.id",
+            "SELECT T1.name FROM customer AS T1 JOIN city AS T2 ON T1.city_id = T2.id",
+            "SELECT T1.name FROM customer AS T1",
+        ),
+        (
+            "SELECT T1.name FROM customer AS T1 JOIN city AS T2 ON T1.city_id = T2.id",
+            "SELECT T1.name FROM customer AS T1 JOIN city AS T2 ON T1.city_id = T2.id",
+            None,
+        ),
+        (
+            "SELECT T2.name, COUNT(*) FROM customer AS T1 JOIN city AS T2 ON T1.city_id = T2.id GROUP BY T2.name",
+            "SELECT T1.name, COUNT(*) FROM customer AS T1 JOIN city AS T2 ON T1.city_id = T2.id GROUP BY T1.name",
+            None,
+        ),
+    ],
+)
+def test_a_table_whose_columns_were_anothers_goes(before, sql, mended):
+    made, told = without_emptied(sql, before, "sqlite", SCHEMA)
+    assert (made, bool(told)) == (mended or sql, mended is not None)
+
+
+def test_an_outer_join_keeps_the_table_that_is_selected():
+    sql = "SELECT T2.name FROM sale AS T1 INNER JOIN customer AS T2 ON T1.customer_id = T2.id WHERE T1.paid IS NULL"
+    assert with_outer(sql, "sqlite") == (
+        "SELECT T2.name FROM customer AS T2 LEFT JOIN sale AS T1 ON T1.customer_id = T2.id WHERE T1.paid IS NULL",
+        ("LEFT JOIN sale",),
+    )
+
+
+def test_a_join_of_a_column_with_itself_is_seen():
+    assert joins_nothing("SELECT 1 FROM customer AS a JOIN city AS b ON b.id = b.id", "sqlite") == "b.id = b.id"
+    assert joins_nothing("SELECT 1 FROM customer AS a JOIN city AS b ON a.city_id = b.id", "sqlite") == ""

@@ -18,11 +18,13 @@ from opposable.ask.team.joins import (
     with_outer,
     without_emptied,
     without_same,
+    without_sibling,
     without_spare,
     without_unasked,
 )
 from opposable.ask.team.keys import by_keys
 from opposable.ask.team.literals import Literal, NearValues, Place, exists, literals, moved, replaced
+from opposable.ask.team.reading import readable
 from opposable.ask.team.state import Candidate, Outcome, print_of
 from opposable.ask.team.trees import Mended, parsed, plain_tables, selects
 from opposable.ask.team.wording import doubt, in_shape
@@ -67,6 +69,7 @@ async def prepared(database: Database, sql: str, question: str) -> Mended:
         told.extend(step[1])
         return step[0]
 
+    sql = mended(readable(sql, dialect))
     sql = mended(with_own_aliases(sql, dialect, schema))
     sql = mended(with_absent(sql, dialect, schema))
     sql = mended(plain_dates(sql, question, dialect, schema))
@@ -84,6 +87,7 @@ async def prepared(database: Database, sql: str, question: str) -> Mended:
     told += fixed.corrections
     sql = mended(without_emptied(fixed.query.sql, written, dialect, schema))
     sql = mended(without_same(sql, dialect, schema))
+    sql = mended(without_sibling(sql, dialect, schema))
     also = await _standing(database, sql, schema)
     sql = mended(without_unasked(sql, question, dialect, schema, also))
     sql = mended(without_spare(sql, dialect, schema))  # last: what it leaves out may be what the question speaks of

@@ -87,12 +87,19 @@ def without_unasked(
         sources = plain_tables(select, schema)
         for join in list(reversed(select.args.get("joins") or ())) if sources else ():
             table = (sources or {})[join.this.alias_or_name.casefold()]
-            if join.side or not _comparable(table, question) or asked & set(_called(table)):
+            if join.side or _counts_rows(select) or not _comparable(table, question) or asked & set(_called(table)):
                 continue
             if _idle(join, select, sources or {}, also):
                 select.set("joins", [other for other in select.args["joins"] if other is not join])
                 told.append(f"without {join.this.name}")
     return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+
+
+def _counts_rows(select: Any) -> bool:
+    """Whether the SELECT counts rows, whichever tables they are of: a joined table may be there to be counted."""
+    from sqlglot import exp
+
+    return any(isinstance(one.this, exp.Star) for one in own(select, exp.Count))
 
 
 def _called(table: Table) -> list[str]:
@@ -144,13 +151,19 @@ def with_outer(sql: str, dialect: Dialect) -> Mended:
         return sql, ()
     told: list[str] = []
     for select in selects(tree):
-        where = select.args.get("where")
+        where, joined = select.args.get("where"), select.args.get("joins") or []
         missing = {
             node.this.table.casefold()
             for node in (where.find_all(exp.Is) if where else ())
             if isinstance(node.this, exp.Column) and isinstance(node.expression, exp.Null)
         }
-        for join in select.args.get("joins") or ():
+        start = select.args["from_"].this.alias_or_name.casefold() if joined else ""
+        shown = {column.table.casefold() for one in select.selects for column in one.find_all(exp.Column)}
+        if len(joined) == 1 and start in missing - shown:
+            first, second = select.args["from_"].this.copy(), joined[0].this.copy()
+            select.args["from_"].set("this", second)
+            joined[0].set("this", first)
+        for join in joined:
             inner = not join.side and join.kind in ("", "INNER")
             if inner and join.args.get("on") is not None and join.this.alias_or_name.casefold() in missing:
                 join.set("kind", None)
@@ -188,6 +201,48 @@ def without_same(sql: str, dialect: Dialect, schema: Schema) -> Mended:
                     column.set("table", _identifier_of(select, other))
             told.append(f"without {join.this.alias_or_name}")
     return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+
+
+def without_sibling(sql: str, dialect: Dialect, schema: Schema) -> Mended:
+    """The SQL without a table joined by what both have of a third, where the other has all of it that is used.
+
+    Such a join brings every row of the one with every row of the other that has the same; that is not meant.
+    """
+    tree = parsed(sql, dialect)
+    if tree is None:
+        return sql, ()
+    told: list[str] = []
+    for select in selects(tree):
+        sources = plain_tables(select, schema) or {}
+        first = select.args.get("from_")
+        join = (select.args.get("joins") or [None])[0]
+        pair = _shared_parent(join, sources) if first is not None and join is not None and sources else None
+        if pair is None:
+            continue
+        for alias, other in (pair, pair[::-1]):
+            used = [column for column in own_columns(select) if column.table.casefold() == alias]
+            if all(sources[other].find_column(column.name) for column in used):
+                for column in used:
+                    column.set("table", _identifier_of(select, other))
+                if first.this.alias_or_name.casefold() == alias:
+                    first.set("this", join.this.copy())
+                select.set("joins", select.args["joins"][1:])
+                told.append(f"without {sources[alias].name}")
+                break
+    return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+
+
+def _shared_parent(join: Any, sources: dict[str, Table]) -> tuple[str, str] | None:
+    """The aliases that a join holds together by columns that both refer to one column of a third table."""
+    from sqlglot import exp
+
+    on = join.args.get("on")
+    sides = [on.this, on.expression] if isinstance(on, exp.EQ) and not join.side else []
+    if not sides or not all(isinstance(side, exp.Column) and side.table.casefold() in sources for side in sides):
+        return None
+    found = [sources[side.table.casefold()].find_column(side.name) for side in sides]
+    parents = {column.references.casefold() if column is not None and column.references else "" for column in found}
+    return (sides[0].table.casefold(), sides[1].table.casefold()) if len(parents) == 1 and "" not in parents else None
 
 
 def _alone(key: Column, table: Table) -> bool:
