@@ -8,6 +8,8 @@ import pytest
 
 from opposable import app
 from opposable.agent.limits import Limits
+from opposable.app.learning import learning
+from opposable.app.library import is_kept
 from opposable.domain.answers import DataAnswer
 from opposable.domain.errors import BadInput, ModelUnavailable
 from opposable.domain.events import RunFinished
@@ -235,3 +237,18 @@ async def test_a_limit_on_cost_wants_the_price_of_the_model_but_not_of_the_embed
     assert app.limits(capped, "local").price == Price(0, 0)
     known = app.limits(settings(tmp_path, cost=1.0, prices={"openai:gpt": (0.5, 2.0)}), "openai:gpt")
     assert (known.cost, known.price) == (1.0, Price(0.5, 2.0))
+
+
+async def test_what_one_command_learnt_the_next_one_knows_and_nothing_is_made_before_there_is_something(tmp_path):
+    home = settings(tmp_path)
+    library = app.ready_tools(home)
+    async with learning(home) as learnt:
+        assert (await learnt.patterns(library)).failures == {}
+    assert not is_kept(home)
+    async with learning(home) as learnt:
+        failure = learnt.failed("file_search", "", "failed", {"root_dir": "logg"}, "There is no 'logg'.")
+        learnt.memory.correct(failure, {"given": {"root_dir": "logg"}, "right": {"root_dir": "logs"}})
+    assert is_kept(home)
+    async with learning(home) as learnt:
+        warned = (await learnt.patterns(library)).warnings["file_search"][0]
+    assert warned == 'Known from before: root_dir="logg" failed; root_dir="logs" worked.'

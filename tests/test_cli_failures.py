@@ -46,7 +46,8 @@ def test_a_failure_is_listed_shown_pinned_and_forgotten(said):
     run("pin", failure[:6])
     assert orjson.loads(run("show", failure, "--json"))["pinned"] is True
     assert "cancel" in run("list")
-    run("forget", failure)
+    assert run("forget", "--tool", "cancel", "--agent", "other").startswith("0 failures")
+    run("forget", failure[:8])
     assert orjson.loads(run("list", "--json")) == {"failures": []}
 
 
@@ -56,6 +57,8 @@ def test_what_cannot_be_meant_is_told(said):
         run("show", "zz")
     with pytest.raises(BadInput, match="either the id"):
         run("forget")
+    with pytest.raises(BadInput, match="goes with --tool"):
+        run("forget", "3f", "--agent", "shop")
     assert "0 failures of other are forgotten" in run("forget", "--tool", "other")
 
 

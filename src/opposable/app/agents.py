@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from opposable.agent.agent import Agent
 from opposable.app.data import ask_data_tool
 from opposable.app.given import limits
+from opposable.app.learning import learning
 from opposable.app.models import OnProgress, ready_model
 from opposable.app.tools import tools_and_data
 from opposable.domain.language import Language, language_of
@@ -28,10 +29,11 @@ async def agent(
     on_progress: OnProgress | None = None,
 ) -> AsyncIterator[Agent]:
     """An agent for tasks in the language of `text`, with the tools named or all that only read; closed at the end."""
-    async with tools_and_data(settings, names=tools) as (library, _):
+    async with tools_and_data(settings, names=tools) as (library, _), learning(settings) as learnt:
         opened = await ready_model(settings, model, on_progress)
         instructions = INSTRUCTIONS[language_of(text)]
-        async with Agent(opened, library, instructions=instructions, limits=limits(settings, model)) as made:
+        bounds = limits(settings, model)
+        async with Agent(opened, library, instructions=instructions, limits=bounds, learning=learnt) as made:
             yield made
 
 
@@ -57,9 +59,13 @@ async def chat_agent(
 
     try:
         asking = functools.partial(ask_data_tool, settings, answering)
-        async with tools_and_data(settings, database, names, asking=asking) as (library, data):
+        async with (
+            tools_and_data(settings, database, names, asking=asking) as (library, data),
+            learning(settings) as learnt,
+        ):
             instructions = INSTRUCTIONS["en"] if data is None or names else ASK_THE_TEAM
-            yield Agent(await answering(), library, instructions=instructions, limits=limits(settings, model))
+            bounds = limits(settings, model)
+            yield Agent(await answering(), library, instructions=instructions, limits=bounds, learning=learnt)
     finally:
         for each in opened:
             await each.aclose()

@@ -8,6 +8,7 @@ from typing import Any
 
 from opposable.agent.agent import Agent
 from opposable.app.given import limits
+from opposable.app.learning import learning
 from opposable.app.models import OnProgress, ready_model
 from opposable.app.tools import closing
 from opposable.ask.catalog.catalog import default_cache
@@ -165,9 +166,17 @@ async def data_agent(
         answering = await ready_model(settings, model, on_progress)
         library = ToolLibrary(sql_tools(opened))
         instructions = await asking(opened, language_of(question))
-        async with Agent(
-            answering, library, instructions=instructions, limits=limits(settings, model), options=ASK_THE_DATABASE
-        ) as made:
+        async with (
+            learning(settings) as learnt,
+            Agent(
+                answering,
+                library,
+                instructions=instructions,
+                limits=limits(settings, model),
+                options=ASK_THE_DATABASE,
+                learning=learnt,
+            ) as made,
+        ):
             yield made
 
 

@@ -83,6 +83,9 @@ def failures_pin(
 def failures_forget(
     failure_id: Annotated[str, typer.Argument(help="The failure's id, or its first digits.", metavar="[ID]")] = "",
     tool: Annotated[str, typer.Option("--tool", "-t", help="Forget all of this tool.")] = "",
+    agent: Annotated[
+        str | None, typer.Option("--agent", help='Only what this agent knows of it; "" is what all share.')
+    ] = None,
 ) -> None:
     """Forget a failure, or all of a tool.
 
@@ -90,10 +93,12 @@ def failures_forget(
     """
     if bool(failure_id) == bool(tool):
         raise BadInput("Give either the id of a failure or --tool.")
+    if agent is not None and not tool:
+        raise BadInput("--agent goes with --tool.")
 
     async def work(store: "Store") -> None:
         if tool:
-            out.print(styled(f"{await store.failures.forget_tool(tool)} failures of {tool} are forgotten."))
+            out.print(styled(f"{await store.failures.forget_tool(tool, agent)} failures of {tool} are forgotten."))
             return
         one = await _found(store, failure_id)
         await store.failures.forget(one.failure_id)
@@ -111,13 +116,10 @@ def _with_store(work: "Callable[[Store], Awaitable[None]]") -> None:
 
 
 async def _found(store: "Store", given: str) -> Failure:
-    """The failure of that id, or the only one whose id begins so among the last 1,000. Raises: `BadInput`."""
-    exact = await store.failures.get(given)
-    if exact is not None:
-        return exact
-    like = [one for one in (await store.failures.list(limit=1000)).items if given and one.failure_id.startswith(given)]
+    """The failure of that id, or the only one whose id begins so. Raises: `BadInput`."""
+    like = await store.failures.beginning(given.lower()) if given else ()
     if len(like) != 1:
-        said = f"{len(like)} failures begin with {given!r}" if like else f"There is no failure {given!r}"
+        said = f"More than one failure begins with {given!r}" if like else f"There is no failure {given!r}"
         raise BadInput(f"{said}; opposable failures list shows them.")
     return like[0]
 

@@ -36,8 +36,18 @@ async def open_store(url: str, *, valkey: str | None = None) -> AsyncIterator["S
         yield store
 
 
+def can_open(url: str) -> bool:
+    """Whether what a store at this URL needs is installed."""
+    extras = ("store", "postgres") if url.strip().lower().startswith("postgres") else ("store",)
+    return not any(_missing(extra) for extra in extras)
+
+
+def _missing(extra: str) -> list[str]:
+    return [name for name in _EXTRAS[extra] if find_spec(name) is None]
+
+
 def _need(extra: str) -> None:
-    missing = [name for name in _EXTRAS[extra] if find_spec(name) is None]
+    missing = _missing(extra)
     if missing:
         raise BadInput(
             f'This store needs the extra "{extra}" ({", ".join(missing)} is missing): pip install "opposable[{extra}]".'
