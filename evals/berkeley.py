@@ -122,7 +122,12 @@ def main() -> int:
     parser.add_argument("--log", type=argparse.FileType("a", encoding="utf-8"), help="a file for each answer, as JSONL")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
-    marks = asyncio.run(examined(options))
+    try:
+        marks = asyncio.run(examined(options))
+    except aiohttp.ClientConnectorError as error:
+        start = "The gateway is started by `opposable serve --model local`, the raw server by `python evals/raw_server.py`."
+        print(f"Nothing answers at {error.host}:{error.port}. {start}", file=sys.stderr)
+        return 1
     groups = {name: [mark for mark in marks if mark.category == name] for name in options.categories}
     results = {name: summed(group) for name, group in {**groups, "all": marks}.items() if group}
     if options.json:
