@@ -125,7 +125,7 @@ def main() -> int:
     try:
         marks = asyncio.run(examined(options))
     except aiohttp.ClientConnectorError as error:
-        start = "The gateway is started by `opposable serve --model local`, the raw server by `python evals/raw_server.py`."
+        start = "Start the gateway by `opposable serve --model local`, the raw server by `python evals/raw_server.py`."
         print(f"Nothing answers at {error.host}:{error.port}. {start}", file=sys.stderr)
         return 1
     groups = {name: [mark for mark in marks if mark.category == name] for name in options.categories}
