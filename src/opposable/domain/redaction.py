@@ -31,6 +31,12 @@ _HARMLESS_ENDS = re.compile(
 _HARMLESS_TOKENS = re.compile(r"next|page|continuation|continue|sync|eos|bos|pad|stop|start|end|max|min|unk|mask")
 _CHINESE = re.compile("密码|口令|密钥|秘钥|私钥|令牌|凭证|凭据|授权码|验证码")
 _CHINESE_SAID = re.compile(f"((?:{_CHINESE.pattern})(?:是|为)[ \t:：]*)[^\\s，。；、,;\"']+")
+_ENGLISH_SAID = re.compile(
+    r"""(\b(?:(?:pass(?:word|wd|phrase|code)|pwd|secret|token|(?:api|access)[ _-]?key)[ ](?:is|was)[ ]+)["']?)
+        (?=[^\s"']*\d)(?=[^\s"']*[a-z])[^\s"']{6,}
+      | (\b(?:pass(?:word|wd|phrase|code)|pwd|secret)[ ](?P<quote>["']))(?:(?!(?P=quote)).){4,}(?=(?P=quote))""",
+    re.VERBOSE | re.IGNORECASE,
+)
 _NAME = re.compile(r"[\w.\-]{1,64}")
 _KEY_NAMES = ("name", "key", "header", "field")
 _VALUE_NAMES = ("value", "values", "content", "default")
@@ -45,17 +51,21 @@ _FLAG = re.compile(r"(?P<flag>(?<!\S)--?(?P<key>[A-Za-z][\w\-]{1,63})[ \t]{1,4})
 _SHAPES = re.compile(
     r"""-----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
       | (?<![\w\-])(?:eyJ[\w\-]{8,}\.[\w\-]{8,}\.[\w\-]*|sk-[\w\-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}
-                      |xox[abprs]-[\w\-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w\-]{30,})
+                      |xox[abprs]-[\w\-]{10,}|A[KS]IA[0-9A-Z]{16}|AIza[\w\-]{30,}|glpat-[\w\-]{16,}|hf_[a-z0-9]{20,}
+                      |npm_[a-z0-9]{30,}|pypi-[\w\-]{16,}|[rs]k_(?:live|test)_\w{10,}|dop_v1_\w{30,}
+                      |shp(?:at|ca|ss|pa)_\w{20,}|SG\.[\w\-]{16,}\.[\w\-]{16,}|ya29\.[\w\-]{20,}
+                      |bot\d{6,12}:[\w\-]{30,})
       | (?<=://)[^/\s@:"'<>]{0,200}:[^/\s@"'<>]{1,500}(?=@)
       | (?<=\bBearer[ ])[\w.~+/=\-]{8,}
       | (?<=\bBasic[ ])[\w+/=\-]{8,}""",
-    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+    re.VERBOSE | re.DOTALL | re.IGNORECASE | re.ASCII,  # no letter of another script is part of a key, or hides one
 )
 
 
 _SUSPECT = re.compile(
     "pass|pwd|secret|(?<!input_)(?<!output_)(?<!total_)token|auth|credential|cookie|jwt|signature|otp|cvv|key|session|pin|"
-    "密|口令|私钥|令牌|凭|授权码|验证码|begin|eyj|sk-|gh[pousr]_|github_pat|xox|akia|aiza|://|bearer|basic|"
+    "密|口令|私钥|令牌|凭|授权码|验证码|begin|eyj|sk-|gh[pousr]_|github_pat|xox|a[ks]ia|aiza|://|bearer|basic|"
+    r"glpat-|hf_|npm_|pypi-|[rs]k_|dop_v1_|shp[acsp]|sg\.|ya29|bot\d|"
     r"\\u".encode(),
     re.IGNORECASE,
 )
@@ -175,6 +185,7 @@ def _text(text: str, secrets: tuple[str, ...]) -> str:
     text = _COOKIES.sub(rf"\1{REDACTED}", text)
     text = _CHINESE_SAID.sub(rf"\1{REDACTED}", text)
     text = _SHAPES.sub(REDACTED, _pairs(text))
+    text = _ENGLISH_SAID.sub(_said, text)
     return _FLAG.sub(_flag, text) if "-" in text else text
 
 
@@ -214,6 +225,10 @@ def _key_before(text: str, end: int) -> str:
     while start > max(0, end - LONGEST_KEY) and (text[start - 1].isalnum() or text[start - 1] in "_-."):
         start -= 1
     return text[start:end]
+
+
+def _said(match: re.Match[str]) -> str:
+    return f"{match[1] or match[2]}{REDACTED}"
 
 
 def _flag(match: re.Match[str]) -> str:
