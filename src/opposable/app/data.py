@@ -18,6 +18,7 @@ from opposable.ask.semantics.load import load_semantics
 from opposable.ask.team import telling
 from opposable.ask.team.opening import open_team
 from opposable.ask.team.team import Parts, Team
+from opposable.dialects import defuse
 from opposable.domain.answers import DataAnswer
 from opposable.domain.events import RunFinished
 from opposable.domain.language import Language, language_of
@@ -183,7 +184,7 @@ async def data_agent(
 async def asking(database: Database, language: Language) -> str:
     """What a model is told of a database before it is asked about it."""
     schema = await database.schema()
-    return ASKING[language].format(dialect=database.dialect, schema=schema.text())
+    return ASKING[language].format(dialect=database.dialect, schema=defuse(schema.text()))
 
 
 def answer(end: RunFinished, results: Sequence[ToolResult]) -> DataAnswer:

@@ -19,7 +19,7 @@ def write_report(path: Path, tallies: Mapping[str, Tally]) -> None:
     for name, tally in tallies.items():
         failed = [score for score in tally.scores if not score.right]
         parts += [f"<h2>{escape(name)}: {len(failed)} not right</h2>", *map(_failure, failed)]
-    path.write_text("\n".join(parts))
+    path.write_text("\n".join(parts), encoding="utf-8", errors="replace")
 
 
 def _table(tallies: Mapping[str, Tally]) -> str:

@@ -5,12 +5,17 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import orjson
 import psycopg
 import pytest
 from tests.ask.hostile import SEEN, make, obeying, quoted
 from tests.servers import PostgresServer, postgresql  # noqa: F401
 from tests.tools.sql.attacks import attacks_on, state
+from tests.web.api.chat_serving import serving
 
+from opposable.agent.agent import Agent
+from opposable.agent.limits import Limits
+from opposable.app.data import asking
 from opposable.ask.intent.values import ValueMatch
 from opposable.ask.semantics.lint import lint
 from opposable.ask.semantics.load import read_semantics
@@ -20,7 +25,11 @@ from opposable.ask.team.knowing import SemanticLayer
 from opposable.ask.team.opening import open_team
 from opposable.ask.team.team import Parts, Team
 from opposable.domain.errors import BadInput
-from opposable.models.scripted import ScriptedModel
+from opposable.domain.events import ToolFinished
+from opposable.domain.messages import user
+from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.tools.build import sql_tools
+from opposable.tools.library import ToolLibrary
 from opposable.tools.sql.database import Database, open_database
 
 pytestmark = pytest.mark.anyio
@@ -152,6 +161,55 @@ async def test_a_model_that_obeys_writes_nothing_and_reads_nothing_else(lure, op
     assert obeyed(model) >= len(tried)
     told += [message.content for request in model.requests for message in request.messages]
     assert [text for text in (*told, caplog.text) if CANARY in text] == []
+    assert site.state() == before
+
+
+async def test_asked_over_http_a_model_that_obeys_does_no_more(lure, caplog):
+    caplog.set_level(logging.DEBUG)
+    site = lure("cell")
+    before, tried = site.state(), attacks(site)[-16:]
+    model = obeying(tried)
+    home = site.files.parent / f"{site.files.name}-home"
+    home.mkdir()
+    told: list[str] = []
+    async with serving(home, model) as (session, service):
+        while obeyed(model) < len(tried):
+            body = {"question": f"{ORDER}: {QUESTION}", "database": site.url, "stream": len(told) % 2 == 0}
+            async with session.post("/api/ask", json=body) as response:
+                assert response.status == 200
+                told.append(await response.text())
+        told.append(repr(await service.store.runs.list()))
+    assert [text for text in (*told, caplog.text) if CANARY in text] == []
+    assert site.state() == before
+
+
+async def test_an_agent_with_the_sql_tools_that_obeys_does_no_more(lure, opened):
+    site = lure("comment")
+    before, tried = site.state(), attacks(site)
+    database = await opened(site.url)
+    instructions = await asking(database, "en")
+    assert SEEN in instructions
+    named = ("sql_execute", "sql_validate", "sql_refine", "sql_auto_fix_columns", "sql_validate_columns")
+    wanted = [
+        call(name, orjson.dumps({"sql": sql}).decode(), f"c{at}{name}")
+        for at, sql in enumerate(tried)
+        for name in named
+    ]
+    turns = [calls(*wanted[at : at + 40]) for at in range(0, len(wanted), 40)]
+    limits = Limits(turns=100, tool_calls=10_000)
+    async with Agent(
+        ScriptedModel(*turns, "done"), ToolLibrary(sql_tools(database)), instructions=instructions, limits=limits
+    ) as agent:
+        events = [event async for event in agent.stream((user(QUESTION),))]
+    results = [event.result for event in events if isinstance(event, ToolFinished)]
+    assert len(results) >= len(wanted) / 2
+    assert {r.failure for r in results if r.name == "sql_execute"} <= {
+        "refused",
+        "invalid_arguments",
+        "failed",
+        "denied",
+    }
+    assert [text for text in map(repr, events) if CANARY in text] == []
     assert site.state() == before
 
 

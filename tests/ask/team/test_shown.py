@@ -1,0 +1,164 @@
+"""What a database holds is shown, never obeyed: at a terminal, as JSON, and in the page of failures."""
+
+import io
+import sqlite3
+from html.parser import HTMLParser
+from pathlib import Path
+
+import orjson
+import pytest
+from rich.console import Console
+from tests.ask.hostile import NAMES
+
+from opposable.app import answer_as_json
+from opposable.ask.team.opening import open_team
+from opposable.domain.answers import DataAnswer
+from opposable.domain.events import DataAnswered
+from opposable.domain.usage import Usage
+from opposable.evals.sql_eval import Score, Tally
+from opposable.evals.sql_report import write_report
+from opposable.evals.sql_sets import Question
+from opposable.models.scripted import ScriptedModel
+from opposable.terminal import Trace, as_json, chart, plain, styled, table
+from opposable.tools.sql.database import open_database
+
+pytestmark = pytest.mark.anyio
+
+CELLS = (
+    *NAMES,
+    *(
+        "\x1b]0;title\x07",
+        "\x1b[2J\x1b[1;1H",
+        "\x9b31m",
+        "\u2066turned\u2069",
+        "a\rb",
+        "a\bb",
+        "half \ud83d",
+        "[red]x[/red]",
+        ":smile:",
+    ),
+    *("![x](http://127.0.0.1/?q=1)", "[link=http://127.0.0.1]x[/link]", "</pre><script>alert(1)</script>", "&lt;b&gt;"),
+    *('"><svg/onload=alert(1)>', "javascript:alert(1)", "<!--", "=cmd|' /C calc'!A0"),
+)
+OBEYED = {chr(code) for code in (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))} - {
+    "\n"
+}
+
+
+@pytest.fixture
+async def answers(tmp_path: Path) -> list[DataAnswer]:
+    """What the team answers from such cells: a table of them, one of them, and an error that quotes them."""
+    path = tmp_path / "cells.sqlite"
+    with sqlite3.connect(path) as made:
+        made.execute("CREATE TABLE cells (cell TEXT, n INTEGER)")
+        kept = [(cell.encode("utf-8", "replace").decode(), at) for at, cell in enumerate(CELLS)]
+        made.executemany("INSERT INTO cells VALUES (?, ?)", kept)
+    made.close()
+    database = await open_database(str(path))
+    found: list[DataAnswer] = []
+    for sql in (
+        "SELECT cell, n + 1 AS n FROM cells LIMIT 150",
+        *(f"SELECT cell FROM cells WHERE n = {at}" for at in range(0, len(CELLS), 5)),
+        *(
+            f"SELECT '{cell.replace(chr(39), chr(39) * 2)}' AS \"{cell.replace(chr(34), chr(34) * 2)}\""
+            for cell in CELLS[::4]
+        ),
+        "EXPLAIN \x1b[31mred",
+    ):
+        async with open_team(ScriptedModel(f"```sql\n{sql}\n```"), database) as team:
+            found += [event.answer async for event in team.stream("Which?") if isinstance(event, DataAnswered)]
+    await database.close()
+    return found
+
+
+async def test_a_terminal_shows_what_it_would_obey(answers: list[DataAnswer]):
+    assert answers[0].chart is not None
+    out = io.StringIO()
+    console = Console(file=out, width=100, color_system=None)
+    for answer in answers:
+        console.print(styled(("SQL", "bold"), f"  {answer.sql}"))
+        console.print(table(answer.columns, answer.rows))
+        if answer.chart:
+            console.print(chart(answer.chart, answer.columns, answer.rows))
+        console.print(styled(*answer.assumptions, *answer.corrections))
+        out.write(plain(answer.text))
+    assert not OBEYED & set(out.getvalue())
+    assert "[red]x[/red]" in out.getvalue()
+    assert ":smile:" in out.getvalue()
+
+
+async def test_json_for_scripts_holds_nothing_that_a_terminal_obeys_and_every_value(answers: list[DataAnswer]):
+    for answer in answers:
+        text = as_json(answer_as_json(answer, Usage()))
+        assert not OBEYED & set(text)
+        assert orjson.loads(text)["rows"] == [list(row) for row in answer.rows]
+
+
+async def test_the_trace_of_a_run_is_inert(tmp_path: Path):
+    path = tmp_path / "a.sqlite"
+    with sqlite3.connect(path) as made:
+        made.execute("CREATE TABLE a (b TEXT)")
+        made.executemany("INSERT INTO a VALUES (?)", [(cell.encode("utf-8", "replace").decode(),) for cell in CELLS])
+    made.close()
+    err, out = io.StringIO(), io.StringIO()
+    shown = Trace(Console(file=err, color_system=None), Console(file=out, color_system=None))
+    database = await open_database(str(path))
+    replies = ("```sql\nSELECT \x1b[31mb FROM \x1b]0;x\x07a\n```", "```sql\nSELECT b FROM a\n```")
+    async with open_team(ScriptedModel(*replies), database) as team:
+        async for event in team.stream("Which \x1b[31m?"):
+            shown.show(event)
+    await database.close()
+    assert not OBEYED & set(err.getvalue() + out.getvalue())
+
+
+class Tags(HTMLParser):
+    """The tags and attributes a browser would see."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[tuple[str, tuple[str, ...]]] = set()
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add((tag, tuple(name for name, _ in attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_the_page_of_failures_holds_text_alone(tmp_path: Path):
+    scores = [
+        Score(
+            Question(cell, "db", cell, cell, cell),
+            cell,
+            False,
+            False,
+            cell,
+            Usage(),
+            0.0,
+            (cell,),
+            ((cell,),),
+            ((cell,),),
+        )
+        for cell in CELLS
+    ]
+    write_report(tmp_path / "report.html", {"<b>team</b>": Tally(scores)})
+    page = Tags()
+    page.feed((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert {tag for tag, _ in page.seen} == {
+        "meta",
+        "title",
+        "style",
+        "h1",
+        "h2",
+        "table",
+        "tr",
+        "th",
+        "td",
+        "details",
+        "summary",
+        "p",
+        "pre",
+    }
+    assert {attributes for _, attributes in page.seen} == {(), ("charset",), ("class",)}
+    assert "</pre><script>alert(1)</script>" in "".join(page.text)
