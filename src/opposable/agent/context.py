@@ -16,8 +16,8 @@ OBSERVED = 2
 """Observations told again where earlier messages are left out."""
 REASONS = 2
 """Failures whose reasons are told, the last ones; of those before only the calls."""
-_LINES = 30
-"""Failures in the block at most: more never fit."""
+_LINES = 10
+"""Failures in the block at most: what is known of the tools, and what they brought, is to fit too."""
 _LINE = 160
 """Characters of a call or of a sentence in the block."""
 
@@ -70,6 +70,11 @@ class ExecutionContext:
         """The calls that failed, each once, the last of it last."""
         return tuple(self._failed.values())
 
+    @property
+    def standing(self) -> int:
+        """How many calls failed that are not over."""
+        return len(self._standing)
+
     def attempts(self, *, over: bool) -> Iterator[Attempt]:
         """The calls that failed, the last first; those that are over only where asked for."""
         return (self._failed[key] for key in reversed(self._failed if over else self._standing))
@@ -116,30 +121,33 @@ def block(
     It has when two calls have failed, or there is advice. `all_of_it` tells the plan and the last observations too, as
     where earlier messages were left out. What tools said is quoted, and its markup broken.
     """
-    chinese = language == "zh"
-    failed = list(islice(context.attempts(over=all_of_it), _LINES))
-    if not (len(failed) > 1 or advice or (all_of_it and context.steps)):
+    if not (context.standing > 1 or advice or (all_of_it and context.steps)):
         return ""
-    total = len(context.steps)
-    amiss = total - context.worked
-    lines = [
-        f"【任务状态】共 {total} 次调用，成功 {context.worked} 次，失败 {amiss} 次。"
-        if chinese
-        else f"[State of this task: {total} calls, {context.worked} worked, {amiss} failed.]"
-    ]
+    return _fitting(_lines(context, language == "zh", advice, all_of_it), tokens)
+
+
+def _lines(context: ExecutionContext, chinese: bool, advice: str, all_of_it: bool) -> Iterator[str]:
+    total, worked = len(context.steps), context.worked
+    if chinese:
+        yield f"【任务状态】共 {total} 次调用，成功 {worked} 次，失败 {total - worked} 次。"
+    else:
+        yield f"[State of this task: {total} calls, {worked} worked, {total - worked} failed.]"
     if advice:
-        lines.append(advice)
+        yield advice
     if all_of_it and context.plan:
-        lines.append(f"{'计划' if chinese else 'Plan'}: {_short(context.plan)}")
-    if failed:
-        lines.append("已失败，不要原样重复：" if chinese else "Failed; do not repeat as they were:")
-        lines += [_told(one, n < REASONS) for n, one in enumerate(failed)]
-    names = {one.call.name for one in failed}
-    lines += [_short(line) for name, line in context.known.items() if name in names]
+        yield f"{'计划' if chinese else 'Plan'}: {_short(context.plan)}"
+    names: set[str] = set()
+    for n, one in enumerate(islice(context.attempts(over=all_of_it), _LINES)):
+        if n == 0:
+            yield "已失败，不要原样重复：" if chinese else "Failed; do not repeat as they were:"
+        names.add(one.call.name)
+        yield _told(one, n < REASONS)
+    for name, line in context.known.items():
+        if name in names:
+            yield _short(line)
     if all_of_it:
-        seen = list(context.observations)[-OBSERVED:]
-        lines += [f"{'结果' if chinese else 'Result'}: {_short(one)}" for one in seen]
-    return _fitting(lines, tokens)
+        for brought in list(context.observations)[-OBSERVED:]:
+            yield f"{'结果' if chinese else 'Result'}: {_short(brought)}"
 
 
 def _told(one: Attempt, with_reason: bool) -> str:
