@@ -7,6 +7,10 @@ from tests.ask.hostile import NAMES, make, quoted
 from tests.servers import PostgresServer, postgresql  # noqa: F401
 
 from opposable.ask.catalog import Catalog, open_catalog
+from opposable.ask.semantics.draft import draft
+from opposable.ask.semantics.lint import lint
+from opposable.ask.semantics.load import read_semantics
+from opposable.ask.semantics.model import Metric, ModelTable, SemanticModel
 from opposable.ask.team.knowing import CatalogBriefing, CatalogValues
 from opposable.ask.team.team import Parts, Team
 from opposable.models.scripted import ScriptedModel
@@ -131,3 +135,17 @@ async def test_names_that_look_alike_are_not_taken_for_one_another(database: Dat
     )
     for system in ("sqlite_master", "pragma_database_list", "duckdb_settings", "pg_shadow"):
         assert "may not be read" in str(await rows(database, catalog, f"SELECT * FROM {system}"))
+
+
+async def test_a_semantic_model_can_be_drafted_of_them_and_has_no_errors(database: Database):
+    model = read_semantics(await draft(database))
+    assert len(model.metrics) >= 2 * len(NAMES)
+    assert [str(finding) for finding in await lint(model, database) if finding.severity == "error"] == []
+
+
+@pytest.mark.parametrize("source", ['"', ".", '""', "a.", ".b", '"a', "[x", "\n"])
+async def test_a_source_that_names_nothing_is_told(database: Database, source: str):
+    model = SemanticModel(
+        metrics={"size": Metric(id="size", expr="COUNT(*)", table="t")}, tables={"t": ModelTable(id="t", source=source)}
+    )
+    assert "the database has no table" in str(await lint(model, database)) or source in NAMES

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from opposable.ask.semantics.graph import identifier
+from opposable.ask.semantics.graph import identifier, source_parts
 from opposable.domain.errors import ToolError
 from opposable.tools.sql.database import Database, Limits
 from opposable.tools.sql.schema import Column, Schema, Table
@@ -27,6 +27,8 @@ class _Draft:
     schema: Schema
     joins: list[tuple[str, str, str, str]] = field(default_factory=list)
     ids: set[str] = field(default_factory=set)
+    names: dict[str, str] = field(default_factory=dict)
+    """What the model calls each table, by its full name."""
 
     def id(self, *candidates: str) -> str:
         """The first of these names that is free, as an id."""
@@ -47,6 +49,7 @@ async def draft(database: Database) -> str:
 
     state = _Draft(database, await database.schema())
     tables = [table for table in state.schema.tables if table.kind == "table"][:_MAX_TABLES]
+    _name_tables(state, tables)
     keys = {table.full_name: [c.name for c in table.columns if c.primary_key] for table in tables}
     for table in tables:
         for column in table.columns:
@@ -62,20 +65,34 @@ async def draft(database: Database) -> str:
                 continue
             await _column(state, table, column, metrics, dimensions, times)
     data: dict[str, Any] = {"name": re.sub(r"\.\w+$", "", database.name)}
-    aliased = {t.full_name: t for t in tables if t.schema}
-    declared = {_id(t): {"source": t.full_name} for t in aliased.values()}
+    renamed = [table for table in tables if state.names[table.full_name] != table.name]
+    declared = {state.names[table.full_name]: {"source": _source(table)} for table in renamed}
     for name, time in times.items():
-        declared.setdefault(_id(next(t for t in tables if t.full_name == name)), {})["time"] = time
+        declared.setdefault(state.names[name], {})["time"] = time
     data |= {"tables": declared} if declared else {}
-    names = {table.full_name: _id(table) for table in tables}
+    names = state.names
     joins = [f"{_part(names[a])}.{_part(b)} = {_part(names[c])}.{_part(d)}" for a, b, c, d in state.joins]
     data |= {"joins": joins} if joins else {}
     data |= {"metrics": metrics, "dimensions": dimensions}
     return str(yaml.safe_dump(data, allow_unicode=True, sort_keys=False, width=120))
 
 
-def _id(table: Table) -> str:
-    return table.full_name.replace(".", "_") if table.schema else table.name
+def _name_tables(state: _Draft, tables: list[Table]) -> None:
+    """Gives each table the name it has, or one without signs where that could be read as a path or in another way."""
+    taken = {table.name.casefold() for table in tables}
+    for table in tables:
+        name = table.name
+        if table.schema or source_parts(name) != [name]:
+            plain = re.sub(r"[^\w]+", "_", table.full_name).strip("_") or "table"
+            name = next(n for n in (plain, *(f"{plain}_{i}" for i in range(2, 999))) if n.casefold() not in taken)
+            taken.add(name.casefold())
+        state.names[table.full_name] = name
+
+
+def _source(table: Table) -> str:
+    """The table as `source` names it: in quotes where a sign in its name would be read otherwise."""
+    parts = [table.schema, table.name] if table.schema else [table.name]
+    return ".".join(part if source_parts(part) == [part] else '"' + part.replace('"', '""') + '"' for part in parts)
 
 
 def _part(name: str) -> str:
@@ -88,7 +105,13 @@ def _sql(name: str) -> str:
 
 def _count(state: _Draft, table: Table) -> dict[str, Any]:
     ref = state.id(f"{table.name}_count")
-    return {ref: {"expr": "COUNT(*)", "table": _id(table), "synonyms": [f"number of {_words(table.name)}"]}}
+    return {
+        ref: {
+            "expr": "COUNT(*)",
+            "table": state.names[table.full_name],
+            "synonyms": [f"number of {_words(table.name)}"],
+        }
+    }
 
 
 async def _join(state: _Draft, table: Table, column: Column, tables: list[Table], keys: dict[str, list[str]]) -> None:
@@ -180,14 +203,21 @@ async def _column(
             ref = state.id(f"{word}_{column.name}", f"{word}_{table.name}_{column.name}")
             expr = f"{function}({_sql(column.name)})"
             whole = ref.casefold() == re.sub(r"\W+", "_", f"{word}_{column.name}").casefold()
-            metrics[ref] = {"expr": expr, "table": _id(table), **({"synonyms": [f"{word} {name}"]} if whole else {})}
+            metrics[ref] = {
+                "expr": expr,
+                "table": state.names[table.full_name],
+                **({"synonyms": [f"{word} {name}"]} if whole else {}),
+            }
         return
     if any(word in kind for word in _TEXTS) or "BOOL" in kind:
         column_sql = _sql(column.name)
         found = await _row(state, f"SELECT COUNT(*), COUNT(DISTINCT {column_sql}) FROM {_path(table)}")  # noqa: S608 - quoted by sqlglot
         named = re.search(r"name$|title$", column.name, re.IGNORECASE) is not None
         if found and found[1] and (found[1] <= min(_FEW, max(found[0] - 1, 1)) or named):
-            dimensions[state.id(column.name, f"{table.name}_{column.name}")] = {"expr": column_sql, "table": _id(table)}
+            dimensions[state.id(column.name, f"{table.name}_{column.name}")] = {
+                "expr": column_sql,
+                "table": state.names[table.full_name],
+            }
 
 
 async def _dated(state: _Draft, table: Table, column: Column) -> bool:

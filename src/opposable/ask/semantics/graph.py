@@ -114,7 +114,7 @@ def _source(model: SemanticModel, ref: str) -> Any:
 def source_parts(source: str) -> list[str]:
     """Schema and table of a source; a database's name before them is left out, since the open database is the one."""
     parts = re.findall(r'"(?:[^"]|"")+"|[^."]+', source)
-    return [part.strip('"').replace('""', '"') for part in parts][-2:]
+    return [part[1:-1].replace('""', '"') if part[0] == '"' else part for part in parts][-2:] or [source]
 
 
 def _column(table: str, name: str) -> Any:

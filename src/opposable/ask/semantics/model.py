@@ -6,6 +6,7 @@ from pathlib import Path
 from pydantic import Field
 
 from opposable.domain.specs import Frozen
+from opposable.tools.sql.schema import folded_name
 
 MAX_ITEMS = 2_000
 """Metrics, dimensions, filters and exclusions that one model may hold together."""
@@ -107,8 +108,8 @@ class SemanticModel(Frozen):
         """The table of this id, in any case."""
         if name in self.tables:
             return self.tables[name]
-        wanted = name.casefold()
-        return next((table for table in self.tables.values() if table.id.casefold() == wanted), None)
+        wanted = folded_name(name)
+        return next((table for table in self.tables.values() if folded_name(table.id) == wanted), None)
 
     def place(self, path: str) -> str:
         """Where `path` ("metrics.revenue") stands, for people: "model.yaml, line 7: metrics.revenue"."""

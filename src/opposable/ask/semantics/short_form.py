@@ -21,7 +21,7 @@ from opposable.ask.semantics.model import (
 from opposable.ask.semantics.yaml_text import Document, YamlPath
 from opposable.domain.specs import Frozen
 from opposable.tools.sql.nearest import suggestions
-from opposable.tools.sql.schema import unquoted
+from opposable.tools.sql.schema import folded_name, unquoted
 
 T = TypeVar("T", bound=Term)
 
@@ -216,9 +216,9 @@ def _tables(
         lines[f"tables.{name}"] = document.line(("tables", name))
     used = [term.table for terms in sections.values() for term in terms.values()]
     used += [name for join in joins for name in (join.many, join.one)]
-    known = {name.casefold() for name in found}
+    known = {folded_name(name) for name in found}
     for name in [*used, default]:
-        if name and name.casefold() not in known:
+        if name and folded_name(name) not in known:
             found[name] = ModelTable(id=name, source=name)
-            known.add(name.casefold())
+            known.add(folded_name(name))
     return found
