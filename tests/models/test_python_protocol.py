@@ -225,6 +225,11 @@ def test_the_way_out_is_measured_at_the_first_token(alternatives, logprob):
         ("tell me a joke", 'city="Paris"', 0.0),
         ("the forecast for Norwegian towns", 'city="Norway"', 1.0),
         ("奥斯陆的天气", 'city="奥斯陆"', 1.0),
+        ("奥斯陆的天气", 'city="卑尔根"', 0.0),
+        ("奥斯陆的天气", 'city="Oslo"', 1.0),
+        ("the weather in Oslo", 'city="奥斯陆"', 1.0),
+        ("Bergen 的天气", 'city="Bergen"', 1.0),
+        ("the weather in 奥斯陆", 'city="Oslo 奥斯"', 2 / 3),
         ("weather", 'city="weather", unit="celsius"', 1.0),
     ],
 )

@@ -86,7 +86,7 @@ def borne_out(calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], said: 
 def _share(value: str, spoken: Sequence[str]) -> float | None:
     """The share of a value's words that were spoken, also by their beginning or initials; None where it has none."""
     held = words(value)
-    if not held:
+    if not held or _translated(held, spoken):
         return None
     exact = {*spoken, *(str(_NUMBERS.index(word)) for word in spoken if word in _NUMBERS)}
     starts = {word[:4] for word in exact if len(word) > 3}
@@ -95,6 +95,15 @@ def _share(value: str, spoken: Sequence[str]) -> float | None:
         word in exact or word[:4] in starts or (len(word) <= 3 and word.isalpha() and _short(word, spoken, initials))
         for word in held
     ) / len(held)
+
+
+def _translated(held: Sequence[str], spoken: Sequence[str]) -> bool:
+    """Whether a text of which nothing was said is in another script, as Shanghai for 上海: it may be what was said."""
+    latin = any(word.isascii() and word.isalpha() for word in held)
+    foreign = any(not word.isascii() for word in held)
+    if latin == foreign or not set(held).isdisjoint(spoken):
+        return False
+    return latin == any(not word.isascii() for word in spoken)
 
 
 def _short(word: str, spoken: Sequence[str], initials: str) -> bool:
