@@ -41,6 +41,7 @@ HOT = 0.2
 """The part of all failures that one tool had."""
 EXECUTIONS = 200_000
 BATCH = 20_000
+ROUNDS = 7
 NOW = now()
 
 
@@ -201,10 +202,10 @@ def library(size: int) -> ToolLibrary:
     return made
 
 
-async def took(ask: Callable[[], Awaitable[object]], rounds: int = 5) -> tuple[float, object]:
+async def took(ask: Callable[[], Awaitable[object]]) -> tuple[float, object]:
     """The best wall time of several rounds in milliseconds, and what came of it."""
     best, came = float("inf"), None
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         begun = time.perf_counter()
         came = await ask()
         best = min(best, (time.perf_counter() - begun) * 1e3)
@@ -220,9 +221,13 @@ async def stored(store: Store, count: int, shown: str) -> None:
             async with FailureMemory(store.failures) as memory:
                 return len((await memory.patterns(tools, "agent1")).failures)
 
+        begun = time.process_time()
         wall, known = await took(first)
-        assert known == min(size, count)
-        told(f"{shown}: the first run of an agent with {size:,} tools waits", f"{wall:,.1f} ms")
+        cpu = (time.process_time() - begun) / ROUNDS * 1e3
+        told(
+            f"{shown}: the first run of an agent with {size:,} tools waits",
+            f"{wall:,.1f} ms (CPU {cpu:,.1f} ms) and knows of {known}",
+        )
     await later(store, shown)
     kept, hot = store.failures, f"{failure(7, count).failure_id}"
     looks: tuple[tuple[str, Callable[[], Awaitable[object]]], ...] = (

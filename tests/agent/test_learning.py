@@ -184,6 +184,17 @@ async def test_each_agents_first_run_knows_of_its_own_tools(store):
         assert set((await memory.patterns(ToolLibrary([look]), "")).warnings) == {"click", "look"}
 
 
+async def test_what_was_pinned_is_known_to_the_next_run_where_the_memory_is_told(store):
+    async with FailureMemory(store.failures, Remembering(every=0.0, refresh=600.0)) as memory:
+        pinned = memory.of().failed("click", "", "failed", {"selector": "a.x"}, "no")
+        while not (await store.failures.list()).items:
+            await asyncio.sleep(0.01)
+        assert not (await memory.patterns(LIBRARY, "")).failures["click"][0].pinned
+        await store.failures.pin(pinned, True)
+        memory.renew()
+        assert (await memory.patterns(LIBRARY, "")).failures["click"][0].pinned
+
+
 async def test_what_was_not_seen_for_long_is_forgotten_unless_pinned(store):
     old = Failure("click", "", "failed", "f", last_seen=now() - timedelta(days=400))
     await store.failures.add([old, replace(old, fingerprint="g", pinned=True), replace(old, fingerprint="h")])

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from opposable.agent.fingerprints import UNSURE, fingerprint, given_in, message_of
-from opposable.agent.remembered import EACH, ROOM, SHARED, Remembered
+from opposable.agent.remembered import EACH, SHARED, Remembered
 from opposable.agent.warnings import WARNINGS, warned, warnings_of
 from opposable.domain.errors import StoreError
 from opposable.domain.language import Language
@@ -30,8 +30,10 @@ TALLIED = 50
 """Calls of a tool, the last ones, that its record of success is made of."""
 PATIENCE = 0.5
 """Seconds that a run waits for the store: it goes on without what that would have told."""
-AT_ONCE = 100
+AT_ONCE = 25
 """Tools whose failures are read at once."""
+READ = 2_000
+"""Failures that are read of a library's tools, or `WARNINGS` of each where that is more."""
 
 log = logging.getLogger("opposable.learning")
 
@@ -186,6 +188,11 @@ class FailureMemory:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._write()
 
+    def renew(self) -> None:
+        """Have the next runs wait for what the store knows: something was pinned or forgotten there."""
+        self._readings.clear()
+        self._known.clear()
+
     async def patterns(self, library: ToolLibrary, scope: str) -> Patterns:
         """What is known of the tools; it waits, not for long, for the store where it was never asked about them."""
         if self._store is not None:
@@ -323,7 +330,7 @@ class FailureMemory:
     async def _load(self, tool_ids: Sequence[str], scope: str) -> None:
         """Read what is known of the tools, some at a time: nobody waits long for the loop meanwhile."""
         scopes = tuple(dict.fromkeys((scope, SHARED)))
-        each = max(WARNINGS, min(EACH, ROOM // (max(len(tool_ids), 1) * len(scopes))))  # of very many, less of each
+        each = max(WARNINGS, min(EACH, READ // (max(len(tool_ids), 1) * len(scopes))))
         try:
             for start in range(0, len(tool_ids), AT_ONCE):
                 await self._load_some(tool_ids[start : start + AT_ONCE], scopes, each)

@@ -63,6 +63,7 @@ async def pin_failure(service: TheService, tool_id: ToolId, failure_id: FailureI
     """Pin a failure, or let go of it."""
     await _failure(service, tool_id, failure_id)
     await service.store.failures.pin(failure_id, pinning.pinned)
+    service.memory.renew()
     return _shown(await _failure(service, tool_id, failure_id))
 
 
@@ -71,13 +72,16 @@ async def forget_failure(service: TheService, tool_id: ToolId, failure_id: Failu
     """Forget one failure."""
     await _failure(service, tool_id, failure_id)
     await service.store.failures.forget(failure_id)
+    service.memory.renew()
     return Response(status_code=204)
 
 
 @router.delete("", responses=documented(), summary="Forget all failures of a tool")
 async def forget_failures(service: TheService, tool_id: ToolId, scope: OfScope = None) -> Forgotten:
     """Forget what is known of a tool, pinned or not."""
-    return Forgotten(forgotten=await service.store.failures.forget_tool(tool_id, scope))
+    forgotten = await service.store.failures.forget_tool(tool_id, scope)
+    service.memory.renew()
+    return Forgotten(forgotten=forgotten)
 
 
 async def _failure(service: Service, tool_id: str, failure_id: str) -> Failure:
