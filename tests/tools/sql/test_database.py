@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from opposable.domain.errors import BadInput, ToolFailed, ToolUnavailable
+from opposable.domain.errors import BadInput, ToolFailed, ToolRefused, ToolUnavailable
 from opposable.tools.sql.database import Limits, open_database
 
 pytestmark = pytest.mark.anyio
@@ -182,3 +182,40 @@ async def test_several_processes_read_one_file_at_once(shop, shop_url):
     assert await asyncio.to_thread(lambda: [results.get(timeout=30) for _ in workers]) == [4, 4]
     for worker in workers:
         worker.join()
+
+
+async def test_a_duckdb_files_own_views_and_macros_tell_nothing_of_the_machine(tmp_path):
+    path = tmp_path / "hostile.duckdb"
+    with duckdb.connect(str(path)) as made:
+        for statement in (
+            "CREATE TABLE notes AS SELECT 1 AS id, 'Ab' AS note",
+            "CREATE VIEW plain(id, note) AS WITH q AS (SELECT * FROM notes) SELECT id, upper(note) FROM q WHERE id < 9",
+            'CREATE VIEW "a view AS (SELECT 1)" AS SELECT count(*) AS n FROM main.plain',
+            "CREATE MACRO twice(x) AS x * 2",
+            "CREATE VIEW doubled AS SELECT twice(id) AS id FROM notes",
+            "CREATE VIEW settings AS SELECT name, value FROM duckdb_settings()",
+            "CREATE VIEW behind AS SELECT * FROM settings",
+            "CREATE VIEW places AS SELECT current_setting('secret_directory') AS place",
+            "CREATE VIEW paths AS SELECT path FROM duckdb_databases",
+            "CREATE MACRO lower(x) AS (SELECT max(path) FROM duckdb_databases())",
+            "CREATE MACRO listed() AS TABLE SELECT path FROM duckdb_databases()",
+            "CREATE VIEW hidden AS SELECT lower(note) AS note FROM notes",
+        ):
+            made.execute(statement)
+    database = await open_database(str(path))
+    listed = {table.name for table in (await database.schema()).tables}
+    assert listed == {"notes", "plain", "a view AS (SELECT 1)", "doubled"}
+    assert (await database.run("SELECT p.note, d.id FROM plain p, doubled d")).rows == (("AB", 2),)
+    for sql in (
+        *(f"SELECT * FROM {view}" for view in ("settings", "behind", "places", "paths", "hidden", "main.settings")),
+        *(
+            "SELECT lower('X')",
+            "SELECT LOWER(note) FROM notes",
+            "SELECT * FROM listed()",
+            "SELECT note.lower() FROM notes",
+        ),
+    ):
+        for run in (database.run, database.explain):
+            with pytest.raises(ToolRefused):
+                await run(sql)
+    await database.close()

@@ -4,18 +4,20 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from opposable.domain.errors import BadInput, ToolUnavailable
 from opposable.tools.duckdb_options import BOUNDED
 from opposable.tools.sql.database import Limits, Rows, file_version
+from opposable.tools.sql.duckdb_foreign import Foreign, read_foreign
 from opposable.tools.sql.duckdb_schema import quoted_path, read_schema
 from opposable.tools.sql.duckdb_tree import refuse_foreign
 from opposable.tools.sql.errors import QueryTimedOut, engine_error, engine_sentence
 from opposable.tools.sql.functions import Dialect
 from opposable.tools.sql.rows import rows_of
-from opposable.tools.sql.schema import Schema, Table, quoted
+from opposable.tools.sql.schema import Schema, Table, folded_name, quoted
 from opposable.tools.sql.threads import interruptible
 
 T = TypeVar("T")
@@ -36,12 +38,13 @@ class DuckdbFile:
 
     dialect: Dialect = "duckdb"
 
-    def __init__(self, path: Path, connection: Any, schema: Schema) -> None:
+    def __init__(self, path: Path, connection: Any, schema: Schema, foreign: Foreign) -> None:
         self.name = path.name
         self.identity = str(path.resolve())
         self._path = path
         self._connection = connection
         self._schema = schema
+        self._foreign = foreign
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="duckdb")
         self._closed = False
 
@@ -57,7 +60,7 @@ class DuckdbFile:
         """Lets DuckDB bind and plan `sql`."""
 
         def work(cursor: Any) -> None:
-            refuse_foreign(cursor, sql)
+            refuse_foreign(cursor, sql, self._foreign.macros, self._foreign.views)
             cursor.execute(f"EXPLAIN {sql}", parameters or None).fetchall()
 
         await self._work(work, limits or Limits())
@@ -68,7 +71,7 @@ class DuckdbFile:
 
         def work(cursor: Any) -> Rows:
             started = time.perf_counter()
-            refuse_foreign(cursor, sql)
+            refuse_foreign(cursor, sql, self._foreign.macros, self._foreign.views)
             cursor.execute(sql, parameters or None)
             columns = tuple(str(column[0]) for column in cursor.description or ())
             found = cursor.fetchmany(bounds.rows + 1)
@@ -125,18 +128,24 @@ async def open_duckdb(path: Path) -> DuckdbFile:
     """
     import duckdb
 
-    def work() -> tuple[Any, Schema]:
+    def work() -> DuckdbFile:
         connection = connect(path)
-        return connection, read_schema(connection)
+        whole = read_schema(connection)
+        foreign = read_foreign(connection, whole)
+        own = [
+            table
+            for table in whole.tables
+            if (folded_name(table.schema or whole.default), folded_name(table.name)) not in foreign.views
+        ]
+        return DuckdbFile(path, connection, replace(whole, tables=tuple(own)), foreign)
 
     try:
-        connection, schema = await asyncio.to_thread(work)
+        return await asyncio.to_thread(work)
     except duckdb.Error as error:
         told = engine_sentence(error, path)
         if "lock" in told.casefold() or "different configuration" in told:
             raise BadInput(f"{path} is locked: another program has it open for writing; close that first.") from error
         raise BadInput(f"{path} is no DuckDB file this version can read: {told}") from error
-    return DuckdbFile(path, connection, schema)
 
 
 def _samples(cursor: Any, table: Table, values: int) -> dict[str, list[Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from opposable.domain.errors import ToolRefused
 from opposable.tools.sql.functions import DUCKDB_FUNCTIONS, DUCKDB_TABLE_FUNCTIONS
+from opposable.tools.sql.schema import folded_name, one_line
 
 _QUERIES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
 _NOT_READ = frozenset({"SHOW_REF", "TABLE_REF_SHOW", "BOUND_TABLE_REF"})
@@ -24,8 +25,10 @@ _LIST_ITEMS = 1_000_000
 """Items of all lists written as range(…) in one query, multiplied."""
 
 
-def refuse_foreign(cursor: Any, sql: str) -> None:
-    """Lets `sql` pass when DuckDB itself reads it as one query that only reads.
+def refuse_foreign(
+    cursor: Any, sql: str, macros: frozenset[str] = frozenset(), views: frozenset[tuple[str, str]] = frozenset()
+) -> None:
+    """Lets `sql` pass when DuckDB itself reads it as one query that only reads, without these macros and views.
 
     Raises:
         ToolRefused: it is no single query, calls a function off the list, or builds huge values.
@@ -41,8 +44,9 @@ def refuse_foreign(cursor: Any, sql: str) -> None:
     if tree.get("error"):
         raise ToolRefused(f"The database refused it: {tree.get('error_message')}")
     growth = items = 1.0
-    for node, in_from in _nodes(tree["statements"]):
+    for node, in_from in nodes(tree["statements"]):
         _refuse_node(node)
+        _refuse_named(node, macros, views)
         if "function_name" in node:
             growth *= _growth(node)
             items *= 1.0 if in_from else _list_items(node)
@@ -52,7 +56,27 @@ def refuse_foreign(cursor: Any, sql: str) -> None:
         raise ToolRefused(f"The query would make lists of {items:g} items: at most {_LIST_ITEMS}; use range() in FROM.")
 
 
-def _nodes(root: Any) -> Iterator[tuple[dict[str, Any], bool]]:
+def allowed(node: dict[str, Any]) -> bool:
+    """Whether an object of the tree is a reading with functions from the list."""
+    try:
+        _refuse_node(node)
+    except ToolRefused:
+        return False
+    return True
+
+
+def _refuse_named(node: dict[str, Any], macros: frozenset[str], views: frozenset[tuple[str, str]]) -> None:
+    """Refuses the file's own code that asks for more than its tables; an unnamed schema may be any."""
+    if macros and folded_name(str(node.get("function_name", ""))) in macros:
+        raise ToolRefused(f"The database refused it: {one_line(str(node['function_name']))} is a macro of this file.")
+    if not views or node.get("type") != "BASE_TABLE":
+        return
+    space, name = folded_name(str(node["schema_name"])), folded_name(str(node["table_name"]))
+    if any(view == name and space in ("", its) for its, view in views):
+        raise ToolRefused(f"The view {one_line(name)} may not be read: it asks for more than this file's tables.")
+
+
+def nodes(root: Any) -> Iterator[tuple[dict[str, Any], bool]]:
     """Every object of the tree, and whether it is a function in FROM."""
     stack: list[tuple[Any, bool]] = [(root, False)]
     while stack:
