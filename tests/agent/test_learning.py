@@ -187,8 +187,7 @@ async def test_each_agents_first_run_knows_of_its_own_tools(store):
 async def test_what_was_pinned_is_known_to_the_next_run_where_the_memory_is_told(store):
     async with FailureMemory(store.failures, Remembering(every=0.0, refresh=600.0)) as memory:
         pinned = memory.of().failed("click", "", "failed", {"selector": "a.x"}, "no")
-        while not (await store.failures.list()).items:
-            await asyncio.sleep(0.01)
+        await settled(memory)
         assert not (await memory.patterns(LIBRARY, "")).failures["click"][0].pinned
         await store.failures.pin(pinned, True)
         memory.renew()

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from sqlalchemy.dialects.sqlite import dialect
 from tests.store.records import AT, NASTY, execution, second
 
 from opposable.domain.errors import BadInput, StoreConflict
@@ -31,6 +32,7 @@ from opposable.domain.specs import (
     SkillSpec,
 )
 from opposable.domain.usage import Usage
+from opposable.store.failures import _newest, _pinned
 
 pytestmark = pytest.mark.anyio
 
@@ -335,6 +337,19 @@ async def test_failures_are_counted_corrected_pinned_and_forgotten(store):
     await store.failures.add([one, mine])
     assert await store.failures.forget_tool("web", "agent") == 1
     assert await store.failures.forget_tool("web") == 1
+
+
+async def test_what_failures_teach_is_found_in_an_index_of_its_own(store, engine):
+    if engine == "postgresql":
+        return  # a table as small as a test's is read whole there
+    said = []
+    for query, index in ((_newest(True, 20), "ix_failures_teaching"), (_pinned(True), "ix_failures_pinned")):
+        shown = str(query.compile(dialect=dialect()))
+        given = ('["web"]', '["", "agent"]', 20, 0)[: shown.count("?")]
+        async with store.failures._database.reading() as connection:
+            plan = (await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {shown}", given)).all()
+        said.append(any(f"USING INDEX {index} (tool_id=? AND scope=?)" in step.detail for step in plan))
+    assert said == [True, True]
 
 
 async def test_the_last_failures_of_many_tools_are_told_newest_first(store):

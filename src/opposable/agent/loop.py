@@ -14,6 +14,7 @@ from opposable.agent.history import estimated, repaired, spoken, trimmed
 from opposable.agent.learning import NOTHING_KNOWN, Learning
 from opposable.agent.limits import DEFAULT_LIMITS, Alarm, Limits, OutOfTime, reached
 from opposable.agent.selection import Selection
+from opposable.agent.unfinished import Wish
 from opposable.agent.watch import Watch
 from opposable.domain.errors import ContextFull, ModelError
 from opposable.domain.events import (
@@ -27,17 +28,14 @@ from opposable.domain.events import (
     ToolFinished,
 )
 from opposable.domain.messages import Message, tool, user
-from opposable.domain.tools import FailureKind, ToolDefinition, ToolResult
+from opposable.domain.tools import ToolDefinition, ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
-from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
+from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ToolChoice
 from opposable.tools.base import NO_CONTEXT, CallContext
 from opposable.tools.library import ToolLibrary
 
 FORCED_REPLIES = 3
 """A forced tool choice holds until a call worked, for this many replies at most: forced for good, a run never ends."""
-
-CORRECTABLE: tuple[FailureKind, ...] = ("invalid_arguments", "unknown_tool")
-"""Failures that are the call's own: a corrected one may bring what was wanted."""
 
 log = logging.getLogger("opposable.agent")
 
@@ -121,8 +119,8 @@ class _State:
     text: str = ""
     answered: bool = False
     reminded: bool = False
-    failed: bool = False
     hopeless: bool = False
+    expected: ToolChoice = "auto"
     reads: tuple[ReadCall, ...] = ()
     results: dict[str, ToolResult] = field(default_factory=dict)
 
@@ -144,6 +142,12 @@ class _State:
         sent = trimmed(self.history, self.window - watch.room)
         return watch.beside(sent, left_out=len(sent) < len(self.history)), watch.definitions(definitions)
 
+    def asks_on(self) -> Wish | None:
+        """What the model is asked in place of taking its answer; None where the answer is to be taken."""
+        if self.watch is None or not self.insists or self.options.tool_choice == "none":
+            return None
+        return self.watch.unfinished.asks(self.context.language)
+
     def checked(self, reads: tuple[ReadCall, ...]) -> None:
         """Take the calls as they will be made; the history shows what was adjusted in them."""
         made = {read.call.id: read for read in reads}
@@ -163,10 +167,12 @@ async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) 
     """One reply of the model."""
     state.turns += 1
     reply = None
+    options = state.options if state.expected == "auto" else replace(state.options, expected=state.expected)
+    state.expected = "auto"
     while True:
         sent, definitions = state.to_send()
         try:
-            async with aclosing(alarm.each(model.stream(sent, definitions, state.options))) as parts:
+            async with aclosing(alarm.each(model.stream(sent, definitions, options))) as parts:
                 async for part in parts:
                     if type(part) is Reply:
                         reply = part
@@ -187,10 +193,11 @@ async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) 
     if state.reads:
         return
     state.text = said.content.strip() or state.text
-    if state.failed and state.insists and state.options.tool_choice != "none":
-        state.insists = False
-        state.history.append(user(prompts.put_it_right(state.context.language)))
-        yield Decided("replan", "the answer came although the last calls failed: a corrected call is asked for")
+    wish = state.asks_on()
+    if wish is not None:
+        state.history.append(user(wish.text))
+        state.expected = wish.expected
+        yield Decided("replan", wish.text)
         return
     state.answered = bool(state.text) or state.reminded
     if not state.answered:
@@ -215,7 +222,6 @@ async def _do(library: ToolLibrary, limits: Limits, state: _State, alarm: Alarm)
                     state.results[event.call.id] = event.result
                 yield event
     worked = any(result.failure is None for result in state.results.values())
-    state.failed = all(result.failure in CORRECTABLE for result in state.results.values())
     state.selection.learn(state.results.values())
     state.tell()
     decision = None if watch is None else await watch.turn_over()

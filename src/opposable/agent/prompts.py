@@ -36,14 +36,43 @@ def empty_reply(language: Language) -> str:
     return "你的回复是空的。请回答用户的问题。" if language == "zh" else "Your reply was empty. Answer the user."
 
 
-def put_it_right(language: Language) -> str:
-    """Asks for a corrected call where the model gave up after one that could be put right."""
+def put_it_right(name: str, meant: str, language: Language) -> str:
+    """Asks for another call where the model gave up after one that failed; `meant` are arguments that may be right."""
     if language == "zh":
-        return "上一次调用没有成功，工具已说明应如何改正。请发出改正后的调用；如果确实无法完成，请说明原因。"
-    return (
-        "The last call did not work, and its result says what would be right. Make the corrected call now, "
-        "or say why it cannot be done."
+        with_it = f"请用 {meant} 再次调用" if meant else "请按其结果所说改正后再次调用，或先调用所缺的工具"
+        return f"{name} 没有成功，任务还没有完成。{with_it}；如果确实无法完成，请说明原因。"
+    with_it = (
+        f"Call it with {meant}"
+        if meant
+        else "Make the call that its result says is right, or the one that is missing before it"
     )
+    return f"{name} did not work, so the task is not done. {with_it}; only if that cannot be, say why."
+
+
+def look_again(name: str, language: Language) -> str:
+    """Asks to look once more where the model would answer while what it waits for is not ready."""
+    if language == "zh":
+        return f"{name} 的结果表明尚未完成，任务还没有完成。请再次调用 {name}，直到完成，然后继续。"
+    return f"{name} says that it is not ready yet, so the task is not done. Call {name} again until it is, then go on."
+
+
+def may_be_meant(meant: str, language: Language) -> str:
+    """Beside a failure: the arguments that are most like those given, of what the failure names."""
+    if language == "zh":
+        return f"（可能是指：{meant}。请改正后再次调用。）"
+    return f"(Perhaps {meant} is meant. Correct the call and make it again.)"
+
+
+def not_asked_for(name: str, other: str, language: Language) -> str:
+    """That a call is not made because it takes another thing than was asked for, where there is no such thing."""
+    if language == "zh":
+        return f"没有执行：{name} 的这一调用改用了 {other!r}，而用户要的不是它。请说明没有用户要的内容。"
+    return f"Not run: this call of {name} takes {other!r}, which is not what was asked for. Say that there is no such thing."
+
+
+def may_pass(language: Language) -> str:
+    """Beside a failure that may be gone the next time."""
+    return "（这可能是暂时的，请再次调用。）" if language == "zh" else "(This may pass. Make the call again.)"
 
 
 def no_answer(reason: StopReason, best: tuple[str, str] | None, language: Language) -> str:
@@ -122,8 +151,10 @@ def same_result(name: str, times: int, language: Language) -> str:
 def worked_before(given: str, right: str, language: Language) -> str:
     """Beside a failure: what put one like it right before."""
     if language == "zh":
-        return f"（以往把 {given} 改为 {right} 后成功。）" if given else f"（以往使用 {right} 成功。）"
-    return f"(Before, {right} worked in place of {given}.)" if given else f"(Before, {right} worked.)"
+        known = f"以往把 {given} 改为 {right} 后成功" if given else f"以往使用 {right} 成功"
+        return f"（{known}。请改正后再次调用。）"
+    known = f"Before, {right} worked in place of {given}" if given else f"Before, {right} worked"
+    return f"({known}. Correct the call and make it again.)"
 
 
 def missing_dependencies(name: str, missing: Sequence[str], language: Language) -> str:

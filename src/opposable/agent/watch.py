@@ -11,14 +11,17 @@ from opposable.agent import prompts
 from opposable.agent.calls import ReadCall
 from opposable.agent.context import ExecutionContext, Step, block
 from opposable.agent.decisions import Decision, Trouble, decided
-from opposable.agent.fingerprints import correction, in_words
-from opposable.agent.guard import PASSING, Key, Seen, essential, is_refused, is_told, key_of, once_more
+from opposable.agent.fingerprints import correction, in_words, named
+from opposable.agent.guard import PASSING, Key, Seen, essential, is_refused, is_told, key_of, may_pass, once_more
 from opposable.agent.guarding import Guarding
 from opposable.agent.learning import NOTHING_KNOWN, Learning, Patterns
+from opposable.agent.nearest import nearest_named
+from opposable.agent.unfinished import Unfinished
 from opposable.domain.language import Language
 from opposable.domain.messages import Message
-from opposable.domain.records import Tally
+from opposable.domain.records import Failure, Tally
 from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult
+from opposable.models.base import Named
 from opposable.tools import sentences
 from opposable.tools.library import ToolLibrary
 
@@ -48,7 +51,8 @@ class _Open:
 class Watch:
     """What a run has been through. `patterns` are what was known when it began.
 
-    `best` is the last result that was good, by its tool's name; `advice` is what the model is told to do next.
+    `best` is the last result that was good, by its tool's name; `advice` is what the model is told to do next;
+    `unfinished` are the run's open ends.
     """
 
     def __init__(
@@ -80,6 +84,7 @@ class Watch:
         self._new = self._ever_failed = self._failed_last = False
         self.advice = ""
         self.best: tuple[str, str] | None = None
+        self.unfinished = Unfinished(self._look)
 
     # Before the calls
 
@@ -124,6 +129,7 @@ class Watch:
         self._made.clear()
         self._refused.clear()
         self._new = False
+        self.unfinished.turn_begins()
         if self._plans and said.strip():
             self._context.plan, self._plans = said.strip(), False
         if len(reads) == 1 or not self._guarding.refusing:
@@ -165,7 +171,12 @@ class Watch:
                     return prompts.refused_failure(name, seen.times, seen.content, self._language)
                 if not self._polls(name):
                     return prompts.refused_repeat(name, seen.times, seen.content, self._language)
-        if self._learning is None or not self._patterns.failures or read.failure is not None:
+        if read.failure is not None:
+            return ""
+        other = self.unfinished.swaps(name, read.arguments)
+        if other:
+            return prompts.not_asked_for(name, other, self._language)
+        if self._learning is None or not self._patterns.failures:
             return ""
         known = self._patterns.exactly(self._tool_id(name), arguments)
         if known is None or not self._learning.is_hopeless(known):
@@ -208,13 +219,17 @@ class Watch:
         """Take note of a call's end; the result, with a sentence beside it where the model should know more."""
         key, arguments = self._made[call.id]
         self._context.add(Step(self._turn, call, result))
-        if call.id in self._refused or _of_the_run(result, self._language):
+        if _of_the_run(result, self._language):
+            return result
+        meant = self._meant(call.name, arguments, result) if result.failure is not None else {}
+        self.unfinished.ended(result, Named(call.name, arguments), meant, polls=self._polls(call.name))
+        if call.id in self._refused:
             return result
         before = self._seen.get(key)
         seen = self._seen[key] = once_more(before, result.failure, result.content, self._changes, self._turn)
         if result.failure is None:
             return self._worked(call, arguments, result, seen, before)
-        return self._failed(call, arguments, result, seen)
+        return self._failed(call, arguments, result, seen, meant)
 
     def _worked(
         self, call: ToolCall, arguments: dict[str, Any], result: ToolResult, seen: Seen, before: Seen | None
@@ -232,7 +247,9 @@ class Watch:
             return _with(result, prompts.same_result(call.name, seen.times, self._language))
         return result
 
-    def _failed(self, call: ToolCall, arguments: dict[str, Any], result: ToolResult, seen: Seen) -> ToolResult:
+    def _failed(
+        self, call: ToolCall, arguments: dict[str, Any], result: ToolResult, seen: Seen, meant: dict[str, Any]
+    ) -> ToolResult:
         name = call.name
         self._ever_failed = True
         self._failing[name] = self._failing.get(name, 0) + 1
@@ -243,9 +260,11 @@ class Watch:
         if warned is not None and self._learning is not None:
             self._context.known[name] = warned[self._language == "zh"]
         beside = [self._offered(name, arguments)]
+        if self._guarding.telling and not beside[0]:
+            beside.append(self._asked_for(result, seen, meant))
         if self._learning is not None:
             self._remember(self._learning, name, arguments, result)
-        if self._guarding.refusing and is_told(seen, self._stale, self._guarding):
+        if self._guarding.refusing and is_told(seen, self._stale, self._guarding) and not self._is_tried(result, seen):
             beside.append(prompts.same_failure(name, seen.times, self._language))
         missing = self._missing(name)
         if missing:
@@ -253,16 +272,36 @@ class Watch:
         told = " ".join(filter(None, beside))
         return _with(result, told) if told else result
 
+    def _meant(self, name: str, arguments: dict[str, Any], result: ToolResult) -> dict[str, Any]:
+        """The arguments that may have been meant: what worked before, or what the failure names that is like them."""
+        known = self._known(name, arguments)
+        if known is not None and known.correction and in_words(known.correction)[1]:
+            return dict(known.correction["right"])
+        return nearest_named(arguments, result.content)
+
+    def _asked_for(self, result: ToolResult, seen: Seen, meant: dict[str, Any]) -> str:
+        """What is asked for beside a failure: the call with what may have been meant, or the same once more."""
+        if meant:
+            return prompts.may_be_meant(named(meant.items()), self._language)
+        return prompts.may_pass(self._language) if self._is_tried(result, seen) else ""
+
+    def _is_tried(self, result: ToolResult, seen: Seen) -> bool:
+        """Whether a failed call is to be made again as it is."""
+        return may_pass(result.failure, result.content) and seen.times < self._guarding.tries
+
     def _offered(self, name: str, arguments: dict[str, Any]) -> str:
         """What put a failure like this one right before."""
-        if self._learning is None or not self._patterns.failures:
-            return ""
-        tool_id = self._tool_id(name)
-        known = self._patterns.exactly(tool_id, arguments)
-        if known is None or not known.correction:
-            known = self._patterns.like(tool_id, arguments)
+        known = self._known(name, arguments)
         given, right = in_words(known.correction) if known is not None else ("", "")
         return prompts.worked_before(given, right, self._language) if right else ""
+
+    def _known(self, name: str, arguments: dict[str, Any]) -> Failure | None:
+        """The failure of before that is this one, or most like it, with what put it right."""
+        if self._learning is None or not self._patterns.failures:
+            return None
+        tool_id = self._tool_id(name)
+        known = self._patterns.exactly(tool_id, arguments)
+        return known if known is not None and known.correction else self._patterns.like(tool_id, arguments)
 
     def _remember(self, learning: Learning, name: str, arguments: dict[str, Any], result: ToolResult) -> None:
         tool = self._library.find(name)
@@ -377,6 +416,14 @@ class Watch:
     def _polls(self, name: str) -> bool:
         spec = self._spec(name)
         return spec is not None and bool(spec.metadata.get(POLLING))
+
+    def _look(self, arguments: Mapping[str, Any]) -> Named | None:
+        """The call of the one tool that tells how things stand, with what arguments it has in common with another."""
+        polling = [tool.definition for tool in self._library.tools if self._polls(tool.definition.name)]
+        if len(polling) != 1:
+            return None
+        known = polling[0].parameters.get("properties", {})
+        return Named(polling[0].name, {name: value for name, value in arguments.items() if name in known})
 
     def _only_reads(self, name: str) -> bool:
         spec = self._spec(name)

@@ -228,6 +228,7 @@ Index(
 Index(
     "ix_failures_pinned",
     failures.c.tool_id,
+    failures.c.scope,
     sqlite_where=failures.c.pinned,
     postgresql_where=failures.c.pinned,
 )

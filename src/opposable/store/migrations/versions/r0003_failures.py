@@ -8,9 +8,11 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Add the indexes."""
+    """Add the indexes; their conditions are word for word those that queries have on each database."""
     for name, columns, which in (
         ("ix_failures_teaching", ["tool_id", "scope", "last_seen"], "correction IS NOT NULL OR count >= 2 OR pinned"),
-        ("ix_failures_pinned", ["tool_id"], "pinned"),
+        ("ix_failures_pinned", ["tool_id", "scope"], "pinned"),
     ):
-        op.create_index(name, "failures", columns, sqlite_where=sa.text(which), postgresql_where=sa.text(which))
+        op.create_index(
+            name, "failures", columns, sqlite_where=sa.text(f"{which} = 1"), postgresql_where=sa.text(which)
+        )
