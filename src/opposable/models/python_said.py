@@ -7,6 +7,10 @@ from typing import Any
 from opposable.dialects.by_schema import Schema
 
 _WORD = re.compile(r"[a-z]+|\d+|[^\x00-\x7f]")
+_EXPLAINED = re.compile(
+    r"(\d+)['\"]?\s*(?:[=:：→-]|(?:for|is|are|means|represents|indicates|stands for)\b|为|是|表示|代表)\s*([^\d,;.()，；。（）、]+)"
+)
+"""A number and what it stands for, as descriptions put it: "1 for new, 2 for used"."""
 _REFUSED = frozenset("no not without except excluding avoid never non than t 不 无 非 除 没 别".split())  # noqa: SIM905
 """Words before a choice that say it is not wanted."""
 
@@ -34,6 +38,7 @@ def with_rest_said(
 ) -> dict[str, Any]:
     """The arguments with those of `rest`, an optional parameter's each, whose values `asked` says and no other took up.
 
+    A number is said, too, where the parameter's description has it stand for what was said: 2 of "1 for new, 2 for used".
     `rest` is what the model goes on with when its call is not let end: made up but for what was said.
     """
     made = dict(given)
@@ -42,7 +47,8 @@ def with_rest_said(
         items = value if isinstance(value, list) else [value]
         offered = name in schema.properties() and name not in schema.required() and name not in given
         offered = offered and _fits(value, schema.property(name))
-        if offered and items and all(_said_once(item, free) for item in items):
+        about = str(schema.property(name).node.get("description") or "")
+        if offered and items and (all(_said_once(item, free) for item in items) or _stands_for(value, about, free)):
             made[name] = value
             repairs.append("optional value taken from the request")
     return made
@@ -75,6 +81,21 @@ def _said_once(value: Any, free: Sequence[str]) -> bool:
         return False
     held = words(str(value))
     return bool(held) and (not isinstance(value, str) or _telling(held)) and bool(_places(held, free))
+
+
+def _stands_for(value: Any, about: str, free: Sequence[str]) -> bool:
+    """Whether of all the numbers that a description explains, this one's explanation says most of what was said."""
+    explained = {number: set(words(meaning)) for number, meaning in _EXPLAINED.findall(about)}
+    if type(value) is not int or str(value) not in explained or len(explained) < 2:
+        return False
+    common = set.intersection(*explained.values())
+    shares = {number: _share(meaning - common, free) for number, meaning in explained.items()}
+    best = shares.pop(str(value))
+    return best > max(shares.values())
+
+
+def _share(meaning: set[str], free: Sequence[str]) -> float:
+    return len(meaning.intersection(free)) / len(meaning) if meaning else 0.0
 
 
 def _telling(held: Sequence[str]) -> bool:
