@@ -273,7 +273,7 @@ async def test_a_forced_choice_holds_until_a_call_worked_and_not_for_ever(choice
     assert [request.options.tool_choice for request in model.requests] == [choice, choice, "auto"]
     model = ScriptedModel(*[calls(call("boom"))] * 4, "sorry")
     await events_of(model, options=ModelOptions(tool_choice=choice))
-    assert [request.options.tool_choice for request in model.requests] == [choice] * 3 + ["auto"] * 2
+    assert [request.options.tool_choice for request in model.requests] == [choice] * 3 + ["auto"] * 3
 
 
 async def test_a_model_that_cannot_be_reached_raises():

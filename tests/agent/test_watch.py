@@ -241,7 +241,7 @@ async def test_the_block_tells_what_trimming_left_out():
 
 async def test_another_tool_is_named_when_one_fails_too_often():
     model = ScriptedModel(*[wanted(f"a.{n}", n) for n in range(3)], "done")
-    events = await events_of(model, [click, other_click, look])
+    events = await events_of(model, [click, other_click, look], guarding=replace(GUARDED, insisting=False))
     [decided] = [event for event in events if type(event) is Decided]
     assert decided == Decided("switch_tool", "click failed 3 times running.")
     assert "Use another tool; these may do: other_click" in model.requests[3].messages[-1].content
@@ -249,7 +249,7 @@ async def test_another_tool_is_named_when_one_fails_too_often():
 
 async def test_another_plan_is_asked_for_when_no_tool_may_do():
     model = ScriptedModel(*[wanted(f"a.{n}", n) for n in range(3)], "done")
-    events = await events_of(model, [click])
+    events = await events_of(model, [click], guarding=replace(GUARDED, insisting=False))
     assert decisions(events) == ["replan"]
     assert "go about it in another way" in model.requests[3].messages[-1].content
 
@@ -317,7 +317,9 @@ async def test_what_helped_before_stands_beside_the_same_failure():
     memory = FailureMemory()
     await events_of(ScriptedModel(wanted("a.x", 1), wanted("a.social-link", 2), "done"), learning=memory.of())
     events = await events_of(ScriptedModel(wanted("a.x", 1), "done"), learning=memory.of())
-    assert ends(events)[0][1].endswith('(Before, selector="a.social-link" worked in place of selector="a.x".)')
+    assert ends(events)[0][1].endswith(
+        '(Before, selector="a.social-link" worked in place of selector="a.x". Correct the call and make it again.)'
+    )
 
 
 async def test_what_one_agent_learnt_is_its_own_and_what_is_shared_is_everybodys():

@@ -108,7 +108,49 @@ async def test_where_no_tool_fits_it_answers_as_if_there_were_none(reply):
     assert [part.text for part in got if type(part) is TextDelta] == ["An answer."]
     assert got[-1].message == assistant("An answer.")
     assert got[-1].usage == reply.usage + Usage(10, 5, 1)
-    assert inner.requests[1].messages == (user("What is the weather in Oslo?"),)
+    assert inner.requests[1].messages == (system(texts.NO_TOOL), user("What is the weather in Oslo?"))
+
+
+async def test_after_results_an_answer_is_not_told_that_there_is_no_tool():
+    call = ToolCall("c", "get_weather", '{"city":"Oslo"}')
+    messages = (user("Weather in Oslo?"), assistant("", (call,)), tool("c", "get_weather", "rain"), user("Thanks!"))
+    inner = ScriptedModel(written("pass\n", out=-0.01), "You are welcome.", piece=100)
+    assert (await parts(inner, messages=messages))[-1].message == assistant("You are welcome.")
+    assert [message.role for message in inner.requests[1].messages] == ["user", "assistant", "user", "user"]
+    own = ScriptedModel(written("pass\n", out=-0.01), "Hello.", piece=100)
+    await parts(own, messages=(system("Be short."), user("Hi")))
+    assert own.requests[1].messages == (system(f"Be short.\n\n{texts.NO_TOOL}"), user("Hi"))
+
+
+@pytest.mark.parametrize(
+    ("expected", "begun"),
+    [
+        ("required", ""),
+        (Named("get_weather"), "get_weather("),
+        (Named("get_weather", {"days": [1]}), "get_weather(days=[1], "),
+    ],
+)
+async def test_a_call_that_is_expected_has_no_way_out(expected, begun):
+    rest = 'city="Rome")' if begun else 'get_weather(city="Rome")'
+    inner = ScriptedModel(written(rest, out=-0.01, begun=texts.BEGINNING + begun))
+    [call] = (await parts(inner, "Tell me a joke.", expected=expected))[-1].message.tool_calls
+    assert orjson.loads(call.arguments)["city"] == "Rome"
+    assert inner.requests[0].messages[1:] == (user("Tell me a joke."), assistant(texts.BEGINNING + begun))
+
+
+async def test_an_expected_call_of_which_all_is_known_is_made_as_it_is_and_a_choice_goes_before_it():
+    known = Named("get_weather", {"city": "Rome"})
+    inner = ScriptedModel("No answer.")
+    [call] = (await parts(inner, expected=known))[-1].message.tool_calls
+    assert ((call.name, call.arguments), inner.requests) == (("get_weather", '{"city":"Rome"}'), [])
+    assert (await parts(ScriptedModel("An answer."), expected=known, tool_choice="none"))[
+        -1
+    ].message.content == "An answer."
+
+
+async def test_where_no_call_comes_of_an_expectation_there_is_an_answer():
+    inner = ScriptedModel(written("# cannot be done"), "It cannot be done.")
+    assert (await parts(inner, expected="required"))[-1].message == assistant("It cannot be done.")
 
 
 @pytest.mark.parametrize("choice", ["required", Named("get_weather")])

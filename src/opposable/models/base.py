@@ -1,6 +1,6 @@
 """What a model is to the rest: messages and tools in, a stream of parts out."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -11,9 +11,10 @@ from opposable.domain.tools import ToolDefinition
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The choice of one tool by its name: the model must call it."""
+    """The choice of one tool by its name: the model must call it. `arguments` are those that are known already."""
 
     name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 ToolChoice = Literal["none", "auto", "required"] | Named
@@ -26,6 +27,8 @@ class ModelOptions:
     `stream` false asks for the reply in one piece (cheaper where nobody watches). `max_tokens` bounds the reply,
     `response_schema` is a JSON Schema the reply must fit, where the server can enforce it. `alternatives` asks for
     that many words' log-probabilities at each token of a reply that is not streamed, where the server gives them.
+    `expected` is what should come next where the model may choose: "required" for some call, or the call by name, with
+    arguments where they are known. A way of asking that weighs calls against answers leans to it; others need not heed it.
     """
 
     stream: bool = True
@@ -35,6 +38,7 @@ class ModelOptions:
     stop: tuple[str, ...] = ()
     seed: int | None = None
     alternatives: int | None = None
+    expected: ToolChoice = "auto"
     response_schema: dict[str, Any] | None = field(default=None, hash=False)
 
 

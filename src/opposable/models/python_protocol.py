@@ -57,7 +57,10 @@ class PythonProtocolModel:
         elif has_results(messages) and not isinstance(options.tool_choice, Named):
             rest = self._protocol.stream(messages, tools, options)
         else:
-            calls, spent = await self._calls(messages, tools, options)
+            choice = options.expected if options.tool_choice == "auto" else options.tool_choice
+            calls = texts.whole(choice, tools)
+            if not calls:
+                calls, spent = await self._calls(messages, tools, replace(options, tool_choice=choice))
             if calls:
                 for n, call in enumerate(calls if options.stream else ()):
                     yield CallDelta(n, call.id, call.name, call.arguments)
@@ -67,7 +70,7 @@ class PythonProtocolModel:
             rest = (
                 self._protocol.stream(messages, tools, options)
                 if forced
-                else self.inner.stream(plain(messages), (), options)
+                else self.inner.stream(without_tools(messages), (), options)
             )
         async with aclosing(rest) as parts:
             async for part in parts:
@@ -82,7 +85,7 @@ class PythonProtocolModel:
     ) -> tuple[tuple[ToolCall, ...], Usage]:
         """The calls that are to be made, none where no tool fits, and what it took to find them."""
         choice = options.tool_choice
-        begun = f"{texts.BEGINNING}{choice.name}(" if isinstance(choice, Named) else texts.BEGINNING
+        begun = texts.BEGINNING + (texts.begun(choice) if isinstance(choice, Named) else "")
         asked = [*told(messages, tools, texts.WAY_OUT if choice == "auto" else ""), assistant(begun)]
         reply = await self._whole(asked, replace(options, stop=(texts.FENCE,)))
         written = reply.message.content.removeprefix(begun)
@@ -144,6 +147,15 @@ def told(messages: Sequence[Message], tools: Sequence[ToolDefinition], behind: s
     if last is not None and behind:
         rest[last] = user(rest[last].content + behind)
     return [system(first), *rest]
+
+
+def without_tools(messages: Sequence[Message]) -> list[Message]:
+    """The messages for an answer where no tool fits: a small model asked for today's weather makes one up."""
+    if any(message.role == "tool" for message in messages):
+        return plain(messages)
+    own = [message.content for message in messages if message.role == "system"]
+    rest = [message for message in plain(messages) if message.role != "system"]
+    return [system("\n\n".join([*own, texts.NO_TOOL])), *rest]
 
 
 def plain(messages: Sequence[Message]) -> list[Message]:

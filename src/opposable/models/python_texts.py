@@ -10,7 +10,9 @@ from typing import Any
 import orjson
 
 from opposable.domain.messages import Message
-from opposable.domain.tools import ToolCall, ToolDefinition
+from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
+from opposable.models.base import Named, ToolChoice
+from opposable.models.http import to_json
 
 FENCE = "```"
 BEGINNING = "```python\n"
@@ -27,6 +29,12 @@ INSTRUCTIONS = (
 
 WAY_OUT = f"\n\n(If none of the functions does this, write only `{NOTHING}`.)"
 """Put behind the request: so near to the reply, the model heeds it."""
+
+NO_TOOL = (
+    "You have no tool for this request. If it asks for current information or for something to be done, say that you "
+    "cannot; otherwise answer it."
+)
+"""Put before a request that no function fits, when it is answered."""
 
 _TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "object": "dict", "array": "list"}
 _MOST_CHOICES = 40
@@ -79,6 +87,21 @@ def type_of(schema: dict[str, Any]) -> str:
     if kind == "array" and isinstance(schema.get("items"), dict) and schema["items"]:
         return f"list[{type_of(schema['items'])}]"
     return _TYPES.get(kind, "str")
+
+
+def begun(choice: Named) -> str:
+    """The beginning of a call that must be made."""
+    return f"{choice.name}(" + "".join(f"{name}={_literal(value)}, " for name, value in choice.arguments.items())
+
+
+def whole(choice: ToolChoice, tools: Sequence[ToolDefinition]) -> tuple[ToolCall, ...]:
+    """The call that must be made, where all is known that its tool requires."""
+    tool = next((tool for tool in tools if isinstance(choice, Named) and tool.name == choice.name), None)
+    if tool is None or not isinstance(choice, Named) or not choice.arguments:
+        return ()
+    if not all(name in choice.arguments for name in tool.parameters.get("required") or ()):
+        return ()
+    return (ToolCall(new_call_id(), tool.name, to_json(dict(choice.arguments)).decode(), "python"),)
 
 
 def calls_as_text(calls: Sequence[ToolCall]) -> str:
