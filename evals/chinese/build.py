@@ -1,4 +1,4 @@
-"""Builds the four small Chinese databases of this set: `python evals/chinese/build.py` puts them beside it."""
+"""Builds the six small Chinese databases of this set: `python evals/chinese/build.py` puts them beside it."""
 
 import random
 import sqlite3
@@ -74,7 +74,43 @@ CREATE TABLE 运单 (运单号 INTEGER PRIMARY KEY, 司机编号 INTEGER REFEREN
     车牌号 VARCHAR REFERENCES 车辆(车牌号), 目的地 VARCHAR, 重量 DOUBLE, 运费 DOUBLE, 发货日期 DATE, 状态 VARCHAR);
 """
 
-SEEDS = {"retail": 4, "hospital": 3, "hr": 31, "logistics": 10}
+LIBRARY = """
+CREATE TABLE 出版社 (出版社编号 INTEGER PRIMARY KEY, 出版社名称 TEXT, 所在地 TEXT);
+CREATE TABLE 图书 (图书编号 INTEGER PRIMARY KEY, 书名 TEXT, 作者 TEXT, 分类 TEXT, 定价 REAL, 出版年份 INTEGER,
+    出版社编号 INTEGER REFERENCES 出版社(出版社编号), 馆藏册数 INTEGER);
+CREATE TABLE 读者 (读者编号 INTEGER PRIMARY KEY, 读者姓名 TEXT, 学院 TEXT, 身份 TEXT);
+CREATE TABLE 借阅 (借阅编号 INTEGER PRIMARY KEY, 图书编号 INTEGER REFERENCES 图书(图书编号),
+    读者编号 INTEGER REFERENCES 读者(读者编号), 借出日期 TEXT, 归还日期 TEXT);
+"""
+
+TELECOM = """
+CREATE TABLE plan (plan_id INTEGER PRIMARY KEY, plan_name VARCHAR, monthly_fee DOUBLE, data_gb INTEGER);
+CREATE TABLE subscriber (sub_id INTEGER PRIMARY KEY, sub_name VARCHAR, province VARCHAR, plan_id INTEGER REFERENCES plan(plan_id),
+    join_date DATE, state VARCHAR);
+CREATE TABLE bill (bill_id INTEGER PRIMARY KEY, sub_id INTEGER REFERENCES subscriber(sub_id), bill_month VARCHAR, amount DOUBLE,
+    paid BOOLEAN);
+CREATE TABLE complaint (complaint_id INTEGER PRIMARY KEY, sub_id INTEGER REFERENCES subscriber(sub_id), topic VARCHAR,
+    filed_on DATE, solved BOOLEAN);
+COMMENT ON TABLE plan IS '套餐';
+COMMENT ON COLUMN plan.plan_name IS '套餐名称';
+COMMENT ON COLUMN plan.monthly_fee IS '月费';
+COMMENT ON COLUMN plan.data_gb IS '流量（GB）';
+COMMENT ON TABLE subscriber IS '用户';
+COMMENT ON COLUMN subscriber.sub_name IS '用户姓名';
+COMMENT ON COLUMN subscriber.province IS '省份';
+COMMENT ON COLUMN subscriber.join_date IS '入网日期';
+COMMENT ON COLUMN subscriber.state IS '状态';
+COMMENT ON TABLE bill IS '账单';
+COMMENT ON COLUMN bill.bill_month IS '账期';
+COMMENT ON COLUMN bill.amount IS '账单金额';
+COMMENT ON COLUMN bill.paid IS '是否已缴';
+COMMENT ON TABLE complaint IS '投诉';
+COMMENT ON COLUMN complaint.topic IS '投诉主题';
+COMMENT ON COLUMN complaint.filed_on IS '投诉日期';
+COMMENT ON COLUMN complaint.solved IS '是否已解决';
+"""
+
+SEEDS = {"retail": 4, "hospital": 3, "hr": 31, "logistics": 10, "library": 6, "telecom": 4}
 """Seeds of rows in which no question of the set has two first ones."""
 
 SURNAMES = "王李张刘陈杨赵黄周吴徐孙马朱胡林郭何高罗"
@@ -275,6 +311,73 @@ def logistics(draw: random.Random) -> dict[str, Rows]:
     }  # fmt: skip
 
 
+def library(draw: random.Random) -> dict[str, Rows]:
+    """Publishers, books, readers and loans; some not brought back, one publisher without books."""
+    houses = [
+        ("商务印书馆", "北京"),
+        ("三联书店", "北京"),
+        ("译林出版社", "南京"),
+        ("上海译文出版社", "上海"),
+        ("岳麓书社", "长沙"),
+    ]
+    titles = [
+        ("红楼梦", "曹雪芹", "文学"), ("围城", "钱锺书", "文学"), ("活着", "余华", "文学"), ("三体", "刘慈欣", "科幻"),
+        ("球状闪电", "刘慈欣", "科幻"), ("时间简史", "霍金", "科学"), ("物种起源", "达尔文", "科学"), ("国富论", "亚当斯密", "经济"),
+        ("资本论", "马克思", "经济"), ("论语译注", "杨伯峻", "哲学"), ("理想国", "柏拉图", "哲学"), ("史记", "司马迁", "历史"),
+        ("万历十五年", "黄仁宇", "历史"), ("全球通史", "斯塔夫里阿诺斯", "历史"), ("边城", "沈从文", "文学"), ("平凡的世界", "路遥", "文学"),
+    ]  # fmt: skip
+    people = names(draw, 32)
+    schools = ("文学院", "理学院", "工学院", "经济学院", "医学院")
+    loans: list[Sequence[object]] = []
+    for number in range(1, 151):
+        taken = date(2023, 2, 1) + timedelta(draw.randint(0, 660))
+        back = (taken + timedelta(draw.randint(3, 60))).isoformat() if draw.random() < 0.85 else None
+        loans.append((number, draw.randint(1, 15), draw.randint(1, 30), taken.isoformat(), back))
+    prices, copies = draw.sample(range(18, 120), 16), draw.sample(range(1, 30), 16)
+    return {
+        "出版社": [(n, *house) for n, house in enumerate(houses, 1)],
+        "图书": [
+            (n, *title, float(price), draw.randint(1985, 2023), draw.randint(1, 4), copies[n - 1])
+            for n, (title, price) in enumerate(zip(titles, prices, strict=True), 1)
+        ],
+        "读者": [
+            (n, who, draw.choice(schools), draw.choice(("本科生", "研究生", "教师"))) for n, who in enumerate(people, 1)
+        ],
+        "借阅": loans,
+    }
+
+
+def telecom(draw: random.Random) -> dict[str, Rows]:
+    """Plans, subscribers, their bills and complaints; one plan nobody has."""
+    plans = [
+        ("畅享套餐", 59.0, 20),
+        ("无忧套餐", 99.0, 60),
+        ("尊享套餐", 199.0, 150),
+        ("校园套餐", 29.0, 30),
+        ("银发套餐", 19.0, 5),
+    ]
+    people = names(draw, 40)
+    provinces = ("浙江", "江苏", "山东", "四川", "福建")
+    months = ("2024-01", "2024-02", "2024-03", "2024-04")
+    bills = [(who, month) for who in range(1, 39) for month in months]
+    return {
+        "plan": [(n, *plan) for n, plan in enumerate(plans, 1)],
+        "subscriber": [
+            (n, who, draw.choice(provinces), draw.randint(1, 4), day(draw, date(2018, 1, 1), date(2023, 12, 31)),
+             draw.choice(("正常", "正常", "停机", "销户")))
+            for n, who in enumerate(people, 1)
+        ],
+        "bill": [
+            (n, who, month, round(draw.uniform(19, 260), 2), draw.random() < 0.8) for n, (who, month) in enumerate(bills, 1)
+        ],
+        "complaint": [
+            (n, draw.randint(1, 40), draw.choice(("信号差", "乱扣费", "网速慢", "客服态度")), day(draw, date(2023, 6, 1), date(2024, 4, 30)),
+             draw.random() < 0.6)
+            for n in range(1, 61)
+        ],
+    }  # fmt: skip
+
+
 def build(folder: Path) -> None:
     """Put the databases into `folder`, in place of those there; the same rows each time."""
     for name, tables, schema in (
@@ -282,8 +385,10 @@ def build(folder: Path) -> None:
         ("hospital", hospital, HOSPITAL),
         ("hr", hr, HR),
         ("logistics", logistics, LOGISTICS),
+        ("library", library, LIBRARY),
+        ("telecom", telecom, TELECOM),
     ):
-        engine = "duckdb" if name in ("hr", "logistics") else "sqlite"
+        engine = "duckdb" if name in ("hr", "logistics", "telecom") else "sqlite"
         path = folder / f"{name}.{engine}"
         path.unlink(missing_ok=True)
         connection = duckdb.connect(path) if engine == "duckdb" else sqlite3.connect(path)

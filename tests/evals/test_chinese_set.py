@@ -33,4 +33,4 @@ async def test_every_gold_sql_brings_rows(databases):
         asked = [question for question in questions if question.database == path]
         empty += [question.question_id for question in asked if not (await database.run(question.gold)).rows]
         await database.close()
-    assert (len(questions), empty) == (80, [])
+    assert (len(questions), empty) == (120, [])

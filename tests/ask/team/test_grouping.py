@@ -32,6 +32,13 @@ EACH, ONE, FIRST = "每个类别有多少种？", "一共有多少人？", "最�
             "SELECT a FROM t WHERE COUNT(*) > 8 AND a <> 'x' GROUP BY a",
             "SELECT a FROM t WHERE a <> 'x' GROUP BY a HAVING COUNT(*) > 8",
         ),
+        (
+            "sqlite",
+            "",
+            "SELECT a FROM t WHERE p > 9 AND b = 1 GROUP BY a HAVING AVG(p) > 9",
+            "SELECT a FROM t WHERE b = 1 GROUP BY a HAVING AVG(p) > 9",
+        ),
+        ("sqlite", "", "SELECT a FROM t WHERE p > 8 GROUP BY a HAVING AVG(p) > 9", None),
         ("sqlite", "", "SELECT a FROM t HAVING COUNT(*) > 8", "SELECT a FROM t GROUP BY a HAVING COUNT(*) > 8"),
         ("duckdb", "", "SELECT a, b, COUNT(*) FROM t GROUP BY a", "SELECT a, b, COUNT(*) FROM t GROUP BY a, b"),
         ("sqlite", "", "SELECT a, b, COUNT(*) FROM t GROUP BY a", None),

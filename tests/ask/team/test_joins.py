@@ -223,6 +223,10 @@ def test_an_outer_join_keeps_the_table_that_is_selected():
     )
 
 
+def test_sql_without_a_table_is_left_alone():
+    assert with_outer("SELECT city, JOIN FROM country", "sqlite") == ("SELECT city, JOIN FROM country", ())
+
+
 def test_a_join_of_a_column_with_itself_is_seen():
     assert joins_nothing("SELECT 1 FROM customer AS a JOIN city AS b ON b.id = b.id", "sqlite") == "b.id = b.id"
     assert joins_nothing("SELECT 1 FROM customer AS a JOIN city AS b ON a.city_id = b.id", "sqlite") == ""

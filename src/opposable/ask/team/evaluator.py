@@ -9,7 +9,7 @@ from opposable.ask.catalog.matching import ValueMatch
 from opposable.ask.team.absence import with_absent
 from opposable.ask.team.aliases import with_own_aliases
 from opposable.ask.team.dates import plain_dates
-from opposable.ask.team.expecting import unmet
+from opposable.ask.team.expecting import borrowed, unmet
 from opposable.ask.team.grouping import grouped
 from opposable.ask.team.joins import (
     Standing,
@@ -32,7 +32,6 @@ from opposable.dialects import defuse
 from opposable.domain.errors import InvalidArguments, ToolError, ToolRefused
 from opposable.tools.sql.database import Database
 from opposable.tools.sql.fix import fix_names
-from opposable.tools.sql.functions import Dialect
 from opposable.tools.sql.schema import Schema, one_line
 from opposable.tools.sql.tools import SqlTools
 
@@ -180,15 +179,15 @@ def exploded(outcome: Outcome, largest: int | None) -> Outcome:
     return _doubted(outcome, said)
 
 
-def out_of_shape(outcome: Outcome, question: str, named: Sequence[ValueMatch], dialect: Dialect) -> Outcome:
+def out_of_shape(outcome: Outcome, question: str, named: Sequence[ValueMatch], schema: Schema) -> Outcome:
     """The outcome, doubted where it cannot be what the question's words ask for; `named` are the values it names."""
     if not outcome.good:
         return outcome
     values = [match.value for match in named]
     told = doubt(question, outcome.sql, len(outcome.columns), len(outcome.rows), values)
-    empty = joins_nothing(outcome.sql, dialect)
-    told = told or (f"ON {empty} joins every row with every row" if empty else "")
-    return _doubted(outcome, told or unmet(question, outcome.sql, dialect))
+    empty = joins_nothing(outcome.sql, schema.dialect)
+    told = told or (f"ON {empty} joins every row with every row" if empty else "") or borrowed(outcome.sql, schema)
+    return _doubted(outcome, told or unmet(question, outcome.sql, schema.dialect, values))
 
 
 def agreed(outcomes: Sequence[Outcome]) -> tuple[Outcome, float]:

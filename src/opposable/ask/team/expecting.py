@@ -1,13 +1,15 @@
 """What a question's words call for in the SQL: a count, an average, the first of an order, what is not."""
 
+import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from opposable.ask.catalog.words import folded, index_words, is_cjk, name_words
-from opposable.ask.team.trees import conjuncts, parsed
+from opposable.ask.team.trees import conjuncts, parsed, plain_tables, selects
 from opposable.tools.sql.functions import Dialect
+from opposable.tools.sql.schema import Schema
 
 _STEM = 4
 _SHORTEST = 3
@@ -74,7 +76,9 @@ CALLS = (
         "the question asks how many there are, and the SQL counts nothing",
     ),
     Call(
-        _words("total", "总[额数和量计]"), _has("Sum", "Count"), "the question asks for a total, and the SQL has no SUM"
+        _words("total", "总(?![部店公监统经裁是会行])"),
+        _has("Sum", "Count"),
+        "the question asks for a total, and the SQL has no SUM",
     ),
     Call(
         _words(
@@ -104,13 +108,31 @@ CALLS = (
 )
 
 
-def unmet(question: str, sql: str, dialect: Dialect) -> str:
-    """What the question's words call for and the SQL lacks, in words; "" for nothing, or where it cannot be read."""
+def unmet(question: str, sql: str, dialect: Dialect, named: Sequence[str] = ()) -> str:
+    """What the question's words call for and the SQL lacks, in words; "" for nothing, or where it cannot be read.
+
+    `named` are the real values that the question names, however it spells them.
+    """
     tree = parsed(sql, dialect)
     if tree is None:
         return ""
     missing = [call.told for call in CALLS if call.words.search(question) and not call.met(tree)]
-    return missing[0] if missing else _only_repeats(tree) or _unasked_value(question, tree)
+    return missing[0] if missing else _only_repeats(tree) or _unasked_value(question, tree, named)
+
+
+def borrowed(sql: str, schema: Schema) -> str:
+    """A column that a subquery selects and that none of its tables has, in words, or "": it is the outer query's own.
+
+    Engines read it so without a word, and then every row fits.
+    """
+    tree = parsed(sql, schema.dialect)
+    for select in selects(tree) if tree is not None else ():
+        tables = plain_tables(select, schema) if select.parent_select is not None else None
+        for one in select.selects if tables else ():
+            lacks = not any(table.find_column(one.name) for table in (tables or {}).values())
+            if type(one).__name__ == "Column" and not one.table and lacks:
+                return f"{' and '.join(table.name for table in (tables or {}).values())} has no column {one.name}"
+    return ""
 
 
 def pinned(select: Any) -> list[Any]:
@@ -128,7 +150,7 @@ def pinned(select: Any) -> list[Any]:
     return [one for one in select.selects if one.unalias().sql().casefold() in fixed]
 
 
-def _unasked_value(question: str, tree: Any) -> str:
+def _unasked_value(question: str, tree: Any, named: Sequence[str]) -> str:
     """That a text is looked for of which the question says no word, nor of its column; codes are not judged."""
     from sqlglot import exp
 
@@ -138,6 +160,8 @@ def _unasked_value(question: str, tree: Any) -> str:
         if not (isinstance(column, exp.Column) and isinstance(literal, exp.Literal) and literal.is_string):
             continue
         value = literal.name
+        if value in named or difflib.get_close_matches(folded(value), index_words(folded(question)), 1):
+            continue
         if is_cjk(value) != is_cjk(question) or (len(value) < _SHORTEST and not is_cjk(value)):
             continue
         words = {word[:_STEM] for word in [*index_words(folded(value)), *name_words(column.name)]}

@@ -22,7 +22,7 @@ def grouped(sql: str, question: str, dialect: Dialect) -> Mended:
     if folded is not None:
         tree, told = folded, ["UNION of one value each → GROUP BY"]
     for select in selects(tree):
-        told += _out_of_where(select)
+        told += [*_out_of_where(select), *_bound_once(select)]
         told += _first_row(select, question, dialect) or _keys(select, question, dialect, select is tree)
     return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
 
@@ -102,6 +102,24 @@ def _out_of_where(select: Any) -> list[str]:
     every = [*(conjuncts(already.this) if already else ()), *having]
     select.set("having", exp.Having(this=exp.and_(*every, copy=True)) if every else None)
     return told
+
+
+def _bound_once(select: Any) -> list[str]:
+    """Takes a bound out of WHERE that HAVING sets to the aggregate of the same column: it is the aggregate's."""
+    from sqlglot import exp
+
+    where, having = select.args.get("where"), select.args.get("having")
+    bounds = []
+    for condition in conjuncts(having.this) if where is not None and having is not None else ():
+        if isinstance(condition, exp.Predicate) and isinstance(condition.this, exp.Avg | exp.Sum):
+            plain = condition.copy()
+            plain.set("this", condition.this.this.copy())
+            bounds.append(plain)
+    kept = [one for one in conjuncts(where.this) if one not in bounds] if bounds else []
+    if not bounds or len(kept) == len(conjuncts(where.this)):
+        return []
+    select.set("where", exp.Where(this=exp.and_(*kept, copy=True)) if kept else None)
+    return [f"{bounds[0].sql()} of the aggregate alone"]
 
 
 def _first_row(select: Any, question: str, dialect: Dialect) -> list[str]:

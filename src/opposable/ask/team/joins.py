@@ -96,10 +96,10 @@ def without_unasked(
 
 
 def _counts_rows(select: Any) -> bool:
-    """Whether the SELECT counts rows, whichever tables they are of: a joined table may be there to be counted."""
+    """Whether the SELECT counts rows, of whichever table the column is: a joined table may be there to be counted."""
     from sqlglot import exp
 
-    return any(isinstance(one.this, exp.Star) for one in own(select, exp.Count))
+    return any(not isinstance(one.this, exp.Distinct) for one in own(select, exp.Count))
 
 
 def _called(table: Table) -> list[str]:
@@ -157,7 +157,7 @@ def with_outer(sql: str, dialect: Dialect) -> Mended:
             for node in (where.find_all(exp.Is) if where else ())
             if isinstance(node.this, exp.Column) and isinstance(node.expression, exp.Null)
         }
-        start = select.args["from_"].this.alias_or_name.casefold() if joined else ""
+        start = select.args["from_"].this.alias_or_name.casefold() if joined and select.args.get("from_") else ""
         shown = {column.table.casefold() for one in select.selects for column in one.find_all(exp.Column)}
         if len(joined) == 1 and start in missing - shown:
             first, second = select.args["from_"].this.copy(), joined[0].this.copy()

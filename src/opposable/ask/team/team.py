@@ -262,7 +262,7 @@ class Team:
             outcome = evaluator.exploded(outcome, await self._largest())
         if shaped:
             outcome = await evaluator.with_missing(self._database, outcome)
-            outcome = evaluator.out_of_shape(outcome, state.question, work.brief.matches, self._database.dialect)
+            outcome = evaluator.out_of_shape(outcome, state.question, work.brief.matches, await self._database.schema())
         work.calls += 1
         state.outcomes.append(outcome)
         came = f"{len(outcome.rows)} rows" if outcome.ran else ""
