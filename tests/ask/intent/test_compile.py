@@ -215,11 +215,16 @@ def test_the_documents_own_json_is_an_intent():
     assert intent.order_by.direction == "DESC"
 
 
-async def test_a_period_that_is_not_over_is_compared_by_its_days_so_far(shop, shop_model):
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [
+        ("en", "the period is not over: its days up to 2024-11-30 are compared with the same days before"),
+        ("zh", "该时间段尚未结束：截至 2024-11-30 的日期与之前相同的日期对比"),
+    ],
+)
+async def test_a_period_that_is_not_over_is_compared_by_its_days_so_far(language, told, shop, shop_model):
     asked = StructuredIntent(metrics=("orders",), time=TimeIntent(year=2024, comparison="yoy"))
-    compiled = compile_intent(asked, shop_model, shop.dialect, datetime.date(2024, 11, 30))
+    compiled = compile_intent(asked, shop_model, shop.dialect, datetime.date(2024, 11, 30), language)
     assert isinstance(compiled, Compiled)
-    assert compiled.assumptions == (
-        "the period is not over: its days up to 2024-11-30 are compared with the same days before",
-    )
+    assert compiled.assumptions == (told,)
     assert [list(row) for row in (await shop.run(compiled.sql)).rows] == [[3, 2, 0.5]]

@@ -7,6 +7,8 @@ from opposable.ask.intent.asking import intent_schema
 from opposable.ask.intent.intent import IntentFilter, OrderBy, StructuredIntent, TimeIntent
 from opposable.ask.intent.parser import SemanticParser
 from opposable.ask.intent.values import DimensionValues, IndexValues, ValueMatch, read_values
+from opposable.ask.team.knowing import SemanticLayer
+from opposable.domain.language import language_of
 from opposable.models.scripted import ScriptedModel
 from opposable.tools.sql.database import open_database
 
@@ -121,6 +123,29 @@ async def test_what_rules_cannot_settle_is_told(question, unmatched, unsure, sho
     parsed = await SemanticParser(shop_model, VALUES).parse(question, TODAY)
     assert (parsed.unmatched, parsed.unsure, parsed.settled) == (unmatched, unsure, False)
     assert parsed.confidence < 1
+
+
+TWICE = DimensionValues({"city": ["Lisbon"], "customer": ["Lisbon"]})
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("revenue of the last 3 months", ["the last 3 months ends with 2024-12-31"]),
+        ("最近3个月的销售额", ["“最近3个月”截止到 2024-12-31"]),
+        ("revenue trend", ["the trend is shown by month"]),
+        ("销售额趋势", ["趋势按月显示"]),
+        ("orders of Lisbon", ["Lisbon is taken as city, not customer"]),
+        ("Lisbon的订单数", ["“Lisbon”理解为 city，而不是 customer"]),
+        ("revenue yoy", ["no period was named: the year 2024 is compared"]),
+        ("销售额同比", ["没有指明时间范围：对比的是 2024 年"]),
+    ],
+)
+async def test_what_is_assumed_is_told_in_the_language_of_the_question(question, told, shop_urls, shop_model):
+    database = await open_database(shop_urls["sqlite"])
+    reading = await SemanticLayer(shop_model, database, TWICE, lambda: TODAY).read(question, language_of(question))
+    await database.close()
+    assert list(reading.assumptions) == told
 
 
 async def test_a_settled_question_takes_no_model(shop_model):

@@ -9,11 +9,13 @@ from opposable.ask.intent.intent import PERIOD, Comparison, StructuredIntent, in
 from opposable.ask.intent.parts import Key, Part, Plan, group_metrics, operand
 from opposable.ask.intent.period_sql import SqlDialect
 from opposable.ask.intent.periods import Period, before, granularity_of, period_of, year_of
+from opposable.ask.intent.sentences import days_so_far, this_year
 from opposable.ask.semantics.expressions import derived_tree
 from opposable.ask.semantics.graph import identifier, joined, nearest_root, reach
 from opposable.ask.semantics.metrics import bind_metric
 from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.errors import BadInput
+from opposable.domain.language import Language
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +39,13 @@ class NotCovered:
 
 
 def compile_intent(
-    intent: StructuredIntent, model: SemanticModel, dialect: SqlDialect, today: datetime.date
+    intent: StructuredIntent,
+    model: SemanticModel,
+    dialect: SqlDialect,
+    today: datetime.date,
+    language: Language = "en",
 ) -> Compiled | NotCovered:
-    """The SQL of `intent` in `dialect`; `today` is what "this year" is reckoned from.
+    """The SQL of `intent` in `dialect`; `today` is what "this year" is reckoned from, assumptions are in `language`.
 
     Tables are joined from many to one only, so no row counts twice; metrics of several tables are each aggregated
     before they are put together. Default filters and exclusions are applied to every metric they belong to.
@@ -48,13 +54,15 @@ def compile_intent(
     if problems := intent_problems(ready, model):
         return NotCovered(" ".join(problems))
     try:
-        return _compile(ready, model, dialect, today)
+        return _compile(ready, model, dialect, today, language)
     except (ValueError, BadInput) as error:
         return NotCovered(str(error))
 
 
-def _compile(intent: StructuredIntent, model: SemanticModel, dialect: SqlDialect, today: datetime.date) -> Compiled:
-    plan, assumptions = _plan(intent, model, dialect, today)
+def _compile(
+    intent: StructuredIntent, model: SemanticModel, dialect: SqlDialect, today: datetime.date, language: Language
+) -> Compiled:
+    plan, assumptions = _plan(intent, model, dialect, today, language)
     if not intent.metrics:
         query, columns = _listing(plan), intent.dimensions
     elif plan.previous is None and len(groups := group_metrics(plan)) == 1:
@@ -66,7 +74,7 @@ def _compile(intent: StructuredIntent, model: SemanticModel, dialect: SqlDialect
 
 
 def _plan(
-    intent: StructuredIntent, model: SemanticModel, dialect: SqlDialect, today: datetime.date
+    intent: StructuredIntent, model: SemanticModel, dialect: SqlDialect, today: datetime.date, language: Language
 ) -> tuple[Plan, tuple[str, ...]]:
     time = intent.time
     period = period_of(time, today) if time else None
@@ -75,7 +83,7 @@ def _plan(
     told: list[str] = []
     if against and period is None and grain is None:
         period = year_of(today.year)
-        told.append(f"no period was named: the year {today.year} is compared")
+        told.append(this_year(today.year, language))
     if against in ("qoq", "mom") and period and grain is None:
         size = granularity_of(period)
         step = "quarter" if against == "qoq" else "month"
@@ -85,7 +93,7 @@ def _plan(
         raise ValueError("a comparison needs a metric")
     if against and grain is None and period and period.start and period.end and period.start <= today < period.end:
         period = Period(period.start, today)
-        told.append(f"the period is not over: its days up to {today} are compared with the same days before")
+        told.append(days_so_far(today, language))
     previous = before(period or Period(None, None), against) if against else None
     if period and period.start and period.end and period.start > period.end:
         raise ValueError(f"the period ends ({period.end}) before it begins ({period.start})")

@@ -12,6 +12,7 @@ from opposable.ask.intent.rules import Ruled, read_by_rules
 from opposable.ask.intent.time_words import find_time
 from opposable.ask.intent.values import ValueLookup, ValueMatch
 from opposable.ask.semantics.model import SemanticModel
+from opposable.domain.language import language_of
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models.base import Model
 
@@ -23,7 +24,8 @@ class Parsed:
     """What a question asks for.
 
     `settled` says that it may be compiled as it is; else `unmatched` has the words that mean nothing here and `unsure`
-    what could be read in more than one way. `confidence` goes from 0 to 1. `usage` is what a model took.
+    what could be read in more than one way. `confidence` goes from 0 to 1. `assumptions` are told in the language of the
+    question. `usage` is what a model took.
     """
 
     intent: StructuredIntent
@@ -55,7 +57,7 @@ class SemanticParser:
         time = find_time(text, today)
         found: list[ValueMatch] = list(await self._values(text)) if self._values else []
         items = items_of(text, self._lexicon, self.semantics, found, time.spans)
-        ruled = read_by_rules(items, time, self.semantics)
+        ruled = read_by_rules(items, time, self.semantics, language_of(text))
         if ruled.settled or self._model is None:
             return _by_rules(ruled)
         answer = await ask_model(text, ruled, self.semantics, self._model, today)

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from opposable.ask.intent.intent import IntentFilter, IntentType, Operator, OrderBy, StructuredIntent
 from opposable.ask.intent.items import Item
 from opposable.ask.intent.lexicon import Kind
+from opposable.ask.intent.sentences import taken_as
 from opposable.ask.intent.time_words import TimeFound
 from opposable.ask.semantics.model import SemanticModel
+from opposable.domain.language import Language
 
 _OPERATORS: dict[Kind, Operator] = {"more": ">", "at_least": ">=", "less": "<", "at_most": "<="}
 _AFTER: dict[Kind, Operator] = {"or_more": ">=", "or_less": "<="}
@@ -59,6 +61,7 @@ class _State:
     items: list[Item]
     model: SemanticModel
     time: TimeFound
+    language: Language
     roles: dict[int, Kind] = field(default_factory=dict)
     metrics: list[tuple[int, str]] = field(default_factory=list)
     groups: list[tuple[int, str]] = field(default_factory=list)
@@ -86,9 +89,9 @@ class _State:
         return found is not None and self.items[found].is_a(*kinds)
 
 
-def read_by_rules(items: list[Item], time: TimeFound, model: SemanticModel) -> Ruled:
-    """The intent that `items` and `time` say."""
-    state = _State(items, model, time, unsure=list(time.unsure), assumptions=list(time.assumptions))
+def read_by_rules(items: list[Item], time: TimeFound, model: SemanticModel, language: Language) -> Ruled:
+    """The intent that `items` and `time` say; what is assumed is told in `language`."""
+    state = _State(items, model, time, language, unsure=list(time.unsure), assumptions=list(time.assumptions))
     for rule in (_roles, _values, _terms, _numbers, _groups, _hard):
         rule(state)
     return _made(state)
@@ -218,9 +221,8 @@ def _dimension_of(state: _State, at: int) -> str:
     value = next(m.value for m in state.items[at].meanings if m.kind == "value")
     listed = [ref for ref in ids if value in state.model.dimensions[ref].values]
     chosen = (listed or sorted(ids, key=list(state.model.dimensions).index))[0]
-    state.assumptions.append(
-        f"{state.items[at].text} is taken as {chosen}, not {', '.join(i for i in ids if i != chosen)}"
-    )
+    others = [ref for ref in ids if ref != chosen]
+    state.assumptions.append(taken_as(state.items[at].text, chosen, others, state.language))
     return chosen
 
 

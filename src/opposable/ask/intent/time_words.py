@@ -9,6 +9,8 @@ from opposable.ask.intent.dates import DATE, NUM, ZH_YEAR, date_period
 from opposable.ask.intent.intent import Comparison, Grain, TimeIntent
 from opposable.ask.intent.numbers import NUMBER, number
 from opposable.ask.intent.periods import Period, add_months, granularity_of, quarter_of
+from opposable.ask.intent.sentences import trend_by_month, until_today
+from opposable.domain.language import Language, language_of
 
 Span = tuple[int, int]
 Against = Comparison | Literal["before"] | None
@@ -32,6 +34,7 @@ class TimeFound:
 class _Reading:
     text: str
     today: datetime.date
+    language: Language
     spans: list[Span] = field(default_factory=list)
     periods: list[Period] = field(default_factory=list)
     to_date: bool = False
@@ -103,7 +106,7 @@ _COMPARED = r"\bvs\b|\bversus\b|compare|相比|对比|比较|增长|变化|growt
 
 def find_time(question: str, today: datetime.date) -> TimeFound:
     """The time that `question` speaks of, reckoned from `today`; `time` is None when it speaks of none."""
-    reading = _Reading(lowered(question), today)
+    reading = _Reading(lowered(question), today, language_of(question))
     for rule in (_comparison, _to_date, _rolling, _range, _open, _single, _grain):
         rule(reading)
     return _settled(reading)
@@ -163,7 +166,7 @@ def _rolling(reading: _Reading) -> None:
         if not isinstance(count, int) or not 0 < count < 1_000:
             continue
         reading.periods.append(_last(count, unit, reading.today))
-        reading.assumptions.append(f"{found[0].strip()} ends with {reading.today}")
+        reading.assumptions.append(until_today(found[0].strip(), reading.today, reading.language))
 
 
 def _last(count: int, unit: str, today: datetime.date) -> Period:
@@ -238,7 +241,7 @@ def _grain(reading: _Reading) -> None:
             reading.grain = _UNITS[next(group for group in found.groups() if group)]
     if reading.search(r"\b(?:trends?|over time)\b|趋势|走势") and reading.grain is None:
         reading.grain = "month"
-        reading.assumptions.append("the trend is shown by month")
+        reading.assumptions.append(trend_by_month(reading.language))
 
 
 def _settled(reading: _Reading) -> TimeFound:

@@ -113,7 +113,7 @@ class SemanticLayer:
         today = self._today()
         parsed = await self._parser.parse(question, today)
         if parsed.settled:
-            made = compile_intent(parsed.intent, self._semantics, self._database.dialect, today)
+            made = compile_intent(parsed.intent, self._semantics, self._database.dialect, today, language)
             if isinstance(made, Compiled):
                 return SemanticReading(
                     made.sql, parsed.confidence, assumptions=(*parsed.assumptions, *made.assumptions)
