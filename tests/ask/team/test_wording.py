@@ -25,6 +25,21 @@ from opposable.ask.team.wording import doubt, in_shape
             "SELECT city FROM t GROUP BY city ORDER BY COUNT(*) DESC LIMIT 1",
         ),
         (
+            "总金额最高的城市是哪个？",
+            "SELECT city, sum(paid) AS n FROM t GROUP BY city ORDER BY n DESC LIMIT 1",
+            "SELECT city FROM t GROUP BY city ORDER BY SUM(paid) DESC LIMIT 1",
+        ),
+        (
+            "Which city has the highest average?",
+            "SELECT city, avg(paid) AS n FROM t GROUP BY city ORDER BY n DESC LIMIT 1",
+            "SELECT city FROM t GROUP BY city ORDER BY AVG(paid) DESC LIMIT 1",
+        ),
+        (
+            "投诉次数最多的是哪个城市，共多少次？",
+            "SELECT city, count(*) FROM t GROUP BY city ORDER BY count(*) DESC LIMIT 1",
+            "SELECT city, count(*) FROM t GROUP BY city ORDER BY count(*) DESC LIMIT 1",
+        ),
+        (
             "哪个城市的人最多？有多少？",
             "SELECT city, count(*) FROM t GROUP BY city ORDER BY count(*) DESC LIMIT 1",
             "SELECT city, count(*) FROM t GROUP BY city ORDER BY count(*) DESC LIMIT 1",

@@ -16,6 +16,14 @@ _NUMBER = re.compile(
     r"|多少|数量|个数|人数|次数|总|合计|平均|比例|占比|频|几",
     re.IGNORECASE,
 )
+_SORTED_BY = re.compile(
+    r"\b(?:most|highest|largest|biggest|lowest|fewest|least|smallest|maximum|minimum)\s+(?:(?:total|average)\s+)?"
+    r"(?:numbers?|counts?|totals?|amounts?|sum|average|quantity|values?)\b"
+    r"|(?:总|平均)?\w{0,4}?(?:数|数量|额|金额|量|费|价|率|值|总\w{1,3}|平均\w{1,3})最[多少高低大小]",
+    re.IGNORECASE,
+)
+"""Words that name a number only as what the rows are sorted by."""
+
 _ONE_NUMBER = re.compile(
     r"\s*(?:how many|what is the (?:total )?number of|count the)\b|.*(?:一共)?有多少|.*共有几", re.IGNORECASE
 )
@@ -102,7 +110,7 @@ def _without_sort_key(tree: Any, question: str) -> list[str]:
     from sqlglot import exp
 
     order, limit = tree.args.get("order"), tree.args.get("limit")
-    if order is None or limit is None or len(tree.selects) < 2 or _NUMBER.search(question):
+    if order is None or limit is None or len(tree.selects) < 2 or _NUMBER.search(_SORTED_BY.sub("", question)):
         return []
     for one in tree.selects:
         bare = one.unalias()
