@@ -153,6 +153,12 @@ async def test_where_no_call_comes_of_an_expectation_there_is_an_answer():
     assert (await parts(inner, expected="required"))[-1].message == assistant("It cannot be done.")
 
 
+@pytest.mark.parametrize(("out", "made"), [(-3.3, 1), (-2.0, 0)], ids=["far from the way out", "near it"])
+async def test_a_model_that_wavers_over_a_spelling_alone_may_call(out, made):
+    inner = ScriptedModel(written('get_weather(city="上海")', out=out, sure=-0.3), "An answer.")
+    assert len((await parts(inner, "上海现在天气怎么样？"))[-1].message.tool_calls) == made
+
+
 @pytest.mark.parametrize("choice", ["required", Named("get_weather")])
 async def test_a_forced_choice_has_no_way_out(choice):
     begun = texts.BEGINNING + ("get_weather(" if isinstance(choice, Named) else "")
