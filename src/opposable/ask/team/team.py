@@ -14,6 +14,7 @@ from opposable.ask.team import evaluator, generator, planner, telling
 from opposable.ask.team.generator import Brief
 from opposable.ask.team.literals import NearValues, ValuesByQuery
 from opposable.ask.team.planner import Decision
+from opposable.ask.team.sentences import in_language
 from opposable.ask.team.state import Candidate, Outcome, State
 from opposable.dialects import defuse
 from opposable.domain.answers import DataAnswer
@@ -135,7 +136,7 @@ class Team:
         gave_up = ""
         for _ in range(MOST_TURNS):
             decision = await self._decided(work)
-            yield Decided(decision.action, decision.reason)
+            yield Decided(decision.action, in_language(decision.reason, work.state.language))
             if decision.action in ("finish", "give_up"):
                 gave_up = decision.reason if decision.action == "give_up" else ""
                 break
@@ -267,7 +268,7 @@ class Team:
         state.outcomes.append(outcome)
         came = f"{len(outcome.rows)} rows" if outcome.ran else ""
         state.note("result_evaluator", candidate.sql, came, outcome.problem or outcome.suspicion)
-        yield ToolFinished(call, _result(call, outcome, time.perf_counter() - started))
+        yield ToolFinished(call, _result(call, outcome, time.perf_counter() - started, state.language))
 
     async def _largest(self) -> int | None:
         """The rows of the largest table, where all are known."""
@@ -309,7 +310,7 @@ def _answer(state: State, gave_up: str) -> DataAnswer:
         reason = gave_up or (state.last.problem if state.last else "")
         return DataAnswer(telling.gave_up(reason, state.language), assumptions=tuple(state.assumptions))
     best, share = evaluator.agreed(state.outcomes)
-    doubts = (best.suspicion,) if best.suspicion else ()
+    doubts = (in_language(best.suspicion, state.language),) if best.suspicion else ()
     confidence = best.candidate.weight * (0.5 if best.suspicion else 1.0) * (0.5 + share / 2)
     return DataAnswer(
         telling.sentence(best.columns, best.rows, best.truncated, state.language),
@@ -319,14 +320,15 @@ def _answer(state: State, gave_up: str) -> DataAnswer:
         best.truncated,
         telling.chart(best.columns, best.rows),
         (*state.assumptions, *doubts),
-        best.corrections,
+        tuple(in_language(one, state.language) for one in best.corrections),
         round(min(1.0, confidence), 3),
     )
 
 
-def _result(call: ToolCall, outcome: Outcome, seconds: float) -> ToolResult:
+def _result(call: ToolCall, outcome: Outcome, seconds: float, language: Language) -> ToolResult:
     if not outcome.ran:
-        return ToolResult(call.id, call.name, outcome.problem, "failed", seconds=seconds)
+        return ToolResult(call.id, call.name, in_language(outcome.problem, language), "failed", seconds=seconds)
     told = {"columns": outcome.columns, "rows": outcome.rows[:20], "row_count": len(outcome.rows), "sql": outcome.sql}
     text = orjson.dumps(told, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
-    return ToolResult(call.id, call.name, text, data=told, seconds=seconds, repairs=outcome.corrections)
+    repairs = tuple(in_language(one, language) for one in outcome.corrections)
+    return ToolResult(call.id, call.name, text, data=told, seconds=seconds, repairs=repairs)

@@ -4,15 +4,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from opposable.domain.language import Language
+from opposable.ask.team.sentences import in_language
+from opposable.domain.language import Language, language_of
 
 MOST_NAMED = 5
-_REASONS = {
-    "no SQL came": "模型没有写出 SQL",
-    "the same SQL came again": "模型一再写出同样的 SQL",
-    "the time is up": "时间用完了",
-}
-"""What the team says in Chinese of its own; an engine's words stay as they are."""
 _DATE = re.compile(r"\d{4}(-\d{1,2}){0,2}([ T].*)?|\d{4}-?Q[1-4]|\d{4}年.*")
 
 
@@ -35,11 +30,13 @@ def sentence(columns: Sequence[str], rows: Sequence[Sequence[Any]], truncated: b
 
 
 def gave_up(reason: str, language: Language) -> str:
-    """That there is no answer, and why."""
-    reason = reason.rstrip(" .。")
+    """That there is no answer, and why; `reason` is in English, an engine's words in it as they are."""
+    said = in_language(reason, language).rstrip(" .。")
     if language == "zh":
-        return f"无法可靠地回答这个问题：{_REASONS.get(reason, reason) or '没有写出可以执行的 SQL'}。"
-    return f"This question could not be answered reliably: {reason or 'no SQL was written that runs'}."
+        foreign = said == reason.rstrip(" .。") and language_of(said) == "en"
+        why = f"最后一次尝试没有成功（{said}）" if said and foreign else said
+        return f"无法可靠地回答这个问题：{why or '没有写出可以执行的 SQL'}。"
+    return f"This question could not be answered reliably: {said or 'no SQL was written that runs'}."
 
 
 def chart(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any] | None:
