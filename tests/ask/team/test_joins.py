@@ -179,7 +179,7 @@ def test_a_row_is_not_joined_to_itself(sql, mended):
         ),
         (
             "SELECT T1.paid, T2.paid FROM sale AS T1 JOIN sale AS T2 ON T1.customer_id = T2.customer_id",
-            "SELECT T2.paid, T2.paid FROM sale AS T2",
+            "SELECT T1.paid, T1.paid FROM sale AS T1",
         ),
         ("SELECT T1.name FROM customer AS T1 JOIN sale AS T2 ON T1.id = T2.customer_id", None),
         ("not sql at all (", None),
@@ -197,6 +197,16 @@ def test_a_join_by_what_both_have_of_a_third_goes_where_one_has_it_all(sql, mend
             "SELECT T2.name FROM customer AS T1 JOIN city AS T2 ON T1.city_id = T2.id",
             "SELECT T1.name FROM customer AS T1 JOIN city AS T2 ON T1.city_id = T2.id",
             "SELECT T1.name FROM customer AS T1",
+        ),
+        (
+            "SELECT T2.name FROM customer AS T1 JOIN city AS T2 ON T1.city_id = T2.id WHERE T2.id = 7",
+            "SELECT T1.name FROM customer AS T1 JOIN city AS T2 ON T1.city_id = T2.id WHERE T2.id = 7",
+            "SELECT T1.name FROM customer AS T1 WHERE T1.city_id = 7",
+        ),
+        (
+            "SELECT T2.name FROM customer AS T1 JOIN city AS T2 ON T1.city_id = T2.id WHERE T2.title = 'x'",
+            "SELECT T1.name FROM customer AS T1 JOIN city AS T2 ON T1.city_id = T2.id WHERE T2.title = 'x'",
+            None,
         ),
         (
             "SELECT T1.name FROM customer AS T1 JOIN city AS T2 ON T1.city_id = T2.id",

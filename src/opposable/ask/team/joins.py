@@ -219,12 +219,13 @@ def without_sibling(sql: str, dialect: Dialect, schema: Schema) -> Mended:
         pair = _shared_parent(join, sources) if first is not None and join is not None and sources else None
         if pair is None:
             continue
-        for alias, other in (pair, pair[::-1]):
+        start = first.this.alias_or_name.casefold()  # stays where either could
+        for alias, other in sorted((pair, pair[::-1]), key=lambda way: way[0] == start):
             used = [column for column in own_columns(select) if column.table.casefold() == alias]
             if all(sources[other].find_column(column.name) for column in used):
                 for column in used:
                     column.set("table", _identifier_of(select, other))
-                if first.this.alias_or_name.casefold() == alias:
+                if alias == start:
                     first.set("this", join.this.copy())
                 select.set("joins", select.args["joins"][1:])
                 told.append(f"without {sources[alias].name}")
@@ -263,25 +264,52 @@ def joins_nothing(sql: str, dialect: Dialect) -> str:
 def without_emptied(sql: str, before: str, dialect: Dialect, schema: Schema) -> Mended:
     """The SQL without joined tables of which `before`, its names not yet put right, used columns that are others' now.
 
-    Where rows are counted or added up the tables stay: they say which rows.
+    Their key is the other table's that they are joined by. Where rows are counted or added up the tables stay: they say
+    which rows.
     """
     from sqlglot import exp
 
     tree, old = parsed(sql, dialect), parsed(before, dialect)
     if tree is None or old is None:
         return sql, ()
-    used = {column.table.casefold() for column in old.find_all(exp.Column) if column.find_ancestor(exp.Join) is None}
+    used = [
+        (column.table.casefold(), column.name)
+        for column in old.find_all(exp.Column)
+        if not column.find_ancestor(exp.Join)
+    ]
     told: list[str] = []
     for select in selects(tree):
         sources = plain_tables(select, schema) if not own(select, exp.AggFunc) else None
         for join in list(select.args.get("joins") or ()) if sources else ():
             alias = join.this.alias_or_name.casefold()
-            within = set(map(id, join.args["on"].find_all(exp.Column))) if join.args.get("on") else set()
-            now = [one for one in select.find_all(exp.Column) if one.table.casefold() in (alias, "")]
-            if alias in used and within and not join.side and all(id(one) in within for one in now):
+            lacked = any(name == alias and not (sources or {})[alias].find_column(column) for name, column in used)
+            if lacked and not join.side and _key_only(join, select):
                 select.set("joins", [one for one in select.args["joins"] if one is not join])
                 told.append(f"without {join.this.name}")
     return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+
+
+def _key_only(join: Any, select: Any) -> bool:
+    """Whether of a joined table only the key is used, once it stands as the other table's that it is joined by."""
+    from sqlglot import exp
+
+    on, alias = join.args.get("on"), join.this.alias_or_name.casefold()
+    sides = [on.this, on.expression] if isinstance(on, exp.EQ) else []
+    key = next((side for side in sides if side.table.casefold() == alias), None)
+    other = next((side for side in sides if side.table.casefold() != alias), None)
+    within = set(map(id, on.find_all(exp.Column))) if on is not None else set()
+    columns = [
+        one for one in select.find_all(exp.Column) if one.table.casefold() in (alias, "") and id(one) not in within
+    ]
+    if (
+        key is None
+        or other is None
+        or any(not one.table or one.name.casefold() != key.name.casefold() for one in columns)
+    ):
+        return False
+    for column in columns:
+        column.replace(other.copy())
+    return True
 
 
 def _identifier(name: str) -> Any:
