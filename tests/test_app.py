@@ -186,6 +186,12 @@ def test_an_answer_has_the_last_query_that_worked() -> None:
     }
 
 
+def test_an_agents_corrections_are_told_in_the_askers_language() -> None:
+    rows = {**ROWS, "corrections": ["column nme → name"]}
+    made = [app.answer(END, [result("sql_execute", rows)], language).corrections for language in ("en", "zh")]
+    assert made == [("column nme → name",), ("列 nme → name",)]
+
+
 def test_an_answer_without_a_query_has_none() -> None:
     assert app.answer(END, []) == DataAnswer("The bolt.")
 

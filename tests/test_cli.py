@@ -359,6 +359,15 @@ async def test_the_team_answers_with_sql_table_chart_and_what_was_put_right(here
     assert "\x1b" not in done.out + done.err
 
 
+async def test_a_chinese_asker_reads_the_labels_of_an_answer_in_chinese(here: Path) -> None:
+    doubtful = [message(WRITTEN.replace("ORDER", "WHERE name = 'tee' ORDER"))] * 9
+    async with asked(here, "ask", "tee 每个多少钱？", "--db", "shop.sqlite", answers=doubtful) as (done, _):
+        assert done.code == 0
+    assert "\n已更正  表 items → item\n注意  没有 name 为“tee”的数据\n" in done.out
+    assert done.out.endswith("\n没有符合条件的数据。\n")
+    assert "· sql_generator  还没有写出 SQL\n" in done.err
+
+
 async def test_the_answer_of_the_team_as_json(here: Path) -> None:
     args = ("ask", "每种商品多少钱？", "--db", "shop.sqlite", "--json")
     async with asked(here, *args, answers=[message(WRITTEN)]) as (done, _):
@@ -370,7 +379,7 @@ async def test_the_answer_of_the_team_as_json(here: Path) -> None:
             "truncated": False,
             "chart": {"type": "bar", "x": "name", "y": ["price"]},
             "assumptions": [],
-            "corrections": ["table items → item"],
+            "corrections": ["表 items → item"],
             "confidence": 0.5,
             "usage": {"total_tokens": 18, "model_calls": 1},
         }

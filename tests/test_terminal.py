@@ -18,10 +18,11 @@ from opposable.domain.events import (
     ToolFinished,
     ToolStarted,
 )
+from opposable.domain.language import Language
 from opposable.domain.tools import ToolCall, ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models.weights import Progress
-from opposable.terminal import PullBar, Trace, as_json, end_as_json, plain, result_as_json, short, styled, table
+from opposable.terminal import PullBar, Trace, as_json, chart, end_as_json, plain, result_as_json, short, styled, table
 
 HOSTILE = "\x1b[2J\x1b]0;title\x07[red]x[/red]\x9b31m\u202e\x00\x08\x7f\r\nlast"
 
@@ -145,10 +146,17 @@ def test_a_table_shows_every_cell_as_it_is() -> None:
     assert "[b]名字[/b]" in text_of(out)
 
 
-def test_a_long_table_says_what_it_leaves_out() -> None:
+@pytest.mark.parametrize(("language", "told"), [("en", "3 of 60 rows"), ("zh", "共 60 行，只列出前 3 行")])
+def test_a_long_table_says_what_it_leaves_out(language: Language, told: str) -> None:
     out = console(60)
-    out.print(table(["n"], [[n] for n in range(60)], most=3))
-    assert text_of(out).splitlines()[3:] == ["│ 0 │", "│ 1 │", "│ 2 │", "└───┘", "3 of 60 rows"]
+    out.print(table(["n"], [[n] for n in range(60)], most=3, language=language))
+    assert text_of(out).splitlines()[3:] == ["│ 0 │", "│ 1 │", "│ 2 │", "└───┘", told]
+
+
+@pytest.mark.parametrize(("language", "told"), [("en", "n by day"), ("zh", "n（按 day）")])
+def test_a_chart_says_what_it_shows(language: Language, told: str) -> None:
+    drawn = chart({"type": "bar", "x": "day", "y": ["n"]}, ["day", "n"], [["a", 1], ["b", 2]], language=language)
+    assert drawn.plain.splitlines()[0] == told
 
 
 @pytest.mark.parametrize(

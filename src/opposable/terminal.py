@@ -23,6 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from opposable.domain.events import Decided, Event, RunFinished, StopReason, TextDelta, ToolFinished, ToolStarted
+from opposable.domain.language import Language
 from opposable.domain.tools import ToolResult
 from opposable.models.weights import Progress as PullProgress
 
@@ -117,31 +118,45 @@ def short(text: str) -> str:
     return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], most: int = 50) -> RenderableType:
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], most: int = 50, *, language: Language = "en"
+) -> RenderableType:
     """Rows as a table, at most `most` of them; None is shown as NULL."""
     shown = Table(show_header=True, header_style="bold")
     for column in columns:
         shown.add_column(styled(str(column)), overflow="fold")
     for row in rows[:most]:
         shown.add_row(*(styled(("NULL", "dim") if cell is None else str(cell)) for cell in row))
-    return shown if len(rows) <= most else Group(shown, styled((f"{most} of {len(rows)} rows", "dim")))
+    return shown if len(rows) <= most else Group(shown, _first(most, len(rows), language))
 
 
-def chart(told: Mapping[str, Any], columns: Sequence[str], rows: Sequence[Sequence[Any]], most: int = 30) -> Text:
+def chart(
+    told: Mapping[str, Any],
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    most: int = 30,
+    *,
+    language: Language = "en",
+) -> Text:
     """The first `y` of a chart as bars of a row each, at most `most` of them; negative ones are hatched."""
     x, y = columns.index(told["x"]), columns.index(told["y"][0])
     shown = [(plain(" ".join(str(row[x]).split()))[:LABEL], row[y] or 0) for row in rows[:most]]
     largest = max((abs(value) for _, value in shown), default=0) or 1
     width = max((cell_len(label) for label, _ in shown), default=0)
-    lines: list[Text] = [styled((f"{told['y'][0]} by {told['x']}", "dim"))]
+    title = f"{told['y'][0]}（按 {told['x']}）" if language == "zh" else f"{told['y'][0]} by {told['x']}"
+    lines: list[Text] = [styled((title, "dim"))]
     for label, value in shown:
         eighths = round(abs(value) / largest * BAR * 8)
         bar = "░" * (eighths // 8) if value < 0 else "█" * (eighths // 8) + "▏▎▍▌▋▊▉"[eighths % 8 - 1 : eighths % 8]
         number = f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
         lines.append(styled(f"{label}{' ' * (width - cell_len(label))}  ", (bar or "▏", "cyan"), f" {number}"))
     if len(rows) > most:
-        lines.append(styled((f"{most} of {len(rows)} rows", "dim")))
+        lines.append(_first(most, len(rows), language))
     return Text("\n").join(lines)
+
+
+def _first(shown: int, of: int, language: Language) -> Text:
+    return styled((f"共 {of} 行，只列出前 {shown} 行" if language == "zh" else f"{shown} of {of} rows", "dim"))
 
 
 def as_json(value: Any) -> str:

@@ -17,6 +17,7 @@ from opposable.ask.semantics.lint import Finding, lint
 from opposable.ask.semantics.load import load_semantics
 from opposable.ask.team import telling
 from opposable.ask.team.opening import open_team
+from opposable.ask.team.sentences import in_language
 from opposable.ask.team.team import Parts, Team
 from opposable.dialects import defuse
 from opposable.domain.answers import DataAnswer
@@ -187,8 +188,8 @@ async def asking(database: Database, language: Language) -> str:
     return ASKING[language].format(dialect=database.dialect, schema=defuse(schema.text()))
 
 
-def answer(end: RunFinished, results: Sequence[ToolResult]) -> DataAnswer:
-    """The answer of an agent: the run's text with the last query that worked.
+def answer(end: RunFinished, results: Sequence[ToolResult], language: Language = "en") -> DataAnswer:
+    """The answer of an agent: the run's text with the last query that worked, its corrections in `language`.
 
     Nothing vouches for what an agent makes of rows, so its confidence is 0.5 where some came, else 0.
     """
@@ -204,7 +205,7 @@ def answer(end: RunFinished, results: Sequence[ToolResult]) -> DataAnswer:
         rows,
         bool(data.get("truncated")),
         telling.chart(columns, rows),
-        corrections=tuple(data.get("corrections", ())),
+        corrections=tuple(in_language(told, language) for told in data.get("corrections", ())),
         confidence=0.5 if data else 0.0,
     )
 

@@ -25,6 +25,7 @@ from opposable.cli.common import (
 from opposable.domain.answers import DataAnswer
 from opposable.domain.errors import BadInput, ModelError, OpposableError
 from opposable.domain.events import DataAnswered, RunFinished, ToolFinished
+from opposable.domain.language import Language, language_of
 from opposable.domain.messages import Message, user
 from opposable.domain.usage import Usage
 from opposable.terminal import PullBar, Trace, as_json, chart, end_as_json, plain, styled, table
@@ -86,7 +87,7 @@ def ask(
     if json:
         print(as_json(app.answer_as_json(answer, usage)))
         return
-    _show_answer(answer)
+    _show_answer(answer, language_of(text))
 
 
 async def _by_agent(text: str, db: str, model: str | None) -> tuple[DataAnswer, Usage]:
@@ -94,7 +95,7 @@ async def _by_agent(text: str, db: str, model: str | None) -> tuple[DataAnswer, 
     with PullBar(err) as bar:
         async with app.data_agent(read_settings(), text, db, model, bar) as agent:
             end, results = await _follow(agent, (user(text),), Trace(err, None))
-    return app.answer(end, [item.result for item in results]), end.usage
+    return app.answer(end, [item.result for item in results], language_of(text)), end.usage
 
 
 async def _by_team(text: str, db: str, semantics: str, model: str | None) -> tuple[DataAnswer, Usage]:
@@ -195,17 +196,24 @@ def _prompt() -> str | None:
     return None
 
 
-def _show_answer(answer: DataAnswer) -> None:
+_LABELS: dict[Language, tuple[str, str, str]] = {
+    "en": ("corrected", "assumed", "more rows were left out"),
+    "zh": ("已更正", "注意", "还有更多行没有列出"),
+}
+
+
+def _show_answer(answer: DataAnswer, language: Language) -> None:
+    corrected, assumed, left_out = _LABELS[language]
     if answer.sql:
         out.print(styled(("SQL", "bold"), f"  {answer.sql}"))
     for correction in answer.corrections:
-        out.print(styled(("corrected", "yellow"), f"  {correction}"))
+        out.print(styled((corrected, "yellow"), f"  {correction}"))
     for assumption in answer.assumptions:
-        out.print(styled(("assumed", "yellow"), f"  {assumption}"))
+        out.print(styled((assumed, "yellow"), f"  {assumption}"))
     if answer.columns:
-        out.print(table(answer.columns, answer.rows))
+        out.print(table(answer.columns, answer.rows, language=language))
     if answer.chart is not None:
-        out.print(chart(answer.chart, answer.columns, answer.rows))
+        out.print(chart(answer.chart, answer.columns, answer.rows, language=language))
     if answer.truncated:
-        out.print(styled(("more rows were left out", "yellow")))
+        out.print(styled((left_out, "yellow")))
     print(plain(answer.text))
