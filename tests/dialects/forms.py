@@ -290,8 +290,41 @@ def k2_horizon(name: str, arguments: dict[str, Any]) -> str:
     return f"<ifm|tool_call>{name}{values}</ifm|tool_call>"
 
 
+PLAMO = "<|plamo:"
+
+
+def plamo(name: str, arguments: dict[str, Any]) -> str:
+    return (
+        f"{PLAMO}begin_tool_request:plamo|>{PLAMO}begin_tool_name:plamo|>{name}{PLAMO}end_tool_name:plamo|>"
+        f"{PLAMO}begin_tool_arguments:plamo|>{PLAMO}constrain|>json{PLAMO}msg|>{dumps(arguments)}"
+        f"{PLAMO}end_tool_arguments:plamo|>{PLAMO}end_tool_request:plamo|>"
+    )
+
+
+def hunyuan_open(name: str, arguments: dict[str, Any]) -> str:
+    parts = ("tool_call", "tool_sep", "arg_key", "arg_value")
+    text = hunyuan(name, arguments)
+    for part in parts:
+        text = text.replace(f"{part}>", f"{part}:opensource>")
+    return text
+
+
 FORMS["solar open 2"] = each(solar)
 FORMS["k2 horizon"] = in_tags("<ifm|tool_calls>", "</ifm|tool_calls>", k2_horizon)
+FORMS["k2 horizon, kinds told"] = lambda calls: FORMS["k2 horizon"](calls).replace(
+    "</ifm|arg_key>", "</ifm|arg_key><ifm|arg_type>any</ifm|arg_type>"
+)
+FORMS["hunyuan, open weights"] = in_tags("<tool_calls:opensource>", "</tool_calls:opensource>", hunyuan_open)
+FORMS["dots"] = in_tags("<dots_function_call>", "</dots_function_call>", invoke(), "")
+FORMS["dots, JSON"] = each(lambda n, a: f"<dots_function_call>{one_json(n, a)}</dots_function_call>", "")
+FORMS["minicpm, spaces lost"] = lambda calls: (
+    FORMS["minicpm"](calls).replace("<function name", "<functionname").replace("<param name", "<paramĠname")
+)
+FORMS["inkling"] = each(
+    lambda n, a: f"<|content_invoke_tool_json|>{dumps({'name': n, 'args': a})}<|end_message|>", "<|message_model|>"
+)
+FORMS["hyperclovax"] = lambda calls: f" -> tool/function_call\n{dumps(named(calls))}<|im_end|>"
+FORMS["plamo 3"] = in_tags(f"{PLAMO}begin_tool_requests:plamo|>", f"{PLAMO}end_tool_requests:plamo|>", plamo, "")
 
 CANNOT_SAY = {
     "doubled braces": {"text that looks like JSON", "lines"},  # the braces in strings are doubled too

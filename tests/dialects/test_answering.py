@@ -4,10 +4,11 @@ import json
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from opposable.dialects import Reader, read
+from opposable.dialects.aliases import ALIASES
 from opposable.domain.events import TextDelta
 from opposable.domain.tools import ToolDefinition
 
@@ -70,6 +71,7 @@ def test_the_answer_is_the_same_however_it_is_cut(text, size):
 @given(st.text(max_size=60), st.integers(1, 9))
 def test_any_text_comes_through_as_it_was_meant(said, size):
     said = said.encode("utf-8", "ignore").decode().strip()
+    assume(not any(alias in said for alias in ALIASES))  # these are told in the words they are read as
     text = json.dumps({"action": "finish", "content": said}, ensure_ascii=bool(size % 2))
     told, reading = shown(text, size)
     assert reading.text == said

@@ -446,4 +446,53 @@ TEXTS = [
     ('<|python_tag|>clock.call(town="Rome")', [("clock", {"town": "Rome"})], "", ""),
     ('[clock(town="Rome"), add_one(n=3)]', [("clock", {"town": "Rome"}), ("add_one", {"n": 3})], "", ""),
     ('{{"name": "clock", "arguments": {{"town": "Rome"}}}}', [("clock", {"town": "Rome"})], "", ""),
+    (
+        '<｜DSML｜tool_calls><｜DSML｜invoke name="clock"><｜DSML｜parameter name="arguments" string="false">{"town": "Rome"}'
+        "</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜tool_calls>",
+        [("clock", {"town": "Rome"})],
+        "",
+        "",
+    ),
+    (
+        r"<tool_call>todo\n<arg_key>todos</arg_key>\n<arg_value>[{\"id\": 1, \"by\": \"A\\\\B\"}]</arg_value>\n</tool_call>",
+        [("todo", {"todos": [{"id": 1, "by": "A\\B"}]})],
+        "",
+        "",
+    ),
+    (
+        "<tool_call>\n<function=both>\n<parameter=r1>\nx\n<parameter=r2>\n2\n</parameter>\n</function>\n</tool_call>",
+        [("both", {"r1": "x", "r2": 2})],
+        "",
+        "",
+    ),
+    (
+        '<|start|>assistant to=clock.clock<|message|><atem:function_calls><atem:invoke name="clock.clock">'
+        '<atem:parameter name="town">Rome</atem:parameter></atem:invoke></atem:function_calls>',
+        [("clock", {"town": "Rome"})],
+        "",
+        "",
+    ),
+    (
+        f'{P}<tool_call>{P}<invoke name="conf">{P}<conf>{P}<tag>a{P}</tag>{P}<tag>b{P}</tag>{P}</conf>{P}</invoke>{P}</tool_call>',
+        [("conf", {"conf": {"tag": ["a", "b"]}})],
+        "",
+        "",
+    ),
+    (
+        '<|open|>tools<|sep|><|open|>call tool="Cal&#46;create" index="1"<|sep|><|open|>argument key="title" type="string"'
+        "<|sep|>a &amp; b<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>",
+        [("Cal.create", {"title": "a &amp; b"})],
+        "",
+        "",
+    ),
+    (
+        "I will look it up.\n\n    <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>clock<｜tool▁sep｜>"
+        '{"town": "Rome"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+        [("clock", {"town": "Rome"})],
+        "I will look it up.",
+        "",
+    ),
+    ('Sure, let me look.\nclock(town="Rome")', [("clock", {"town": "Rome"})], "Sure, let me look.", ""),
+    ('It is simple.\nclock(town="Rome")', [], 'It is simple.\nclock(town="Rome")', ""),
+    ('<function name="opt"><param>1</param></function>', [], "<param>1</param></function>", ""),
 ]

@@ -24,8 +24,30 @@ ALIASES: dict[str, str] = {
     "</ifm|arg_key>": "</arg_key>",
     "<ifm|arg_value>": "<arg_value>",
     "</ifm|arg_value>": "</arg_value>",
-    "<ifm|think>": "<think>",
-    "</ifm|think>": "</think>",
+    "<ifm|arg_type>": "<arg_type>",
+    "</ifm|arg_type>": "</arg_type>",
+    **{f"<ifm|{effort}>": "<think>" for effort in ("think", "think_fast", "think_faster")},
+    **{f"</ifm|{effort}>": "</think>" for effort in ("think", "think_fast", "think_faster")},
+    # Hunyuan 3 and 4, whose open weights have tags with a suffix
+    **{
+        f"<{slash}{tag}:opensource>": f"<{slash}{tag}>"
+        for tag in ("tool_calls", "tool_call", "tool_sep", "arg_key", "arg_value", "think")
+        for slash in ("", "/")
+    },
+    # PLaMo 3
+    "<|plamo:begin_tool_requests:plamo|>": "<|tool_calls_section_begin|>",
+    "<|plamo:end_tool_requests:plamo|>": "<|tool_calls_section_end|>",
+    "<|plamo:begin_tool_request:plamo|>": "<|tool_call_begin|>",
+    "<|plamo:end_tool_request:plamo|>": "<|tool_call_end|>",
+    "<|plamo:begin_tool_name:plamo|>": "",
+    "<|plamo:end_tool_name:plamo|>": "",
+    "<|plamo:begin_tool_arguments:plamo|>": "<|tool_call_argument_begin|>",
+    "<|plamo:end_tool_arguments:plamo|>": "",
+    "<|plamo:constrain|>json<|plamo:msg|>": "",
+    "<|plamo:begin_think:plamo|>": "<think>",
+    "<|plamo:end_think:plamo|>": "</think>",
+    # MiniCPM, where a tokenizer drops the space of a tag or writes its own sign for it
+    **{f"<{tag}{space}name=": f"<{tag} name=" for tag in ("function", "param") for space in ("", "Ġ", "▁")},
 }
 """Markers that are read as others."""
 

@@ -9,7 +9,8 @@ from opposable.dialects.lenient_json import LenientReader, Repairs, Unreadable, 
 
 _FENCE = re.compile(r"\s*```[\w+-]*\s*\n?(?P<body>.*?)\n?\s*```\s*\Z", re.DOTALL)
 _KEYWORD = re.compile(r"\s*([^\W\d]\w*)\s*[=:]\s*")
-_WRAPPERS = ("arguments", "parameters", "args", "input", "params", "kwargs", "tool_input", "action_input")
+WRAPPERS = ("arguments", "parameters", "args", "input", "params", "kwargs", "tool_input", "action_input", "properties")
+"""Names that models put around all of the arguments."""
 MAX_UNWRAPPINGS = 3
 
 
@@ -107,7 +108,7 @@ def _no_arguments(schema: Schema) -> dict[str, Any]:
 def _wrapped(value: dict[str, Any], schema: Schema) -> Any:
     """What stands inside a wrapper such as {"arguments": {…}}; None where `value` is no wrapper."""
     properties = schema.properties()
-    keys = [key for key in value if key in _WRAPPERS and key not in properties]
+    keys = [key for key in value if key in WRAPPERS and key not in properties]
     others = [key for key in value if key not in keys]
     if len(keys) != 1 or not isinstance(value[keys[0]], dict | str):
         return None

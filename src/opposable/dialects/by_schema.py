@@ -7,9 +7,15 @@ from opposable.dialects.lenient_json import Repairs, Unreadable, lenient, strict
 
 _INTEGER = re.compile(r"[+-]?\d{1,300}")
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
+_BARE_QUOTE = re.compile(r'(?<!\\)"')
 _BOOLEANS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 _NOTHING = frozenset({"null", "none", "nil"})
 _KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+_PLAIN_NAMES = {
+    "int": "integer", "long": "integer", "float": "number", "double": "number", "decimal": "number", "bool": "boolean",
+    "str": "string", "text": "string", "list": "array", "tuple": "array", "dict": "object", "map": "object", "none": "null",
+}  # fmt: skip
+"""Names of types that are not JSON Schema's, as tools written by hand have them."""
 MAX_REFERENCES = 32
 
 
@@ -104,9 +110,9 @@ class Schema:
 def _declared(node: dict[str, Any]) -> list[str]:
     kinds = node.get("type")
     if isinstance(kinds, str):
-        return [kinds]
+        return [_PLAIN_NAMES.get(kinds, kinds)]
     if isinstance(kinds, list):
-        return [kind for kind in kinds if isinstance(kind, str)]
+        return [_PLAIN_NAMES.get(kind, kind) for kind in kinds if isinstance(kind, str)]
     values = [*_sequence(node.get("enum")), *([node["const"]] if "const" in node else [])]
     if values:
         return list({_KINDS.get(type(value), "null") for value in values})
@@ -232,11 +238,23 @@ def _container(written: str, otherwise: str, repairs: Repairs) -> Any:
         pass
     mended = Repairs()
     try:
-        value = lenient(written, mended)
+        value = _unescaped(written, mended) or lenient(written, mended)
     except Unreadable:
         return otherwise
     if mended.unfinished or not isinstance(value, dict | list):
         return otherwise
     for repair in mended:
         repairs.add(repair)
+    return value
+
+
+def _unescaped(written: str, repairs: Repairs) -> Any:
+    """The value of JSON whose quotation marks are all escaped, as inside a string; None where it is not that."""
+    if '\\"' not in written or _BARE_QUOTE.search(written):
+        return None
+    try:
+        value = strict(strict(f'"{written}"'))
+    except (ValueError, TypeError):
+        return None
+    repairs.add("escaped quotation marks")
     return value

@@ -10,6 +10,7 @@ from opposable.dialects.held import Held
 from opposable.dialects.markers import (
     CLOSERS,
     HEADERS,
+    LINE_OPENERS,
     MAX_MARKER,
     NOISE,
     OPENERS,
@@ -27,7 +28,7 @@ from opposable.dialects.react import ReactScan
 from opposable.dialects.section import Section
 
 LITERALS = frozenset({
-    *OPENERS.keys() - {"functools[", "function call<|role_sep|>"}, *CLOSERS, *NOISE, *THINKING, *THINKING_ENDS, *QUOTING, *HEADERS, *TAGGED_STEMS,
+    *OPENERS.keys() - set(LINE_OPENERS), *CLOSERS, *NOISE, *THINKING, *THINKING_ENDS, *QUOTING, *HEADERS, *TAGGED_STEMS,
 })  # fmt: skip
 """All markup that may stand in the middle of text."""
 
@@ -42,7 +43,7 @@ _FLOWING = frozenset({"_text", "_thinking", "_code", "_quoting", "_inline", "_th
 """The modes in which what was told is no longer needed."""
 
 
-_LINE_FIRSTS = frozenset("{[>*Af t")
+_LINE_FIRSTS = frozenset("{[>*-Af t")
 """What begins a line that may be more than text, besides the tools' names."""
 
 

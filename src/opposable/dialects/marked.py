@@ -11,6 +11,7 @@ from opposable.dialects.holding import Holding
 from opposable.dialects.machine import MARKUP, MARKUP_PREFIXES, blank_end, without_partial
 from opposable.dialects.markers import (
     HEADERS,
+    LINE_OPENERS,
     MAX_MARKER,
     NOISE,
     OPENERS,
@@ -25,7 +26,7 @@ from opposable.dialects.section import MAX_FALLBACKS, Found, Section
 from opposable.dialects.shapes import RawCall
 
 _THOUGHT_LITERALS = {
-    *OPENERS.keys() - {"functools[", "function call<|role_sep|>"},
+    *OPENERS.keys() - set(LINE_OPENERS),
     *TAGGED_STEMS,
     *THINKING_ENDS,
     *THINKING.values(),
@@ -87,10 +88,11 @@ class Marked(Holding):
 
     def _is_shown(self, lead: str, after: str) -> bool:
         """Whether calls behind `lead`, with `after` behind them on their line, are shown rather than made."""
+        known = OPENERS.get(self._opener)
         return (
             provenance.is_shown(lead)
             or provenance.is_mentioned(_last_line(lead), after)
-            or provenance.is_indented_code(lead)
+            or (not (known and known.control) and provenance.is_indented_code(lead))
         )
 
     def _promote(self, calls: list[Found], end: int) -> None:

@@ -42,6 +42,7 @@ _TAG = {
     "<seed:tool_call>": Opener("seed_oss"),
     "<minimax:tool_call>": Opener("minimax_m2"),
     "<longcat_tool_call>": Opener("longcat", naked=True),
+    "<dots_function_call>": Opener("dots"),
     "<TOOLCALL>": Opener("nemotron"),
     "[TOOL_REQUEST]": Opener("tool_request"),
     "functools[": Opener("functools", keep=1),
@@ -66,18 +67,22 @@ _CONTROL = {
     "<|tools_prefix|>": Opener("apertus", control=True),
     "<|action_start|>": Opener("internlm", control=True),
     "<|function_call|>": Opener("gigachat", control=True),
+    "<|content_invoke_tool_json|>": Opener("inkling", control=True),
     "function call<|role_sep|>": Opener("gigachat", control=True),
+    "-> tool/function_call": Opener("hyperclovax", control=True),
 }
+LINE_OPENERS = ("functools[", "function call<|role_sep|>", "-> tool/function_call")
+"""Openers that count at the beginning of a line alone."""
 OPENERS = _TAG | _CONTROL
 """Every marker behind which calls stand."""
 
 CLOSERS = frozenset({
     "</tool_call>", "</tool_calls>", "</tools>", "</tool>", "</function_call>", "</function_calls>",
     "</atem:function_calls>", f"</{SPACE}function_calls>", "</seed:tool_call>", "</minimax:tool_call>",
-    "</longcat_tool_call>", "</TOOLCALL>", "[END_TOOL_REQUEST]", "[/TOOL_CALLS]",
+    "</longcat_tool_call>", "</dots_function_call>", "</TOOLCALL>", "[END_TOOL_REQUEST]", "[/TOOL_CALLS]",
     "]<]minimax[>[</tool_call>", "</｜DSML｜function_calls>", "</｜DSML｜tool_calls>",
     "<|python_end|>", "<|tool_calls_section_end|>", "<|tool_call_end|>", "<|close|>tools<|sep|>", "<|/tool_call|>",
-    "<tool_call|>", "<end_function_call>", "<|END_ACTION|>", "<|tools_suffix|>", "<|action_end|>", "<|eom_id|>",
+    "<tool_call|>", "<end_function_call>", "<|END_ACTION|>", "<|tools_suffix|>", "<|action_end|>", "<|eom_id|>", "<|end_message|>",
     "</function>", "</invoke>",
     *_deepseek("tool_calls_end"), *_deepseek("tool_call_end"),
 })  # fmt: skip
@@ -94,6 +99,7 @@ NOISE = frozenset({
     "<|eot|>", "<|eom|>", "<|return|>", "<|end|>", "<|call|>", "<|assistant_end|>", "<|assistant_start|>", "<|channel>", "<channel|>", "<turn|>",
     "<|tool_calls_section_end|>", "<|tool_call_end|>", "<|tool_call_argument_begin|>", "<|close|>tools<|sep|>", "<|close|>call<|sep|>",
     "<|END_ACTION|>", "<|tools_suffix|>", "<|action_end|>", "<|python_end|>", "<|tool_call_start|>", "<tool_call|>",
+    "<|message_model|>", "<|content_text|>", "<|end_message|>", "<|content_model_end_sampling|>",
     "<|inner_suffix|>", "<|response_prefix|>", "[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]", "[e~[", "<end_function_call>",
     *_deepseek("tool_calls_end"), *_deepseek("tool_call_end"),
 })  # fmt: skip
@@ -111,12 +117,17 @@ THINKING = {
     "<|START_THINKING|>": "<|END_THINKING|>",
     "<|begin_of_thought|>": "<|end_of_thought|>",
     "<|inner_prefix|>": "<|inner_suffix|>",
+    "<|content_thinking|>": "<|end_message|>",
     "<|channel>thought": "<channel|>",
     "<|open|>think<|sep|>": "<|close|>think<|sep|>",
 }
 """What opens the model's reasoning, and what closes it."""
 
-THINKING_ENDS = frozenset({*THINKING.values(), "[BEGIN FINAL RESPONSE]"}) - {"<channel|>", "<|inner_suffix|>"}
+THINKING_ENDS = frozenset({*THINKING.values(), "[BEGIN FINAL RESPONSE]"}) - {
+    "<channel|>",
+    "<|inner_suffix|>",
+    "<|end_message|>",
+}
 """What closes reasoning even where nothing in the reply opened it: the prompt did."""
 
 QUOTING = {
@@ -204,9 +215,9 @@ def prefixes_of(literals: Iterable[str]) -> frozenset[str]:
     return frozenset(literal[:size] for literal in literals for size in range(1, len(literal)))
 
 
-_STOP_LITERALS = (CLOSERS | FILLERS | set(OPENERS) | {"<|end|>", "<|start|>", "<|im_end|>", "<|eot_id|>"} | THINKING_ENDS) - {
-    "functools[", "function call<|role_sep|>",
-}  # fmt: skip
+_STOP_LITERALS = (
+    CLOSERS | FILLERS | set(OPENERS) | {"<|end|>", "<|start|>", "<|im_end|>", "<|eot_id|>"} | THINKING_ENDS
+) - set(LINE_OPENERS)
 _STOPS = one_of(_STOP_LITERALS)
 _STOP_PREFIXES = prefixes_of(_STOP_LITERALS)
 

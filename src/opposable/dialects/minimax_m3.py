@@ -91,4 +91,7 @@ def _value(text: str, element: Element, schema: Schema, repairs: Repairs) -> Any
             array = schema.branch("array")
             return [_value(text, child, array.items(i), repairs) for i, child in enumerate(element.children)]
     branch = schema.branch("object")
-    return {child.name: _value(text, child, branch.property(child.name), repairs) for child in element.children}
+    values: dict[str, list[Any]] = {}
+    for child in element.children:
+        values.setdefault(child.name, []).append(_value(text, child, branch.property(child.name), repairs))
+    return {name: found[0] if len(found) == 1 else found for name, found in values.items()}

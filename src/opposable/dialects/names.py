@@ -53,6 +53,9 @@ class Tools:
             if bare.startswith(prefix):
                 bare = bare[len(prefix) :]
                 break
+        half, _, again = bare.partition(".")
+        if half == again:  # some models write a tool without a name space as its own
+            bare = half
         found = self.by_name.get(bare) or self._same_when_normal(bare)
         return (found, f"tool name {written!r} read as {found.name!r}") if found else (None, "")
 

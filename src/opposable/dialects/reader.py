@@ -15,7 +15,7 @@ How the folder fits together, from what is told down to what is data:
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from opposable.dialects import react
+from opposable.dialects import provenance, react
 from opposable.dialects.aliases import translation
 from opposable.dialects.brackets import BracketScan
 from opposable.dialects.flowing import ANY_THINKING_END
@@ -23,6 +23,7 @@ from opposable.dialects.machine import BLANK, MARKUP_PREFIXES, NEXT, WORD, blank
 from opposable.dialects.marked import Marked
 from opposable.dialects.markers import (
     HEADERS,
+    LINE_OPENERS,
     MAX_MARKER,
     NOISE,
     OPENERS,
@@ -38,8 +39,7 @@ from opposable.domain.tools import new_call_id
 
 _TRIGGER = re.compile(r"[\n`<\[\]◁]")
 _LINE_STARTS = (
-    "functools[",
-    "function call<|role_sep|>",
+    *LINE_OPENERS,
     "Action:",
     "**Action:**",
     "**Action**:",
@@ -130,15 +130,15 @@ class Reader(Marked):
         """What can only begin at the beginning of a line; None where nothing does, False to wait."""
         if text[start] not in self._line_firsts or not self._tools:
             return None
+        if text[start] == "-" and text[start + 1 : start + 2] not in (">", ""):  # an item of a list
+            return None
         left = text[start : start + MAX_MARKER]
         if not final and left in _LINE_START_PREFIXES:
             return False
         if self._out.silent and left.startswith("to="):
             return self._enter_header(start)
-        if left.startswith("functools["):
-            return self._enter_section(start, "functools[")
-        if left.startswith("function call<|role_sep|>"):
-            return self._enter_section(start, "function call<|role_sep|>")
+        if left.startswith(LINE_OPENERS):
+            return self._enter_section(start, next(opener for opener in LINE_OPENERS if left.startswith(opener)))
         if left.startswith(">>>"):
             return self._functionary(text, start, final)
         if text[start] in "{[" and not self._marker_may_begin(text, start, final):
@@ -175,14 +175,14 @@ class Reader(Marked):
             return self._enter_section(start, "")
         if not final and "[ARGS]".startswith(left):
             return False
-        if not self._out.silent or self._shown_only:
+        if self._shown_only:
             return None
-        if left.startswith("("):
+        if left.startswith("(") and (self._out.silent or provenance.makes(self._out.lead())):
             self._skip_to(start)
             self._start, self._scan = start, BracketScan(word.end())
             self._mode = self._brackets
             return True
-        if left.startswith(("\n", "\r\n")):
+        if self._out.silent and left.startswith(("\n", "\r\n")):
             after = blank_end(text, word.end())
             if after >= len(text) and not final:
                 return False

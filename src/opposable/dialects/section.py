@@ -8,7 +8,7 @@ from opposable.dialects.arguments import Arguments
 from opposable.dialects.brackets import BracketScan
 from opposable.dialects.by_schema import Schema
 from opposable.dialects.lenient_json import LenientReader, Repairs, Unreadable, lenient
-from opposable.dialects.markers import CLOSERS, FILLERS, OPENERS, TAGGED_STEMS, one_of, prefixes_of
+from opposable.dialects.markers import CLOSERS, FILLERS, LINE_OPENERS, OPENERS, TAGGED_STEMS, one_of, prefixes_of
 from opposable.dialects.names import Tools
 from opposable.dialects.shapes import RawCall, broken_call, shape_of
 from opposable.dialects.tagged import KEY_VALUE, TaggedScan, family_at, may_become_call
@@ -23,7 +23,7 @@ _JOINTS = (
     "<arg_key>",
     *(f"<{bar}tool{gap}sep{bar}>" for bar in "｜|" for gap in ("▁", "_", " ")),
 )
-_MARK_LITERALS = (set(OPENERS) | CLOSERS | FILLERS) - {"functools[", "function call<|role_sep|>"}
+_MARK_LITERALS = (set(OPENERS) | CLOSERS | FILLERS) - set(LINE_OPENERS)
 _MARKS = one_of(_MARK_LITERALS)
 _MARK_PREFIXES = prefixes_of(_MARK_LITERALS)
 _BLANK = re.compile(r"[\s\u3000]*")
@@ -209,7 +209,7 @@ class Section:
         found = _NAME.match(text, at)
         if found is not None and (final or found.end() < len(text)):
             self._item_start = at
-            if self._after_name(text, found["name"], found.end(), final):
+            if self._after_name(text, _name_alone(found["name"]), found.end(), final):
                 return _GO_ON
         return self.at if final or len(text) - at >= MAX_NAMED else _WAIT
 
@@ -281,6 +281,13 @@ class Whole:
 def _skip(text: str, at: int) -> int:
     found = _BLANK.match(text, at)
     return found.end() if found else at
+
+
+def _name_alone(written: str) -> str:
+    """The name without the line breaks behind it that were escaped."""
+    while written.endswith("\\n") and len(written) > 2:
+        written = written[:-2]
+    return written
 
 
 def _bare(name: str) -> str:

@@ -2,9 +2,10 @@
 
 import re
 from dataclasses import dataclass, field
+from html import unescape
 from typing import Any
 
-from opposable.dialects.arguments import Arguments, arguments_of
+from opposable.dialects.arguments import WRAPPERS, Arguments, arguments_of
 from opposable.dialects.brackets import BracketScan
 from opposable.dialects.by_schema import Schema, from_text
 from opposable.dialects.lenient_json import Repairs, Unreadable, strict
@@ -60,13 +61,18 @@ FAMILIES = (
     ),
 )  # fmt: skip
 KEY_VALUE = _tags(
-    "glm", r"(?!)", r"<arg_key>(?P<key>[^<]{1,200})</arg_key>\s{0,100}<arg_value>", "</arg_value>", "</tool_call>"
+    "glm",
+    r"(?!)",
+    r"<arg_key>(?P<key>[^<]{1,200})</arg_key>\s{0,100}(?:\\n\s{0,20}){0,5}"
+    r"(?:<arg_type>(?P<kind>[a-z]{1,20})</arg_type>\s{0,100}(?:\\n\s{0,20}){0,5})?<arg_value>",
+    "</arg_value>",
+    "</tool_call>",
 )
 """GLM and Hunyuan: the name stands bare before the first key."""
 
 _PARAMETER_STEMS = (
     "<parameter",
-    "<param ",
+    "<param",
     "<arg_key>",
     "<｜DSML｜parameter",
     "<steptml:parameter",
@@ -78,7 +84,7 @@ _ENDS = frozenset({family.end for family in FAMILIES}) | CLOSERS
 _FOLLOW_LITERALS = {*_PARAMETER_STEMS, *_ENDS, *OPENERS, *TAGGED_STEMS, "<|im_end|>", "<|eot_id|>", "<|end|>"}
 _FOLLOWS = one_of(_FOLLOW_LITERALS)
 _CALL_ENDS = one_of(_FOLLOW_LITERALS - set(_PARAMETER_STEMS))
-_FOLLOW_PREFIXES = prefixes_of(_FOLLOW_LITERALS) | {""}
+_FOLLOW_PREFIXES = prefixes_of(_FOLLOW_LITERALS) | {"", "\\"}
 _STEM_PREFIXES = prefixes_of(TAGGED_STEMS)
 _PARTIAL_CALL = re.compile(
     "|".join(
@@ -88,7 +94,8 @@ _PARTIAL_CALL = re.compile(
 )
 """An opening tag of a call whose end has not come."""
 _THOUGHT_ENDS = one_of(THINKING_ENDS)
-_BLANK = re.compile(r"\s*")
+_BLANK = re.compile(r"\s*(?:\\n\s*)*")
+"""White space, and line breaks that were escaped."""
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
 
 
@@ -96,8 +103,14 @@ def family_at(text: str, at: int) -> tuple[Tags, str, int] | None:
     """The family, name and end of the opening tag of a call at `at`."""
     for family in FAMILIES:
         if found := family.call.match(text, at):
-            return family, found["name"].strip().strip("\"'"), found.end()
+            return family, _attribute(found["name"]), found.end()
     return None
+
+
+def _attribute(written: str) -> str:
+    """A name as its tag gives it, with the characters that an attribute has to escape."""
+    name = written.strip().strip("\"'")
+    return unescape(name) if "&" in name else name
 
 
 def may_become_call(text: str, at: int) -> bool:
@@ -166,7 +179,7 @@ class TaggedScan:
             self.repairs.add("missing end of the call")
             return self.at
         if found := self.tags.parameter.match(text, self.at):
-            self._key, self._kind = found["key"].strip().strip("\"'"), found.groupdict().get("kind") or ""
+            self._key, self._kind = _attribute(found["key"]), found.groupdict().get("kind") or ""
             self._value_start = self.at = found.end()
             return -2
         if text.startswith(self.tags.end, self.at):
@@ -230,6 +243,8 @@ class TaggedScan:
         """The arguments, typed by the tool's schema."""
         if self.body:
             return arguments_of(self.body, schema, truncated, tuple(self.repairs))
+        if not self.cut and (whole := _wrapped(self.values, schema)) is not None:
+            return arguments_of(whole, schema, truncated, (*self.repairs, "wrapper around the arguments dropped"))
         repairs = Repairs(dict(self.repairs.told))
         try:
             values = _split_run_together(self, schema, repairs)
@@ -254,13 +269,21 @@ def _split_run_together(scan: TaggedScan, schema: Schema, repairs: Repairs) -> l
         start = 0
         for found in scan.tags.parameter.finditer(value.text):
             if found["key"] in lost:
-                piece = value.text[start : found.start()].split(scan.tags.parameter_end)[0]
+                piece = value.text[start : found.start()].split(scan.tags.parameter_end)[0].removesuffix("\n")
                 result.append((key, Value(_unwrapped(piece), value.kind)))
                 repairs.add("missing end of a parameter")
                 key, start = found["key"], found.end()
                 lost.discard(key)
         result.append((key, Value(_unwrapped(value.text[start:]) if start else value.text, value.kind)))
     return result
+
+
+def _wrapped(values: list[tuple[str, Value]], schema: Schema) -> dict[str, Any] | None:
+    """The arguments, where they all stand as one object in a parameter that the tool does not have."""
+    if len(values) != 1 or values[0][0] not in WRAPPERS or values[0][0] in schema.properties():
+        return None
+    found = from_text(values[0][1].text, Schema({"type": "object"}), Repairs())
+    return found if isinstance(found, dict) and found.keys() <= schema.properties().keys() else None
 
 
 def _typed(value: Value, schema: Schema, repairs: Repairs) -> Any:
