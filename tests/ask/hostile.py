@@ -55,19 +55,20 @@ def quoted(name: str) -> str:
 def make(engine: str, place: str, statements: Iterable[str]) -> str:
     """A new database at `place` (a folder, or the URL of an empty PostgreSQL database), and what opens it."""
     if engine == "postgres":
-        with psycopg.connect(place, autocommit=True) as server:
+        with psycopg.connect(place) as server:
             for statement in statements:
                 server.execute(statement.encode())
         return place
     path = str(Path(place) / f"data.{engine}")
     if engine == "sqlite":
         with sqlite3.connect(path) as file:
+            file.execute("BEGIN")
             for statement in statements:
                 file.execute(statement)
         file.close()
     else:
         with duckdb.connect(path) as opened:
-            for statement in statements:
+            for statement in ("BEGIN", *statements, "COMMIT"):
                 opened.execute(statement)
     return path
 

@@ -94,7 +94,10 @@ class Site:
         return state(self.files) | told | {"rights": str(names)}
 
 
-@pytest.fixture(params=["sqlite", "duckdb", "postgres"])
+ENGINES = ["sqlite", "duckdb", "postgres"]
+
+
+@pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -134,9 +137,13 @@ async def opened() -> AsyncIterator[Callable[[str], object]]:
 
 
 def attacks(site: Site) -> list[str]:
-    """All attacks where the question holds them, every seventh elsewhere; what reads a server's file among them."""
+    """Every second attack where the question holds them, every twentieth elsewhere; not the same on each engine.
+
+    What reads a server's file is always among them.
+    """
     found = [attack for attack in attacks_on(site.engine, site.files) if len(attack) < 400]
-    found = found if site.place == "question" else found[::7]
+    engine, place = ENGINES.index(site.engine), list(PLACES).index(site.place)
+    found = found[engine % 2 :: 2] if site.place == "question" else found[3 * place + engine :: 20]
     served = (
         ["SELECT pg_read_file('canary.csv')", "COPY prey TO PROGRAM 'touch owned'"] if site.engine == "postgres" else []
     )

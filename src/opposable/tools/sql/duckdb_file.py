@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -105,8 +106,12 @@ class DuckdbFile:
             finally:
                 cursor.close()
 
+        def interrupt() -> None:
+            with suppress(duckdb.ConnectionException):  # the work ended meanwhile and closed its cursor
+                cursor.interrupt()
+
         try:
-            return await interruptible(self._pool, guarded, cursor.interrupt, limits.seconds)
+            return await interruptible(self._pool, guarded, interrupt, limits.seconds)
         except (TimeoutError, duckdb.InterruptException):
             raise QueryTimedOut(limits.seconds) from None
         except (duckdb.Error, OverflowError, MemoryError, UnicodeDecodeError) as error:
