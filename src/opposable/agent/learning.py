@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -30,6 +31,8 @@ TALLIED = 50
 """Calls of a tool, the last ones, that its record of success is made of."""
 PATIENCE = 0.5
 """Seconds that a run waits for the store: it goes on without what that would have told."""
+PARTING = 5.0
+"""Seconds that what is under way gets to end when a memory is closed."""
 AT_ONCE = 25
 """Tools whose failures are read at once."""
 READ = 2_000
@@ -169,6 +172,7 @@ class FailureMemory:
         self._known: dict[str, set[str]] = {}  # tools that were read, by scope
         self._tallies: dict[str, tuple[float, Tally | None]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._closing = asyncio.Event()
 
     def of(self, scope: str = SHARED) -> "Learning":
         """The memory as one agent has it (`scope` is its id), or as all share it."""
@@ -181,11 +185,13 @@ class FailureMemory:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Write what waits."""
-        tasks, self._tasks = list(self._tasks.values()), {}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        """Write what waits. What is under way ends first, since a write cut short holds the store against the last one."""
+        self._closing.set()
+        if tasks := list(self._tasks.values()):
+            _, late = await asyncio.wait(tasks, timeout=PARTING)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
         await self._write()
 
     def renew(self) -> None:
@@ -369,8 +375,9 @@ class FailureMemory:
         return task
 
     async def _writing(self) -> None:
-        while self._new or self._corrected or self._forgotten:
-            await asyncio.sleep(self.how.every)
+        while (self._new or self._corrected or self._forgotten) and not self._closing.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), self.how.every)
             await self._write()
 
     async def _write(self) -> None:
