@@ -137,13 +137,13 @@ async def opened() -> AsyncIterator[Callable[[str], object]]:
 
 
 def attacks(site: Site) -> list[str]:
-    """Every second attack where the question holds them, every twentieth elsewhere; not the same on each engine.
+    """Every third attack where the question holds them, every twentieth elsewhere, others on each engine.
 
-    What reads a server's file is always among them.
+    So each is tried in a question; what reads a server's file is always among them.
     """
     found = [attack for attack in attacks_on(site.engine, site.files) if len(attack) < 400]
     engine, place = ENGINES.index(site.engine), list(PLACES).index(site.place)
-    found = found[engine % 2 :: 2] if site.place == "question" else found[3 * place + engine :: 20]
+    found = found[engine::3] if site.place == "question" else found[3 * place + engine :: 20]
     served = (
         ["SELECT pg_read_file('canary.csv')", "COPY prey TO PROGRAM 'touch owned'"] if site.engine == "postgres" else []
     )
