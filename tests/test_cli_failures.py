@@ -69,6 +69,11 @@ def test_runs_are_measured_by_kind_and_variant():
     assert (row["success %"], row["repeats"], row["failed"]) == (100.0, 0, [])
 
 
-def test_an_unknown_variant_is_told():
-    done = CliRunner().invoke(cli, ["eval", "runs", "--only", "half of it"])
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [(("--only", "half of it"), "--only takes one of 'all of it'"), (("--raw",), "name one with --model")],
+)
+def test_what_cannot_be_measured_is_told(options, told):
+    done = CliRunner().invoke(cli, ["eval", "runs", *options])
     assert isinstance(done.exception, BadInput)
+    assert told in str(done.exception)

@@ -101,6 +101,10 @@ def runs(
     kind: Annotated[
         list[str] | None, typer.Option("--kind", help="Only scenarios of this kind; again for more.")
     ] = None,
+    raw: Annotated[
+        bool,
+        typer.Option("--raw", help="Of a real model, take only the calls that its server reads, as other loops do."),
+    ] = False,
     twice: Annotated[bool, typer.Option(help="Do each scenario once more with what the first time taught.")] = True,
     failed: Annotated[bool, typer.Option("--failed", help="Also list the scenarios that failed.")] = False,
     json: JsonOption = False,
@@ -115,6 +119,8 @@ def runs(
             if name not in known:
                 raise BadInput(f"{option} takes one of {', '.join(map(repr, known))}, not {name!r}.")
     models = {"bad": scripted, "bad-text": written, "good": well_behaved}
+    if raw and model is None:
+        raise BadInput("--raw says how a real model is asked: name one with --model.")
     if which not in models:
         raise BadInput(f"--models takes {', '.join(models)}, not {which!r}.")
     scenarios = [scenario for scenario in SCENARIOS if not kind or scenario.kind in kind]
@@ -123,7 +129,7 @@ def runs(
         if model is None:
             return await _sheets(scenarios, models[which], only, twice)
         with PullBar(err) as bar:
-            opened = await app.ready_model(read_settings(), model, bar)
+            opened = await (app.ready_raw if raw else app.ready_model)(read_settings(), model, bar)
         try:
             return await _sheets(scenarios, lambda *_: opened, only, twice)
         finally:
