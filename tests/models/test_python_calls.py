@@ -179,6 +179,20 @@ def test_doubtful_calls_are_left_out_beside_surer_ones(doubtful, names):
     assert [call.name for call in calls] == names
 
 
+@pytest.mark.parametrize(
+    ("said", "names"),
+    [("The best one for two nights", ["price"]), ("H-7 for two nights", ["price", "book"])],
+    ids=["nobody named it", "named"],
+)
+def test_a_call_of_a_made_up_id_waits_for_the_other_tools_result(said, names):
+    calls = read_calls('price()\nbook(hotel="H-7", nights=2)', TOOLS, said)
+    assert [call.name for call in calls] == names
+
+
+def test_made_up_calls_of_one_tool_alone_are_kept():
+    assert len(read_calls('price(hotel="A-1")\nprice(hotel="A-2")', TOOLS, "The prices?")) == 2
+
+
 def test_doubtful_calls_of_one_tool_alone_are_kept():
     assert len(read_calls('price(hotel="A")\nprice(hotel="B")', TOOLS, "", doubtful={2})) == 2
 

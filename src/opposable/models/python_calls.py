@@ -36,7 +36,7 @@ def read_calls(
 
     `cut` says that the token limit ended the code: then what is unfinished is left out. `doubtful` are lines whose
     calls are left out where surer ones of other tools stand beside them: a small model asked for calls writes some for
-    good measure.
+    good measure. So is a call of a made-up number or id beside one of another tool that may bring the right one.
     """
     order = {tool.name: parameters_of(tool) for tool in tools}
     schemas = {tool.name: tool.parameters for tool in tools}
@@ -52,7 +52,10 @@ def read_calls(
     if len({call.name for call in found}) > 1:
         found = [call for call in found if call.line not in doubtful] or found
     asked = asked if len(found) == 1 else ""  # of several calls, nobody knows which one a choice belongs to
-    return tuple(call for each in found if (call := _tool_call(each, Schema(schemas[each.name]), said, asked)))
+    calls = [call for each in found if (call := _tool_call(each, Schema(schemas[each.name]), said, asked))]
+    if len({call.name for call in calls}) > 1:
+        calls = [call for call in calls if not _guessed(call, schemas[call.name], said)] or calls
+    return tuple(calls)
 
 
 def optional_left(call: ToolCall, tools: Sequence[ToolDefinition]) -> bool:
@@ -122,6 +125,13 @@ def made_up(value: str, spoken: Iterable[str]) -> bool:
     known = set(spoken)
     dates = [word for word in known if word.isdigit() and len(word) > 5]  # 20230929, meant by 2023-09-29
     return not any(word in known or (word.isdigit() and any(word in date for date in dates)) for word in held)
+
+
+def _guessed(call: ToolCall, schema: dict[str, Any], said: str) -> bool:
+    """Whether a required text of the call is made up, as an order's id before the orders are listed."""
+    given, spoken = orjson.loads(call.arguments), words(said)
+    required = [given.get(name) for name in Schema(schema).required()]
+    return any(isinstance(value, str) and made_up(value, spoken) for value in required)
 
 
 def _put_inside(given: dict[str, Any], schema: Schema, repairs: list[str]) -> dict[str, Any]:
