@@ -3,6 +3,7 @@
 import orjson
 import pytest
 
+from opposable.domain.errors import ContextFull
 from opposable.domain.events import CallDelta, Reply, TextDelta, Token
 from opposable.domain.messages import assistant, system, tool, user
 from opposable.domain.tools import ToolCall, ToolDefinition
@@ -151,6 +152,13 @@ async def test_an_expected_call_of_which_all_is_known_is_made_as_it_is_and_a_cho
 async def test_where_no_call_comes_of_an_expectation_there_is_an_answer():
     inner = ScriptedModel(written("# cannot be done"), "It cannot be done.")
     assert (await parts(inner, expected="required"))[-1].message == assistant("It cannot be done.")
+
+
+async def test_a_call_stands_where_the_model_fails_to_go_on():
+    inner = ScriptedModel(written('get_weather(city="Oslo")'), ContextFull("too long"))
+    reply = (await parts(inner))[-1]
+    assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Oslo"}']
+    assert (len(inner.requests), reply.usage) == (2, Usage(100, 20, 1))
 
 
 @pytest.mark.parametrize(("out", "made"), [(-3.3, 1), (-2.0, 0)], ids=["far from the way out", "near it"])

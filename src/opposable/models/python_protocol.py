@@ -106,9 +106,13 @@ class PythonProtocolModel:
     ) -> tuple[tuple[ToolCall, ...], Usage]:
         """The call that the model would have made had it not ended it: an optional value it was told may stand there.
 
-        It costs the few tokens of a value: all that stands before is worked out already.
+        It costs the few tokens of a value: all that stands before is worked out already. The call stands without it,
+        so a model that fails here adds nothing.
         """
-        reply = await self._whole(asked, replace(options, stop=(texts.FENCE, "\n"), max_tokens=MOST_OF_A_VALUE))
+        try:
+            reply = await self._whole(asked, replace(options, stop=(texts.FENCE, "\n"), max_tokens=MOST_OF_A_VALUE))
+        except ModelError:
+            return (), NO_USAGE
         begun = asked[-1].content
         code = (begun + reply.message.content.removeprefix(begun)).removeprefix(texts.BEGINNING)
         return read_calls(code, tools, said), reply.usage
