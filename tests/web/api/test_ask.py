@@ -39,7 +39,7 @@ async def test_an_answer_is_whole_with_sql_rows_and_chart(tmp_path, shop):
         "truncated": False,
         "chart": {"type": "bar", "x": "name", "y": ["price"]},
         "assumptions": [],
-        "corrections": ["table items → item"],
+        "corrections": ["表 items → item"],
         "confidence": 0.5,
         "usage": {"total_tokens": 15, "model_calls": 1},
     }
