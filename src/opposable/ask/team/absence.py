@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from opposable.ask.team.trees import Mended, conjuncts, parsed, plain_tables, selects
+from opposable.ask.team.trees import Mended, in_each_select, in_where, make_outer, plain_tables, set_where
 from opposable.tools.sql.functions import Dialect
 from opposable.tools.sql.schema import Schema
 
@@ -12,13 +12,7 @@ def with_absent(sql: str, dialect: Dialect, schema: Schema) -> Mended:
 
     `IS NULL` of a column that a joined table lacks, and a count of 0 of an inner join, can mean nothing else.
     """
-    tree = parsed(sql, dialect)
-    if tree is None:
-        return sql, ()
-    told: list[str] = []
-    for select in selects(tree):
-        told += [*_left(select, schema), *_not_exists(select)]
-    return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+    return in_each_select(sql, dialect, lambda select: [*_left(select, schema), *_not_exists(select)])
 
 
 def _left(select: Any, schema: Schema) -> list[str]:
@@ -37,9 +31,7 @@ def _left(select: Any, schema: Schema) -> list[str]:
         keys = [one for one in (join.args.get("on") or join).find_all(exp.Column) if one.table.casefold() == alias]
         if keys:
             column.replace(keys[0].copy())
-            join.set("kind", None)
-            join.set("side", "LEFT")
-            told.append(f"LEFT JOIN {join.this.name}")
+            told.append(make_outer(join))
     return told
 
 
@@ -56,8 +48,7 @@ def _not_exists(select: Any) -> list[str]:
     first = select.args["from_"].this.alias_or_name.casefold()
     if any(column.table.casefold() != first for one in select.selects for column in one.find_all(exp.Column)):
         return []
-    where = select.args.get("where")
-    conditions = conjuncts(where.this) if where is not None else []
+    conditions = in_where(select)
     own = [one for one in conditions if all(column.table.casefold() == first for column in one.find_all(exp.Column))]
     inner = [one.copy() for one in conditions if one not in own]
     rest = exp.select("1").from_(joins[0].this.copy())
@@ -66,7 +57,7 @@ def _not_exists(select: Any) -> list[str]:
     select.set("joins", None)
     select.set("having", None)
     select.set("group", None)
-    select.set("where", exp.Where(this=exp.and_(*own, exp.Not(this=exp.Exists(this=rest)), copy=True)))
+    set_where(select, [*own, exp.Not(this=exp.Exists(this=rest))])
     return ["COUNT = 0 → NOT EXISTS"]
 
 

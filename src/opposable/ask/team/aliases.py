@@ -4,7 +4,7 @@ import difflib
 from collections import Counter
 from typing import Any
 
-from opposable.ask.team.trees import own_columns, parsed, selects
+from opposable.ask.team.trees import in_each_select, own_columns, read_by
 from opposable.tools.sql.functions import Dialect
 from opposable.tools.sql.schema import Schema, Table
 
@@ -17,24 +17,19 @@ def with_own_aliases(sql: str, dialect: Dialect, schema: Schema) -> tuple[str, t
     A column under a shared alias goes to the table that has it, to the first where several have. Comes with what was
     changed, in words; unchanged where the SQL cannot be read.
     """
-    tree = parsed(sql, dialect)
-    if tree is None:
-        return sql, ()
-    told: list[str] = []
-    for select in selects(tree):
+
+    def mend(select: Any) -> list[str]:
         items = _tables(select, schema)
-        if items is not None:
-            told += [*_apart(select, items), *_spelt(select, items)]
-    return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+        return [*_apart(select, items), *_spelt(select, items)] if items is not None else []
+
+    return in_each_select(sql, dialect, mend)
 
 
 def _tables(select: Any, schema: Schema) -> list[tuple[Any, Table]] | None:
     """The tables a SELECT reads, as written and as they are; None where it reads anything else."""
     from sqlglot import exp
 
-    from_ = select.args.get("from_")
-    items = [from_.this] if from_ else []
-    items += [join.this for join in select.args.get("joins") or ()]
+    items = read_by(select)
     found = [(item, schema.find_table(item.name, item.db) if isinstance(item, exp.Table) else None) for item in items]
     return [(item, table) for item, table in found if table is not None] if all(t for _, t in found) else None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opposable.ask.catalog.words import folded, index_words, is_cjk, name_words
-from opposable.ask.team.trees import conjuncts, parsed, plain_tables, selects
+from opposable.ask.team.trees import in_where, parsed, plain_tables, selects
 from opposable.tools.sql.functions import Dialect
 from opposable.tools.sql.schema import Schema
 
@@ -139,10 +139,9 @@ def pinned(select: Any) -> list[Any]:
     """What a SELECT selects of which its WHERE says what it is."""
     from sqlglot import exp
 
-    where = select.args.get("where")
     fixed = {
         condition.this.sql().casefold()
-        for condition in (conjuncts(where.this) if where else ())
+        for condition in in_where(select)
         if isinstance(condition, exp.EQ)
         and isinstance(condition.this, exp.Column)
         and isinstance(condition.expression, exp.Literal)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from opposable.ask.team.trees import Mended, conjuncts, own, parsed, selects
+from opposable.ask.team.trees import Mended, conjuncts, in_where, own, parsed, selects, set_where
 from opposable.ask.team.wording import asks_for_each, asks_for_one_number
 from opposable.tools.sql.functions import Dialect
 
@@ -45,15 +45,15 @@ def _one_for_all(tree: Any) -> Any:
         return None
     if not all(isinstance(one.unalias(), exp.AggFunc) for side in sides for one in side.selects):
         return None
-    first = conjuncts(sides[0].args["where"].this)
+    first = in_where(sides[0])
     for at, condition in enumerate(first):
         others = [_differing(sides[0], side, at) for side in sides[1:]]
         if isinstance(condition, exp.EQ) and isinstance(condition.expression, exp.Literal) and None not in others:
             made = sides[0].copy()
             every = [condition.expression, *others]
-            conditions = conjuncts(made.args["where"].this)
+            conditions = in_where(made)
             conditions[at] = exp.In(this=condition.this.copy(), expressions=[one.copy() for one in every])
-            made.set("where", exp.Where(this=exp.and_(*conditions, copy=True)))
+            set_where(made, conditions)
             numbers = {one.unalias().sql(): one for one in made.selects}
             made.set("expressions", [condition.this.copy(), *numbers.values()])
             made.set("group", exp.Group(expressions=[condition.this.copy()]))
@@ -64,7 +64,7 @@ def _one_for_all(tree: Any) -> Any:
 def _differing(first: Any, other: Any, at: int) -> Any:
     """The value that stands in another SELECT's condition where nothing else is different; None otherwise."""
     one, two = first.copy(), other.copy()
-    mine, theirs = conjuncts(one.args["where"].this), conjuncts(two.args["where"].this)
+    mine, theirs = in_where(one), in_where(two)
     if len(mine) != len(theirs) or type(mine[at]) is not type(theirs[at]):
         return None
     value = theirs[at].expression.copy()
@@ -83,7 +83,7 @@ def _out_of_where(select: Any) -> list[str]:
     if where is None or not _aggregates(where, select):
         return []
     kept, having, told = [], [], []
-    for condition in conjuncts(where.this):
+    for condition in in_where(select):
         found = _aggregates(condition, select)
         plain = [column for column in _columns(condition, select) if not _aggregated(column, select)]
         if not found:
@@ -97,7 +97,7 @@ def _out_of_where(select: Any) -> list[str]:
         else:
             having.append(condition)
             told.append(f"HAVING {condition.sql()}")
-    select.set("where", exp.Where(this=exp.and_(*kept, copy=True)) if kept else None)
+    set_where(select, kept)
     already = select.args.get("having")
     every = [*(conjuncts(already.this) if already else ()), *having]
     select.set("having", exp.Having(this=exp.and_(*every, copy=True)) if every else None)
@@ -108,17 +108,17 @@ def _bound_once(select: Any) -> list[str]:
     """Takes a bound out of WHERE that HAVING sets to the aggregate of the same column: it is the aggregate's."""
     from sqlglot import exp
 
-    where, having = select.args.get("where"), select.args.get("having")
+    having, asked = select.args.get("having"), in_where(select)
     bounds = []
-    for condition in conjuncts(having.this) if where is not None and having is not None else ():
+    for condition in conjuncts(having.this) if asked and having is not None else ():
         if isinstance(condition, exp.Predicate) and isinstance(condition.this, exp.Avg | exp.Sum):
             plain = condition.copy()
             plain.set("this", condition.this.this.copy())
             bounds.append(plain)
-    kept = [one for one in conjuncts(where.this) if one not in bounds] if bounds else []
-    if not bounds or len(kept) == len(conjuncts(where.this)):
+    kept = [one for one in asked if one not in bounds]
+    if len(kept) == len(asked):
         return []
-    select.set("where", exp.Where(this=exp.and_(*kept, copy=True)) if kept else None)
+    set_where(select, kept)
     return [f"{bounds[0].sql()} of the aggregate alone"]
 
 

@@ -4,7 +4,21 @@ from collections.abc import Collection
 from typing import Any
 
 from opposable.ask.catalog.words import folded, index_words, is_cjk, name_words, singular
-from opposable.ask.team.trees import Mended, foreign_keys, own, own_columns, parsed, plain_tables, selects
+from opposable.ask.team.trees import (
+    Mended,
+    drop_join,
+    foreign_keys,
+    goes_by,
+    in_each_select,
+    keys_between,
+    make_outer,
+    own,
+    own_columns,
+    parsed,
+    plain_tables,
+    read_by,
+    selects,
+)
 from opposable.tools.sql.functions import Dialect
 from opposable.tools.sql.schema import Column, Schema, Table, quoted, quoted_path
 
@@ -17,31 +31,31 @@ def with_needed(sql: str, dialect: Dialect, schema: Schema) -> Mended:
 
     Unchanged where the SQL cannot be read, or more than one table could be meant.
     """
-    tree = parsed(sql, dialect)
-    if tree is None:
-        return sql, ()
+    return in_each_select(sql, dialect, lambda select: _join_needed(select, dialect, schema))
+
+
+def _join_needed(select: Any, dialect: Dialect, schema: Schema) -> list[str]:
     told: list[str] = []
-    for select in selects(tree):
-        sources = plain_tables(select, schema)
-        if sources is None:
+    sources = plain_tables(select, schema)
+    if sources is None:
+        return []
+    for column in own_columns(select):
+        if _known(column, sources, select) or any(table.find_column(column.name) for table in sources.values()):
+            continue  # a column of a table read stands under a wrong alias: names are put right later
+        found = _ways(column.name, sources, schema)
+        if len(found) != 1:
             continue
-        for column in own_columns(select):
-            if _known(column, sources, select) or any(table.find_column(column.name) for table in sources.values()):
-                continue  # a column of a table read stands under a wrong alias: names are put right later
-            found = _ways(column.name, sources, schema)
-            if len(found) != 1:
-                continue
-            alias, own_key, table, other_key = found[0]
-            name = next(f"t{n}" for n in range(len(sources) + 1, 99) if f"t{n}" not in sources)
-            on = f"{_as_written(select, alias, dialect)}.{quoted(own_key, dialect)} = {name}.{quoted(other_key, dialect)}"
-            select.join(f"{quoted_path(table, dialect)} AS {name}", on=on, dialect=dialect, copy=False)
-            sources[name] = table
-            told.append(f"{table.name} joined for {column.name}")
-            for other in own_columns(select):
-                if other.name.casefold() == column.name.casefold() and not _known(other, sources, select):
-                    other.set("table", _identifier(name))
-            column.set("table", _identifier(name))
-    return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+        alias, own_key, table, other_key = found[0]
+        name = next(f"t{n}" for n in range(len(sources) + 1, 99) if f"t{n}" not in sources)
+        on = f"{_as_written(select, alias, dialect)}.{quoted(own_key, dialect)} = {name}.{quoted(other_key, dialect)}"
+        select.join(f"{quoted_path(table, dialect)} AS {name}", on=on, dialect=dialect, copy=False)
+        sources[name] = table
+        told.append(f"{table.name} joined for {column.name}")
+        for other in own_columns(select):
+            if other.name.casefold() == column.name.casefold() and not _known(other, sources, select):
+                other.set("table", _identifier(name))
+        column.set("table", _identifier(name))
+    return told
 
 
 def without_spare(sql: str, dialect: Dialect, schema: Schema) -> Mended:
@@ -49,24 +63,24 @@ def without_spare(sql: str, dialect: Dialect, schema: Schema) -> Mended:
 
     Every row that has the key has just one row there, so nothing is lost but rows whose key leads nowhere.
     """
-    tree = parsed(sql, dialect)
-    if tree is None:
-        return sql, ()
+    return in_each_select(sql, dialect, lambda select: _drop_spare(select, schema))
+
+
+def _drop_spare(select: Any, schema: Schema) -> list[str]:
     told: list[str] = []
-    for select in selects(tree):
-        sources = plain_tables(select, schema)
-        for join in list(select.args.get("joins") or ()) if sources else ():
-            spare = _spare(join, select, sources or {})
-            if spare is None:
-                continue
-            alias, kept = spare
-            for column in own_columns(select):
-                if column.table.casefold() == alias:
-                    column.set("this", kept.this.copy())
-                    column.set("table", kept.args["table"].copy())
-            select.set("joins", [other for other in select.args["joins"] if other is not join])
-            told.append(f"without {join.this.name}")
-    return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+    sources = plain_tables(select, schema)
+    for join in list(select.args.get("joins") or ()) if sources else ():
+        spare = _spare(join, select, sources or {})
+        if spare is None:
+            continue
+        alias, kept = spare
+        for column in own_columns(select):
+            if column.table.casefold() == alias:
+                column.set("this", kept.this.copy())
+                column.set("table", kept.args["table"].copy())
+        drop_join(select, join)
+        told.append(f"without {join.this.name}")
+    return told
 
 
 def without_unasked(
@@ -78,21 +92,21 @@ def without_unasked(
     a column called the same of one other table read, it is looked for there. Names, or comments, and question must be
     in one script to be compared.
     """
-    tree = parsed(sql, dialect)
-    if tree is None:
-        return sql, ()
     asked = {singular(word) for word in index_words(folded(question))}
-    told: list[str] = []
-    for select in selects(tree):
+
+    def mend(select: Any) -> list[str]:
+        told: list[str] = []
         sources = plain_tables(select, schema)
         for join in list(reversed(select.args.get("joins") or ())) if sources else ():
             table = (sources or {})[join.this.alias_or_name.casefold()]
             if join.side or _counts_rows(select) or not _comparable(table, question) or asked & set(_called(table)):
                 continue
             if _idle(join, select, sources or {}, also):
-                select.set("joins", [other for other in select.args["joins"] if other is not join])
+                drop_join(select, join)
                 told.append(f"without {join.this.name}")
-    return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+        return told
+
+    return in_each_select(sql, dialect, mend)
 
 
 def _counts_rows(select: Any) -> bool:
@@ -137,70 +151,62 @@ def _idle(join: Any, select: Any, sources: dict[str, Table], also: Collection[St
 
 
 def _identifier_of(select: Any, alias: str) -> Any:
-    items = [select.args["from_"].this, *(join.this for join in select.args.get("joins") or ())]
-    item = next(item for item in items if item.alias_or_name.casefold() == alias)
-    return (item.args["alias"].this if item.args.get("alias") else item.this).copy()
+    return goes_by(next(item for item in read_by(select) if item.alias_or_name.casefold() == alias)).copy()
 
 
 def with_outer(sql: str, dialect: Dialect) -> Mended:
     """The SQL with LEFT JOIN where it looks for rows that have none in a joined table (`IS NULL` on its column)."""
+    return in_each_select(sql, dialect, _look_outside)
+
+
+def _look_outside(select: Any) -> list[str]:
     from sqlglot import exp
 
-    tree = parsed(sql, dialect)
-    if tree is None:
-        return sql, ()
     told: list[str] = []
-    for select in selects(tree):
-        where, joined = select.args.get("where"), select.args.get("joins") or []
-        missing = {
-            node.this.table.casefold()
-            for node in (where.find_all(exp.Is) if where else ())
-            if isinstance(node.this, exp.Column) and isinstance(node.expression, exp.Null)
-        }
-        start = select.args["from_"].this.alias_or_name.casefold() if joined and select.args.get("from_") else ""
-        shown = {column.table.casefold() for one in select.selects for column in one.find_all(exp.Column)}
-        if len(joined) == 1 and start in missing - shown:
-            first, second = select.args["from_"].this.copy(), joined[0].this.copy()
-            select.args["from_"].set("this", second)
-            joined[0].set("this", first)
-        for join in joined:
-            inner = not join.side and join.kind in ("", "INNER")
-            if inner and join.args.get("on") is not None and join.this.alias_or_name.casefold() in missing:
-                join.set("kind", None)
-                join.set("side", "LEFT")
-                told.append(f"LEFT JOIN {join.this.name}")
-    return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+    where, joined = select.args.get("where"), select.args.get("joins") or []
+    missing = {
+        node.this.table.casefold()
+        for node in (where.find_all(exp.Is) if where else ())
+        if isinstance(node.this, exp.Column) and isinstance(node.expression, exp.Null)
+    }
+    start = select.args["from_"].this.alias_or_name.casefold() if joined and select.args.get("from_") else ""
+    shown = {column.table.casefold() for one in select.selects for column in one.find_all(exp.Column)}
+    if len(joined) == 1 and start in missing - shown:
+        first, second = select.args["from_"].this.copy(), joined[0].this.copy()
+        select.args["from_"].set("this", second)
+        joined[0].set("this", first)
+    for join in joined:
+        inner = not join.side and join.kind in ("", "INNER")
+        if inner and join.args.get("on") is not None and join.this.alias_or_name.casefold() in missing:
+            told.append(make_outer(join))
+    return told
 
 
 def without_same(sql: str, dialect: Dialect, schema: Schema) -> Mended:
     """The SQL without a table joined to itself by its own key: that is the same row again."""
+    return in_each_select(sql, dialect, lambda select: _drop_same(select, schema))
+
+
+def _drop_same(select: Any, schema: Schema) -> list[str]:
     from sqlglot import exp
 
-    tree = parsed(sql, dialect)
-    if tree is None:
-        return sql, ()
     told: list[str] = []
-    for select in selects(tree):
-        sources = plain_tables(select, schema) or {}
-        for join in list(select.args.get("joins") or ()) if sources else ():
-            on, alias = join.args.get("on"), join.this.alias_or_name.casefold()
-            sides = [on.this, on.expression] if isinstance(on, exp.EQ) else []
-            if (
-                len(sides) < 2
-                or not all(isinstance(side, exp.Column) for side in sides)
-                or sides[0].name != sides[1].name
-            ):
-                continue
-            other = next((side.table.casefold() for side in sides if side.table.casefold() != alias), "")
-            table, key = sources.get(other), sources[alias].find_column(sides[0].name)
-            if table is None or table.full_name != sources[alias].full_name or key is None or not _alone(key, table):
-                continue
-            select.set("joins", [one for one in select.args["joins"] if one is not join])
-            for column in select.find_all(exp.Column):
-                if column.table.casefold() == alias:
-                    column.set("table", _identifier_of(select, other))
-            told.append(f"without {join.this.alias_or_name}")
-    return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+    sources = plain_tables(select, schema) or {}
+    for join in list(select.args.get("joins") or ()) if sources else ():
+        on, alias = join.args.get("on"), join.this.alias_or_name.casefold()
+        sides = [on.this, on.expression] if isinstance(on, exp.EQ) else []
+        if len(sides) < 2 or not all(isinstance(side, exp.Column) for side in sides) or sides[0].name != sides[1].name:
+            continue
+        other = next((side.table.casefold() for side in sides if side.table.casefold() != alias), "")
+        table, key = sources.get(other), sources[alias].find_column(sides[0].name)
+        if table is None or table.full_name != sources[alias].full_name or key is None or not _alone(key, table):
+            continue
+        drop_join(select, join)
+        for column in select.find_all(exp.Column):
+            if column.table.casefold() == alias:
+                column.set("table", _identifier_of(select, other))
+        told.append(f"without {join.this.alias_or_name}")
+    return told
 
 
 def without_sibling(sql: str, dialect: Dialect, schema: Schema) -> Mended:
@@ -208,29 +214,29 @@ def without_sibling(sql: str, dialect: Dialect, schema: Schema) -> Mended:
 
     Such a join brings every row of the one with every row of the other that has the same; that is not meant.
     """
-    tree = parsed(sql, dialect)
-    if tree is None:
-        return sql, ()
+    return in_each_select(sql, dialect, lambda select: _drop_sibling(select, schema))
+
+
+def _drop_sibling(select: Any, schema: Schema) -> list[str]:
     told: list[str] = []
-    for select in selects(tree):
-        sources = plain_tables(select, schema) or {}
-        first = select.args.get("from_")
-        join = (select.args.get("joins") or [None])[0]
-        pair = _shared_parent(join, sources) if first is not None and join is not None and sources else None
-        if pair is None:
-            continue
-        start = first.this.alias_or_name.casefold()  # stays where either could
-        for alias, other in sorted((pair, pair[::-1]), key=lambda way: way[0] == start):
-            used = [column for column in own_columns(select) if column.table.casefold() == alias]
-            if all(sources[other].find_column(column.name) for column in used):
-                for column in used:
-                    column.set("table", _identifier_of(select, other))
-                if alias == start:
-                    first.set("this", join.this.copy())
-                select.set("joins", select.args["joins"][1:])
-                told.append(f"without {sources[alias].name}")
-                break
-    return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+    sources = plain_tables(select, schema) or {}
+    first = select.args.get("from_")
+    join = (select.args.get("joins") or [None])[0]
+    pair = _shared_parent(join, sources) if first is not None and join is not None and sources else None
+    if pair is None:
+        return []
+    start = first.this.alias_or_name.casefold()  # stays where either could
+    for alias, other in sorted((pair, pair[::-1]), key=lambda way: way[0] == start):
+        used = [column for column in own_columns(select) if column.table.casefold() == alias]
+        if all(sources[other].find_column(column.name) for column in used):
+            for column in used:
+                column.set("table", _identifier_of(select, other))
+            if alias == start:
+                first.set("this", join.this.copy())
+            drop_join(select, join)
+            told.append(f"without {sources[alias].name}")
+            break
+    return told
 
 
 def _shared_parent(join: Any, sources: dict[str, Table]) -> tuple[str, str] | None:
@@ -284,7 +290,7 @@ def without_emptied(sql: str, before: str, dialect: Dialect, schema: Schema) -> 
             alias = join.this.alias_or_name.casefold()
             lacked = any(name == alias and not (sources or {})[alias].find_column(column) for name, column in used)
             if lacked and not join.side and _key_only(join, select):
-                select.set("joins", [one for one in select.args["joins"] if one is not join])
+                drop_join(select, join)
                 told.append(f"without {join.this.name}")
     return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
 
@@ -320,10 +326,7 @@ def _identifier(name: str) -> Any:
 
 def _as_written(select: Any, alias: str, dialect: Dialect) -> str:
     """The name of a table read as the SELECT writes it, quotes and case included."""
-    items = [select.args["from_"].this, *(join.this for join in select.args.get("joins") or ())]
-    item = next(item for item in items if item.alias_or_name.casefold() == alias)
-    node = item.args["alias"].this if item.args.get("alias") else item.this
-    return str(node.sql(dialect=dialect))
+    return str(_identifier_of(select, alias).sql(dialect=dialect))
 
 
 def _known(column: Any, sources: dict[str, Table], select: Any) -> bool:
@@ -347,7 +350,7 @@ def _ways(column: str, sources: dict[str, Table], schema: Schema) -> list[tuple[
         if table.full_name in read or table.find_column(column) is None:
             continue
         for alias, source in sources.items():
-            for key, other in [*foreign_keys(source, table), *((b, a) for a, b in foreign_keys(table, source))]:
+            for key, other in keys_between(source, table):
                 found.setdefault(table.full_name, (alias, key, table, other))
     return list(found.values())
 

@@ -3,7 +3,17 @@
 from collections import deque
 from typing import Any
 
-from opposable.ask.team.trees import Mended, conjuncts, foreign_keys, own_columns, parsed, selects
+from opposable.ask.team.trees import (
+    Mended,
+    conjuncts,
+    goes_by,
+    in_each_select,
+    in_where,
+    keys_between,
+    own_columns,
+    read_by,
+    set_where,
+)
 from opposable.tools.sql.functions import Dialect
 from opposable.tools.sql.schema import Schema, Table, quoted, quoted_path
 
@@ -17,25 +27,18 @@ def by_keys(sql: str, dialect: Dialect, schema: Schema) -> Mended:
     Joins that hold stay; what they leave apart is joined by foreign keys, by way of other tables where there is just
     one shortest way. A table that only served a wrong join goes. Unchanged where that is not certain.
     """
+    return in_each_select(sql, dialect, lambda select: _joined(select, dialect, schema))
+
+
+def _joined(select: Any, dialect: Dialect, schema: Schema) -> list[str]:
     from sqlglot import exp
 
-    tree = parsed(sql, dialect)
-    if tree is None:
-        return sql, ()
-    told: list[str] = []
-    for select in selects(tree):
-        joins = select.args.get("joins") or []
-        if not joins or any(
-            join.side or join.kind not in ("", "INNER", "CROSS") or join.args.get("using") for join in joins
-        ):
-            continue
-        items = [select.args["from_"].this, *(join.this for join in joins)] if select.args.get("from_") else []
-        if not items or not all(isinstance(item, exp.Table) for item in items):
-            continue
-        made = _Joining(select, items, dialect, schema).made()
-        if made is not None:
-            told += made
-    return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+    joins = select.args.get("joins") or []
+    plain = all(join.kind in ("", "INNER", "CROSS") and not (join.side or join.args.get("using")) for join in joins)
+    items = read_by(select) if joins and plain and select.args.get("from_") else []
+    if not items or not all(isinstance(item, exp.Table) for item in items):
+        return []
+    return _Joining(select, items, dialect, schema).made()
 
 
 class _Joining:
@@ -46,19 +49,19 @@ class _Joining:
         self._tables = {item.alias_or_name.casefold(): schema.find_table(item.name, item.db) for item in items}
         self._added: dict[str, Table] = {}
 
-    def made(self) -> list[str] | None:
-        """Joins the tables by keys where that is called for; what was done, None where nothing was."""
+    def made(self) -> list[str]:
+        """Joins the tables by keys where that is called for; what was done."""
         if None in self._tables.values() or len(self._tables) < len(self._items):
-            return None
+            return []
         good, others, wrong = self._conditions()
         apart = self._components(good)
         if len(apart) == 1 or not self._all_known(wrong) or any(self._joins(one) for one in others):
-            return None
+            return []
         before = list(good)
         while len(apart) > 1:
             edges = self._link(apart)
             if not edges:
-                return None
+                return []
             good += edges
             apart = self._components(good)
         good = self._without_bridges(good, wrong)
@@ -67,7 +70,6 @@ class _Joining:
 
     def _conditions(self) -> tuple[list[Edge], list[Any], list[Edge]]:
         """The conditions that join two tables and hold, those that are none, and those on columns that are not there."""
-        where = self._select.args.get("where")
         asked = [
             one for join in self._select.args["joins"] if join.args.get("on") for one in conjuncts(join.args["on"])
         ]
@@ -80,7 +82,7 @@ class _Joining:
                 others.append(one)
             else:
                 (good if self._holds(edge) else wrong).append(edge)
-        told = [self._edge(one) for one in (conjuncts(where.this) if where else ())]
+        told = [self._edge(one) for one in in_where(self._select)]
         return [*good, *(edge for edge in told if edge and self._holds(edge))], others, wrong
 
     def _edge(self, condition: Any) -> Edge | None:
@@ -211,10 +213,8 @@ class _Joining:
             on = exp.and_(*(self._condition(edge) for edge in mine))
             self._select.join(left.pop(alias), on=on, copy=False)
             written.add(alias)
-        where = self._select.args.get("where")
-        kept = [*(conjuncts(where.this) if where else ()), *others]
-        kept = [one for at, one in enumerate(kept) if one not in kept[:at]]
-        self._select.set("where", exp.Where(this=exp.and_(*kept, copy=True)) if kept else None)
+        kept = [*in_where(self._select), *others]
+        set_where(self._select, [one for at, one in enumerate(kept) if one not in kept[:at]])
 
     def _new(self, table: Table, alias: str) -> Any:
         import sqlglot
@@ -232,10 +232,4 @@ class _Joining:
         return sqlglot.parse_one(text, dialect=self._dialect)
 
     def _as_written(self, item: Any) -> str:
-        node = item.args["alias"].this if item.args.get("alias") else item.this
-        return str(node.sql(dialect=self._dialect))
-
-
-def keys_between(one: Table, other: Table) -> list[tuple[str, str]]:
-    """The pairs of columns that foreign keys join the tables by, in either direction."""
-    return [*foreign_keys(one, other), *((y, x) for x, y in foreign_keys(other, one))]
+        return str(goes_by(item).sql(dialect=self._dialect))

@@ -6,7 +6,7 @@ from typing import Any
 
 from opposable.ask.catalog.words import folded
 from opposable.ask.team.expecting import pinned
-from opposable.ask.team.trees import conjuncts, parsed
+from opposable.ask.team.trees import in_where, parsed, set_where
 from opposable.tools.sql.functions import Dialect
 
 _DIFFERENT = re.compile(r"\b(?:different|distinct|unique)\b|不同|不重复|去重|互不相同", re.IGNORECASE)
@@ -83,26 +83,19 @@ def _both(tree: Any) -> Any:
     """The rows of one value that are rows of the other as well, where both are asked of one column in the same row."""
     from sqlglot import exp
 
-    where = tree.args.get("where")
-    if where is None or any(tree.args.get(part) for part in ("group", "order", "limit", "having")):
+    if any(tree.args.get(part) for part in ("group", "order", "limit", "having")):
         return None
     if any(one.find(exp.AggFunc) for one in tree.selects):
         return None
-    asked = [
-        one for one in conjuncts(where.this) if isinstance(one, exp.EQ) and isinstance(one.expression, exp.Literal)
-    ]
+    asked = [one for one in in_where(tree) if isinstance(one, exp.EQ) and isinstance(one.expression, exp.Literal)]
     for at, first in enumerate(asked):
         for second in asked[at + 1 :]:
             if first.this.name.casefold() == second.this.name.casefold() and first.expression != second.expression:
                 one, other = tree.copy(), tree.copy()
-                one.set("where", exp.Where(this=exp.and_(*_others(where.this, second), copy=True)))
-                other.set("where", exp.Where(this=exp.and_(*_others(where.this, first), copy=True)))
+                set_where(one, [condition for condition in in_where(tree) if condition is not second])
+                set_where(other, [condition for condition in in_where(tree) if condition is not first])
                 return exp.Intersect(this=one, expression=other, distinct=True)
     return None
-
-
-def _others(condition: Any, out: Any) -> list[Any]:
-    return [one for one in conjuncts(condition) if one is not out]
 
 
 def _without_sort_key(tree: Any, question: str) -> list[str]:
