@@ -48,7 +48,7 @@ SCHEMA = Schema(
 )
 def test_choices_are_as_the_request_says_them(asked, given, made):
     repairs: list[str] = []
-    assert with_choices_said(given, SCHEMA, asked, repairs) == made
+    assert with_choices_said(given, SCHEMA, words(asked), repairs) == made
     assert bool(repairs) == (given != made)
 
 
@@ -76,7 +76,7 @@ def test_choices_are_as_the_request_says_them(asked, given, made):
     ],
 )
 def test_what_the_model_goes_on_with_counts_where_it_was_said(asked, rest, more):
-    assert with_rest_said({"place": "Spain"}, rest, SCHEMA, asked, []) == {"place": "Spain", **more}
+    assert with_rest_said({"place": "Spain"}, rest, SCHEMA, words(asked), []) == {"place": "Spain", **more}
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from opposable.agent.fingerprints import UNSURE, fingerprint, given_in, message_of
-from opposable.agent.remembered import EACH, SHARED, Remembered
+from opposable.agent.remembered import EACH, Remembered
 from opposable.agent.warnings import WARNINGS, warned, warnings_of
 from opposable.domain.errors import StoreError
 from opposable.domain.language import Language
-from opposable.domain.records import Failure, Tally, now
+from opposable.domain.records import SHARED, Failure, Tally, now
 from opposable.domain.tools import FailureKind, ToolDefinition
 from opposable.tools.library import ToolLibrary
 

@@ -28,7 +28,7 @@ def nearest_named(arguments: dict[str, Any], said: str) -> dict[str, str]:
     repeated = {
         name: value
         for name, value in arguments.items()
-        if isinstance(value, str) and len(value) <= LONGEST and (f"'{value}'" in said or f'"{value}"' in said)
+        if isinstance(value, str) and len(value) <= LONGEST and _repeats(said, value)
     }
     found = {name: _nearest(value, said) for name, value in repeated.items()}
     return {name: near for name, near in found.items() if near}
@@ -43,10 +43,16 @@ def swapped(given: dict[str, Any], other: dict[str, Any], said: str) -> str:
     listed = {part.strip() for part in _BETWEEN.split(said)}
     for name, value in given.items():
         new = other.get(name)
-        repeated = isinstance(value, str) and (f"'{value}'" in said or f'"{value}"' in said)
-        if repeated and isinstance(new, str) and new != value and new in listed:
+        if not isinstance(value, str) or not _repeats(said, value):
+            continue
+        if isinstance(new, str) and new != value and new in listed:
             return new
     return ""
+
+
+def _repeats(said: str, value: str) -> bool:
+    """Whether a failure tells the value in quotes."""
+    return f"'{value}'" in said or f'"{value}"' in said
 
 
 def _nearest(value: str, said: str) -> str:

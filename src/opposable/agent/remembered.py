@@ -3,10 +3,8 @@
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 
-from opposable.domain.records import Failure
+from opposable.domain.records import SHARED, Failure
 
-SHARED = ""
-"""The scope of what all agents share."""
 ROOM = 10_000
 """Failures kept in the process."""
 EACH = 20

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from opposable.agent.learning import FailureMemory, Learning
 from opposable.app.library import database_url, is_kept, kept_store
 from opposable.domain.errors import BadInput, StoreUnavailable
-from opposable.domain.records import Failure, Tally
+from opposable.domain.records import SHARED, Failure, Tally
 from opposable.settings import Settings
 from opposable.store.opening import can_open
 
@@ -51,7 +51,7 @@ class LateStore:
             await (await self._store()).failures.add(batch)
 
     async def of_tools(
-        self, tool_ids: Sequence[str], scopes: Sequence[str] = ("",), *, each: int = 20
+        self, tool_ids: Sequence[str], scopes: Sequence[str] = (SHARED,), *, each: int = 20
     ) -> dict[str, tuple[Failure, ...]]:
         """What the last failures of each of these tools teach."""
         if not is_kept(self._settings):

@@ -187,6 +187,10 @@ class RunEvent:
     at: datetime
 
 
+SHARED = ""
+"""The scope of failures that all agents know of."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A call that failed, as it is remembered across runs.

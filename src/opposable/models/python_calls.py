@@ -39,7 +39,7 @@ def read_calls(
     good measure. So is a call of a made-up number or id beside one of another tool that may bring the right one.
     """
     order = {tool.name: parameters_of(tool) for tool in tools}
-    schemas = {tool.name: tool.parameters for tool in tools}
+    schemas = {tool.name: Schema(tool.parameters) for tool in tools}
     found = calls_in(code, order, said)
     if found is None:
         found = [
@@ -51,18 +51,18 @@ def read_calls(
         found = _read_leniently(code, tools, cut)
     if len({call.name for call in found}) > 1:
         found = [call for call in found if call.line not in doubtful] or found
-    asked = asked if len(found) == 1 else ""  # of several calls, nobody knows which one a choice belongs to
-    calls = [call for each in found if (call := _tool_call(each, Schema(schemas[each.name]), said, asked))]
+    # of several calls, nobody knows which one a choice belongs to
+    spoken, asked_words = words(said), words(asked) if len(found) == 1 else []
+    calls = [call for each in found if (call := _tool_call(each, schemas[each.name], said, spoken, asked_words))]
     if len({call.name for call in calls}) > 1:
-        calls = [call for call in calls if not _guessed(call, schemas[call.name], said)] or calls
+        calls = [call for call in calls if not _guessed(call, schemas[call.name], spoken)] or calls
     return tuple(calls)
 
 
 def optional_left(call: ToolCall, tools: Sequence[ToolDefinition]) -> bool:
     """Whether the call leaves optional parameters of its tool out."""
-    schema = next((tool.parameters for tool in tools if tool.name == call.name), {})
-    given = orjson.loads(call.arguments)
-    return any(name not in given and name not in Schema(schema).required() for name in Schema(schema).properties())
+    schema, given = _schema_of(call, tools), orjson.loads(call.arguments)
+    return not set(schema.properties()) <= {*given, *schema.required()}
 
 
 def unended(code: str) -> str:
@@ -76,14 +76,17 @@ def unended(code: str) -> str:
 
 def with_rest(call: ToolCall, rest: Sequence[ToolCall], tools: Sequence[ToolDefinition], asked: str) -> ToolCall:
     """The call with what `rest`, the same call gone on with, adds and `asked`, the user's last words, says."""
-    schema = next((tool.parameters for tool in tools if tool.name == call.name), {})
     if len(rest) != 1 or rest[0].name != call.name:
         return call
     repairs = list(call.repairs)
     given = with_rest_said(
-        orjson.loads(call.arguments), orjson.loads(rest[0].arguments), Schema(schema), asked, repairs
+        orjson.loads(call.arguments), orjson.loads(rest[0].arguments), _schema_of(call, tools), words(asked), repairs
     )
     return replace(call, arguments=to_json(given).decode(), repairs=tuple(dict.fromkeys(repairs)))
+
+
+def _schema_of(call: ToolCall, tools: Sequence[ToolDefinition]) -> Schema:
+    return Schema(next((tool.parameters for tool in tools if tool.name == call.name), {}))
 
 
 def _read_leniently(code: str, tools: Sequence[ToolDefinition], cut: bool) -> list[CodeCall]:
@@ -93,17 +96,17 @@ def _read_leniently(code: str, tools: Sequence[ToolDefinition], cut: bool) -> li
     return [CodeCall(call.name, call.arguments) for call in reading.calls]
 
 
-def _tool_call(call: CodeCall, schema: Schema, said: str, asked: str) -> ToolCall | None:
+def _tool_call(
+    call: CodeCall, schema: Schema, said: str, spoken: Sequence[str], asked: Sequence[str]
+) -> ToolCall | None:
+    """The call with its arguments put right; `spoken` are the words of `said`, `asked` those of the user's last."""
     repairs: list[str] = []
-    spoken, spoken_last = words(said), words(asked)
     read = arguments_of(_put_inside(call.arguments, schema, repairs), schema)
     if read.value is None:
         return None
     repairs += read.repairs
     given = {
-        name: _as_share(
-            _chosen(value, schema.property(name), spoken_last, repairs), schema.property(name), said, repairs
-        )
+        name: _as_share(_chosen(value, schema.property(name), asked, repairs), schema.property(name), said, repairs)
         for name, value in read.value.items()
     }
     for name in [name for name in given if name not in schema.required()]:
@@ -127,10 +130,10 @@ def made_up(value: str, spoken: Iterable[str]) -> bool:
     return not any(word in known or (word.isdigit() and any(word in date for date in dates)) for word in held)
 
 
-def _guessed(call: ToolCall, schema: dict[str, Any], said: str) -> bool:
+def _guessed(call: ToolCall, schema: Schema, spoken: Sequence[str]) -> bool:
     """Whether a required text of the call is made up, as an order's id before the orders are listed."""
-    given, spoken = orjson.loads(call.arguments), words(said)
-    required = [given.get(name) for name in Schema(schema).required()]
+    given = orjson.loads(call.arguments)
+    required = [given.get(name) for name in schema.required()]
     return any(isinstance(value, str) and made_up(value, spoken) for value in required)
 
 

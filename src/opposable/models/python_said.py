@@ -20,7 +20,9 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def with_choices_said(given: dict[str, Any], schema: Schema, asked: str, repairs: list[str]) -> dict[str, Any]:
+def with_choices_said(
+    given: dict[str, Any], schema: Schema, asked: Sequence[str], repairs: list[str]
+) -> dict[str, Any]:
     """The arguments with each list of choices as `asked`, the user's last words, says it.
 
     It gets those said that it lacks, and is cut to those said where all the choices there are were copied.
@@ -29,12 +31,12 @@ def with_choices_said(given: dict[str, Any], schema: Schema, asked: str, repairs
     for name, value in given.items():
         choices = schema.property(name).branch("array").items(0).choices() if isinstance(value, list) else []
         if choices:
-            made[name] = _listed(value, choices, choices_said(choices, words(asked)), repairs)
+            made[name] = _listed(value, choices, choices_said(choices, asked), repairs)
     return made
 
 
 def with_rest_said(
-    given: dict[str, Any], rest: dict[str, Any], schema: Schema, asked: str, repairs: list[str]
+    given: dict[str, Any], rest: dict[str, Any], schema: Schema, asked: Sequence[str], repairs: list[str]
 ) -> dict[str, Any]:
     """The arguments with those of `rest`, an optional parameter's each, whose values `asked` says and no other took up.
 
@@ -43,7 +45,7 @@ def with_rest_said(
     """
     made = dict(given)
     for name, value in rest.items():
-        free = _without(words(asked), _texts(list(made.values())))
+        free = _without(asked, _texts(list(made.values())))
         items = value if isinstance(value, list) else [value]
         offered = name in schema.properties() and name not in schema.required() and name not in given
         offered = offered and _fits(value, schema.property(name))

@@ -11,7 +11,6 @@ from uuid import uuid4
 from opposable.agent.learning import FailureMemory
 from opposable.agent.limits import Limits
 from opposable.agent.loop import run as run_loop
-from opposable.agent.remembered import SHARED
 from opposable.app.agents import INSTRUCTIONS
 from opposable.app.data import Teams, ask_data
 from opposable.app.given import FREE
@@ -20,7 +19,7 @@ from opposable.ask.team.team import Team
 from opposable.domain.errors import BadInput, OpposableError
 from opposable.domain.language import language_of
 from opposable.domain.messages import Message, system, user
-from opposable.domain.records import AgentRecord, Conversation, Run, now
+from opposable.domain.records import SHARED, AgentRecord, Conversation, Run, now
 from opposable.domain.specs import AgentSpec, AgentToolBinding, AnyToolSpec, FunctionToolSpec
 from opposable.domain.usage import Price
 from opposable.models.base import Model, ModelOptions, Named, ToolChoice

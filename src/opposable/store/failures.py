@@ -20,13 +20,11 @@ from sqlalchemy import (
     update,
 )
 
-from opposable.domain.records import Failure, Page, now
+from opposable.domain.records import SHARED, Failure, Page, now
 from opposable.store.database import Database
 from opposable.store.pages import newest_first
 from opposable.store.tables import failures, teaching
 
-SHARED = ""
-"""The scope of what all agents share."""
 BATCH = 1000
 """Rows forgotten in one transaction: writers come in between."""
 
