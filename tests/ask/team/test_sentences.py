@@ -1,11 +1,10 @@
 """What a user reads of the team's work is in the language of the question, what the model reads in English."""
 
 import re
-import sqlite3
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
+from tests.ask.team.shop import make_shop, sql
 
 from opposable.ask.team import evaluator, planner, telling
 from opposable.ask.team.expecting import CALLS
@@ -29,23 +28,9 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def shop(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Database]:
-    path: Path = tmp_path_factory.mktemp("shop") / "shop.sqlite"
-    with sqlite3.connect(path) as made:
-        made.executescript(
-            """CREATE TABLE department (id INTEGER PRIMARY KEY, name TEXT);
-            INSERT INTO department VALUES (1, '行政管理'), (2, 'Sales');
-            CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT, salary REAL,
-              department_id INTEGER REFERENCES department(id));
-            INSERT INTO person VALUES (1, 'Ann', 10, 1), (2, 'Bob', 20, 2), (3, 'Cy', 30, 2);"""
-        )
-    made.close()
-    database = await open_database(str(path))
+    database = await open_database(str(make_shop(tmp_path_factory.mktemp("shop") / "shop.sqlite")))
     yield database
     await database.close()
-
-
-def sql(text: str) -> str:
-    return f"```sql\n{text}\n```"
 
 
 DOUBTED = [

@@ -1,9 +1,9 @@
 """The team on real databases, with a model that says what it is told to."""
 
-import sqlite3
 from pathlib import Path
 
 import pytest
+from tests.ask.team.shop import make_shop, sql
 
 from opposable.ask.team.team import Parts, SemanticReading, Team
 from opposable.domain.events import DataAnswered, Decided, ModelReplied, Reply, RunFinished, Token, ToolFinished
@@ -19,22 +19,9 @@ SURE = Parts(opinions=0)
 
 @pytest.fixture
 async def shop(tmp_path: Path):
-    path = tmp_path / "shop.sqlite"
-    with sqlite3.connect(path) as made:
-        made.executescript(
-            """CREATE TABLE department (id INTEGER PRIMARY KEY, name TEXT);
-            INSERT INTO department VALUES (1, '行政管理'), (2, 'Sales');
-            CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT, salary REAL, department_id INTEGER REFERENCES department(id));
-            INSERT INTO person VALUES (1, 'Ann', 10, 1), (2, 'Bob', 20, 2), (3, 'Cy', 30, 2);"""
-        )
-    made.close()
-    database = await open_database(str(path))
+    database = await open_database(str(make_shop(tmp_path / "shop.sqlite")))
     yield database
     await database.close()
-
-
-def sql(text: str) -> str:
-    return f"```sql\n{text}\n```"
 
 
 def unsure(text: str) -> Reply:

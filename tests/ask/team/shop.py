@@ -1,0 +1,24 @@
+"""A small shop that several tests ask about, and SQL as a model writes it."""
+
+import sqlite3
+from pathlib import Path
+
+SCRIPT = """
+CREATE TABLE department (id INTEGER PRIMARY KEY, name TEXT);
+INSERT INTO department VALUES (1, '行政管理'), (2, 'Sales');
+CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT, salary REAL,
+  department_id INTEGER REFERENCES department(id));
+INSERT INTO person VALUES (1, 'Ann', 10, 1), (2, 'Bob', 20, 2), (3, 'Cy', 30, 2);
+"""
+
+
+def make_shop(path: Path) -> Path:
+    """The shop as a file at `path`."""
+    with sqlite3.connect(path) as made:
+        made.executescript(SCRIPT)
+    made.close()
+    return path
+
+
+def sql(text: str) -> str:
+    return f"```sql\n{text}\n```"
