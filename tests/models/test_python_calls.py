@@ -165,6 +165,63 @@ def test_a_list_of_decimals_has_items_of_one_type():
     assert call.arguments == '{"points":[[1.0,2.5]],"counts":[1,2]}'
 
 
+@pytest.mark.parametrize(
+    ("about", "written", "value"),
+    [
+        ("The day, as MM-DD-YYYY", "2022/08/16", "08-16-2022"),
+        ("day/month/year", "August 6th, 2022", "06/08/2022"),
+        ("格式 YYYY-MM-DD", "2022年8月16日", "2022-08-16"),
+        ("YYYY-MM-DD", "2 Mar 2022", "2022-03-02"),
+        ("YYYY-MM-DD", "2022-8-6", "2022-08-06"),
+        ("YYYY-MM-DD", "03/04/2022", "03/04/2022"),
+        ("MM/DD/YYYY or YYYY-MM-DD", "2022-08-16", "2022-08-16"),
+        ("DD/MM/YYYY", "2022-13-40", "2022-13-40"),
+        ("DD/MM/YYYY", "Mayor", "Mayor"),
+        ("The day", "2022/08/16", "2022/08/16"),
+    ],
+)
+def test_dates_are_given_as_the_description_wants_them(about, written, value):
+    tool = ToolDefinition("on", "", {"type": "object", "properties": {"day": {"type": "string", "description": about}}})
+    [call] = read_calls(f"on(day={written!r})", (tool,), written)
+    assert orjson.loads(call.arguments) == {"day": value}
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments"),
+    [
+        ('note(title="Rain", lang="English")', {"title": "Rain"}),
+        ('note(title="Rain", lang="de")', {"title": "Rain", "lang": "de"}),
+        ('note(title="Rain", lang="德文")', {"title": "Rain", "lang": "德文"}),
+        ('note(title="Rain", lang="en")', {"title": "Rain", "lang": "en"}),
+        ('note(title="Rain", slug="rain")', {"title": "Rain"}),
+        ('note(title="Rain", by="Nobody")', {"title": "Rain", "by": "Nobody"}),
+    ],
+    ids=["unsaid", "its beginning", "in another script", "the default", "said once", "without a default"],
+)
+def test_an_optional_text_that_nobody_said_is_left_to_its_default(code, arguments):
+    text = {"type": "string"}
+    properties = {"title": text, "lang": {**text, "default": "en"}, "slug": {**text, "default": None}, "by": text}
+    tool = ToolDefinition("note", "", {"type": "object", "properties": properties, "required": ["title"]})
+    [call] = read_calls(code, (tool,), "A note on rain, for Deirdre")
+    assert orjson.loads(call.arguments) == arguments
+
+
+@pytest.mark.parametrize(
+    ("code", "nights"),
+    [
+        ("stay('A', 1)\nstay('B', 2)\nstay('A', 1)\nstay('B', 2)", [1, 2]),
+        ("stay('A', 1)\nstay('A', 1)", [1, 1]),
+        ("stay('A', 1)\nstay('A', 1)\nstay('B', 2)\nstay('B', 2)", [1, 1, 2, 2]),
+        ("stay('A', 1)\nstay('B', 2)\nstay('A', 1)", [1, 2, 1]),
+    ],
+    ids=["twice round", "one twice", "each twice", "back again"],
+)
+def test_a_second_round_of_the_same_calls_is_left_out(code, nights):
+    properties = {"hotel": {"type": "string"}, "nights": {"type": "integer"}}
+    tool = ToolDefinition("stay", "", {"type": "object", "properties": properties})
+    assert [orjson.loads(call.arguments)["nights"] for call in read_calls(code, (tool,), "A, B")] == nights
+
+
 def test_one_bad_line_does_not_spoil_the_others():
     calls = read_calls('price(hotel="A")\nprice(hotel="B"))\nprice(hotel="C")', TOOLS, "")
     assert [orjson.loads(call.arguments)["hotel"] for call in calls] == ["A", "C"]

@@ -47,9 +47,9 @@ WENT_ON = f"{texts.BEGINNING}get_weather(city='Oslo', unit='celsius')"
 """The call again, gone on with where the model had ended it."""
 
 
-async def parts(inner, said="What is the weather in Oslo?", messages=None, **options):
+async def parts(inner, said="What is the weather in Oslo?", messages=None, tools=(WEATHER,), **options):
     model = PythonProtocolModel(inner)
-    return [part async for part in model.stream(messages or (user(said),), (WEATHER,), ModelOptions(**options))]
+    return [part async for part in model.stream(messages or (user(said),), tools, ModelOptions(**options))]
 
 
 async def test_calls_are_made_where_the_model_leaves_the_way_out_alone():
@@ -159,6 +159,35 @@ async def test_a_call_stands_where_the_model_fails_to_go_on():
     reply = (await parts(inner))[-1]
     assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Oslo"}']
     assert (len(inner.requests), reply.usage) == (2, Usage(100, 20, 1))
+
+
+FIND = ToolDefinition(
+    "find",
+    "Find a shop.",
+    {
+        "type": "object",
+        "properties": {"at": {"type": "string", "description": "In the form 'City, Country'"}},
+        "required": ["at"],
+    },
+)
+
+
+async def test_the_model_goes_on_inside_of_a_text_that_lacks_the_shape_shown():
+    begun = texts.BEGINNING + "find(at='Oslo"
+    inner = ScriptedModel(written("find(at='Oslo')"), f"{begun}, Norway")
+    reply = (await parts(inner, "Find a shop in Oslo", tools=(FIND,)))[-1]
+    [call] = reply.message.tool_calls
+    assert orjson.loads(call.arguments) == {"at": "Oslo, Norway"}
+    assert call.repairs == ("value in the shape that its description shows",)
+    assert reply.usage == Usage(110, 25, 2)
+    request = inner.requests[1]
+    assert (request.messages[-1].content, request.options.stop) == (begun + ",", ("'", "\n", "```"))
+
+
+async def test_a_text_stands_as_it_is_where_the_model_fails_to_go_on():
+    inner = ScriptedModel(written("find(at='Oslo')"), ContextFull("too long"))
+    [call] = (await parts(inner, "Find a shop in Oslo", tools=(FIND,)))[-1].message.tool_calls
+    assert orjson.loads(call.arguments) == {"at": "Oslo"}
 
 
 @pytest.mark.parametrize(("out", "made"), [(-3.3, 1), (-2.0, 0)], ids=["far from the way out", "near it"])

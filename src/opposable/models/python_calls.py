@@ -14,7 +14,8 @@ from opposable.dialects.by_schema import Schema
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.models.http import to_json
 from opposable.models.python_code import CodeCall, calls_in
-from opposable.models.python_said import choices_said, with_choices_said, with_rest_said, words
+from opposable.models.python_dates import as_described
+from opposable.models.python_said import choices_said, nothing_said, with_choices_said, with_rest_said, words
 from opposable.models.python_texts import FENCE, parameters_of
 
 _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*(?:%|％|per ?cent)")
@@ -56,7 +57,7 @@ def read_calls(
     calls = [call for each in found if (call := _tool_call(each, schemas[each.name], said, spoken, asked_words))]
     if len({call.name for call in calls}) > 1:
         calls = [call for call in calls if not _guessed(call, schemas[call.name], spoken)] or calls
-    return tuple(calls)
+    return tuple(_once(calls))
 
 
 def optional_left(call: ToolCall, tools: Sequence[ToolDefinition]) -> bool:
@@ -113,11 +114,20 @@ def _tool_call(
         about = schema.property(name)
         if given[name] is None and "null" not in about.kinds():
             del given[name]
-        elif isinstance(given[name], str) and given[name] != about.node.get("default") and made_up(given[name], spoken):
+        elif _for_nothing(name, given, schema, spoken):
             del given[name]
             repairs.append("made-up optional value dropped")
     given = with_choices_said(_without_unknown(given, schema, repairs), schema, asked, repairs)
     return ToolCall(new_call_id(), call.name, to_json(given).decode(), "python", tuple(dict.fromkeys(repairs)))
+
+
+def _for_nothing(name: str, given: dict[str, Any], schema: Schema, spoken: Sequence[str]) -> bool:
+    """Whether a text, an optional parameter's, is made up: its default serves as well, where it has one."""
+    value, about = given[name], schema.property(name).node
+    if not isinstance(value, str) or value == about.get("default"):
+        return False
+    required = [given.get(each) for each in schema.required()]
+    return made_up(value, spoken) or ("default" in about and nothing_said(value, spoken, required))
 
 
 def made_up(value: str, spoken: Iterable[str]) -> bool:
@@ -128,6 +138,19 @@ def made_up(value: str, spoken: Iterable[str]) -> bool:
     known = set(spoken)
     dates = [word for word in known if word.isdigit() and len(word) > 5]  # 20230929, meant by 2023-09-29
     return not any(word in known or (word.isdigit() and any(word in date for date in dates)) for word in held)
+
+
+def _once(calls: list[ToolCall]) -> list[ToolCall]:
+    """The calls without the second round of several: a small model that has written them all may begin again.
+
+    One call written twice stands: two dice may be asked for.
+    """
+    made = [(call.name, call.arguments) for call in calls]
+    for length in range(2, len(calls) // 2 + 1):
+        rounds, left = divmod(len(calls), length)
+        if not left and len(set(made[:length])) == length and made == made[:length] * rounds:
+            return calls[:length]
+    return calls
 
 
 def _guessed(call: ToolCall, schema: Schema, spoken: Sequence[str]) -> bool:
@@ -192,6 +215,9 @@ def _chosen(value: Any, schema: Schema, asked: Sequence[str], repairs: list[str]
         items = [_chosen(item, inner.items(n), asked, repairs) for n, item in enumerate(value)]
         return [_decimal(item) if inner.items(n).kinds() == {"number"} else item for n, item in enumerate(items)]
     choices = [choice for choice in schema.choices() if isinstance(choice, str)]
+    if isinstance(value, str) and (dated := as_described(value, str(schema.node.get("description") or ""))) != value:
+        repairs.append("date as the description wants it")
+        return dated
     if not isinstance(value, str) or not choices or value in choices:
         return value
     folded = {choice.casefold(): choice for choice in reversed(choices)}

@@ -10,15 +10,13 @@ import orjson
 from opposable.domain.events import Token
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models import python_texts as texts
-from opposable.models.python_said import words
+from opposable.models.python_said import share_said, words
 
 UNSEEN = -12.0
 """The log-probability taken for a word that is not among the alternatives."""
 
 _EVEN = math.log(0.5)
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
-_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-
 
 _KEPT, _SURE, _SAID, _INVENTED, _BIAS = 0.8, 16.0, 2.0, 3.0, -0.9
 _AWAY, _WAVERING = 2.5, -0.14
@@ -88,40 +86,13 @@ def borne_out(calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], said: 
     return min((share for call in calls for share in _shares(call, schemas.get(call.name, {}), spoken)), default=1.0)
 
 
-def _share(value: str, spoken: Sequence[str]) -> float | None:
-    """The share of a value's words that were spoken, also by their beginning or initials; None where it has none."""
-    held = words(value)
-    if not held or _translated(held, spoken):
-        return None
-    exact = {*spoken, *(str(_NUMBERS.index(word)) for word in spoken if word in _NUMBERS)}
-    starts = {word[:4] for word in exact if len(word) > 3}
-    initials = "".join(word[0] for word in spoken)
-    return sum(
-        word in exact or word[:4] in starts or (len(word) <= 3 and word.isalpha() and _short(word, spoken, initials))
-        for word in held
-    ) / len(held)
-
-
-def _translated(held: Sequence[str], spoken: Sequence[str]) -> bool:
-    """Whether a text of which nothing was said is in another script, as Shanghai for 上海: it may be what was said."""
-    latin = any(word.isascii() and word.isalpha() for word in held)
-    foreign = any(not word.isascii() for word in held)
-    if latin == foreign or not set(held).isdisjoint(spoken):
-        return False
-    return latin == any(not word.isascii() for word in spoken)
-
-
-def _short(word: str, spoken: Sequence[str], initials: str) -> bool:
-    return (len(word) > 1 and word in initials) or any(each.startswith(word) for each in spoken)
-
-
 def _shares(call: ToolCall, schema: dict[str, Any], spoken: Sequence[str]) -> list[float]:
     given: dict[str, Any] = orjson.loads(call.arguments)
     shares = []
     for name in schema.get("required") or ():
         about = (schema.get("properties") or {}).get(name) or {}
         if isinstance(given.get(name), str) and "enum" not in about:
-            shares.append(_share(given[name], spoken))
+            shares.append(share_said(given[name], spoken))
     return [share for share in shares if share is not None]
 
 

@@ -17,6 +17,8 @@ from opposable.models import python_fit
 from opposable.models import python_texts as texts
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, Named
 from opposable.models.python_calls import optional_left, read_calls, unended, with_rest
+from opposable.models.python_said import words
+from opposable.models.python_shapes import place_of, unshaped, with_value
 from opposable.models.text_protocol import TextProtocolModel, as_text
 
 ALTERNATIVES = 20
@@ -28,6 +30,9 @@ LONGEST = 1024
 
 MOST_OF_A_VALUE = 40
 """Tokens that the values of parameters left out may take."""
+
+MOST_SHAPED = 4
+"""Texts of a reply's calls that are put into the shape their descriptions show."""
 
 
 class PythonProtocolModel:
@@ -96,10 +101,41 @@ class PythonProtocolModel:
         calls = read_calls(code, tools, said, last, cut=reply.finish == "length", doubtful=doubtful)
         if not calls or (choice == "auto" and not python_fit.fits(reply.tokens, calls, tools, said)):
             return (), reply.usage
-        if len(calls) > 1 or not optional_left(calls[0], tools) or not (open_call := unended(code)):
-            return calls, reply.usage
-        rest, usage = await self._rest([*asked[:-1], assistant(texts.BEGINNING + open_call)], tools, said, options)
-        return (with_rest(calls[0], rest, tools, last),), reply.usage + usage
+        usage = reply.usage
+        if len(calls) == 1 and optional_left(calls[0], tools) and (open_call := unended(code)):
+            rest, spent = await self._rest([*asked[:-1], assistant(texts.BEGINNING + open_call)], tools, said, options)
+            calls, usage = (with_rest(calls[0], rest, tools, last),), usage + spent
+        calls, spent = await self._shaped(calls, code, asked[:-1], tools, words(said), options)
+        return calls, usage + spent
+
+    async def _shaped(
+        self,
+        calls: tuple[ToolCall, ...],
+        code: str,
+        asked: Sequence[Message],
+        tools: Sequence[ToolDefinition],
+        spoken: Sequence[str],
+        options: ModelOptions,
+    ) -> tuple[tuple[ToolCall, ...], Usage]:
+        """The calls with texts in the shapes that descriptions show: the model goes on from inside of each such text.
+
+        It costs a few tokens each, for `MOST_SHAPED` texts at most; a text stands as it is where the model fails here.
+        """
+        made, usage = list(calls), NO_USAGE
+        wanting = [(n, each) for n, call in enumerate(calls) for each in unshaped(call, tools)]
+        for n, each in wanting[:MOST_SHAPED]:
+            if (at := place_of(code, each.value)) is None:
+                continue
+            begun = assistant(texts.BEGINNING + code[:at] + each.begun)
+            try:
+                stop = (code[at - 1], "\n", texts.FENCE)
+                reply = await self._whole([*asked, begun], replace(options, stop=stop, max_tokens=MOST_OF_A_VALUE))
+            except ModelError:
+                break
+            usage += reply.usage
+            if (value := each.whole(reply.message.content.removeprefix(begun.content), spoken)) is not None:
+                made[n] = with_value(made[n], each.name, value)
+        return tuple(made), usage
 
     async def _rest(
         self, asked: Sequence[Message], tools: Sequence[ToolDefinition], said: str, options: ModelOptions

@@ -11,6 +11,7 @@ _EXPLAINED = re.compile(
     r"(\d+)['\"]?\s*(?:[=:：→-]|(?:for|is|are|means|represents|indicates|stands for)\b|为|是|表示|代表)\s*([^\d,;.()，；。（）、]+)"
 )
 """A number and what it stands for, as descriptions put it: "1 for new, 2 for used"."""
+_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _REFUSED = frozenset("no not without except excluding avoid never non than t 不 无 非 除 没 别".split())  # noqa: SIM905
 """Words before a choice that say it is not wanted."""
 
@@ -70,6 +71,29 @@ def choices_said(choices: Iterable[Any], spoken: Sequence[str]) -> list[str]:
     return [choice for choice in texts if choice in found]
 
 
+def share_said(value: str, spoken: Sequence[str]) -> float | None:
+    """The share of a value's words that were spoken, also by their beginning or initials; None where it has none."""
+    held = words(value)
+    if not held or _translated(held, spoken):
+        return None
+    exact = {*spoken, *(str(_NUMBERS.index(word)) for word in spoken if word in _NUMBERS)}
+    starts = {word[:4] for word in exact if len(word) > 3}
+    initials = "".join(word[0] for word in spoken)
+    return sum(
+        word in exact or word[:4] in starts or (len(word) <= 3 and word.isalpha() and _short(word, spoken, initials))
+        for word in held
+    ) / len(held)
+
+
+def nothing_said(value: str, spoken: Sequence[str], elsewhere: Sequence[Any]) -> bool:
+    """Whether no word of a text was spoken, or none but for what other values, `elsewhere`, took up.
+
+    A text with numbers may share them with another: a day may be the first and the last.
+    """
+    free = spoken if any(word.isdigit() for word in words(value)) else _without(spoken, _texts(list(elsewhere)))
+    return share_said(value, [word for word in free if word]) == 0
+
+
 def _fits(value: Any, schema: Schema) -> bool:
     kinds, choices = schema.kinds(), schema.choices()
     kind = "array" if isinstance(value, list) else "string" if isinstance(value, str) else "number"
@@ -91,12 +115,12 @@ def _stands_for(value: Any, about: str, free: Sequence[str]) -> bool:
     if type(value) is not int or str(value) not in explained or len(explained) < 2:
         return False
     common = set.intersection(*explained.values())
-    shares = {number: _share(meaning - common, free) for number, meaning in explained.items()}
+    shares = {number: _part(meaning - common, free) for number, meaning in explained.items()}
     best = shares.pop(str(value))
     return best > max(shares.values())
 
 
-def _share(meaning: set[str], free: Sequence[str]) -> float:
+def _part(meaning: set[str], free: Sequence[str]) -> float:
     return len(meaning.intersection(free)) / len(meaning) if meaning else 0.0
 
 
@@ -136,6 +160,19 @@ def _without(spoken: Sequence[str], values: Iterable[str]) -> list[str]:
         for at in _places(held, left) if held else ():
             left[at : at + len(held)] = [""] * len(held)
     return left
+
+
+def _translated(held: Sequence[str], spoken: Sequence[str]) -> bool:
+    """Whether a text of which nothing was said is in another script, as Shanghai for 上海: it may be what was said."""
+    latin = any(word.isascii() and word.isalpha() for word in held)
+    foreign = any(not word.isascii() for word in held)
+    if latin == foreign or not set(held).isdisjoint(spoken):
+        return False
+    return latin == any(not word.isascii() for word in spoken)
+
+
+def _short(word: str, spoken: Sequence[str], initials: str) -> bool:
+    return (len(word) > 1 and word in initials) or any(each.startswith(word) for each in spoken)
 
 
 def _texts(value: Any) -> list[str]:

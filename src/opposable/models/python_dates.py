@@ -1,0 +1,38 @@
+"""Dates as their parameters' descriptions want them: 08-16-2022 for 2022/08/16 where MM-DD-YYYY is written."""
+
+import re
+from datetime import date, datetime
+
+_PART = r"(y{4}|m{2}|d{2}|year|month|day)"
+_FORMAT = re.compile(rf"(?<![a-z]){_PART}([-/.]){_PART}\2{_PART}(?![a-z])", re.IGNORECASE)
+_YEAR_FIRST = re.compile(r"([12]\d{3})[-/.](\d{1,2})[-/.](\d{1,2})|([12]\d{3}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?[日号]")
+_NAMED = ("%B %d %Y", "%b %d %Y", "%d %B %Y", "%d %b %Y")
+_CODES = {"y": "%Y", "m": "%m", "d": "%d"}
+
+
+def as_described(value: str, about: str) -> str:
+    """The date in the only format that the description names; as it is where it is no date or could be two."""
+    formats = {
+        match[2].join(_CODES[part[0].lower()] for part in (match[1], match[3], match[4]))
+        for match in _FORMAT.finditer(about)
+    }
+    wanted = formats.pop() if len(formats) == 1 else ""
+    meant = _date(value.strip()) if all(code in wanted for code in _CODES.values()) else None
+    return value if meant is None else meant.strftime(wanted)
+
+
+def _date(text: str) -> date | None:
+    """The date a text is, where it can be one only: with the year first, or with the month by its name."""
+    try:
+        if match := _YEAR_FIRST.fullmatch(text):
+            year, month, day = (int(part) for part in match.groups() if part)
+            return date(year, month, day)
+    except ValueError:
+        return None
+    spelt = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b|,|\bof\b", " ", text)
+    for form in _NAMED if any(char.isalpha() for char in spelt) else ():
+        try:
+            return datetime.strptime(" ".join(spelt.split()), form).date()  # noqa: DTZ007 - a day has no zone
+        except ValueError:
+            continue
+    return None
