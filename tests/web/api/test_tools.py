@@ -285,6 +285,7 @@ async def test_remembered_failures_are_read_pinned_and_forgotten(tmp_path):
     async with asking(tmp_path) as ask:
         await ask.service.store.failures.add([failure])
         [one] = (await ask.told("GET", "/api/tools/echo/failures"))["items"]
+        assert (await ask.told("GET", "/api/failures"))["items"] == [one]
         assert (one["message"], one["pinned"]) == ("It broke.", False)
         path = f"/api/tools/echo/failures/{one['failure_id']}"
         assert (await ask.told("PUT", f"{path}/pin", {"pinned": True}))["pinned"] is True

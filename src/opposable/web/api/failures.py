@@ -13,7 +13,8 @@ from opposable.web.api.deps import Needs, TheService
 from opposable.web.api.errors import documented, not_found
 from opposable.web.api.wire import After, Limit, Part, ToolId
 
-router = APIRouter(prefix="/api/tools/{tool_id}/failures", tags=["tools"], dependencies=[Depends(Needs("admin"))])
+router = APIRouter(prefix="/api", tags=["tools"], dependencies=[Depends(Needs("admin"))])
+OF_TOOL = "/tools/{tool_id}/failures"
 FailureId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", examples=["0" * 32])]
 OfScope = Annotated[
     str | None, Query(description="Only what this agent knows; empty for what all share.", max_length=200)
@@ -49,7 +50,7 @@ class Pinning(BaseModel):
     pinned: bool = True
 
 
-@router.get("", responses=documented(404), summary="What is known of a tool's failures")
+@router.get(OF_TOOL, responses=documented(404), summary="What is known of a tool's failures")
 async def list_failures(
     service: TheService, tool_id: ToolId, scope: OfScope = None, after: After = "", limit: Limit = 100
 ) -> Part[KeptFailure]:
@@ -58,7 +59,16 @@ async def list_failures(
     return Part(items=[_shown(one) for one in page.items], next=page.next)
 
 
-@router.put("/{failure_id}/pin", responses=documented(404), summary="Keep a failure for good, or no longer")
+@router.get("/failures", responses=documented(), summary="What is known of all tools' failures")
+async def list_all_failures(
+    service: TheService, scope: OfScope = None, after: After = "", limit: Limit = 100
+) -> Part[KeptFailure]:
+    """The failures of all tools, the last seen first."""
+    page = await service.store.failures.list(scope=scope, after=after, limit=limit)
+    return Part(items=[_shown(one) for one in page.items], next=page.next)
+
+
+@router.put(f"{OF_TOOL}/{{failure_id}}/pin", responses=documented(404), summary="Keep a failure for good, or no longer")
 async def pin_failure(service: TheService, tool_id: ToolId, failure_id: FailureId, pinning: Pinning) -> KeptFailure:
     """Pin a failure, or let go of it."""
     await _failure(service, tool_id, failure_id)
@@ -67,7 +77,7 @@ async def pin_failure(service: TheService, tool_id: ToolId, failure_id: FailureI
     return _shown(await _failure(service, tool_id, failure_id))
 
 
-@router.delete("/{failure_id}", status_code=204, responses=documented(404), summary="Forget a failure")
+@router.delete(f"{OF_TOOL}/{{failure_id}}", status_code=204, responses=documented(404), summary="Forget a failure")
 async def forget_failure(service: TheService, tool_id: ToolId, failure_id: FailureId) -> Response:
     """Forget one failure."""
     await _failure(service, tool_id, failure_id)
@@ -76,7 +86,7 @@ async def forget_failure(service: TheService, tool_id: ToolId, failure_id: Failu
     return Response(status_code=204)
 
 
-@router.delete("", responses=documented(), summary="Forget all failures of a tool")
+@router.delete(OF_TOOL, responses=documented(), summary="Forget all failures of a tool")
 async def forget_failures(service: TheService, tool_id: ToolId, scope: OfScope = None) -> Forgotten:
     """Forget what is known of a tool, pinned or not."""
     forgotten = await service.store.failures.forget_tool(tool_id, scope)
