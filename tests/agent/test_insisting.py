@@ -52,7 +52,7 @@ async def test_a_model_that_gives_up_after_a_call_it_could_correct_is_asked_once
     events = await events_of(model, ToolLibrary([add]), "1 加 2？")
     assert (events[-1].text, events[-1].turns) == ("3.", 4)
     assert model.requests[2].messages[-1].content.startswith("add 没有成功")
-    assert model.requests[2].options.expected == "required"
+    assert model.requests[2].options.expected == Named("add", {}, {"a": "one"})
     assert [event.action for event in events if isinstance(event, Decided)] == ["replan"]
 
 
@@ -95,6 +95,26 @@ async def test_what_worked_before_is_what_is_asked_for():
     assert [wish.split(". ")[1] for wish in wishes(model)] == [
         'Call it with ticket="T-3"; only if that cannot be, say why.'
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Close ticket 77.", '(Known from before: close failed with ticket="77" and worked with ticket="T-3".)'),
+        ("关闭工单 77。", '（以往经验：close 用 ticket="77" 失败，用 ticket="T-3" 成功。）'),
+        ("Close ticket 177.", ""),
+        ("Close ticket 77, which is T-3.", ""),
+        ("Close ticket 18.", ""),
+    ],
+)
+async def test_what_put_the_same_right_before_is_told_beside_the_request(said, told):
+    learning = FailureMemory().of()
+    right = (calls(call("close", '{"ticket": "77"}')), calls(call("close", '{"ticket": "T-3"}')), "ok")
+    await events_of(ScriptedModel(*right), ToolLibrary([close]), learning=learning)
+    model = ScriptedModel(calls(call("close", '{"ticket": "T-3"}')), "Closed.")
+    end = (await events_of(model, ToolLibrary([close]), said, learning=learning))[-1]
+    assert [request.messages[0].content for request in model.requests] == [f"{said}\n\n{told}" if told else said, said]
+    assert end.messages[0].role == "assistant"
 
 
 async def test_a_call_that_was_asked_for_takes_nothing_else_from_the_list():

@@ -127,16 +127,36 @@ async def test_after_results_an_answer_is_not_told_that_there_is_no_tool():
     ("expected", "begun"),
     [
         ("required", ""),
-        (Named("get_weather"), "get_weather("),
-        (Named("get_weather", {"days": [1]}), "get_weather(days=[1], "),
+        (Named("get_weather"), 'get_weather(city="'),
+        (Named("get_weather", {"days": [1]}), 'get_weather(days=[1], city="'),
     ],
 )
 async def test_a_call_that_is_expected_has_no_way_out(expected, begun):
-    rest = 'city="Rome")' if begun else 'get_weather(city="Rome")'
+    rest = 'Rome")' if begun else 'get_weather(city="Rome")'
     inner = ScriptedModel(written(rest, out=-0.01, begun=texts.BEGINNING + begun))
     [call] = (await parts(inner, "Tell me a joke.", expected=expected))[-1].message.tool_calls
     assert orjson.loads(call.arguments)["city"] == "Rome"
     assert inner.requests[0].messages[1:] == (user("Tell me a joke."), assistant(texts.BEGINNING + begun))
+
+
+async def test_the_value_that_is_known_to_be_wrong_is_not_written_again():
+    begun = f'{texts.BEGINNING}get_weather(city="'
+    tokens = (Token("Par", (("Par", -0.1), ("Ro", -3.0))), Token("is", (("is", -0.1),)), Token('")', (('")', -0.1),)))
+    wrong = Reply(assistant(begun + 'Paris")'), "stop", Usage(100, 20, 1), tokens)
+    inner = ScriptedModel(wrong, written('me")', begun=begun + "Ro"))
+    reply = (await parts(inner, expected=Named("get_weather", {}, {"city": "Paris"})))[-1]
+    assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Rome"}']
+    assert [request.messages[-1].content for request in inner.requests[:2]] == [begun, begun + "Ro"]
+
+
+async def test_what_the_model_writes_for_later_is_told_with_its_reply():
+    code = 'there = get_weather(city="Oslo")\nget_weather(city=there)\nnote(text=there)\n'
+    note = ToolDefinition("note", "Note.", {"type": "object", "properties": {"text": {"type": "string"}}})
+    model = PythonProtocolModel(ScriptedModel(written(code), WENT_ON))
+    told = (user("The weather in Oslo? Note it."),)
+    reply = [part async for part in model.stream(told, (WEATHER, note), ModelOptions(stream=False))][-1]
+    assert [(call.name, call.arguments) for call in reply.message.tool_calls] == [("get_weather", '{"city":"Oslo"}')]
+    assert [(call.name, call.arguments) for call in reply.waiting] == [("note", "{}")]
 
 
 async def test_an_expected_call_of_which_all_is_known_is_made_as_it_is_and_a_choice_goes_before_it():
@@ -198,8 +218,8 @@ async def test_a_model_that_wavers_over_a_spelling_alone_may_call(out, made):
 
 @pytest.mark.parametrize("choice", ["required", Named("get_weather")])
 async def test_a_forced_choice_has_no_way_out(choice):
-    begun = texts.BEGINNING + ("get_weather(" if isinstance(choice, Named) else "")
-    rest = 'city="Rome")' if isinstance(choice, Named) else 'get_weather(city="Rome")'
+    begun = texts.BEGINNING + ('get_weather(city="' if isinstance(choice, Named) else "")
+    rest = 'Rome")' if isinstance(choice, Named) else 'get_weather(city="Rome")'
     inner = ScriptedModel(written(rest, out=-0.01, begun=begun))
     [call] = (await parts(inner, "Tell me a joke.", tool_choice=choice))[-1].message.tool_calls
     assert call.arguments == '{"city":"Rome"}'

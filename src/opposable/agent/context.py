@@ -79,6 +79,11 @@ class ExecutionContext:
         """The calls that failed, the last first; those that are over only where asked for."""
         return (self._failed[key] for key in reversed(self._failed if over else self._standing))
 
+    def heard(self) -> Iterator[str]:
+        """What was said and shown: the task, and what tools said."""
+        yield self.task
+        yield from (step.result.content for step in self.steps if step.result.failure != "refused")
+
     def add(self, step: Step) -> None:
         """Take note of a call that ended."""
         self.steps.append(step)

@@ -28,7 +28,7 @@ from opposable.domain.events import (
     ToolFinished,
 )
 from opposable.domain.messages import Message, tool, user
-from opposable.domain.tools import ToolDefinition, ToolResult
+from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ToolChoice
 from opposable.tools.base import NO_CONTEXT, CallContext
@@ -121,6 +121,7 @@ class _State:
     reminded: bool = False
     hopeless: bool = False
     expected: ToolChoice = "auto"
+    later: tuple[ToolCall, ...] = ()
     reads: tuple[ReadCall, ...] = ()
     results: dict[str, ToolResult] = field(default_factory=dict)
 
@@ -142,11 +143,32 @@ class _State:
         sent = trimmed(self.history, self.window - watch.room)
         return watch.beside(sent, left_out=len(sent) < len(self.history)), watch.definitions(definitions)
 
+    def _quoted(self, said: str) -> str:
+        """What a tool said, with its markup broken; that these are no words of the user's, where there was any."""
+        safe = dialects.defuse(said)
+        if safe == said or self.watch is None:
+            return safe
+        return f"{safe}\n\n{prompts.only_quoted(self.context.language)}"
+
     def asks_on(self) -> Wish | None:
         """What the model is asked in place of taking its answer; None where the answer is to be taken."""
         if self.watch is None or not self.insists or self.options.tool_choice == "none":
             return None
         return self.watch.unfinished.asks(self.context.language)
+
+    def goes_on(self) -> Wish | None:
+        """What a model that writes its calls as text is asked as a turn ends; None where it is to go on by itself."""
+        if self.watch is None or not self.insists or self.options.tool_choice == "none":
+            return None
+        if not any(call.dialect != "native" for call in self.history[-1].tool_calls):
+            return None
+        return self.watch.unfinished.goes_on(self.context.language)
+
+    def ask(self, wish: Wish) -> Decided:
+        """Ask the model on."""
+        self.history.append(user(wish.text))
+        self.expected = wish.expected
+        return Decided("replan", wish.text)
 
     def checked(self, reads: tuple[ReadCall, ...]) -> None:
         """Take the calls as they will be made; the history shows what was adjusted in them."""
@@ -157,7 +179,7 @@ class _State:
     def tell(self) -> None:
         """Put the results into the history in the order of their calls."""
         self.history += [
-            tool(r.call.id, r.call.name, dialects.defuse(self.results[r.call.id].content)) for r in self.reads
+            tool(r.call.id, r.call.name, self._quoted(self.results[r.call.id].content)) for r in self.reads
         ]
         self.calls += len(self.reads)
         self.reads, self.results = (), {}
@@ -190,14 +212,15 @@ async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) 
     said = _as_understood(reply.message, state.reads)
     state.history.append(said)
     yield ModelReplied(state.turns, said, reply.finish, reply.usage)
+    state.later = reply.waiting
     if state.reads:
         return
+    if state.watch is not None:
+        state.watch.unfinished.hold(reply.held)
     state.text = said.content.strip() or state.text
     wish = state.asks_on()
     if wish is not None:
-        state.history.append(user(wish.text))
-        state.expected = wish.expected
-        yield Decided("replan", wish.text)
+        yield state.ask(wish)
         return
     state.answered = bool(state.text) or state.reminded
     if not state.answered:
@@ -208,7 +231,7 @@ async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) 
 async def _do(library: ToolLibrary, limits: Limits, state: _State, alarm: Alarm) -> AsyncGenerator[Event, None]:
     """The calls of the last reply."""
     watch = state.watch
-    for part in (state.reads,) if watch is None else watch.replied(state.history[-1].content, state.reads):
+    for part in (state.reads,) if watch is None else watch.replied(state.history[-1].content, state.reads, state.later):
         reads = part
         if watch is not None:
             reads = watch.checked(part)
@@ -223,11 +246,14 @@ async def _do(library: ToolLibrary, limits: Limits, state: _State, alarm: Alarm)
                 yield event
     worked = any(result.failure is None for result in state.results.values())
     state.selection.learn(state.results.values())
+    wish = state.goes_on()
     state.tell()
     decision = None if watch is None else await watch.turn_over()
     if decision is not None:
         state.hopeless = decision.action == "complete"
         yield Decided(decision.action, decision.reason)
+    if wish is not None and not state.hopeless:
+        yield state.ask(wish)
     if state.options.tool_choice not in ("auto", "none") and (worked or state.turns >= FORCED_REPLIES):
         state.options = replace(state.options, tool_choice="auto")
 

@@ -4,6 +4,8 @@ import re
 from difflib import SequenceMatcher
 from typing import Any
 
+from opposable.agent.pinyin import spells
+
 LONGEST = 200
 """Characters of a value that is looked for, and of one that is found."""
 
@@ -68,6 +70,8 @@ def _nearest(value: str, said: str) -> str:
 
 def _likeness(given: str, named: str) -> float:
     """How like two texts in lower case are; above 1 where the one named holds the words of the one given."""
+    if spells(named, given):
+        return 1.0
     few, many = _WORD.findall(given), _WORD.findall(named)
     whole = "".join(few)
     if not few or not many:

@@ -1,15 +1,18 @@
-"""What a run would leave undone if its model's answer were taken: calls that failed, and what was not ready for them."""
+"""What a run would leave undone if its model's answer were taken: calls that failed, that wait, that were not ready."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from opposable.agent import prompts
-from opposable.agent.fingerprints import named
+from opposable.agent.continuing import next_named, next_page, wanted, wants_all
+from opposable.agent.evidence import is_made_up, is_wanted
+from opposable.agent.fingerprints import named, wrong_fields
 from opposable.agent.guard import may_pass, waits
 from opposable.agent.nearest import swapped
+from opposable.agent.ways import Ways
 from opposable.domain.language import Language
-from opposable.domain.tools import ToolResult
+from opposable.domain.tools import ToolCall, ToolResult
 from opposable.models.base import Named, ToolChoice
 
 FAILURES = 3
@@ -21,8 +24,12 @@ GUESSES = 1
 LOOKS = 12
 """How often a run is asked to look once more whether what a failed call needs is ready."""
 
-Looking = Callable[[Mapping[str, Any]], Named | None]
-"""The call that tells how things stand, by the arguments of a call that came too early; None where none is known."""
+STEPS = 24
+"""How often a run is asked for the next page, or for the next of what goes on."""
+
+
+DOUBTS = 3
+"""How often a run is asked on for a call of which its model was not sure: a look, a question, the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,35 +42,60 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class _Wrong:
-    """A call of the last turn that failed; `meant` are arguments it may have meant, `again` that it may work as it is."""
+    """A call of the last turn that failed.
+
+    `meant` are arguments it may have meant, `again` that it may work as it is, `refused` that it could not be done
+    rather than that it was put wrongly.
+    """
 
     call: Named
     said: str
     meant: Mapping[str, Any]
     again: bool
+    refused: bool
 
 
 class Unfinished:
     """The open ends of a run, and how often it is still asked on for them: a small model takes an error for the end."""
 
-    def __init__(self, looking: Looking) -> None:
-        self._looking = looking
+    def __init__(self, ways: Ways, request: str) -> None:
+        self._ways = ways
+        self._request = request
         self._wrong: _Wrong | None = None
         self._guess: _Wrong | None = None
         self._early: dict[str, Named] = {}
         self._pending: Named | None = None
+        self._waiting: dict[str, Named] = {}
+        self._first: Named | None = None
+        self._last: tuple[Named, ToolResult] | None = None
+        self._held = ""
+        self._doubted = ""  # the call of which the model was not sure, once it was led to know more
+        self._doubts = DOUBTS
+        self._named: set[str] = set()  # what was asked for as the next of a chain
         self._failures = FAILURES
         self._guesses = GUESSES
         self._looks = LOOKS
+        self._steps = STEPS
 
     def turn_begins(self) -> None:
         """New calls are made: what the last ones left is theirs to mend."""
-        self._wrong = None
+        self._wrong = self._last = self._first = None
+
+    def wait(self, call: Named, first: Named | None = None) -> None:
+        """A call waits for what others bring, as `first` may, with the arguments that are known."""
+        self._waiting[call.name] = call
+        self._first = first
+
+    def hold(self, calls: Sequence[ToolCall]) -> None:
+        """Calls that the model wrote and that were not taken for meant: it may not know enough for them yet."""
+        self._held = calls[0].name if calls else ""
 
     def ended(self, result: ToolResult, call: Named, meant: Mapping[str, Any], *, polls: bool) -> None:
         """Take note of a call's end; `meant` are arguments it may have meant, `polls` that its tool is one that waits."""
+        self._waiting.pop(call.name, None)
         if result.failure is None:
             self._early.pop(call.name, None)
+            self._last = (call, result)
             if polls:
                 self._pending = call if waits(result.content) else None
             return
@@ -73,14 +105,29 @@ class Unfinished:
         if waits(result.content) and not again:
             self._early[call.name] = call
         if self._wrong is None or meant or not self._wrong.meant:
-            self._wrong = _Wrong(call, result.content, meant, again)
+            self._wrong = _Wrong(call, result.content, meant, again, result.failure == "refused")
 
     def swaps(self, name: str, arguments: dict[str, Any]) -> str:
-        """What a call that was asked for takes in place of what was wanted, "" for nothing."""
+        """What a call that was asked for takes in place of what the user wanted, "" for nothing."""
         guess = self._guess
         if guess is None or guess.call.name != name:
             return ""
-        return swapped(dict(guess.call.arguments), arguments, guess.said)
+        wanted = {field: value for field, value in guess.call.arguments.items() if is_wanted(value, self._request)}
+        return swapped(wanted, arguments, guess.said)
+
+    def goes_on(self, language: Language) -> Wish | None:
+        """What the model is asked as a turn ends, before it goes on by itself; None where it may.
+
+        The calls it wrote itself are gone on with, once what they wait for is there, and has no more pages.
+        """
+        if self._first is not None:
+            first, self._first = self._first, None
+            return Wish(prompts.find_out(first.name, language), first)
+        if self._wrong is not None or self._last is None:
+            return None
+        if self._waiting:
+            return self._read_on(language) or self._now(language)
+        return self._go_on(language) if self._named else None
 
     def asks(self, language: Language) -> Wish | None:
         """What the model is asked in place of taking its answer; None where the answer is to be taken."""
@@ -88,31 +135,109 @@ class Unfinished:
         if self._early and self._looks:
             look = self._pending
             if look is None and wrong is not None and wrong.call.name in self._early:
-                look = self._looking(wrong.call.arguments)
+                look = self._ways.look(wrong.call.arguments)
             if look is not None:
                 self._looks -= 1
                 return Wish(prompts.look_again(look.name, language), look)
-        if not self._failures:
-            return None
         if wrong is not None:
-            return self._put_right(wrong, language)
-        if not self._early:
-            return None
-        self._failures -= 1
-        name, call = self._early.popitem()
-        return Wish(prompts.put_it_right(name, "", language), call)
+            return self._put_right(wrong, language) if self._failures else None
+        if self._early and self._failures:
+            self._failures -= 1
+            name, call = self._early.popitem()
+            return Wish(prompts.put_it_right(name, "", language), call)
+        return self.goes_on(language) or self._read_on(language) or self._go_on(language) or self._look_first(language)
 
     def _put_right(self, wrong: _Wrong, language: Language) -> Wish | None:
         name = wrong.call.name
-        expected: ToolChoice = "required"
+        expected: ToolChoice | None = None
         if wrong.meant:
             expected = Named(name, wrong.meant)
         elif wrong.again:
             expected = wrong.call
+        elif other := self._ways.other(wrong.call):
+            self._failures -= 1
+            return Wish(prompts.try_other(name, other.name, language), other)
         elif self._guesses:
             self._guesses -= 1
+            fields = () if wrong.refused else wrong_fields(dict(wrong.call.arguments), wrong.said)
+            found = self._found_out(wrong.call, fields, language)
+            if found is not None:
+                return found
             self._guess = wrong
-        else:
+            expected = self._otherwise(wrong.call, fields)
+        if expected is None:
             return None
         self._failures -= 1
         return Wish(prompts.put_it_right(name, named(wrong.meant.items()), language), expected)
+
+    def _found_out(self, call: Named, fields: tuple[str, ...], language: Language) -> Wish | None:
+        """A wish for the call that may bring a value which the model made up; the call then waits for it."""
+        for field in fields:
+            sources = self._ways.sources(call, field, asking=True)
+            if sources and is_made_up(call.arguments.get(field), field, self._request):
+                known = {name: value for name, value in call.arguments.items() if name not in fields}
+                self._waiting[call.name] = Named(call.name, known)
+                return Wish(prompts.find_out(sources[0].name, language), sources[0])
+        return None
+
+    def _otherwise(self, call: Named, fields: tuple[str, ...]) -> ToolChoice:
+        """The call with another value than the one that is wrong, as far as that is known and no id."""
+        given = list(call.arguments)
+        for field in fields[:1]:
+            value = call.arguments.get(field)
+            if isinstance(value, str) and not any(character.isdigit() for character in value):
+                kept = {name: call.arguments[name] for name in given[: given.index(field)]}
+                return Named(call.name, kept, {field: value})
+        return "required"
+
+    def _now(self, language: Language) -> Wish | None:
+        """A wish for a call whose time has come."""
+        if not self._waiting:
+            return None
+        name = next(iter(self._waiting))
+        call = self._waiting.pop(name)
+        return Wish(prompts.now_make(name, named(call.arguments.items()), language), call)
+
+    def _read_on(self, language: Language) -> Wish | None:
+        """A wish for the next page of a list, where the request is about the whole of it."""
+        if self._last is None or not self._steps:
+            return None
+        call, result = self._last
+        if not self._ways.only_reads(call.name) or not wants_all(self._request):
+            return None
+        more = next_page(call.arguments, self._ways.parameters(call.name), result.data)
+        if more is None:
+            return None
+        self._steps -= 1
+        return Wish(prompts.read_on(call.name, named(more.items()), language), Named(call.name, more))
+
+    def _go_on(self, language: Language) -> Wish | None:
+        """A wish for the next of a chain, as the last result names it, where the request wants more of them."""
+        if self._last is None or not self._steps:
+            return None
+        call, result = self._last
+        found = next_named(call.arguments, result.content)
+        most = STEPS if wants_all(self._request) else wanted(self._request)
+        if not found or not self._named.isdisjoint(found.values()) or self._ways.worked(call.name) >= most:
+            return None
+        self._steps -= 1
+        self._named.update(found.values())
+        return Wish(prompts.goes_on(call.name, named(found.items()), language), "required")
+
+    def _look_first(self, language: Language) -> Wish | None:
+        """What follows where the model wrote a call without being sure of it.
+
+        First a look at what the request is about, then the question whether the call does what was asked for; where the
+        model writes it once more, it is meant.
+        """
+        name = self._doubted or self._held
+        look = self._ways.view(self._request) if name and self._doubts == DOUBTS else None
+        if not self._doubts or (look is None and not self._doubted) or self._ways.called(name):
+            return None
+        self._doubts -= 1
+        self._doubted = name
+        if look is not None:
+            return Wish(prompts.find_out(look.name, language), look)
+        if self._doubts:
+            return Wish(prompts.if_it_does(name, language), "auto")
+        return Wish(prompts.now_make(name, "", language), Named(name)) if self._held == name else None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
@@ -11,12 +11,15 @@ from opposable.agent import prompts
 from opposable.agent.calls import ReadCall
 from opposable.agent.context import ExecutionContext, Step, block
 from opposable.agent.decisions import Decision, Trouble, decided
+from opposable.agent.evidence import is_heard
 from opposable.agent.fingerprints import correction, in_words, named
 from opposable.agent.guard import PASSING, Key, Seen, essential, is_refused, is_told, key_of, may_pass, once_more
 from opposable.agent.guarding import Guarding
 from opposable.agent.learning import NOTHING_KNOWN, Learning, Patterns
 from opposable.agent.nearest import nearest_named
 from opposable.agent.unfinished import Unfinished
+from opposable.agent.warnings import hints_of
+from opposable.agent.ways import Ways
 from opposable.domain.language import Language
 from opposable.domain.messages import Message
 from opposable.domain.records import Failure, Tally
@@ -25,14 +28,11 @@ from opposable.models.base import Named
 from opposable.tools import sentences
 from opposable.tools.library import ToolLibrary
 
-if TYPE_CHECKING:  # specs are pydantic's, and only a run in trouble asks for them
-    from opposable.domain.specs import AnyToolSpec
-
-POLLING = "polling"
-"""In a spec's metadata, true: the tool is asked again and again on purpose."""
-
 ADJUSTABLE = "adjustable"
 """In a spec's metadata: arguments that are doubled after a time-out, each with its largest value."""
+
+HINTED = 2_000
+"""Characters of a request in which it is looked for what failed before."""
 
 _OPEN = 20
 """Failed calls of a tool that wait for being put right, the last ones."""
@@ -73,6 +73,7 @@ class Watch:
         self._context = ExecutionContext(task)
         self._made: dict[str, tuple[Key, dict[str, Any]]] = {}  # the turn's calls by id
         self._refused: set[str] = set()
+        self._waits: set[str] = set()  # of these, those that only wait
         self._failing: dict[str, int] = {}  # failures by name, since the tool last worked
         self._open: dict[str, list[_Open]] = {}
         self._timed_out: dict[str, dict[str, Any]] = {}  # arguments that were too small, by name
@@ -84,7 +85,10 @@ class Watch:
         self._new = self._ever_failed = self._failed_last = False
         self.advice = ""
         self.best: tuple[str, str] | None = None
-        self.unfinished = Unfinished(self._look)
+        self._ways = Ways(library, self._context)
+        self._held: dict[str, set[str]] = {}  # fields for which calls were held back, by name
+        self._hints = self._hinted(task) if guarding.telling and self._learning is not None else ""
+        self.unfinished = Unfinished(self._ways, task)
 
     # Before the calls
 
@@ -99,11 +103,20 @@ class Watch:
 
     def beside(self, sent: list[Message], left_out: bool) -> list[Message]:
         """The messages to send with the block on what was tried in the last of them; the history has none of it."""
-        told = self.block(left_out)
+        told = self.block(left_out) if self._turn else self._hints
         if not told:
             return sent
         last = sent[-1]
         return [*sent[:-1], replace(last, content=f"{last.content}\n\n{told}", memo={})]
+
+    def _hinted(self, task: str) -> str:
+        """What is told beside the request of what put the same right before."""
+        found = []
+        for tool_id, known in self._patterns.failures.items():
+            tool = self._library.find(tool_id)
+            if tool is not None and tool.tool_id == tool_id:
+                found.append(hints_of(known, tool.definition.name, task[:HINTED], self._language))
+        return "\n".join(filter(None, found))
 
     def block(self, left_out: bool) -> str:
         """The block on what was tried, "" where there is nothing to say."""
@@ -120,16 +133,23 @@ class Watch:
         """Tokens to be left free for the block."""
         return self._guarding.tokens if self.advice or self._context.steps else 0
 
-    def replied(self, said: str, reads: Sequence[ReadCall]) -> tuple[Sequence[ReadCall], ...]:
+    def replied(
+        self, said: str, reads: Sequence[ReadCall], later: Sequence[ToolCall] = ()
+    ) -> tuple[Sequence[ReadCall], ...]:
         """Take note of a reply with calls; the calls, in the parts in which they are to be made.
+
+        `later` are calls that the model wrote too and that wait for what these bring.
 
         The same call twice in one reply is made once first: where that fails, the others need not.
         """
         self._turn += 1
         self._made.clear()
         self._refused.clear()
+        self._waits.clear()
         self._new = False
         self.unfinished.turn_begins()
+        for call in later:
+            self.unfinished.wait(Named(call.name, orjson.loads(call.arguments)))
         if self._plans and said.strip():
             self._context.plan, self._plans = said.strip(), False
         if len(reads) == 1 or not self._guarding.refusing:
@@ -159,7 +179,7 @@ class Watch:
         if read.failure is not None:  # where there is no such tool, whatever is asked of it comes to the same
             told = "" if read.failure.failure == "unknown_tool" else call.arguments
             return (call.name, told.encode()), {}
-        arguments = essential(read.arguments, self._parameters(call.name))
+        arguments = essential(read.arguments, self._ways.parameters(call.name))
         return key_of(call.name, arguments), arguments
 
     def _refusal(self, read: ReadCall, key: Key, arguments: dict[str, Any]) -> str:
@@ -169,21 +189,46 @@ class Watch:
             if is_refused(seen, self._changes, self._stale, self._guarding) and seen is not None:
                 if seen.failure is not None:
                     return prompts.refused_failure(name, seen.times, seen.content, self._language)
-                if not self._polls(name):
+                if not self._ways.polls(name):
                     return prompts.refused_repeat(name, seen.times, seen.content, self._language)
         if read.failure is not None:
             return ""
         other = self.unfinished.swaps(name, read.arguments)
         if other:
             return prompts.not_asked_for(name, other, self._language)
+        unheard = self._unheard(read.call.id, name, read.arguments) if self._guarding.insisting else ""
+        if unheard:
+            return unheard
         if self._learning is None or not self._patterns.failures:
             return ""
-        known = self._patterns.exactly(self._tool_id(name), arguments)
+        known = self._patterns.exactly(self._ways.tool_id(name), arguments)
         if known is None or not self._learning.is_hopeless(known):
             return ""
         right = in_words(known.correction)[1]
         said = dialects.defuse(known.message.partition("\n")[2])
         return prompts.known_to_fail(name, known.count, right, said, self._language)
+
+    def _unheard(self, call_id: str, name: str, arguments: dict[str, Any]) -> str:
+        """Why a call that changes something is not made yet: it has a number that nobody said and a tool could tell.
+
+        It is held back once for each such argument: the number may be worked out.
+        """
+        if self._ways.only_reads(name):
+            return ""
+        for field in self._ways.parameters(name).get("required", ()):
+            number = arguments.get(field)
+            if not isinstance(number, int | float) or isinstance(number, bool) or field in self._held.get(name, ()):
+                continue
+            sources = self._ways.sources(Named(name, arguments), field)
+            if not sources or is_heard(number, self._context.heard()):
+                continue
+            self._held.setdefault(name, set()).add(field)
+            known = {one: value for one, value in arguments.items() if one != field}
+            self._waits.add(call_id)
+            self.unfinished.wait(Named(name, known), sources[0])
+            names = [source.name for source in sources]
+            return prompts.unheard(name, named([(field, number)]), names, self._language)
+        return ""
 
     def _adjusted(self, read: ReadCall) -> ReadCall:
         """The call with arguments enlarged that were too small before, where its spec says how far they may be."""
@@ -191,15 +236,15 @@ class Watch:
         small = self._timed_out.get(name)
         large: dict[str, Any] = {}
         if small is None:
-            known = [one for one in self._patterns.failures.get(self._tool_id(name), ()) if one.kind == "timeout"]
+            known = [one for one in self._patterns.failures.get(self._ways.tool_id(name), ()) if one.kind == "timeout"]
             large = next((one.correction["right"] for one in known if one.correction), {})
             if not large:
                 return read
-        spec = self._spec(name)
+        spec = self._ways.spec(name)
         most = spec.metadata.get(ADJUSTABLE) if spec is not None else None
         if not isinstance(most, dict):
             return read
-        properties = self._parameters(name).get("properties", {})
+        properties = self._ways.parameters(name).get("properties", {})
         better, told = dict(read.arguments), []
         for field, largest in most.items():
             own = about.get("default") if isinstance(about := properties.get(field), dict) else None
@@ -221,8 +266,10 @@ class Watch:
         self._context.add(Step(self._turn, call, result))
         if _of_the_run(result, self._language):
             return result
+        if call.id in self._waits:
+            return result
         meant = self._meant(call.name, arguments, result) if result.failure is not None else {}
-        self.unfinished.ended(result, Named(call.name, arguments), meant, polls=self._polls(call.name))
+        self.unfinished.ended(result, Named(call.name, arguments), meant, polls=self._ways.polls(call.name))
         if call.id in self._refused:
             return result
         before = self._seen.get(key)
@@ -237,13 +284,13 @@ class Watch:
         self.best = (call.name, result.content)
         if before is None or before.content != result.content or before.failure is not None:
             self._new = True
-            if not self._ever_failed or not self._only_reads(call.name):
+            if not self._ever_failed or not self._ways.only_reads(call.name):
                 self._changes += 1
         if self._failing:
             self._failing.pop(call.name, None)
         if self._learning is not None and (self._open or self._patterns.failures):
             self._learnt(self._learning, call.name, arguments)
-        if self._guarding.refusing and is_told(seen, self._stale, self._guarding) and not self._polls(call.name):
+        if self._guarding.refusing and is_told(seen, self._stale, self._guarding) and not self._ways.polls(call.name):
             return _with(result, prompts.same_result(call.name, seen.times, self._language))
         return result
 
@@ -256,7 +303,7 @@ class Watch:
         self._new = self._new or seen.times == 1
         if result.failure == "timeout":
             self._timed_out[name] = arguments
-        warned = self._patterns.warnings.get(self._tool_id(name))
+        warned = self._patterns.warnings.get(self._ways.tool_id(name))
         if warned is not None and self._learning is not None:
             self._context.known[name] = warned[self._language == "zh"]
         beside = [self._offered(name, arguments)]
@@ -266,7 +313,7 @@ class Watch:
             self._remember(self._learning, name, arguments, result)
         if self._guarding.refusing and is_told(seen, self._stale, self._guarding) and not self._is_tried(result, seen):
             beside.append(prompts.same_failure(name, seen.times, self._language))
-        missing = self._missing(name)
+        missing = self._ways.missing(name)
         if missing:
             beside.append(prompts.missing_dependencies(name, missing, self._language))
         told = " ".join(filter(None, beside))
@@ -299,7 +346,7 @@ class Watch:
         """The failure of before that is this one, or most like it, with what put it right."""
         if self._learning is None or not self._patterns.failures:
             return None
-        tool_id = self._tool_id(name)
+        tool_id = self._ways.tool_id(name)
         known = self._patterns.exactly(tool_id, arguments)
         return known if known is not None and known.correction else self._patterns.like(tool_id, arguments)
 
@@ -311,7 +358,7 @@ class Watch:
         if once in self._counted:
             return
         self._counted.add(once)
-        owner, action = self._owner(tool.tool_id)
+        owner, action = self._ways.owner(tool.tool_id)
         failure_id = learning.failed(owner, action, result.failure, arguments, result.content)
         if failure_id:
             waiting = self._open.setdefault(name, [])
@@ -325,7 +372,7 @@ class Watch:
             if right is not None:
                 learning.memory.correct(one.failure_id, right)
         if self._patterns.failures:
-            known = self._patterns.exactly(self._tool_id(name), arguments)
+            known = self._patterns.exactly(self._ways.tool_id(name), arguments)
             if known is not None:
                 learning.memory.forget(known.failure_id)
 
@@ -368,8 +415,8 @@ class Watch:
         tool = self._library.find(name)
         if tool is None:
             return ()
-        owner, _ = self._owner(tool.tool_id)
-        failed = {self._owner(other.tool_id)[0] for one in self._failing if (other := self._library.find(one))}
+        owner, _ = self._ways.owner(tool.tool_id)
+        failed = {self._ways.owner(other.tool_id)[0] for one in self._failing if (other := self._library.find(one))}
         need = f"{tool.definition.description} {self._context.task[:500]}"
         found = self._library.alternatives(owner, need, failed, most=8)
         ids = {one.name: f"{one.tool_id}.{one.action}" if one.action else one.tool_id for one in found}
@@ -390,48 +437,6 @@ class Watch:
         if kept is not None and kept.calls > calls:
             calls, failures = kept.calls, kept.failures
         return (calls - failures + 1) / (calls + 2)
-
-    # Questions to the library
-
-    def _tool_id(self, name: str) -> str:
-        tool = self._library.find(name)
-        return name if tool is None else tool.tool_id
-
-    def _parameters(self, name: str) -> dict[str, Any]:
-        tool = self._library.find(name)
-        return {} if tool is None else tool.definition.parameters
-
-    def _owner(self, tool_id: str) -> tuple[str, str]:
-        """The id a tool is registered by, and its action."""
-        parts = tool_id.split(".")
-        for size in range(len(parts), 0, -1):
-            owner = ".".join(parts[:size])
-            if self._library.get(owner) is not None:
-                return owner, ".".join(parts[size:])
-        return tool_id, ""
-
-    def _spec(self, name: str) -> "AnyToolSpec | None":
-        return self._library.get(self._owner(self._tool_id(name))[0])
-
-    def _polls(self, name: str) -> bool:
-        spec = self._spec(name)
-        return spec is not None and bool(spec.metadata.get(POLLING))
-
-    def _look(self, arguments: Mapping[str, Any]) -> Named | None:
-        """The call of the one tool that tells how things stand, with what arguments it has in common with another."""
-        polling = [tool.definition for tool in self._library.tools if self._polls(tool.definition.name)]
-        if len(polling) != 1:
-            return None
-        known = polling[0].parameters.get("properties", {})
-        return Named(polling[0].name, {name: value for name, value in arguments.items() if name in known})
-
-    def _only_reads(self, name: str) -> bool:
-        spec = self._spec(name)
-        return spec is not None and spec.idempotent
-
-    def _missing(self, name: str) -> tuple[str, ...]:
-        owner = self._owner(self._tool_id(name))[0]
-        return () if self._library.get(owner) is None else self._library.health(owner).missing
 
 
 def _enlarged(given: Any, small: Any, large: Any, largest: Any) -> float | int | None:

@@ -55,13 +55,17 @@ class Token:
 class Reply:
     """A model's whole reply: the last thing its stream yields.
 
-    `message` has role "assistant"; `tokens` are there where they were asked for and the server gives them.
+    `message` has role "assistant"; `tokens` are there where they were asked for and the server gives them. `waiting`
+    are calls that the model wrote too and that need what those of the message bring: with the arguments that are known. `held`
+    are calls it wrote that were not taken for meant, so that it answered.
     """
 
     message: Message
     finish: FinishReason = "stop"
     usage: Usage = NO_USAGE
     tokens: tuple[Token, ...] = ()
+    waiting: tuple[ToolCall, ...] = ()
+    held: tuple[ToolCall, ...] = ()
 
 
 ModelPart = TextDelta | ThinkingDelta | CallDelta | Reply

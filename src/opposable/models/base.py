@@ -11,10 +11,15 @@ from opposable.domain.tools import ToolDefinition
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The choice of one tool by its name: the model must call it. `arguments` are those that are known already."""
+    """The choice of one tool by its name: the model must call it.
+
+    `arguments` are those that are known already; `avoid` has the value that the argument after them must not have,
+    where one is known to be wrong.
+    """
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    avoid: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 ToolChoice = Literal["none", "auto", "required"] | Named

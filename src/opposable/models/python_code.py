@@ -3,6 +3,7 @@
 import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,12 +57,23 @@ def calls_in(code: str, parameters: Mapping[str, Sequence[str]], said: str = "")
     return reading.calls
 
 
+def waiting_in(code: str, parameters: Mapping[str, Sequence[str]], said: str = "") -> list[CodeCall]:
+    """The calls that need the result of another, which `calls_in` leaves out: with the arguments that need none."""
+    try:
+        reading = _Reading(parameters, code, said)
+        reading.block(ast.parse(code).body)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return []
+    return reading.waiting
+
+
 class _Reading:
     """One piece of code being read: the variables known so far, and the calls found."""
 
     def __init__(self, parameters: Mapping[str, Sequence[str]], code: str, said: str) -> None:
         self._code, self._said = code, said
         self.calls: list[CodeCall] = []
+        self.waiting: list[CodeCall] = []
         self._parameters = parameters
         self._known: dict[str, Any] = dict(_CONSTANTS)
         self._pending: set[str] = set()
@@ -124,8 +136,17 @@ class _Reading:
             try:
                 self.calls.append(CodeCall(name, self._arguments(name, call), call.lineno))
             except _Pending:
-                continue
+                self.waiting.append(CodeCall(name, self._known_of(name, call), call.lineno))
         return found
+
+    def _known_of(self, name: str, call: ast.Call) -> dict[str, Any]:
+        """The arguments of a call that need no result."""
+        named = [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg is not None]
+        known: dict[str, Any] = {}
+        for parameter, value in (*zip(self._parameters[name], call.args, strict=False), *named):
+            with suppress(_Pending):
+                known[parameter] = self._value(value, known)
+        return known
 
     def _arguments(self, name: str, call: ast.Call) -> dict[str, Any]:
         order = self._parameters[name]

@@ -13,12 +13,13 @@ from opposable.domain.events import CallDelta, ModelPart, Reply
 from opposable.domain.messages import Message, assistant, system, user
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import NO_USAGE, Usage
-from opposable.models import python_fit
+from opposable.models import python_fit, python_other
 from opposable.models import python_texts as texts
-from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, Named
+from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, Named, ToolChoice
 from opposable.models.python_calls import optional_left, read_calls, unended, with_rest
 from opposable.models.python_said import words
 from opposable.models.python_shapes import place_of, unshaped, with_value
+from opposable.models.python_waiting import waiting_calls
 from opposable.models.text_protocol import TextProtocolModel, as_text
 
 ALTERNATIVES = 20
@@ -56,6 +57,7 @@ class PythonProtocolModel:
     ) -> AsyncGenerator[ModelPart, None]:
         """One reply in parts: calls, or an answer as it is written."""
         spent = NO_USAGE
+        held: tuple[ToolCall, ...] = ()
         options = options if options.max_tokens or not tools else replace(options, max_tokens=LONGEST)
         if not tools or options.tool_choice == "none":
             rest = self.inner.stream(plain(messages), (), options)
@@ -63,14 +65,14 @@ class PythonProtocolModel:
             rest = self._protocol.stream(messages, tools, options)
         else:
             choice = options.expected if options.tool_choice == "auto" else options.tool_choice
-            calls = texts.whole(choice, tools)
-            if not calls:
-                calls, spent = await self._calls(messages, tools, replace(options, tool_choice=choice))
-            if calls:
-                for n, call in enumerate(calls if options.stream else ()):
+            known = Reply(assistant("", texts.whole(choice, tools)), "tool_calls")
+            reply = known if known.message.tool_calls else await self._calls(messages, tools, choice, options)
+            if reply.message.tool_calls:
+                for n, call in enumerate(reply.message.tool_calls if options.stream else ()):
                     yield CallDelta(n, call.id, call.name, call.arguments)
-                yield Reply(assistant("", calls), "tool_calls", spent)
+                yield reply
                 return
+            spent, held = reply.usage, reply.held
             forced = options.tool_choice != "auto"  # the seed protocol's form can be enforced by a schema
             rest = (
                 self._protocol.stream(messages, tools, options)
@@ -79,20 +81,23 @@ class PythonProtocolModel:
             )
         async with aclosing(rest) as parts:
             async for part in parts:
-                yield replace(part, usage=spent + part.usage) if type(part) is Reply else part
+                yield replace(part, usage=spent + part.usage, held=held) if type(part) is Reply else part
 
     async def aclose(self) -> None:
         """Close the inner model."""
         await self.inner.aclose()
 
     async def _calls(
-        self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
-    ) -> tuple[tuple[ToolCall, ...], Usage]:
-        """The calls that are to be made, none where no tool fits, and what it took to find them."""
-        choice = options.tool_choice
-        begun = texts.BEGINNING + (texts.begun(choice) if isinstance(choice, Named) else "")
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition], choice: ToolChoice, options: ModelOptions
+    ) -> Reply:
+        """A reply with the calls that are to be made, none where no tool fits, and what it took to find them."""
+        begun = texts.BEGINNING + (texts.begun(choice, tools) if isinstance(choice, Named) else "")
         asked = [*told(messages, tools, texts.WAY_OUT if choice == "auto" else ""), assistant(begun)]
         reply = await self._whole(asked, replace(options, stop=(texts.FENCE,)))
+        if isinstance(choice, Named) and (other := python_other.instead(reply.tokens, choice.avoid)):
+            begun += other
+            again = await self._whole([*asked[:-1], assistant(begun)], replace(options, stop=(texts.FENCE,)))
+            reply = replace(again, usage=reply.usage + again.usage)
         written = reply.message.content.removeprefix(begun)
         code = (begun + written).removeprefix(texts.BEGINNING)
         said = "\n".join(message.content for message in messages)
@@ -100,13 +105,14 @@ class PythonProtocolModel:
         last = next((message.content for message in reversed(messages) if message.role == "user"), "")
         calls = read_calls(code, tools, said, last, cut=reply.finish == "length", doubtful=doubtful)
         if not calls or (choice == "auto" and not python_fit.fits(reply.tokens, calls, tools, said)):
-            return (), reply.usage
+            return Reply(assistant(""), usage=reply.usage, held=calls)
+        waiting = waiting_calls(code, tools, said, calls, doubtful=doubtful)
         usage = reply.usage
         if len(calls) == 1 and optional_left(calls[0], tools) and (open_call := unended(code)):
             rest, spent = await self._rest([*asked[:-1], assistant(texts.BEGINNING + open_call)], tools, said, options)
             calls, usage = (with_rest(calls[0], rest, tools, last),), usage + spent
         calls, spent = await self._shaped(calls, code, asked[:-1], tools, words(said), options)
-        return calls, usage + spent
+        return Reply(assistant("", calls), "tool_calls", usage + spent, waiting=waiting)
 
     async def _shaped(
         self,

@@ -89,15 +89,29 @@ def type_of(schema: dict[str, Any]) -> str:
     return _TYPES.get(kind, "str")
 
 
-def begun(choice: Named) -> str:
-    """The beginning of a call that must be made."""
-    return f"{choice.name}(" + "".join(f"{name}={_literal(value)}, " for name, value in choice.arguments.items())
+def begun(choice: Named, tools: Sequence[ToolDefinition] = ()) -> str:
+    """The beginning of a call that must be made: what is known, and the name of what is to come next.
+
+    That is the argument whose value is to be avoided, or the first one that the function requires; a text's quotes are
+    open already, or the model may write an expression.
+    """
+    schema = next((tool.parameters for tool in tools if tool.name == choice.name), {})
+    known = "".join(f"{name}={_literal(value)}, " for name, value in choice.arguments.items())
+    missing = (name for name in (*choice.avoid, *(schema.get("required") or ())) if name not in choice.arguments)
+    name = next(missing, "")
+    if not name:
+        return f"{choice.name}({known}"
+    about = (schema.get("properties") or {}).get(name) or {}
+    quote = '"' if isinstance(choice.avoid.get(name), str) or about.get("type") == "string" else ""
+    return f"{choice.name}({known}{name}={quote}"
 
 
 def whole(choice: ToolChoice, tools: Sequence[ToolDefinition]) -> tuple[ToolCall, ...]:
-    """The call that must be made, where all is known that its tool requires."""
+    """The call that must be made, where all is known that its tool requires, or it takes nothing."""
     tool = next((tool for tool in tools if isinstance(choice, Named) and tool.name == choice.name), None)
-    if tool is None or not isinstance(choice, Named) or not choice.arguments:
+    if tool is None or not isinstance(choice, Named) or choice.avoid:
+        return ()
+    if not choice.arguments and tool.parameters.get("properties"):
         return ()
     if not all(name in choice.arguments for name in tool.parameters.get("required") or ()):
         return ()
