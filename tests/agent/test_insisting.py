@@ -100,9 +100,10 @@ async def test_what_worked_before_is_what_is_asked_for():
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("Close ticket 77.", '(Known from before: close failed with ticket="77" and worked with ticket="T-3".)'),
-        ("关闭工单 77。", '（以往经验：close 用 ticket="77" 失败，用 ticket="T-3" 成功。）'),
+        ("Close ticket 77.", '(Worked before: close(ticket="T-3").)'),
+        ("关闭工单 77。", '（以往成功：close(ticket="T-3")。）'),
         ("Close ticket 177.", ""),
+        ("Close the ticket.", ""),
         ("Close ticket 77, which is T-3.", ""),
         ("Close ticket 18.", ""),
     ],
@@ -114,6 +115,8 @@ async def test_what_put_the_same_right_before_is_told_beside_the_request(said, t
     model = ScriptedModel(calls(call("close", '{"ticket": "T-3"}')), "Closed.")
     end = (await events_of(model, ToolLibrary([close]), said, learning=learning))[-1]
     assert [request.messages[0].content for request in model.requests] == [f"{said}\n\n{told}" if told else said, said]
+    [line] = model.requests[0].tools[0].description.splitlines()[1:] or [""]
+    assert bool(line) is not bool(told)  # it is told once
     assert end.messages[0].role == "assistant"
 
 

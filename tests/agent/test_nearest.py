@@ -2,7 +2,7 @@
 
 import pytest
 
-from opposable.agent.nearest import LONGEST, nearest_named, swapped
+from opposable.agent.nearest import LONGEST, listed, nearest_named, swapped
 
 LAMPS = "There is no lamp {!r}. The lamps are: livingroom_1, kitchen_1, study_1."
 TICKETS = "There is no ticket {!r}. The tickets are: T-3, T-18, T-181."
@@ -64,3 +64,19 @@ def test_only_what_the_failure_repeats_is_looked_for():
 )
 def test_what_is_taken_from_a_list_in_place_of_what_was_asked_for_is_seen(given, other, said, taken):
     assert swapped({"what": given, "n": 1}, {"what": other, "n": 2}, said.format(given)) == taken
+
+
+@pytest.mark.parametrize(
+    ("said", "values"),
+    [
+        ("Not found. Selectors on this page: a.social-link; a.about.", ("a.social-link", "a.about")),
+        ("没有该房间。房间有：客厅、书房。", ("客厅", "书房")),
+        ("There is no lamp 'x'. The lamps are: 'a', \"b\", a\nTry again.", ("a", "b")),
+        ("There is no room: the Blue Room, Green.", ()),
+        ("'x' is no time: write it as HH:MM, so 15:00 for three.", ()),
+        ("It failed: away.", ()),
+        ("It failed.", ()),
+    ],
+)
+def test_the_values_that_a_failure_lists_are_known(said, values):
+    assert listed(said) == values

@@ -422,3 +422,22 @@ async def test_an_agent_learns_from_run_to_run_and_takes_a_context():
 async def test_guarding_lets_everything_else_alone():
     assert GUARDED.is_off is False
     assert UNGUARDED.is_off is True
+
+
+@pytest.mark.parametrize(
+    ("said", "copy", "asked"),
+    [
+        ("click it", "State of this task: 2 calls, 0 worked, 2 failed. Failed: a.x", "Tell the user in your own words"),
+        ("点击它", "【任务状态】共 2 次调用，成功 0 次，失败 2 次。", "请用自己的话告诉用户结果如何。"),
+        ("点击它", "任务状态：共 2 次调用，成功 0 次，失败 2 次。已失败", "请用自己的话告诉用户结果如何。"),
+    ],
+)
+async def test_a_copy_of_the_state_of_the_task_is_no_answer(said, copy, asked):
+    model = ScriptedModel(wanted("a.x"), wanted("b.y", 1), copy, copy, "There is no such element.")
+    events = await events_of(model, said=said)
+    assert events[-1].text == "There is no such element."
+    assert model.requests[-1].messages[-1].content.startswith(asked)
+    model = ScriptedModel(wanted("a.x"), wanted("b.y", 1), copy)
+    assert (await events_of(model, said=said))[-1].text == copy
+    model = ScriptedModel(wanted("a.social-link"), "The state of this task: done. 任务状态：完成。")
+    assert (await events_of(model, said=said))[-1].turns == 2

@@ -3,7 +3,7 @@
 import pytest
 
 from opposable.domain.events import Token
-from opposable.models.python_other import instead
+from opposable.models.python_other import instead, towards
 
 
 def token(text, *others):
@@ -26,3 +26,10 @@ def token(text, *others):
 )
 def test_the_likeliest_beginning_of_another_value_is_taken(tokens, avoid, other):
     assert instead(tokens, {"value": avoid}) == other
+
+
+def test_the_likeliest_word_towards_one_of_some_values_is_taken():
+    words = (("div", -0.1), ("", -0.2), ("a", -1.0), ("b", -2.0))
+    assert towards(words, "", ["b.x", "a.y"]) == "a"
+    assert towards(words, "b.", ["b.x", "a.y"]) == ""
+    assert towards((), "", ["b.x"]) == ""

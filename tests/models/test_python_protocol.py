@@ -149,6 +149,20 @@ async def test_the_value_that_is_known_to_be_wrong_is_not_written_again():
     assert [request.messages[-1].content for request in inner.requests[:2]] == [begun, begun + "Ro"]
 
 
+async def test_a_value_is_chosen_among_those_that_there_are_by_its_likelihood():
+    begun = f'{texts.BEGINNING}get_weather(city="'
+    first = Reply(assistant(begun + "Ne"), "length", Usage(100, 1, 1), (Token("Ne", (("Ne", -0.1), ("R", -1.0))),))
+    second = Reply(assistant(begun + "Re"), "length", Usage(100, 1, 1), (Token("e", (("e", -0.1), ("om", -3.0))),))
+    inner = ScriptedModel(first, second, written(")", begun=begun + 'Rome"'))
+    expected = Named("get_weather", {}, {"city": "Paris"}, ("Rome", "Riga", "Oslo"))
+    reply = (await parts(inner, expected=expected))[-1]
+    assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Rome"}']
+    asked = [
+        (request.messages[-1].content.removeprefix(begun), request.options.max_tokens) for request in inner.requests
+    ]
+    assert asked[:3] == [("", 1), ("R", 1), ('Rome"', 1024)]
+
+
 async def test_what_the_model_writes_for_later_is_told_with_its_reply():
     code = 'there = get_weather(city="Oslo")\nget_weather(city=there)\nnote(text=there)\n'
     note = ToolDefinition("note", "Note.", {"type": "object", "properties": {"text": {"type": "string"}}})

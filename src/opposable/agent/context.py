@@ -1,5 +1,6 @@
 """The execution context of a run: what was tried, what came of it, what is known; and a short block that tells it."""
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,9 @@ _LINES = 10
 """Failures in the block at most: what is known of the tools, and what they brought, is to fit too."""
 _LINE = 160
 """Characters of a call or of a sentence in the block."""
+
+_BEGINNING = re.compile(r"\W*(?:State of this task\W|任务状态\W+共)")
+"""How the block begins, as a model may write it."""
 
 Key = tuple[str, str]
 """A call as it was written: its tool's name and its arguments."""
@@ -61,6 +65,7 @@ class ExecutionContext:
     observations: deque[str] = field(default_factory=lambda: deque(maxlen=OBSERVATIONS))
     worked: int = 0
     known: dict[str, str] = field(default_factory=dict)
+    tally: dict[str, int] = field(default_factory=dict)
     _failed: dict[Key, Attempt] = field(default_factory=dict)
     _standing: dict[Key, None] = field(default_factory=dict)  # what failed and is not over
     _of_tool: dict[str, list[Key]] = field(default_factory=dict)  # the same, by tool
@@ -79,14 +84,14 @@ class ExecutionContext:
         """The calls that failed, the last first; those that are over only where asked for."""
         return (self._failed[key] for key in reversed(self._failed if over else self._standing))
 
-    def heard(self) -> Iterator[str]:
-        """What was said and shown: the task, and what tools said."""
-        yield self.task
+    def shown(self) -> Iterator[str]:
+        """What tools said."""
         yield from (step.result.content for step in self.steps if step.result.failure != "refused")
 
     def add(self, step: Step) -> None:
         """Take note of a call that ended."""
         self.steps.append(step)
+        self.tally[step.call.name] = self.tally.get(step.call.name, 0) + (step.result.failure is None)
         if step.result.failure is None:
             self._add_success(step)
         else:
@@ -129,6 +134,11 @@ def block(
     if not (context.standing > 1 or advice or (all_of_it and context.steps)):
         return ""
     return _fitting(_lines(context, language == "zh", advice, all_of_it), tokens)
+
+
+def is_block(said: str) -> bool:
+    """Whether what a model said is the block told once more."""
+    return _BEGINNING.match(said) is not None
 
 
 def _lines(context: ExecutionContext, chinese: bool, advice: str, all_of_it: bool) -> Iterator[str]:

@@ -9,6 +9,7 @@ from uuid import uuid4
 from opposable import dialects
 from opposable.agent import prompts
 from opposable.agent.calls import ReadCall, cut_short, make, read_calls
+from opposable.agent.context import is_block
 from opposable.agent.guarding import GUARDED, Guarding
 from opposable.agent.history import estimated, repaired, spoken, trimmed
 from opposable.agent.learning import NOTHING_KNOWN, Learning
@@ -144,9 +145,10 @@ class _State:
         return watch.beside(sent, left_out=len(sent) < len(self.history)), watch.definitions(definitions)
 
     def _quoted(self, said: str) -> str:
-        """What a tool said, with its markup broken; that these are no words of the user's, where there was any."""
+        """What a tool said, with its markup broken; that it is quoted, where it may hold a call."""
         safe = dialects.defuse(said)
-        if safe == said or self.watch is None:
+        names = (tool.name for tool in self.selection.definitions)
+        if safe == said or self.watch is None or not any(name in said for name in names):
             return safe
         return f"{safe}\n\n{prompts.only_quoted(self.context.language)}"
 
@@ -163,6 +165,13 @@ class _State:
         if not any(call.dialect != "native" for call in self.history[-1].tool_calls):
             return None
         return self.watch.unfinished.goes_on(self.context.language)
+
+    def reminder(self, copied: bool) -> str:
+        """What asks for an answer where there was none: nothing, or a copy of what the run said of itself."""
+        if copied and self.watch is not None:
+            self.watch.is_silent = True
+            return prompts.own_words(self.context.language)
+        return prompts.empty_reply(self.context.language)
 
     def ask(self, wish: Wish) -> Decided:
         """Ask the model on."""
@@ -222,10 +231,11 @@ async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) 
     if wish is not None:
         yield state.ask(wish)
         return
-    state.answered = bool(state.text) or state.reminded
+    copied = state.watch is not None and is_block(said.content)
+    state.answered = (bool(state.text) and not copied) or state.reminded
     if not state.answered:
         state.reminded = True
-        state.history.append(user(prompts.empty_reply(state.context.language)))
+        state.history.append(user(state.reminder(copied)))
 
 
 async def _do(library: ToolLibrary, limits: Limits, state: _State, alarm: Alarm) -> AsyncGenerator[Event, None]:

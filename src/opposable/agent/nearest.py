@@ -9,6 +9,9 @@ from opposable.agent.pinyin import spells
 LONGEST = 200
 """Characters of a value that is looked for, and of one that is found."""
 
+MOST_LISTED = 40
+"""Values of a list from which another one is chosen."""
+
 _READ = 2_000
 """Characters of a failure that are read."""
 _MOST = 300
@@ -16,6 +19,8 @@ _MOST = 300
 _NEAR = 0.7
 """How like two texts must be, where neither holds the other, for one to be meant by the other."""
 _BETWEEN = re.compile(r"[,;:：、，；。\n\"'“”‘’()\[\]]|\.(?=\s|$)")
+_LISTED = re.compile(r"(?::\s|：)([^:：\n]+)$", re.MULTILINE)
+_COMMAS = re.compile(r"[,;、，；]")
 _NUMBER = re.compile(r"\d+")
 _WORD = re.compile(r"[a-z]+|\d+|[^\x00-\x7f]+")
 
@@ -50,6 +55,15 @@ def swapped(given: dict[str, Any], other: dict[str, Any], said: str) -> str:
         if isinstance(new, str) and new != value and new in listed:
             return new
     return ""
+
+
+def listed(said: str) -> tuple[str, ...]:
+    """The values that a failure lists behind a colon, each without a space in it; none where that is no list."""
+    found = _LISTED.search(said[:_READ])
+    values = [value.strip("'\"` ") for value in _COMMAS.split(found[1].rstrip(".。"))] if found else []
+    if not 1 < len(values) <= MOST_LISTED or not all(values) or any(re.search(r"\s", value) for value in values):
+        return ()
+    return tuple(dict.fromkeys(values))
 
 
 def _repeats(said: str, value: str) -> bool:

@@ -36,6 +36,11 @@ def empty_reply(language: Language) -> str:
     return "你的回复是空的。请回答用户的问题。" if language == "zh" else "Your reply was empty. Answer the user."
 
 
+def own_words(language: Language) -> str:
+    """Asks again when the model copied the state of the task in place of an answer."""
+    return "请用自己的话告诉用户结果如何。" if language == "zh" else "Tell the user in your own words what came of it."
+
+
 def put_it_right(name: str, meant: str, language: Language) -> str:
     """Asks for another call where the model gave up after one that failed; `meant` are arguments that may be right."""
     if language == "zh":

@@ -9,7 +9,7 @@ from opposable.agent.continuing import next_named, next_page, wanted, wants_all
 from opposable.agent.evidence import is_made_up, is_wanted
 from opposable.agent.fingerprints import named, wrong_fields
 from opposable.agent.guard import may_pass, waits
-from opposable.agent.nearest import swapped
+from opposable.agent.nearest import listed, swapped
 from opposable.agent.ways import Ways
 from opposable.domain.language import Language
 from opposable.domain.tools import ToolCall, ToolResult
@@ -164,7 +164,7 @@ class Unfinished:
             if found is not None:
                 return found
             self._guess = wrong
-            expected = self._otherwise(wrong.call, fields)
+            expected = self._otherwise(wrong, fields)
         if expected is None:
             return None
         self._failures -= 1
@@ -180,14 +180,19 @@ class Unfinished:
                 return Wish(prompts.find_out(sources[0].name, language), sources[0])
         return None
 
-    def _otherwise(self, call: Named, fields: tuple[str, ...]) -> ToolChoice:
-        """The call with another value than the one that is wrong, as far as that is known and no id."""
+    def _otherwise(self, wrong: _Wrong, fields: tuple[str, ...]) -> ToolChoice:
+        """The call with another value than the one that is wrong, as far as that is known and no id.
+
+        Where the value was none of the user's, it is one of those that the failure lists.
+        """
+        call = wrong.call
         given = list(call.arguments)
         for field in fields[:1]:
             value = call.arguments.get(field)
             if isinstance(value, str) and not any(character.isdigit() for character in value):
                 kept = {name: call.arguments[name] for name in given[: given.index(field)]}
-                return Named(call.name, kept, {field: value})
+                among = () if is_wanted(value, self._request) else listed(wrong.said)
+                return Named(call.name, kept, {field: value}, among)
         return "required"
 
     def _now(self, language: Language) -> Wish | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from opposable.agent.evidence import words
+from opposable.agent.evidence import things, words
 from opposable.agent.fingerprints import given_in, in_words, named
 from opposable.domain.language import Language
 from opposable.domain.records import Failure
@@ -41,42 +41,48 @@ def warned(definition: ToolDefinition, lines: str) -> ToolDefinition:
     return ToolDefinition(definition.name, f"{definition.description}\n{lines}", definition.parameters)
 
 
-def hints_of(known: Iterable[Failure], name: str, request: str, language: Language) -> str:
-    """What put right before what this request asks for in the same words, for the tool of that name; "" for nothing.
+def hints_of(known: Iterable[Failure], name: str, spoken: Sequence[str], language: Language) -> str:
+    """What put right before what a request asks for in the same words, for the tool of that name; "" for nothing.
 
-    It stands beside the request: a small model does not heed a line in a tool's description.
+    `spoken` are the request's words. It stands beside the request: a small model does not heed a line in a tool's description.
     """
-    spoken = words(request)
     told: dict[str, None] = {}
     for one in known:
         if one.kind not in TAUGHT or not _is_asked_again(one.correction, spoken):
             continue
-        given, right = in_words(one.correction)
+        right = in_words(one.correction)[1]
         if right:
-            told[_hint(name, given, right, language)] = None
+            told[_hint(name, right, language)] = None
         if len(told) == WARNINGS:
             break
     return "\n".join(told)
 
 
 def _is_asked_again(correction: dict[str, Any] | None, spoken: Sequence[str]) -> bool:
-    """Whether a request has all that was given wrongly, and not what is right."""
+    """Whether a request has what was given wrongly, and not what is right."""
     if not correction or not isinstance(given := correction.get("given"), dict) or not given:
         return False
     right = correction.get("right")
-    better = right.values() if isinstance(right, dict) else ()
-    return all(_said(value, spoken) for value in given.values()) and not all(_said(value, spoken) for value in better)
+    better = right.items() if isinstance(right, dict) else ()
+    known = all(_stands_in(words(str(value)), spoken) for _, value in better)
+    return not known and all(_is_meant(field, value, spoken) for field, value in given.items())
 
 
-def _said(value: Any, spoken: Sequence[str]) -> bool:
-    held = words(str(value))
-    return bool(held) and any(list(spoken[at : at + len(held)]) == held for at in range(len(spoken) - len(held) + 1))
+def _is_meant(field: str, value: Any, spoken: Sequence[str]) -> bool:
+    """Whether a request has a value's numbers, and at least half of its words, apart from what the field is about."""
+    held = [word for word in words(str(value)) if word not in things(field)]
+    told = [word for word in held if word in spoken]
+    return bool(told) and len(told) * 2 >= len(held) and all(word in told for word in held if word.isdigit())
 
 
-def _hint(name: str, given: str, right: str, language: Language) -> str:
-    if language == "zh":
-        return f"（以往经验：{name} 用 {given} 失败，用 {right} 成功。）"
-    return f"(Known from before: {name} failed with {given} and worked with {right}.)"
+def _stands_in(held: Sequence[str], spoken: Sequence[str]) -> bool:
+    """Whether words were spoken one after the other."""
+    return any(list(spoken[at : at + len(held)]) == held for at in range(len(spoken) - len(held) + 1))
+
+
+def _hint(name: str, right: str, language: Language) -> str:
+    """What worked, and nothing of what did not: a small model writes again whatever it sees."""
+    return f"（以往成功：{name}({right})。）" if language == "zh" else f"(Worked before: {name}({right}).)"
 
 
 def _line(given: str, right: str, language: Language) -> str:

@@ -11,7 +11,7 @@ from opposable.agent import prompts
 from opposable.agent.calls import ReadCall
 from opposable.agent.context import ExecutionContext, Step, block
 from opposable.agent.decisions import Decision, Trouble, decided
-from opposable.agent.evidence import is_heard
+from opposable.agent.evidence import is_heard, words
 from opposable.agent.fingerprints import correction, in_words, named
 from opposable.agent.guard import PASSING, Key, Seen, essential, is_refused, is_told, key_of, may_pass, once_more
 from opposable.agent.guarding import Guarding
@@ -52,6 +52,7 @@ class Watch:
     """What a run has been through. `patterns` are what was known when it began.
 
     `best` is the last result that was good, by its tool's name; `advice` is what the model is told to do next;
+    `is_silent` that it is told no more of what was tried;
     `unfinished` are the run's open ends.
     """
 
@@ -84,10 +85,11 @@ class Watch:
         self._changes = self._stale = self._failed_turns = self._refused_turns = 0
         self._new = self._ever_failed = self._failed_last = False
         self.advice = ""
+        self.is_silent = False
         self.best: tuple[str, str] | None = None
         self._ways = Ways(library, self._context)
         self._held: dict[str, set[str]] = {}  # fields for which calls were held back, by name
-        self._hints = self._hinted(task) if guarding.telling and self._learning is not None else ""
+        self._hints = self._hinted(task) if guarding.telling and self._learning is not None else {}
         self.unfinished = Unfinished(self._ways, task)
 
     # Before the calls
@@ -98,29 +100,34 @@ class Watch:
             return definitions
         if self._told[0] is not definitions:
             told = self._learning.memory.told(definitions, self._patterns, self._library, self._language)
+            pairs = zip(definitions, told, strict=True)
+            if self._hints:  # it is told once: a small model writes again whatever failing value it sees
+                told = tuple(plain if plain.name in self._hints else warned for plain, warned in pairs)
             self._told = (definitions, told)
         return self._told[1]
 
     def beside(self, sent: list[Message], left_out: bool) -> list[Message]:
         """The messages to send with the block on what was tried in the last of them; the history has none of it."""
-        told = self.block(left_out) if self._turn else self._hints
+        told = self.block(left_out) if self._turn else "\n".join(self._hints.values())
         if not told:
             return sent
         last = sent[-1]
         return [*sent[:-1], replace(last, content=f"{last.content}\n\n{told}", memo={})]
 
-    def _hinted(self, task: str) -> str:
-        """What is told beside the request of what put the same right before."""
-        found = []
+    def _hinted(self, task: str) -> dict[str, str]:
+        """What is told beside the request of what put the same right before, by the names of tools."""
+        found: dict[str, str] = {}
+        spoken = words(task[:HINTED]) if self._patterns.failures else []
         for tool_id, known in self._patterns.failures.items():
             tool = self._library.find(tool_id)
             if tool is not None and tool.tool_id == tool_id:
-                found.append(hints_of(known, tool.definition.name, task[:HINTED], self._language))
-        return "\n".join(filter(None, found))
+                name = tool.definition.name
+                found[name] = hints_of(known, name, spoken, self._language)
+        return {name: hints for name, hints in found.items() if hints}
 
     def block(self, left_out: bool) -> str:
         """The block on what was tried, "" where there is nothing to say."""
-        if not self._guarding.telling and not self.advice:
+        if self.is_silent or not (self._guarding.telling or self.advice):
             return ""
         if not (self.advice or self._failed_last or (left_out and self._context.steps)):
             return ""
@@ -213,14 +220,14 @@ class Watch:
 
         It is held back once for each such argument: the number may be worked out.
         """
-        if self._ways.only_reads(name):
-            return ""
-        for field in self._ways.parameters(name).get("required", ()):
+        for field in self._ways.told_elsewhere(name):
             number = arguments.get(field)
             if not isinstance(number, int | float) or isinstance(number, bool) or field in self._held.get(name, ()):
                 continue
+            if is_heard(number, (self._context.task,)):
+                continue
             sources = self._ways.sources(Named(name, arguments), field)
-            if not sources or is_heard(number, self._context.heard()):
+            if not sources or is_heard(number, self._context.shown()):
                 continue
             self._held.setdefault(name, set()).add(field)
             known = {one: value for one, value in arguments.items() if one != field}

@@ -1,10 +1,11 @@
 """What a run knows of the tools it could go on with: which only read, which wait, which may bring what is missing."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from opposable.agent.context import ExecutionContext
 from opposable.agent.evidence import things
+from opposable.domain.tools import ToolDefinition
 from opposable.models.base import Named
 from opposable.tools.library import ToolLibrary
 
@@ -15,6 +16,8 @@ POLLING = "polling"
 """In a spec's metadata, true: the tool is asked again and again on purpose."""
 
 
+_READ = 2_000
+"""Characters of a request that are looked at."""
 _VERBS = frozenset("get list read show find search look fetch load view check all".split())  # noqa: SIM905
 """What tools that read do, whatever it is they read."""
 
@@ -25,6 +28,8 @@ class Ways:
     def __init__(self, library: ToolLibrary, context: ExecutionContext) -> None:
         self._library = library
         self._context = context
+        self._by_word: dict[str, list[ToolDefinition]] | None = None
+        self._told: dict[str, tuple[str, ...]] = {}
 
     def tool_id(self, name: str) -> str:
         """The id of a tool with its action."""
@@ -61,11 +66,11 @@ class Ways:
 
     def called(self, name: str) -> bool:
         """Whether a call of a tool was wanted in this run."""
-        return any(step.call.name == name for step in self._context.steps)
+        return name in self._context.tally
 
     def worked(self, name: str) -> int:
         """How many calls of a tool worked in this run."""
-        return sum(step.call.name == name and step.result.failure is None for step in self._context.steps)
+        return self._context.tally.get(name, 0)
 
     def missing(self, name: str) -> tuple[str, ...]:
         """What a tool depends on that is not there."""
@@ -84,13 +89,12 @@ class Ways:
         """The same call of another tool, where both only read and no call of the other was made."""
         if not self.only_reads(call.name):
             return None
-        made = {step.call.name for step in self._context.steps}
         needs = f"{call.name} {self._context.task[:500]}"
         owner = self.owner(self.tool_id(call.name))[0]
         for found in self._library.alternatives(owner, needs, most=8):
             schema = self.parameters(found.name)
             fits = set(schema.get("required", ())) <= set(call.arguments) <= set(schema.get("properties", {}))
-            if found.name not in made and call.arguments and fits and self.only_reads(found.name):
+            if not self.called(found.name) and call.arguments and fits and self.only_reads(found.name):
                 return Named(found.name, dict(call.arguments))
         return None
 
@@ -99,24 +103,37 @@ class Ways:
 
         They can be made with what the call has besides; `asking` takes those too that need to be told more.
         """
-        made = {step.call.name for step in self._context.steps}
-        about = things(field)
         found = []
-        for tool in self._library.tools:
-            name, schema = tool.definition.name, tool.definition.parameters
+        for tool in self._about(things(field)):
+            name, schema = tool.name, tool.parameters
             required = set(schema.get("required", ()))
-            if name in made or name == call.name or field in required or about.isdisjoint(things(name)):
+            if name == call.name or field in required or self.called(name) or not self.only_reads(name):
                 continue
             known = {one: call.arguments[one] for one in schema.get("properties", {}) if one in call.arguments}
-            if self.only_reads(name) and (asking or required <= set(known)):
+            if asking or required <= set(known):
                 found.append(Named(name, known))
         return found
 
+    def told_elsewhere(self, name: str) -> tuple[str, ...]:
+        """The arguments that a tool which changes something requires and that other tools may tell."""
+        if name not in self._told:
+            fields = () if self.only_reads(name) else self.parameters(name).get("required", ())
+            self._told[name] = tuple(field for field in fields if self.sources(Named(name), field, asking=True))
+        return self._told[name]
+
+    def _about(self, about: Iterable[str]) -> list[ToolDefinition]:
+        """The tools whose names have one of these words."""
+        if self._by_word is None:
+            self._by_word = {}
+            for tool in self._library.tools:
+                for word in things(tool.definition.name):
+                    self._by_word.setdefault(word, []).append(tool.definition)
+        found = {tool.name: tool for word in sorted(about) for tool in self._by_word.get(word, ())}
+        return list(found.values())
+
     def view(self, request: str) -> Named | None:
         """The call of a tool that only reads, needs no argument and is about something that a request names."""
-        about = things(request) - _VERBS
-        for tool in self._library.tools:
-            name, schema = tool.definition.name, tool.definition.parameters
-            if not schema.get("required") and self.only_reads(name) and things(name) & about:
-                return Named(name)
+        for tool in self._about(things(request[:_READ]) - _VERBS):
+            if not tool.parameters.get("required") and self.only_reads(tool.name):
+                return Named(tool.name)
         return None

@@ -14,12 +14,13 @@ class Named:
     """The choice of one tool by its name: the model must call it.
 
     `arguments` are those that are known already; `avoid` has the value that the argument after them must not have,
-    where one is known to be wrong.
+    where one is known to be wrong, and `among` the values one of which it must have, where they are known.
     """
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
     avoid: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    among: tuple[str, ...] = ()
 
 
 ToolChoice = Literal["none", "auto", "required"] | Named

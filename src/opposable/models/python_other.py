@@ -31,6 +31,14 @@ def instead(tokens: Sequence[Token], avoid: Mapping[str, Any]) -> str:
     return ""
 
 
+def towards(alternatives: Sequence[tuple[str, float]], begun: str, among: Sequence[str]) -> str:
+    """Of the words that may follow, the likeliest that leads to one of some values; "" where none does."""
+    for word, _ in alternatives:
+        if word and any(value.startswith(begun + word) for value in among):
+            return word
+    return ""
+
+
 def _leads_on(begun: str, wrong: str) -> bool:
     """Whether a value so begun is neither the wrong one nor none at all."""
     return (

@@ -93,7 +93,13 @@ class PythonProtocolModel:
         """A reply with the calls that are to be made, none where no tool fits, and what it took to find them."""
         begun = texts.BEGINNING + (texts.begun(choice, tools) if isinstance(choice, Named) else "")
         asked = [*told(messages, tools, texts.WAY_OUT if choice == "auto" else ""), assistant(begun)]
+        spent = NO_USAGE
+        if isinstance(choice, Named) and choice.among:
+            value, spent = await self._one_of(choice.among, asked, options)
+            begun += value
+            asked[-1] = assistant(begun)
         reply = await self._whole(asked, replace(options, stop=(texts.FENCE,)))
+        reply = replace(reply, usage=spent + reply.usage)
         if isinstance(choice, Named) and (other := python_other.instead(reply.tokens, choice.avoid)):
             begun += other
             again = await self._whole([*asked[:-1], assistant(begun)], replace(options, stop=(texts.FENCE,)))
@@ -113,6 +119,24 @@ class PythonProtocolModel:
             calls, usage = (with_rest(calls[0], rest, tools, last),), usage + spent
         calls, spent = await self._shaped(calls, code, asked[:-1], tools, words(said), options)
         return Reply(assistant("", calls), "tool_calls", usage + spent, waiting=waiting)
+
+    async def _one_of(self, among: Sequence[str], asked: Sequence[Message], options: ModelOptions) -> tuple[str, Usage]:
+        """The likeliest of some values where the last message leaves off, with its quote; "" where none is likely.
+
+        It costs a token for each place where the values differ.
+        """
+        left, begun, usage = list(among), "", NO_USAGE
+        while len(left) > 1:
+            last = assistant(asked[-1].content + begun)
+            reply = await self._whole([*asked[:-1], last], replace(options, max_tokens=1))
+            usage += reply.usage
+            alternatives = reply.tokens[0].alternatives if reply.tokens else ()
+            word = python_other.towards(alternatives, begun, left)
+            if not word:
+                return "", usage
+            begun += word
+            left = [value for value in left if value.startswith(begun)]
+        return f'{left[0]}"', usage
 
     async def _shaped(
         self,

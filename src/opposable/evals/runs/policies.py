@@ -56,7 +56,7 @@ class Move:
 class Policy:
     """A model with a plan, carried out move by move; this one makes no mistake.
 
-    All of them heed what a tool's description adds to its first line, and read no schema.
+    All of them heed what a tool's description, or the request, adds to its first line, and read no schema.
     """
 
     def __init__(self, plan: Sequence[Move], answer: str) -> None:
@@ -85,7 +85,8 @@ class Policy:
         new = _news(messages)
         self._visible = "\n".join(_whole(message) for message in messages)
         if self._last is None:
-            self._warned = "\n".join(line for tool in tools for line in tool.description.splitlines()[1:])
+            beside = [line for message in messages for line in message.content.splitlines()[1:]]
+            self._warned = "\n".join([line for tool in tools for line in tool.description.splitlines()[1:]] + beside)
         self._heard += new
         if self._last is not None:
             self._hear(new)
