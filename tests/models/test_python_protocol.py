@@ -153,14 +153,26 @@ async def test_a_value_is_chosen_among_those_that_there_are_by_its_likelihood():
     begun = f'{texts.BEGINNING}get_weather(city="'
     first = Reply(assistant(begun + "Ne"), "length", Usage(100, 1, 1), (Token("Ne", (("Ne", -0.1), ("R", -1.0))),))
     second = Reply(assistant(begun + "Re"), "length", Usage(100, 1, 1), (Token("e", (("e", -0.1), ("om", -3.0))),))
-    inner = ScriptedModel(first, second, written(")", begun=begun + 'Rome"'))
+    inner = ScriptedModel(first, second)
     expected = Named("get_weather", {}, {"city": "Paris"}, ("Rome", "Riga", "Oslo"))
     reply = (await parts(inner, expected=expected))[-1]
     assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Rome"}']
     asked = [
         (request.messages[-1].content.removeprefix(begun), request.options.max_tokens) for request in inner.requests
     ]
-    assert asked[:3] == [("", 1), ("R", 1), ('Rome"', 1024)]
+    assert (asked, reply.usage) == ([("", 1), ("R", 1)], Usage(200, 2, 2))
+    one = ScriptedModel("No.")
+    reply = (await parts(one, expected=Named("get_weather", {}, {"city": "Paris"}, ("Rome",))))[-1]
+    assert ([call.arguments for call in reply.message.tool_calls], one.requests) == (['{"city":"Rome"}'], [])
+    none = ScriptedModel(first, written('Bergen")', begun=begun), WENT_ON)
+    reply = (await parts(none, expected=Named("get_weather", {}, {"city": "Paris"}, ("Ulm", "Graz"))))[-1]
+    assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Bergen"}']
+
+
+async def test_a_call_by_name_is_made_once():
+    twice = written('Rome")\nget_weather(city="Rome")', begun=f'{texts.BEGINNING}get_weather(city="')
+    reply = (await parts(ScriptedModel(twice, WENT_ON), expected=Named("get_weather")))[-1]
+    assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Rome"}']
 
 
 async def test_what_the_model_writes_for_later_is_told_with_its_reply():

@@ -45,6 +45,12 @@ def is_wanted(value: Any, request: str) -> bool:
     return any(word.isdigit() for word in held) or set(held) <= set(words(request))
 
 
+def is_akin(value: str, texts: str) -> bool:
+    """Whether a value has a word in common with some texts, of three letters or more, or a Chinese character."""
+    held = {_singular(word) for word in words(value) if len(word) > 2 or not word.isascii()}
+    return not held.isdisjoint(_singular(word) for word in words(texts))
+
+
 def is_made_up(value: Any, field: str, request: str) -> bool:
     """Whether nothing of a text was said, apart from what its parameter is about."""
     if not isinstance(value, str):

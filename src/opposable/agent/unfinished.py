@@ -6,7 +6,7 @@ from typing import Any
 
 from opposable.agent import prompts
 from opposable.agent.continuing import next_named, next_page, wanted, wants_all
-from opposable.agent.evidence import is_made_up, is_wanted
+from opposable.agent.evidence import is_akin, is_made_up, is_wanted
 from opposable.agent.fingerprints import named, wrong_fields
 from opposable.agent.guard import may_pass, waits
 from opposable.agent.nearest import listed, swapped
@@ -112,8 +112,14 @@ class Unfinished:
         guess = self._guess
         if guess is None or guess.call.name != name:
             return ""
-        wanted = {field: value for field, value in guess.call.arguments.items() if is_wanted(value, self._request)}
-        return swapped(wanted, arguments, guess.said)
+        taken = (
+            (value, swapped({field: value}, arguments, guess.said)) for field, value in guess.call.arguments.items()
+        )
+        return next((other for value, other in taken if other and not self._may_be(value, other)), "")
+
+    def _may_be(self, value: Any, other: str) -> bool:
+        """Whether a value that the model wrote may be given up for another one: it was none of the user's own words."""
+        return not is_wanted(value, self._request) and is_akin(other, f"{self._request} {value}")
 
     def goes_on(self, language: Language) -> Wish | None:
         """What the model is asked as a turn ends, before it goes on by itself; None where it may.
@@ -183,7 +189,7 @@ class Unfinished:
     def _otherwise(self, wrong: _Wrong, fields: tuple[str, ...]) -> ToolChoice:
         """The call with another value than the one that is wrong, as far as that is known and no id.
 
-        Where the value was none of the user's, it is one of those that the failure lists.
+        Where the value was none of the user's, it is one of those that the failure lists and that are akin to it.
         """
         call = wrong.call
         given = list(call.arguments)
@@ -191,7 +197,7 @@ class Unfinished:
             value = call.arguments.get(field)
             if isinstance(value, str) and not any(character.isdigit() for character in value):
                 kept = {name: call.arguments[name] for name in given[: given.index(field)]}
-                among = () if is_wanted(value, self._request) else listed(wrong.said)
+                among = tuple(other for other in listed(wrong.said) if self._may_be(value, other))
                 return Named(call.name, kept, {field: value}, among)
         return "required"
 

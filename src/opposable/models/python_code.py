@@ -126,7 +126,10 @@ class _Reading:
             self.block(body)
 
     def _find(self, node: ast.expr) -> bool:
-        """Note the offered calls in an expression; whether there are any."""
+        """Note the offered calls in an expression; whether there are any.
+
+        One inside of another that was made before as it is brings nothing new: its result is there.
+        """
         found = False
         for call in _calls(node):
             name = _offered(call, self._parameters)
@@ -134,7 +137,9 @@ class _Reading:
                 continue
             found = True
             try:
-                self.calls.append(CodeCall(name, self._arguments(name, call), call.lineno))
+                made = CodeCall(name, self._arguments(name, call), call.lineno)
+                if call is node or not any((one.name, one.arguments) == (name, made.arguments) for one in self.calls):
+                    self.calls.append(made)
             except _Pending:
                 self.waiting.append(CodeCall(name, self._known_of(name, call), call.lineno))
         return found

@@ -65,8 +65,10 @@ class PythonProtocolModel:
             rest = self._protocol.stream(messages, tools, options)
         else:
             choice = options.expected if options.tool_choice == "auto" else options.tool_choice
+            choice, spent = await self._settled(choice, messages, tools, options)
             known = Reply(assistant("", texts.whole(choice, tools)), "tool_calls")
             reply = known if known.message.tool_calls else await self._calls(messages, tools, choice, options)
+            reply = replace(reply, usage=spent + reply.usage)
             if reply.message.tool_calls:
                 for n, call in enumerate(reply.message.tool_calls if options.stream else ()):
                     yield CallDelta(n, call.id, call.name, call.arguments)
@@ -93,13 +95,7 @@ class PythonProtocolModel:
         """A reply with the calls that are to be made, none where no tool fits, and what it took to find them."""
         begun = texts.BEGINNING + (texts.begun(choice, tools) if isinstance(choice, Named) else "")
         asked = [*told(messages, tools, texts.WAY_OUT if choice == "auto" else ""), assistant(begun)]
-        spent = NO_USAGE
-        if isinstance(choice, Named) and choice.among:
-            value, spent = await self._one_of(choice.among, asked, options)
-            begun += value
-            asked[-1] = assistant(begun)
         reply = await self._whole(asked, replace(options, stop=(texts.FENCE,)))
-        reply = replace(reply, usage=spent + reply.usage)
         if isinstance(choice, Named) and (other := python_other.instead(reply.tokens, choice.avoid)):
             begun += other
             again = await self._whole([*asked[:-1], assistant(begun)], replace(options, stop=(texts.FENCE,)))
@@ -110,6 +106,7 @@ class PythonProtocolModel:
         doubtful = python_fit.doubtful_lines(reply.tokens) if choice == "auto" else ()
         last = next((message.content for message in reversed(messages) if message.role == "user"), "")
         calls = read_calls(code, tools, said, last, cut=reply.finish == "length", doubtful=doubtful)
+        calls = calls[:1] if isinstance(choice, Named) else calls
         if not calls or (choice == "auto" and not python_fit.fits(reply.tokens, calls, tools, said)):
             return Reply(assistant(""), usage=reply.usage, held=calls)
         waiting = waiting_calls(code, tools, said, calls, doubtful=doubtful)
@@ -120,23 +117,28 @@ class PythonProtocolModel:
         calls, spent = await self._shaped(calls, code, asked[:-1], tools, words(said), options)
         return Reply(assistant("", calls), "tool_calls", usage + spent, waiting=waiting)
 
-    async def _one_of(self, among: Sequence[str], asked: Sequence[Message], options: ModelOptions) -> tuple[str, Usage]:
-        """The likeliest of some values where the last message leaves off, with its quote; "" where none is likely.
+    async def _settled(
+        self, choice: ToolChoice, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
+    ) -> tuple[ToolChoice, Usage]:
+        """The choice with the likeliest of the values that its next argument is among, where one is likely.
 
         It costs a token for each place where the values differ.
         """
-        left, begun, usage = list(among), "", NO_USAGE
+        if not isinstance(choice, Named) or not choice.among:
+            return choice, NO_USAGE
+        left, begun, usage = list(choice.among), "", NO_USAGE
+        asked = told(messages, tools)
         while len(left) > 1:
-            last = assistant(asked[-1].content + begun)
-            reply = await self._whole([*asked[:-1], last], replace(options, max_tokens=1))
+            last = assistant(texts.BEGINNING + texts.begun(choice, tools) + begun)
+            reply = await self._whole([*asked, last], replace(options, max_tokens=1))
             usage += reply.usage
             alternatives = reply.tokens[0].alternatives if reply.tokens else ()
             word = python_other.towards(alternatives, begun, left)
             if not word:
-                return "", usage
+                return Named(choice.name, choice.arguments, choice.avoid), usage
             begun += word
             left = [value for value in left if value.startswith(begun)]
-        return f'{left[0]}"', usage
+        return Named(choice.name, {**choice.arguments, next(iter(choice.avoid)): left[0]}), usage
 
     async def _shaped(
         self,
