@@ -298,6 +298,35 @@ async def test_a_list_is_read_to_its_end_where_the_request_is_about_all_of_it():
     assert expected(model) == ["auto", "auto", Named("list_orders", {"page": 2}), "auto"]
 
 
+async def test_what_changes_something_waits_for_the_rest_of_a_list():
+    tools, cancelled = pages(2)
+    cancel = call("cancel", '{"order": "O-1"}', "c2")
+    model = ScriptedModel(calls(call("list_orders")), calls(cancel), "O-1 is cancelled.", "No.")
+    await events_of(model, tools, "Cancel the newest order.")
+    assert model.requests[2].messages[-1].content == (
+        "Not run: the list goes on, and the request is about all of it. Call list_orders with page=2 first, to its end, "
+        "then cancel with what is right."
+    )
+    assert cancelled == []
+    for said in ("Cancel order O-1.", "取消 O-1。"):
+        model = ScriptedModel(calls(call("list_orders")), calls(cancel), "Cancelled.")
+        await events_of(model, (tools := pages(2))[0], said)
+        assert tools[1] == ["O-1"]
+    tools, cancelled = pages(3)
+    model = ScriptedModel(
+        as_text(call("list_orders")),
+        as_text(cancel),
+        as_text(call("list_orders", '{"page": 2}', "c3")),
+        as_text(call("list_orders", '{"page": 3}', "c4")),
+        as_text(call("cancel", '{"order": "O-3"}', "c5")),
+        "好了。",
+    )
+    await events_of(model, tools, "取消最新的订单。")
+    more = [Named("list_orders", {"page": 2}), Named("list_orders", {"page": 3})]
+    assert expected(model) == ["auto", "auto", *more, Named("cancel"), "auto"]
+    assert cancelled == ["O-3"]
+
+
 async def test_a_list_is_not_read_on_where_the_request_does_not_want_it():
     model = ScriptedModel(calls(call("list_orders")), "O-1.")
     assert (await events_of(model, pages(3)[0], "Show me an order."))[-1].turns == 2
@@ -391,3 +420,19 @@ async def test_a_model_that_is_not_sure_of_a_call_looks_first_and_is_believed_th
 async def test_a_call_the_model_does_not_mean_is_not_asked_for(lines, said, turns):
     tools, clicked = page()
     assert ((await events_of(ScriptedModel(*lines), tools, said))[-1].turns, clicked) == (turns, [])
+
+
+async def test_a_call_written_again_as_it_failed_is_asked_for_otherwise_at_once():
+    wrong, right = (
+        call("book", '{"room": "gren", "time": "10:00"}'),
+        call("book", '{"room": "Green", "time": "10:00"}', "c3"),
+    )
+    tools, booked = rooms()
+    again = replace(wrong, id="c2")
+    model = ScriptedModel(as_text(wrong), as_text(again), as_text(right), "Booked.")
+    await events_of(model, tools, "Book gren at 10:00.")
+    meant = Named("book", {"room": "Green"})
+    assert (expected(model), booked) == (["auto", "auto", meant, "auto"], [("Green", "10:00")])
+    model = ScriptedModel(calls(wrong), calls(again), calls(right), "Booked.")
+    await events_of(model, rooms()[0], "Book gren at 10:00.")
+    assert expected(model) == ["auto"] * 4  # who calls natively is told, and goes on

@@ -7,7 +7,7 @@ from typing import Any
 _WHOLE = re.compile(
     r"\b(?:all|every|everything|each|whole|entire|complete|total|sum|count|average|how many|how much|until|last|latest|"
     r"final|most|least|highest|lowest|largest|smallest|biggest|oldest|newest|cheapest)\b|"
-    r"全部|所有|每|最后|最[大小高低新旧早晚多少贵长短]|一共|总|多少|统计|平均|逐|直到",
+    r"全部|所有|每|最后|最[大小高低新旧早晚多少贵长短近远]|一共|总|多少|统计|平均|逐|直到",
     re.IGNORECASE,
 )
 """Words of a request that is about the whole of something, or about one that only the whole tells."""

@@ -71,6 +71,16 @@ def unheard(name: str, given: str, sources: Sequence[str], language: Language) -
     )
 
 
+def unread(name: str, of: str, more: str, language: Language) -> str:
+    """That a call is not made because the list it goes by has more pages, and the request is about all of it."""
+    if language == "zh":
+        return f"没有执行：列表还有更多内容，而用户要的是整个列表中的。请先用 {more} 调用 {of} 读完，再调用 {name}。"
+    return (
+        f"Not run: the list goes on, and the request is about all of it. Call {of} with {more} first, to its end, then "
+        f"{name} with what is right."
+    )
+
+
 def find_out(name: str, language: Language) -> str:
     """Asks for the call of a tool that may bring a value."""
     return (

@@ -12,7 +12,7 @@ from opposable.agent.guard import may_pass, waits
 from opposable.agent.nearest import listed, swapped
 from opposable.agent.ways import Ways
 from opposable.domain.language import Language
-from opposable.domain.tools import ToolCall, ToolResult
+from opposable.domain.tools import FailureKind, ToolCall, ToolResult
 from opposable.models.base import Named, ToolChoice
 
 FAILURES = 3
@@ -45,7 +45,7 @@ class _Wrong:
     """A call of the last turn that failed.
 
     `meant` are arguments it may have meant, `again` that it may work as it is, `refused` that it could not be done
-    rather than that it was put wrongly.
+    rather than that it was put wrongly, `repeated` that it was not made since it had failed before.
     """
 
     call: Named
@@ -53,6 +53,7 @@ class _Wrong:
     meant: Mapping[str, Any]
     again: bool
     refused: bool
+    repeated: bool
 
 
 class Unfinished:
@@ -71,6 +72,8 @@ class Unfinished:
         self._held = ""
         self._doubted = ""  # the call of which the model was not sure, once it was led to know more
         self._doubts = DOUBTS
+        self._waited = False
+        self._unread: Named | None = None  # the next page of the last list, where the request is about all of it
         self._named: set[str] = set()  # what was asked for as the next of a chain
         self._failures = FAILURES
         self._guesses = GUESSES
@@ -90,12 +93,26 @@ class Unfinished:
         """Calls that the model wrote and that were not taken for meant: it may not know enough for them yet."""
         self._held = calls[0].name if calls else ""
 
-    def ended(self, result: ToolResult, call: Named, meant: Mapping[str, Any], *, polls: bool) -> None:
-        """Take note of a call's end; `meant` are arguments it may have meant, `polls` that its tool is one that waits."""
+    def ended(
+        self,
+        result: ToolResult,
+        call: Named,
+        meant: Mapping[str, Any],
+        *,
+        polls: bool,
+        before: FailureKind | None = None,
+    ) -> None:
+        """Take note of a call's end.
+
+        `meant` are arguments it may have meant, `polls` says that its tool is one that waits; `before` is how it failed
+        before where that is why it was not made.
+        """
         self._waiting.pop(call.name, None)
         if result.failure is None:
             self._early.pop(call.name, None)
             self._last = (call, result)
+            if self._ways.only_reads(call.name):
+                self._unread = self._next_page(call, result)
             if polls:
                 self._pending = call if waits(result.content) else None
             return
@@ -105,7 +122,8 @@ class Unfinished:
         if waits(result.content) and not again:
             self._early[call.name] = call
         if self._wrong is None or meant or not self._wrong.meant:
-            self._wrong = _Wrong(call, result.content, meant, again, result.failure == "refused")
+            refused = (before or result.failure) == "refused"
+            self._wrong = _Wrong(call, result.content, meant, again, refused, before is not None)
 
     def swaps(self, name: str, arguments: dict[str, Any]) -> str:
         """What a call that was asked for takes in place of what the user wanted, "" for nothing."""
@@ -129,7 +147,9 @@ class Unfinished:
         if self._first is not None:
             first, self._first = self._first, None
             return Wish(prompts.find_out(first.name, language), first)
-        if self._wrong is not None or self._last is None:
+        if self._wrong is not None:
+            return self._once_more(self._wrong, language)
+        if self._last is None and self._unread is None:
             return None
         if self._waiting:
             return self._read_on(language) or self._now(language)
@@ -146,14 +166,26 @@ class Unfinished:
                 self._looks -= 1
                 return Wish(prompts.look_again(look.name, language), look)
         if wrong is not None:
-            return self._put_right(wrong, language) if self._failures else None
+            return self._put_right(wrong, language)
         if self._early and self._failures:
             self._failures -= 1
             name, call = self._early.popitem()
             return Wish(prompts.put_it_right(name, "", language), call)
         return self.goes_on(language) or self._read_on(language) or self._go_on(language) or self._look_first(language)
 
+    def _once_more(self, wrong: _Wrong, language: Language) -> Wish | None:
+        """A wish at once where a call was written again as it had failed, and what was meant is known.
+
+        Left alone, a small model goes on with the wrong one.
+        """
+        if not (wrong.repeated and wrong.meant):
+            return None
+        self._wrong = None
+        return self._put_right(wrong, language)
+
     def _put_right(self, wrong: _Wrong, language: Language) -> Wish | None:
+        if not self._failures:
+            return None
         name = wrong.call.name
         expected: ToolChoice | None = None
         if wrong.meant:
@@ -209,18 +241,30 @@ class Unfinished:
         call = self._waiting.pop(name)
         return Wish(prompts.now_make(name, named(call.arguments.items()), language), call)
 
-    def _read_on(self, language: Language) -> Wish | None:
-        """A wish for the next page of a list, where the request is about the whole of it."""
-        if self._last is None or not self._steps:
+    def unread(self, name: str) -> Named | None:
+        """The next page that is to be read before a call which changes something, that of the tool named; asked once.
+
+        Which one is the last, or the cheapest, only the whole list tells.
+        """
+        if self._unread is None or self._waited or self._ways.only_reads(name):
             return None
-        call, result = self._last
-        if not self._ways.only_reads(call.name) or not wants_all(self._request):
+        self._waited = True
+        self._waiting[name] = Named(name)
+        return self._unread
+
+    def _next_page(self, call: Named, result: ToolResult) -> Named | None:
+        if not isinstance(result.data, dict) or not wants_all(self._request):
             return None
         more = next_page(call.arguments, self._ways.parameters(call.name), result.data)
-        if more is None:
+        return None if more is None else Named(call.name, more)
+
+    def _read_on(self, language: Language) -> Wish | None:
+        """A wish for the next page of a list, where the request is about the whole of it."""
+        more, self._unread = self._unread, None
+        if more is None or not self._steps:
             return None
         self._steps -= 1
-        return Wish(prompts.read_on(call.name, named(more.items()), language), Named(call.name, more))
+        return Wish(prompts.read_on(more.name, named(more.arguments.items()), language), more)
 
     def _go_on(self, language: Language) -> Wish | None:
         """A wish for the next of a chain, as the last result names it, where the request wants more of them."""

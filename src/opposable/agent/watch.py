@@ -203,9 +203,10 @@ class Watch:
         other = self.unfinished.swaps(name, read.arguments)
         if other:
             return prompts.not_asked_for(name, other, self._language)
-        unheard = self._unheard(read.call.id, name, read.arguments) if self._guarding.insisting else ""
-        if unheard:
-            return unheard
+        held = self._held_back(name, read.arguments) if self._guarding.insisting else ""
+        if held:
+            self._waits.add(read.call.id)
+            return held
         if self._learning is None or not self._patterns.failures:
             return ""
         known = self._patterns.exactly(self._ways.tool_id(name), arguments)
@@ -215,8 +216,16 @@ class Watch:
         said = dialects.defuse(known.message.partition("\n")[2])
         return prompts.known_to_fail(name, known.count, right, said, self._language)
 
-    def _unheard(self, call_id: str, name: str, arguments: dict[str, Any]) -> str:
-        """Why a call that changes something is not made yet: it has a number that nobody said and a tool could tell.
+    def _held_back(self, name: str, arguments: dict[str, Any]) -> str:
+        """Why a call that changes something is not made yet: what it needs to know is there to be read first."""
+        more = self.unfinished.unread(name)
+        if more is not None:
+            told = named(more.arguments.items())
+            return prompts.unread(name, more.name, told, self._language)
+        return self._unheard(name, arguments)
+
+    def _unheard(self, name: str, arguments: dict[str, Any]) -> str:
+        """Why a call is held back that has a number which nobody said and a tool could tell.
 
         It is held back once for each such argument: the number may be worked out.
         """
@@ -231,7 +240,6 @@ class Watch:
                 continue
             self._held.setdefault(name, set()).add(field)
             known = {one: value for one, value in arguments.items() if one != field}
-            self._waits.add(call_id)
             self.unfinished.wait(Named(name, known), sources[0])
             names = [source.name for source in sources]
             return prompts.unheard(name, named([(field, number)]), names, self._language)
@@ -276,10 +284,12 @@ class Watch:
         if call.id in self._waits:
             return result
         meant = self._meant(call.name, arguments, result) if result.failure is not None else {}
-        self.unfinished.ended(result, Named(call.name, arguments), meant, polls=self._ways.polls(call.name))
+        before = self._seen.get(key)
+        again = before.failure if before is not None and call.id in self._refused else None
+        wanted = Named(call.name, arguments)
+        self.unfinished.ended(result, wanted, meant, polls=self._ways.polls(call.name), before=again)
         if call.id in self._refused:
             return result
-        before = self._seen.get(key)
         seen = self._seen[key] = once_more(before, result.failure, result.content, self._changes, self._turn)
         if result.failure is None:
             return self._worked(call, arguments, result, seen, before)
