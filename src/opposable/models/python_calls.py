@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.models.http import to_json
 from opposable.models.python_code import CodeCall, calls_in
 from opposable.models.python_dates import as_described
-from opposable.models.python_said import choices_said, nothing_said, with_choices_said, with_rest_said, words
+from opposable.models.python_said import choices_said, said_elsewhere, with_choices_said, with_rest_said, words
 from opposable.models.python_texts import FENCE, parameters_of
 
 _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*(?:%|％|per ?cent)")
@@ -50,6 +50,7 @@ def read_calls(
         ]
     if not found:
         found = _read_leniently(code, tools, cut)
+    found = [_of_its_function(call, schemas) for call in found]
     if len({call.name for call in found}) > 1:
         found = [call for call in found if call.line not in doubtful] or found
     # of several calls, nobody knows which one a choice belongs to
@@ -97,6 +98,15 @@ def _read_leniently(code: str, tools: Sequence[ToolDefinition], cut: bool) -> li
     return [CodeCall(call.name, call.arguments) for call in reading.calls]
 
 
+def _of_its_function(call: CodeCall, schemas: Mapping[str, Schema]) -> CodeCall:
+    """The call, of the only other function that takes its arguments where the one written takes none of them."""
+    given = set(call.arguments)
+    if not given or given & set(schemas[call.name].properties()):
+        return call
+    taking = [name for name, each in schemas.items() if set(each.required()) <= given <= set(each.properties())]
+    return replace(call, name=taking[0]) if len(taking) == 1 else call
+
+
 def _tool_call(
     call: CodeCall, schema: Schema, said: str, spoken: Sequence[str], asked: Sequence[str]
 ) -> ToolCall | None:
@@ -127,7 +137,7 @@ def _for_nothing(name: str, given: dict[str, Any], schema: Schema, spoken: Seque
     if not isinstance(value, str) or value == about.get("default"):
         return False
     required = [given.get(each) for each in schema.required()]
-    return made_up(value, spoken) or ("default" in about and nothing_said(value, spoken, required))
+    return made_up(value, spoken) or ("default" in about and said_elsewhere(value, spoken, required))
 
 
 def made_up(value: str, spoken: Iterable[str]) -> bool:

@@ -13,7 +13,7 @@ from opposable.domain.events import CallDelta, ModelPart, Reply
 from opposable.domain.messages import Message, assistant, system, user
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import NO_USAGE, Usage
-from opposable.models import python_fit, python_other
+from opposable.models import python_fit, python_other, python_running
 from opposable.models import python_texts as texts
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, Named, ToolChoice
 from opposable.models.python_calls import optional_left, read_calls, unended, with_rest
@@ -34,6 +34,8 @@ MOST_OF_A_VALUE = 40
 
 MOST_SHAPED = 4
 """Texts of a reply's calls that are put into the shape their descriptions show."""
+
+_NOTHING = Reply(assistant(""))
 
 
 class PythonProtocolModel:
@@ -108,7 +110,8 @@ class PythonProtocolModel:
         calls = read_calls(code, tools, said, last, cut=reply.finish == "length", doubtful=doubtful)
         calls = calls[:1] if isinstance(choice, Named) else calls
         if not calls or (choice == "auto" and not python_fit.fits(reply.tokens, calls, tools, said)):
-            return Reply(assistant(""), usage=reply.usage, held=calls)
+            run = await self._run_as_said(messages, tools, words(last), options) if choice == "auto" else _NOTHING
+            return replace(run, usage=reply.usage + run.usage, held=() if run.message.tool_calls else calls)
         waiting = waiting_calls(code, tools, said, calls, doubtful=doubtful)
         usage = reply.usage
         if len(calls) == 1 and optional_left(calls[0], tools) and (open_call := unended(code)):
@@ -116,6 +119,22 @@ class PythonProtocolModel:
             calls, usage = (with_rest(calls[0], rest, tools, last),), usage + spent
         calls, spent = await self._shaped(calls, code, asked[:-1], tools, words(said), options)
         return Reply(assistant("", calls), "tool_calls", usage + spent, waiting=waiting)
+
+    async def _run_as_said(
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition], asked: Sequence[str], options: ModelOptions
+    ) -> Reply:
+        """A reply that runs what the request says is to be run, where a tool runs what it is given; else none.
+
+        A small model does not think that a function that runs commands is one that lists files. This is a second,
+        short request, made only where the first made no call and such a tool is offered.
+        """
+        found = python_running.runner(tools)
+        if found is None:
+            return _NOTHING
+        reply = await self._calls(messages, tools, Named(found[0]), options)
+        if all(python_running.is_said(call, found[1], asked) for call in reply.message.tool_calls):
+            return reply
+        return replace(_NOTHING, usage=reply.usage)
 
     async def _settled(
         self, choice: ToolChoice, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions

@@ -85,13 +85,15 @@ def share_said(value: str, spoken: Sequence[str]) -> float | None:
     ) / len(held)
 
 
-def nothing_said(value: str, spoken: Sequence[str], elsewhere: Sequence[Any]) -> bool:
-    """Whether no word of a text was spoken, or none but for what other values, `elsewhere`, took up.
+def said_elsewhere(value: str, spoken: Sequence[str], elsewhere: Sequence[Any]) -> bool:
+    """Whether all words of a text were spoken, but none that others, `elsewhere`, did not take up: it repeats them.
 
-    A text with numbers may share them with another: a day may be the first and the last.
+    A text with numbers may repeat another: a day may be the first and the last.
     """
-    free = spoken if any(word.isdigit() for word in words(value)) else _without(spoken, _texts(list(elsewhere)))
-    return share_said(value, [word for word in free if word]) == 0
+    held = words(value)
+    if not held or any(word.isdigit() for word in held) or not set(held) <= set(spoken):
+        return False
+    return set(held).isdisjoint(_without(spoken, _texts(list(elsewhere))))
 
 
 def _fits(value: Any, schema: Schema) -> bool:
