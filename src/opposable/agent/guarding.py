@@ -10,8 +10,9 @@ class Guarding:
     `refusing` keeps a call from being made that failed before, and tells of one that brings nothing new. `telling` puts
     a short block on what was tried beside the last message, in about `tokens` tokens, once there is something to say.
     `learning` uses what is known of failures from before, and adds to it. `deciding` says when to switch tools, plan
-    anew or come to an end. `insisting` asks on where a model would answer although a call failed: for the call with what may
-    have been meant, once more for one that may work later, for a look whether what it needs is ready (`unfinished`).
+    anew or come to an end. `insisting` asks on where a model would answer although a call failed, or something that it
+    wrote or that the request wants is left, and holds a call back that needs to know what a tool could tell
+    (`unfinished`).
 
     A call whose failure may pass (a server that was busy) is made `tries` times. One that brings the same result is told
     of that at the `told_at`-th time and refused at the next after `refused_at` turns without anything new, unless it
