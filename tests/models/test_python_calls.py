@@ -198,12 +198,21 @@ def test_dates_are_given_as_the_description_wants_them(about, written, value):
         ('note(title="Rain", lang="English")', {"title": "Rain", "lang": "English"}),
         ('note(title="Rain", by="Rain")', {"title": "Rain", "by": "Rain"}),
         ('note(title="Rain 7", slug="7")', {"title": "Rain 7", "slug": "7"}),
+        ('note(title="Rain", unit="metres")', {"title": "Rain"}),
+        ('note(title="Rain", unit="numbers")', {"title": "Rain", "unit": "numbers"}),
     ],
-    ids=["once", "twice", "more", "unsaid", "without a default", "a number"],
+    ids=["once", "twice", "more", "unsaid", "without a default", "a number", "a choice unsaid", "a choice said"],
 )
 def test_an_optional_text_that_repeats_what_was_said_once_is_left_to_its_default(code, arguments):
     text = {"type": "string"}
-    properties = {"title": text, "lang": {**text, "default": "en"}, "slug": {**text, "default": None}, "by": text}
+    unit = {**text, "enum": ["metres", "numbers"], "default": "none"}
+    properties = {
+        "unit": unit,
+        "title": text,
+        "lang": {**text, "default": "en"},
+        "slug": {**text, "default": None},
+        "by": text,
+    }
     tool = ToolDefinition("note", "", {"type": "object", "properties": properties, "required": ["title"]})
     [call] = read_calls(code, (tool,), "A note on rain: number 7")
     assert orjson.loads(call.arguments) == arguments

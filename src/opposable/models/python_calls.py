@@ -15,7 +15,14 @@ from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.models.http import to_json
 from opposable.models.python_code import CodeCall, calls_in
 from opposable.models.python_dates import as_described
-from opposable.models.python_said import choices_said, said_elsewhere, with_choices_said, with_rest_said, words
+from opposable.models.python_said import (
+    choices_said,
+    said_elsewhere,
+    share_said,
+    with_choices_said,
+    with_rest_said,
+    words,
+)
 from opposable.models.python_texts import FENCE, parameters_of
 
 _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*(?:%|％|per ?cent)")
@@ -136,8 +143,12 @@ def _for_nothing(name: str, given: dict[str, Any], schema: Schema, spoken: Seque
     value, about = given[name], schema.property(name).node
     if not isinstance(value, str) or value == about.get("default"):
         return False
-    required = [given.get(each) for each in schema.required()]
-    return made_up(value, spoken) or ("default" in about and said_elsewhere(value, spoken, required))
+    if made_up(value, spoken):
+        return True
+    choices = schema.property(name).choices()
+    if choices and about.get("default", choices[0]) not in choices and share_said(value, spoken) == 0:
+        return True  # none of the choices is the usual case
+    return "default" in about and said_elsewhere(value, spoken, [given.get(each) for each in schema.required()])
 
 
 def made_up(value: str, spoken: Iterable[str]) -> bool:

@@ -13,7 +13,7 @@ from opposable.domain.events import CallDelta, ModelPart, Reply
 from opposable.domain.messages import Message, assistant, system, user
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import NO_USAGE, Usage
-from opposable.models import python_fit, python_other, python_running
+from opposable.models import python_fit, python_other, python_second
 from opposable.models import python_texts as texts
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, Named, ToolChoice
 from opposable.models.python_calls import optional_left, read_calls, unended, with_rest
@@ -35,7 +35,11 @@ MOST_OF_A_VALUE = 40
 MOST_SHAPED = 4
 """Texts of a reply's calls that are put into the shape their descriptions show."""
 
-_NOTHING = Reply(assistant(""))
+MOST_OF_SECOND = 128
+"""Tokens that a second look may take."""
+
+_SURELY_OUT = -0.3
+"""The log-probability of the way out from which on the model is sure of it."""
 
 
 class PythonProtocolModel:
@@ -109,9 +113,12 @@ class PythonProtocolModel:
         last = next((message.content for message in reversed(messages) if message.role == "user"), "")
         calls = read_calls(code, tools, said, last, cut=reply.finish == "length", doubtful=doubtful)
         calls = calls[:1] if isinstance(choice, Named) else calls
-        if not calls or (choice == "auto" and not python_fit.fits(reply.tokens, calls, tools, said)):
-            run = await self._run_as_said(messages, tools, words(last), options) if choice == "auto" else _NOTHING
-            return replace(run, usage=reply.usage + run.usage, held=() if run.message.tool_calls else calls)
+        unsure = choice == "auto" and not calls and python_fit.way_out(reply.tokens) < _SURELY_OUT
+        if unsure and python_second.may_be_said_whole(tools):
+            second = await self._second(messages, tools, words(last), options)
+            return replace(second, usage=reply.usage + second.usage)
+        if not calls or (choice == "auto" and not self._stand(reply, calls, tools, said, words(last))):
+            return Reply(assistant(""), usage=reply.usage, held=calls)
         waiting = waiting_calls(code, tools, said, calls, doubtful=doubtful)
         usage = reply.usage
         if len(calls) == 1 and optional_left(calls[0], tools) and (open_call := unended(code)):
@@ -120,21 +127,25 @@ class PythonProtocolModel:
         calls, spent = await self._shaped(calls, code, asked[:-1], tools, words(said), options)
         return Reply(assistant("", calls), "tool_calls", usage + spent, waiting=waiting)
 
-    async def _run_as_said(
+    @staticmethod
+    def _stand(
+        reply: Reply, calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], said: str, asked: Sequence[str]
+    ) -> bool:
+        """Whether calls that the model was free to leave are to be made."""
+        return python_fit.fits(reply.tokens, calls, tools, said) or python_second.is_said_whole(calls, tools, asked)
+
+    async def _second(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition], asked: Sequence[str], options: ModelOptions
     ) -> Reply:
-        """A reply that runs what the request says is to be run, where a tool runs what it is given; else none.
+        """A reply with the call that the request says whole, though the model saw no function for it; else without one.
 
-        A small model does not think that a function that runs commands is one that lists files. This is a second,
-        short request, made only where the first made no call and such a tool is offered.
+        This is a short request more, made only where the model was not sure of the way out.
         """
-        found = python_running.runner(tools)
-        if found is None:
-            return _NOTHING
-        reply = await self._calls(messages, tools, Named(found[0]), options)
-        if all(python_running.is_said(call, found[1], asked) for call in reply.message.tool_calls):
-            return reply
-        return replace(_NOTHING, usage=reply.usage)
+        running = python_second.runner(tools)
+        options = replace(options, max_tokens=min(options.max_tokens or LONGEST, MOST_OF_SECOND))
+        reply = await self._calls(messages, tools, Named(running) if running else "required", options)
+        whole = python_second.is_said_whole(reply.message.tool_calls, tools, asked)
+        return reply if whole else Reply(assistant(""), usage=reply.usage)
 
     async def _settled(
         self, choice: ToolChoice, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions

@@ -51,7 +51,7 @@ def with_rest_said(
         offered = name in schema.properties() and name not in schema.required() and name not in given
         offered = offered and _fits(value, schema.property(name))
         about = str(schema.property(name).node.get("description") or "")
-        if offered and items and (all(_said_once(item, free) for item in items) or _stands_for(value, about, free)):
+        if offered and items and (all(_said_once(item, free) for item in items) or stands_for(value, about, free)):
             made[name] = value
             repairs.append("optional value taken from the request")
     return made
@@ -63,10 +63,10 @@ def choices_said(choices: Iterable[Any], spoken: Sequence[str]) -> list[str]:
     left = list(spoken)
     found = []
     for choice in sorted(texts, key=lambda choice: -len(texts[choice])):
-        places = _places(texts[choice], left)
-        if any(not _REFUSED.intersection(left[max(0, at - 2) : at]) for at in places):
+        spots = _places(texts[choice], left)
+        if any(not _REFUSED.intersection(left[max(0, at - 2) : at]) for at in spots):
             found.append(choice)
-        for at in places:
+        for at in spots:
             left[at : at + len(texts[choice])] = [""] * len(texts[choice])
     return [choice for choice in texts if choice in found]
 
@@ -111,7 +111,12 @@ def _said_once(value: Any, free: Sequence[str]) -> bool:
     return bool(held) and (not isinstance(value, str) or _telling(held)) and bool(_places(held, free))
 
 
-def _stands_for(value: Any, about: str, free: Sequence[str]) -> bool:
+def explains_numbers(about: str) -> bool:
+    """Whether a description says what more than one number stands for."""
+    return len({number for number, _ in _EXPLAINED.findall(about)}) > 1
+
+
+def stands_for(value: Any, about: str, free: Sequence[str]) -> bool:
     """Whether of all the numbers that a description explains, this one's explanation says most of what was said."""
     explained = {number: set(words(meaning)) for number, meaning in _EXPLAINED.findall(about)}
     if type(value) is not int or str(value) not in explained or len(explained) < 2:
