@@ -6,13 +6,15 @@ from dataclasses import replace
 import orjson
 import pytest
 
+from opposable.agent.context import ExecutionContext
 from opposable.agent.guarding import GUARDED
 from opposable.agent.loop import run
 from opposable.agent.prompts import only_quoted
+from opposable.agent.ways import Ways
 from opposable.domain.errors import ToolFailed
 from opposable.domain.events import Decided, Reply
 from opposable.domain.messages import assistant, user
-from opposable.domain.specs import FunctionToolSpec
+from opposable.domain.specs import FunctionToolSpec, HttpToolSpec
 from opposable.models.base import ModelOptions, Named
 from opposable.models.scripted import ScriptedModel, call, calls
 from opposable.tools.function import FunctionTool
@@ -406,6 +408,40 @@ async def test_a_model_that_is_not_sure_of_a_call_looks_first_and_is_believed_th
     await events_of(model, tools, "Open the link of the page.")
     assert expected(model) == ["auto", Named("read_page"), "auto", "auto", Named("click"), "auto"]
     assert clicked == ["b"]
+
+
+async def test_a_tool_that_may_be_called_twice_and_changes_something_is_not_asked_for():
+    reset: list[int] = []
+
+    def click(selector: str) -> str:
+        """Click an element."""
+        return "clicked"
+
+    def reset_page() -> str:
+        """Make the page empty."""
+        reset.append(1)
+        return "empty"
+
+    model = ScriptedModel(unsure("I cannot."), "No.")
+    await events_of(model, library(click, reading=(reset_page,)), "Open the link of the page.")
+    assert (expected(model), reset) == (["auto"], [])
+    there = {"url_template": "http://localhost/"}
+    by_name = {
+        "page": {},
+        "list_orders": {},
+        "page_head": {"endpoint": {**there, "method": "HEAD"}},
+        "page_put": {"endpoint": {**there, "method": "PUT"}},
+        "page_new": {"needs_approval": True},
+        "set_page": {},
+        "page_reset": {},
+        "order_page": {},
+    }
+    tools = ToolLibrary()
+    for name, more in by_name.items():
+        told = {"tool_id": name, "description": "A page.", "idempotent": True, "endpoint": there}
+        tools.register(HttpToolSpec.model_validate({**told, **more}), [FunctionTool(click, tool_id=name)])
+    ways = Ways(tools, ExecutionContext("the page"))
+    assert [name for name in by_name if ways.may_be_asked(name)] == ["page", "list_orders", "page_head"]
 
 
 @pytest.mark.parametrize(

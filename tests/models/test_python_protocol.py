@@ -176,6 +176,14 @@ async def test_a_call_by_name_is_made_once():
     assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Rome"}']
 
 
+async def test_a_call_by_name_is_of_that_function_whatever_arguments_it_has():
+    note = ToolDefinition("note", "Note.", {"type": "object", "properties": {"text": {"type": "string"}}})
+    model = PythonProtocolModel(ScriptedModel(written("city='Oslo')", begun=f"{texts.BEGINNING}note("), "note("))
+    options = ModelOptions(stream=False, expected=Named("note"))
+    reply = [part async for part in model.stream((user("Oslo"),), (WEATHER, note), options)][-1]
+    assert [(call.name, call.arguments) for call in reply.message.tool_calls] == [("note", "{}")]
+
+
 async def test_what_the_model_writes_for_later_is_told_with_its_reply():
     code = 'there = get_weather(city="Oslo")\nget_weather(city=there)\nnote(text=there)\n'
     note = ToolDefinition("note", "Note.", {"type": "object", "properties": {"text": {"type": "string"}}})

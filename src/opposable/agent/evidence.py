@@ -19,9 +19,14 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
+def parts(name: str) -> list[str]:
+    """The words of a tool's or parameter's name in lower case, as they stand in it."""
+    return [part.lower() for part in _PART.findall(name)]
+
+
 def things(name: str) -> set[str]:
     """The words of a tool's or parameter's name that say what it is about, in the singular."""
-    return {_singular(part.lower()) for part in _PART.findall(name)} - _NO_THING
+    return {_singular(part) for part in parts(name)} - _NO_THING
 
 
 def is_heard(number: float, texts: Iterable[str]) -> bool:

@@ -111,7 +111,7 @@ class Unfinished:
         if result.failure is None:
             self._early.pop(call.name, None)
             self._last = (call, result)
-            if self._ways.only_reads(call.name):
+            if self._ways.may_be_asked(call.name):
                 self._unread = self._next_page(call, result)
             if polls:
                 self._pending = call if waits(result.content) else None

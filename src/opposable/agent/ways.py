@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from opposable.agent.context import ExecutionContext
-from opposable.agent.evidence import things
+from opposable.agent.evidence import parts, things
 from opposable.domain.tools import ToolDefinition
 from opposable.models.base import Named
 from opposable.tools.library import ToolLibrary
@@ -20,6 +20,19 @@ _READ = 2_000
 """Characters of a request that are looked at."""
 _VERBS = frozenset("get list read show find search look fetch load view check all".split())  # noqa: SIM905
 """What tools that read do, whatever it is they read."""
+_CHANGING = (
+    "add append apply approve assign cancel clear confirm create delete deploy disable drop edit empty enable erase "
+    "execute insert install kill merge modify pay publish purge put refund register remove rename replace reset restart "
+    "restore revoke rollback save send set shut submit transfer truncate uninstall unlock update upload wipe write"
+)
+_MAYBE = (
+    "book charge close commit copy format grant import lock move note open order patch post push run start stop store "
+    "trigger"
+)
+_CHANGES = frozenset(_CHANGING.split())
+"""What tools that change something do, even those that may be called twice."""
+_MAY_CHANGE = frozenset(_MAYBE.split())
+"""The same, where a name begins with it: elsewhere it may be a thing."""
 
 
 class Ways:
@@ -72,6 +85,18 @@ class Ways:
         """How many calls of a tool worked in this run."""
         return self._context.tally.get(name, 0)
 
+    def may_be_asked(self, name: str) -> bool:
+        """Whether a run may ask for a call of the tool of its own accord: it only reads, by its owner's word and its name.
+
+        A tool that may be called twice may still change something: `PUT` and `DELETE`, "reset", "set".
+        """
+        spec = self.spec(name)
+        if spec is None or not spec.idempotent or spec.needs_approval:
+            return False
+        method = getattr(getattr(spec, "endpoint", None), "method", "GET")
+        does = parts(name)
+        return method in ("GET", "HEAD") and _CHANGES.isdisjoint(does) and _MAY_CHANGE.isdisjoint(does[:1])
+
     def missing(self, name: str) -> tuple[str, ...]:
         """What a tool depends on that is not there."""
         owner = self.owner(self.tool_id(name))[0]
@@ -87,14 +112,14 @@ class Ways:
 
     def other(self, call: Named) -> Named | None:
         """The same call of another tool, where both only read and no call of the other was made."""
-        if not self.only_reads(call.name):
+        if not self.may_be_asked(call.name):
             return None
         needs = f"{call.name} {self._context.task[:500]}"
         owner = self.owner(self.tool_id(call.name))[0]
         for found in self._library.alternatives(owner, needs, most=8):
             schema = self.parameters(found.name)
             fits = set(schema.get("required", ())) <= set(call.arguments) <= set(schema.get("properties", {}))
-            if not self.called(found.name) and call.arguments and fits and self.only_reads(found.name):
+            if not self.called(found.name) and call.arguments and fits and self.may_be_asked(found.name):
                 return Named(found.name, dict(call.arguments))
         return None
 
@@ -107,7 +132,7 @@ class Ways:
         for tool in self._about(things(field)):
             name, schema = tool.name, tool.parameters
             required = set(schema.get("required", ()))
-            if name == call.name or field in required or self.called(name) or not self.only_reads(name):
+            if name == call.name or field in required or self.called(name) or not self.may_be_asked(name):
                 continue
             known = {one: call.arguments[one] for one in schema.get("properties", {}) if one in call.arguments}
             if asking or required <= set(known):
@@ -134,6 +159,6 @@ class Ways:
     def view(self, request: str) -> Named | None:
         """The call of a tool that only reads, needs no argument and is about something that a request names."""
         for tool in self._about(things(request[:_READ]) - _VERBS):
-            if not tool.parameters.get("required") and self.only_reads(tool.name):
+            if not tool.parameters.get("required") and self.may_be_asked(tool.name):
                 return Named(tool.name)
         return None

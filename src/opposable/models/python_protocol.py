@@ -111,7 +111,8 @@ class PythonProtocolModel:
         said = "\n".join(message.content for message in messages)
         doubtful = python_fit.doubtful_lines(reply.tokens) if choice == "auto" else ()
         last = next((message.content for message in reversed(messages) if message.role == "user"), "")
-        calls = read_calls(code, tools, said, last, cut=reply.finish == "length", doubtful=doubtful)
+        offered = [tool for tool in tools if tool.name == choice.name] if isinstance(choice, Named) else tools
+        calls = read_calls(code, offered, said, last, cut=reply.finish == "length", doubtful=doubtful)
         calls = calls[:1] if isinstance(choice, Named) else calls
         unsure = choice == "auto" and not calls and python_fit.way_out(reply.tokens) < _SURELY_OUT
         if unsure and python_second.may_be_said_whole(tools):
