@@ -12,6 +12,7 @@ from opposable.app.data import catalogs
 from opposable.ask.semantics.load import load_semantics
 from opposable.cli.common import JsonOption, ModelOption, err, out, read_settings
 from opposable.domain.errors import BadInput
+from opposable.evals.runs.held import HELD
 from opposable.evals.runs.measuring import VARIANTS, ModelFor, Sheet, scripted, well_behaved, written
 from opposable.evals.runs.measuring import scored as runs_scored
 from opposable.evals.runs.scenarios import SCENARIOS, Scenario
@@ -101,6 +102,10 @@ def runs(
     kind: Annotated[
         list[str] | None, typer.Option("--kind", help="Only scenarios of this kind; again for more.")
     ] = None,
+    held: Annotated[
+        bool,
+        typer.Option("--held", help="The scenarios held out, which nothing was made with, in place of the others."),
+    ] = False,
     raw: Annotated[
         bool,
         typer.Option("--raw", help="Of a real model, take only the calls that its server reads, as other loops do."),
@@ -113,7 +118,8 @@ def runs(
 
     Example: opposable eval runs --only "all of it" --only "bare loop"
     """
-    kinds = list(dict.fromkeys(scenario.kind for scenario in SCENARIOS))
+    every = HELD if held else SCENARIOS
+    kinds = list(dict.fromkeys(scenario.kind for scenario in every))
     for given, known, option in ((only, list(VARIANTS), "--only"), (kind, kinds, "--kind")):
         for name in given or ():
             if name not in known:
@@ -123,7 +129,7 @@ def runs(
         raise BadInput("--raw says how a real model is asked: name one with --model.")
     if which not in models:
         raise BadInput(f"--models takes {', '.join(models)}, not {which!r}.")
-    scenarios = [scenario for scenario in SCENARIOS if not kind or scenario.kind in kind]
+    scenarios = [scenario for scenario in every if not kind or scenario.kind in kind]
 
     async def work() -> dict[str, Sheet]:
         if model is None:
