@@ -3,7 +3,8 @@
 import pytest
 
 from opposable.dialects.by_schema import Schema
-from opposable.models.python_said import choices_said, with_choices_said, with_rest_said, words
+from opposable.domain.language import words
+from opposable.models.python_said import choices_said, with_choices_said, with_rest_said
 
 KINDS = ["War", "Culture", "Arts and crafts", "Arts"]
 ROOMS = ["Wi-Fi", "Reading Room", "Café", "儿童区"]

@@ -6,12 +6,12 @@ import orjson
 import pytest
 
 from opposable.domain.events import Reply, Token
+from opposable.domain.language import words
 from opposable.domain.messages import assistant, user
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models import python_texts as texts
 from opposable.models.base import ModelOptions
 from opposable.models.python_protocol import PythonProtocolModel
-from opposable.models.python_said import words
 from opposable.models.python_second import is_said_whole, may_be_said_whole, runner
 from opposable.models.scripted import ScriptedModel
 

@@ -3,8 +3,8 @@
 import orjson
 import pytest
 
+from opposable.domain.language import words
 from opposable.domain.tools import ToolCall, ToolDefinition
-from opposable.models.python_said import words
 from opposable.models.python_shapes import place_of, unshaped
 
 PLACE = "Where, in the form 'City, State (abbr)', such as 'San Francisco, CA', or 'City, Country'."

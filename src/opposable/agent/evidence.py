@@ -4,19 +4,15 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from opposable.domain.language import words
+
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
 _MEANT = {"a": 1, "an": 1, "once": 1, "twice": 2, "both": 2, "pair": 2, "half": 0.5, "dozen": 12, "hundred": 100}
 _CHINESE = re.compile(r"[零〇一二两三四五六七八九十百千万亿半]")
-_WORD = re.compile(r"[a-z]+|\d+|[^\x00-\x7f]")
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _NO_THING = frozenset("id ids no number name key code value of the new old to from at in by text".split())  # noqa: SIM905
 """Parts of names that say nothing of what they name."""
-
-
-def words(text: str) -> list[str]:
-    """The words and numbers of a text in lower case; a Chinese character is a word."""
-    return _WORD.findall(text.lower())
 
 
 def parts(name: str) -> list[str]:

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from opposable.agent.evidence import things, words
+from opposable.agent.evidence import things
 from opposable.agent.fingerprints import given_in, in_words, named
-from opposable.domain.language import Language
+from opposable.domain.language import Language, words
 from opposable.domain.records import Failure
 from opposable.domain.tools import FailureKind, ToolDefinition
 

@@ -11,7 +11,7 @@ from opposable.agent import prompts
 from opposable.agent.calls import ReadCall
 from opposable.agent.context import ExecutionContext, Step, block
 from opposable.agent.decisions import Decision, Trouble, decided
-from opposable.agent.evidence import is_heard, words
+from opposable.agent.evidence import is_heard
 from opposable.agent.fingerprints import correction, in_words, named
 from opposable.agent.guard import PASSING, Key, Seen, essential, is_refused, is_told, key_of, may_pass, once_more
 from opposable.agent.guarding import Guarding
@@ -20,7 +20,7 @@ from opposable.agent.nearest import nearest_named
 from opposable.agent.unfinished import Unfinished
 from opposable.agent.warnings import hints_of
 from opposable.agent.ways import Ways
-from opposable.domain.language import Language
+from opposable.domain.language import Language, words
 from opposable.domain.messages import Message
 from opposable.domain.records import Failure, Tally
 from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult

@@ -1,4 +1,4 @@
-"""Which of the two languages we speak a text is in."""
+"""Which of the two languages we speak a text is in, and its words."""
 
 import re
 from typing import Literal
@@ -7,6 +7,7 @@ Language = Literal["en", "zh"]
 
 _CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 _LATIN_WORD = re.compile(r"[A-Za-z]{2,}")
+_WORD = re.compile(r"[a-z]+|\d+|[^\x00-\x7f]")
 
 
 def language_of(text: str) -> Language:
@@ -17,3 +18,8 @@ def language_of(text: str) -> Language:
     text = text[:2000]
     chinese = len(_CHINESE.findall(text))
     return "zh" if chinese and chinese * 2 >= len(_LATIN_WORD.findall(text)) else "en"
+
+
+def words(text: str) -> list[str]:
+    """The words and numbers of a text in lower case; a Chinese character is a word."""
+    return _WORD.findall(text.lower())

@@ -11,18 +11,12 @@ import orjson
 from opposable import dialects
 from opposable.dialects.arguments import arguments_of
 from opposable.dialects.by_schema import Schema
+from opposable.domain.language import words
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.models.http import to_json
 from opposable.models.python_code import CodeCall, calls_in
 from opposable.models.python_dates import as_described
-from opposable.models.python_said import (
-    choices_said,
-    said_elsewhere,
-    share_said,
-    with_choices_said,
-    with_rest_said,
-    words,
-)
+from opposable.models.python_said import choices_said, said_elsewhere, share_said, with_choices_said, with_rest_said
 from opposable.models.python_texts import FENCE, parameters_of
 
 _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*(?:%|％|per ?cent)")

@@ -8,9 +8,10 @@ from typing import Any
 import orjson
 
 from opposable.domain.events import Token
+from opposable.domain.language import words
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models import python_texts as texts
-from opposable.models.python_said import share_said, words
+from opposable.models.python_said import share_said
 
 UNSEEN = -12.0
 """The log-probability taken for a word that is not among the alternatives."""

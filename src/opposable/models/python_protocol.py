@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from opposable.domain.errors import ModelError
 from opposable.domain.events import CallDelta, ModelPart, Reply
+from opposable.domain.language import words
 from opposable.domain.messages import Message, assistant, system, user
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import NO_USAGE, Usage
@@ -17,7 +18,6 @@ from opposable.models import python_fit, python_other, python_second
 from opposable.models import python_texts as texts
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, Named, ToolChoice
 from opposable.models.python_calls import optional_left, read_calls, unended, with_rest
-from opposable.models.python_said import words
 from opposable.models.python_shapes import place_of, unshaped, with_value
 from opposable.models.python_waiting import waiting_calls
 from opposable.models.text_protocol import TextProtocolModel, as_text

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from opposable.dialects.by_schema import Schema
+from opposable.domain.language import words
 
-_WORD = re.compile(r"[a-z]+|\d+|[^\x00-\x7f]")
 _EXPLAINED = re.compile(
     r"(\d+)['\"]?\s*(?:[=:：→-]|(?:for|is|are|means|represents|indicates|stands for)\b|为|是|表示|代表)\s*([^\d,;.()，；。（）、]+)"
 )
@@ -14,11 +14,6 @@ _EXPLAINED = re.compile(
 _NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _REFUSED = frozenset("no not without except excluding avoid never non than t 不 无 非 除 没 别".split())  # noqa: SIM905
 """Words before a choice that say it is not wanted."""
-
-
-def words(text: str) -> list[str]:
-    """The words and numbers of a text in lower case; a Chinese character is a word."""
-    return _WORD.findall(text.lower())
 
 
 def with_choices_said(

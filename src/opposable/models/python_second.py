@@ -10,8 +10,9 @@ from typing import Any
 import orjson
 
 from opposable.dialects.by_schema import Schema
+from opposable.domain.language import words
 from opposable.domain.tools import ToolCall, ToolDefinition
-from opposable.models.python_said import choices_said, explains_numbers, stands_for, words
+from opposable.models.python_said import choices_said, explains_numbers, stands_for
 
 _NAME = re.compile(r"(?:command|cmd|code|script|sql|query|program|statement|expression)(?:_?(?:line|text|string))?")
 _ABOUT = re.compile(

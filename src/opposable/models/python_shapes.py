@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
+from opposable.domain.language import words
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.http import to_json
-from opposable.models.python_said import words
 
 _QUOTED = re.compile(r"""(?<!\w)'([^'\n]+)'(?!\w)|"([^"\n]+)"|`([^`\n]+)`|“([^”\n]+)”|「([^」\n]+)」""")
 _PLAIN = re.compile(

@@ -5,11 +5,11 @@ from typing import Any
 
 from opposable.dialects.arguments import arguments_of
 from opposable.dialects.by_schema import Schema
+from opposable.domain.language import words
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.models.http import to_json
 from opposable.models.python_calls import made_up
 from opposable.models.python_code import calls_in, waiting_in
-from opposable.models.python_said import words
 from opposable.models.python_texts import parameters_of
 
 
