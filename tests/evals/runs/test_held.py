@@ -5,6 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from opposable.cli import cli
+from opposable.domain.errors import ToolUnavailable
 from opposable.evals.runs.held import HELD
 from opposable.evals.runs.measuring import VARIANTS, Sheet, scored, scripted, well_behaved, written
 from opposable.evals.runs.scenarios import SCENARIOS
@@ -52,6 +53,15 @@ async def test_half_of_a_plan_is_no_success(scenario):
     for move in scenario.plan[:-1]:
         name, arguments = move.right
         await world.tools[name](**arguments)
+    assert not scenario.goal(world, scenario.answer)
+
+
+async def test_a_valve_that_was_opened_without_a_reading_is_no_success():
+    scenario = next(one for one in HELD if one.name == "dry tomatoes")
+    world = scenario.make()
+    with pytest.raises(ToolUnavailable):
+        await world.tools["soil_moisture"](zone=2)
+    await world.tools["set_valve"](zone=2, position="open")
     assert not scenario.goal(world, scenario.answer)
 
 

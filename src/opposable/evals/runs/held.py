@@ -34,6 +34,16 @@ def _valves(*is_open: int) -> Goal:
     return lambda world, _: [zone for zone, is_at in world.state["valves"].items() if is_at == "open"] == list(is_open)
 
 
+def _after(reading: str, change: str, goal: Goal) -> Goal:
+    """The goal, with the reading done before the change that hangs on it: who does not read only guesses right."""
+
+    def reached(world: World, text: str) -> bool:
+        worked = [one.name for one in world.made if one.said is None]
+        return goal(world, text) and reading in worked[: worked.index(change)]
+
+    return reached
+
+
 def _returned(*barcodes: str) -> Goal:
     def goal(world: World, _: str) -> bool:
         return set(world.before["loans"]) - set(world.state["loans"]) == set(barcodes) and not world.state["renewed"]
@@ -63,7 +73,7 @@ HELD: tuple[Scenario, ...] = (
               Move(_call("submit_leave", employee_no="E0457", leave_type="ANNUAL", first_day="2026-12-07", last_day="2026-12-08"),
                    (_call("submit_leave", employee_no="E0457", leave_type="年假", first_day="2026-12-07", last_day="2026-12-08"),), "ANNUAL"))),
     Scenario("dry tomatoes", "flaky tool", "How moist is the soil in zone 2? If it is below 30 percent, open the valve there.",
-             lambda: worlds.garden(timeouts=2), _valves(2, 3),
+             lambda: worlds.garden(timeouts=2), _after("soil_moisture", "set_valve", _valves(2, 3)),
              (Move(_call("soil_moisture", zone=2)), Move(_call("set_valve", zone=2, position="open"))), "discouraged"),
     Scenario("dentist", "argument name", "Add an event called Dentist to my calendar: 7 December 2026, from 14:00 to 14:45.",
              worlds.calendar, _event("evt_c40d77", "Dentist", "2026-12-07T14:00", "2026-12-07T14:45"),
