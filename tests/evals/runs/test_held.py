@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from opposable.cli import cli
-from opposable.domain.errors import ToolUnavailable
+from opposable.domain.errors import ToolFailed, ToolUnavailable
 from opposable.evals.runs.held import HELD
 from opposable.evals.runs.measuring import VARIANTS, Sheet, scored, scripted, well_behaved, written
 from opposable.evals.runs.scenarios import SCENARIOS
@@ -63,6 +63,17 @@ async def test_a_valve_that_was_opened_without_a_reading_is_no_success():
         await world.tools["soil_moisture"](zone=2)
     await world.tools["set_valve"](zone=2, position="open")
     assert not scenario.goal(world, scenario.answer)
+
+
+@pytest.mark.parametrize(("employee", "success"), [("赵磊", True), ("李明", False)])
+async def test_leave_asked_for_in_another_name_is_no_success(employee, success):
+    scenario = next(one for one in HELD if one.name == "查不到的员工")
+    world = scenario.make()
+    with pytest.raises(ToolFailed):
+        await world.tools["submit_leave"](
+            employee_no=employee, leave_type="ANNUAL", first_day="2026-12-10", last_day="2026-12-10"
+        )
+    assert scenario.goal(world, f"工号不存在：{employee}") == success
 
 
 @pytest.mark.parametrize("model_for", [scripted, written])

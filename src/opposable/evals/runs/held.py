@@ -2,6 +2,8 @@
 
 import re
 
+import orjson
+
 from opposable.evals.runs import held_worlds as worlds
 from opposable.evals.runs.policies import Move, Wanted
 from opposable.evals.runs.scenarios import Goal, Scenario
@@ -55,6 +57,16 @@ def _told(pattern: re.Pattern[str]) -> Goal:
     return lambda world, text: world.untouched and bool(world.made) and pattern.search(text) is not None
 
 
+def _asked_for(employee: str, goal: Goal) -> Goal:
+    """The goal, without a request in anybody else's name."""
+
+    def reached(world: World, text: str) -> bool:
+        requests = [orjson.loads(one.arguments) for one in world.made if one.name == "submit_leave"]
+        return goal(world, text) and all(one.get("employee_no") == employee for one in requests)
+
+    return reached
+
+
 def _call(name: str, /, **arguments: object) -> Wanted:
     return name, arguments
 
@@ -89,7 +101,7 @@ HELD: tuple[Scenario, ...] = (
              worlds.clinic, _is("registered", [["YK1203-02", "66012"]]),
              (Move(_call("query_slots", department="眼科", visit_date="2026-12-03"), (_call("query_slots", department="眼科", visit_date="2026年12月3日"),), "yyyy-MM-dd"),
               Move(_call("register", slot_id="YK1203-02", card_no="66012")))),
-    Scenario("查不到的员工", "missing data", "赵磊想在 2026-12-10 休一天年假，替他申请。", worlds.leave, _told(_NOT_THERE),
+    Scenario("查不到的员工", "missing data", "赵磊想在 2026-12-10 休一天年假，替他申请。", worlds.leave, _asked_for("赵磊", _told(_NOT_THERE)),
              (Move(_call("find_employee", name="赵磊"), (_call("submit_leave", employee_no="赵磊", leave_type="ANNUAL", first_day="2026-12-10", last_day="2026-12-10"),), "不存在"),),
              answer="系统里没有找到员工赵磊，所以没有提交申请。"),
     Scenario("roses are wet enough", "unknown tool", "The roses in zone 3 have had enough water, turn it off there.", worlds.garden, _valves(),
