@@ -46,10 +46,27 @@ def is_wanted(value: Any, request: str) -> bool:
     return any(word.isdigit() for word in held) or set(held) <= set(words(request))
 
 
+def is_name(value: Any) -> bool:
+    """Whether a value is a text without a digit: what somebody or something is called."""
+    return isinstance(value, str) and bool(value) and not any(character.isdigit() for character in value)
+
+
+def is_spoken(value: str, texts: Iterable[str]) -> bool:
+    """Whether all words of a value stand in one of the texts."""
+    held = set(words(value))
+    return any(held <= set(words(text)) for text in texts)
+
+
+def is_named(name: str, text: str) -> bool:
+    """Whether a tool's name stands in a text as it is."""
+    return re.search(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])", text) is not None
+
+
 def is_akin(value: str, texts: str) -> bool:
-    """Whether a value has a word in common with some texts, of three letters or more, or a Chinese character."""
+    """Whether a value and some texts share a Chinese character, or the first three letters or more of a whole word."""
     held = {_singular(word) for word in words(value) if len(word) > 2 or not word.isascii()}
-    return not held.isdisjoint(_singular(word) for word in words(texts))
+    spoken = {_singular(word) for word in words(texts) if len(word) > 2 or not word.isascii()}
+    return any(word.startswith(other) or other.startswith(word) for word in held for other in spoken)
 
 
 def is_made_up(value: Any, field: str, request: str) -> bool:

@@ -1,15 +1,16 @@
 """What a run would leave undone if its model's answer were taken: calls that failed, that wait, that were not ready."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from opposable.agent import prompts
 from opposable.agent.continuing import next_named, next_page, wanted, wants_all
-from opposable.agent.evidence import is_akin, is_made_up, is_wanted
+from opposable.agent.evidence import is_akin, is_made_up, is_name, is_spoken, is_wanted
 from opposable.agent.fingerprints import named, wrong_fields
 from opposable.agent.guard import may_pass, waits
 from opposable.agent.nearest import listed, swapped
+from opposable.agent.pinyin import spells
 from opposable.agent.ways import Ways
 from opposable.domain.language import Language
 from opposable.domain.tools import FailureKind, ToolCall, ToolResult
@@ -125,15 +126,26 @@ class Unfinished:
             refused = (before or result.failure) == "refused"
             self._wrong = _Wrong(call, result.content, meant, again, refused, before is not None)
 
-    def swaps(self, name: str, arguments: dict[str, Any]) -> str:
-        """What a call that was asked for takes in place of what the user wanted, "" for nothing."""
+    def swaps(self, name: str, arguments: dict[str, Any], heard: Iterable[str]) -> str:
+        """What a call that was asked for takes in place of what the user wanted, "" for nothing.
+
+        That is another one of those that the failure lists, or another name, unless it is akin to what was wanted and
+        stands in one of the texts `heard`: who asks for Chen does not mean somebody else.
+        """
         guess = self._guess
         if guess is None or guess.call.name != name:
             return ""
-        taken = (
-            (value, swapped({field: value}, arguments, guess.said)) for field, value in guess.call.arguments.items()
-        )
-        return next((other for value, other in taken if other and not self._may_be(value, other)), "")
+        texts = tuple(heard)
+        for field, value in guess.call.arguments.items():
+            new = arguments.get(field)
+            other = swapped({field: value}, arguments, guess.said)
+            if other and not self._may_be(value, other):
+                return other
+            if is_name(value) and is_name(new) and new != value and is_wanted(value, self._request):
+                akin = is_akin(str(new), f"{self._request} {value}") and is_spoken(str(new), texts)
+                if not akin and not spells(str(new), str(value)):
+                    return str(new)
+        return ""
 
     def _may_be(self, value: Any, other: str) -> bool:
         """Whether a value that the model wrote may be given up for another one: it was none of the user's own words."""
@@ -200,6 +212,8 @@ class Unfinished:
             fields = () if wrong.refused else wrong_fields(dict(wrong.call.arguments), wrong.said)
             found = self._found_out(wrong.call, fields, language)
             if found is not None:
+                own = [field for field in fields if is_wanted(wrong.call.arguments.get(field), self._request)]
+                self._guess = wrong if own else None
                 return found
             self._guess = wrong
             expected = self._otherwise(wrong, fields)
@@ -209,10 +223,11 @@ class Unfinished:
         return Wish(prompts.put_it_right(name, named(wrong.meant.items()), language), expected)
 
     def _found_out(self, call: Named, fields: tuple[str, ...], language: Language) -> Wish | None:
-        """A wish for the call that may bring a value which the model made up; the call then waits for it."""
+        """A wish for the call that may bring a value, where one was made up or a name stands for it; the call waits."""
         for field in fields:
             sources = self._ways.sources(call, field, asking=True)
-            if sources and is_made_up(call.arguments.get(field), field, self._request):
+            value = call.arguments.get(field)
+            if sources and (is_name(value) or is_made_up(value, field, self._request)):
                 known = {name: value for name, value in call.arguments.items() if name not in fields}
                 self._waiting[call.name] = Named(call.name, known)
                 return Wish(prompts.find_out(sources[0].name, language), sources[0])

@@ -11,7 +11,7 @@ from opposable.agent import prompts
 from opposable.agent.calls import ReadCall
 from opposable.agent.context import ExecutionContext, Step, block
 from opposable.agent.decisions import Decision, Trouble, decided
-from opposable.agent.evidence import is_heard
+from opposable.agent.evidence import is_heard, is_named, parts
 from opposable.agent.fingerprints import correction, in_words, named
 from opposable.agent.guard import PASSING, Key, Seen, essential, is_refused, is_told, key_of, may_pass, once_more
 from opposable.agent.guarding import Guarding
@@ -89,6 +89,8 @@ class Watch:
         self.best: tuple[str, str] | None = None
         self._ways = Ways(library, self._context)
         self._held: dict[str, set[str]] = {}  # fields for which calls were held back, by name
+        self._wanted = frozenset(words(task[:HINTED]))
+        self._quoted: dict[str, tuple[int, bool]] = {}  # steps looked at, and whether one names the tool, by its name
         self._hints = self._hinted(task) if guarding.telling and self._learning is not None else {}
         self.unfinished = Unfinished(self._ways, task)
 
@@ -200,7 +202,10 @@ class Watch:
                     return prompts.refused_repeat(name, seen.times, seen.content, self._language)
         if read.failure is not None:
             return ""
-        other = self.unfinished.swaps(name, read.arguments)
+        if self._guarding.refusing and self._is_quoted(name):
+            self._waits.add(read.call.id)
+            return prompts.only_named(name, self._language)
+        other = self.unfinished.swaps(name, read.arguments, (self._context.task, *self._context.shown()))
         if other:
             return prompts.not_asked_for(name, other, self._language)
         held = self._held_back(name, read.arguments) if self._guarding.insisting else ""
@@ -215,6 +220,26 @@ class Watch:
         right = in_words(known.correction)[1]
         said = dialects.defuse(known.message.partition("\n")[2])
         return prompts.known_to_fail(name, known.count, right, said, self._language)
+
+    def _is_quoted(self, name: str) -> bool:
+        """Whether a tool that changes something is named by what another one read, and not by the user.
+
+        Texts that tools read are nobody's orders; what a user wants is seen from the words of the request.
+        """
+        if self._ways.only_reads(name) or set(parts(name)) <= self._wanted:
+            return False
+        seen, is_so = self._quoted.get(name, (0, False))
+        steps = self._context.steps
+        if not is_so and seen < len(steps):
+            is_so = any(
+                step.result.failure is None
+                and step.call.name != name
+                and self._ways.only_reads(step.call.name)
+                and is_named(name, step.result.content)
+                for step in steps[seen:]
+            )
+            self._quoted[name] = len(steps), is_so
+        return is_so
 
     def _held_back(self, name: str, arguments: dict[str, Any]) -> str:
         """Why a call that changes something is not made yet: what it needs to know is there to be read first."""

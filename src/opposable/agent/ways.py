@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from opposable.agent.context import ExecutionContext
 from opposable.agent.evidence import parts, things
+from opposable.domain.language import words
 from opposable.domain.tools import ToolDefinition
 from opposable.models.base import Named
 from opposable.tools.library import ToolLibrary
@@ -18,6 +19,8 @@ POLLING = "polling"
 
 _READ = 2_000
 """Characters of a request that are looked at."""
+_TELLING = 4
+"""Letters of a word that says enough where it only begins another one."""
 _VERBS = frozenset("get list read show find search look fetch load view check all".split())  # noqa: SIM905
 """What tools that read do, whatever it is they read."""
 _CHANGING = (
@@ -42,6 +45,7 @@ class Ways:
         self._library = library
         self._context = context
         self._by_word: dict[str, list[ToolDefinition]] | None = None
+        self._first_words: list[tuple[ToolDefinition, frozenset[str]]] | None = None
         self._told: dict[str, tuple[str, ...]] = {}
 
     def tool_id(self, name: str) -> str:
@@ -129,7 +133,8 @@ class Ways:
         They can be made with what the call has besides; `asking` takes those too that need to be told more.
         """
         found = []
-        for tool in self._about(things(field)):
+        about = things(field)
+        for tool in self._about(about) or self._telling(about):
             name, schema = tool.name, tool.parameters
             required = set(schema.get("required", ()))
             if name == call.name or field in required or self.called(name) or not self.may_be_asked(name):
@@ -156,9 +161,26 @@ class Ways:
         found = {tool.name: tool for word in sorted(about) for tool in self._by_word.get(word, ())}
         return list(found.values())
 
+    def _telling(self, about: Iterable[str]) -> list[ToolDefinition]:
+        """The tools whose descriptions begin with a sentence on one of these things: rainfall, where it is the rain."""
+        if self._library.is_large:
+            return []
+        if self._first_words is None:
+            self._first_words = [
+                (tool.definition, frozenset(words(_sentence(tool.definition.description))))
+                for tool in self._library.tools
+            ]
+        longer = tuple(word for word in about if len(word) >= _TELLING)
+        return [tool for tool, held in self._first_words if longer and any(word.startswith(longer) for word in held)]
+
     def view(self, request: str) -> Named | None:
         """The call of a tool that only reads, needs no argument and is about something that a request names."""
         for tool in self._about(things(request[:_READ]) - _VERBS):
             if not tool.parameters.get("required") and self.may_be_asked(tool.name):
                 return Named(tool.name)
         return None
+
+
+def _sentence(description: str) -> str:
+    """A description's first sentence, as far as it is read."""
+    return description[:_READ].strip().partition("\n")[0].partition(". ")[0]

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -24,13 +25,37 @@ class Outcome:
     cached: bool = False
 
 
+_BESIDE_AN_ERROR = frozenset(
+    "error errors message detail details status status_code code type title hint path request_id timestamp ok success".split()  # noqa: SIM905
+)
+"""What stands in a body that tells of an error and of nothing else."""
+
+
+def failure_told(data: Any) -> FailureKind | None:
+    """The failure that a tool tells in a value, as a web service does in a body, and no exception.
+
+    That is `{"ok": false}` or `{"success": false}`, an "error" beside a status of 400 or more, or one beside nothing else.
+    """
+    if not isinstance(data, dict):
+        return None
+    if data.get("ok") is False or data.get("success") is False:
+        return "failed"
+    if not (data.get("error") or data.get("errors")):
+        return None
+    status = data.get("status", data.get("status_code", data.get("code")))
+    if type(status) is int:
+        return "failed" if status >= HTTPStatus.BAD_REQUEST else None
+    return "failed" if _BESIDE_AN_ERROR.issuperset(data) else None
+
+
 async def outcome_of(tool: Tool, arguments: dict[str, Any], context: CallContext, limit: float) -> Outcome:
     """Run a tool for at most `limit` seconds. Raises nothing but cancellation."""
     name, language = tool.definition.name, context.language
     try:
         async with asyncio.timeout(limit) as scope:
             data = await tool.run(arguments, context)
-        return Outcome(text_of(data), None, data)
+        failure = failure_told(data)
+        return Outcome(text_of(data), failure, None if failure else data)
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():
