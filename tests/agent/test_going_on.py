@@ -259,6 +259,28 @@ async def test_nobody_else_takes_the_place_of_whom_the_user_named():
         assert asked == (["陈晓", other] if done else ["陈晓"])
 
 
+@pytest.mark.parametrize(("found", "asked"), [([{"no": "E7"}], 4), ([], 3)], ids=["found", "nobody of that name"])
+async def test_a_call_waits_no_more_where_what_was_to_bring_its_value_brings_nothing(found, asked):
+    def submit_leave(employee_no: str) -> str:
+        """提交请假申请。"""
+        raise ToolFailed(f"工号“{employee_no}”不存在")
+
+    def find_employee(name: str) -> list[dict[str, str]]:
+        """按姓名查找员工。"""
+        return found
+
+    model = ScriptedModel(
+        as_text(call("submit_leave", '{"employee_no": "陈晓"}')),
+        "没有。",
+        as_text(call("find_employee", '{"name": "陈晓"}', "c2")),
+        "没有。",
+    )
+    await events_of(model, library(submit_leave, reading=(find_employee,)), "帮陈晓提交年假申请。")
+    wanted = ["auto", "auto", Named("find_employee"), Named("submit_leave", {}), "auto"]
+    assert expected(model)[:asked] == wanted[:asked]
+    assert Named("submit_leave", {}) not in expected(model)[asked:]
+
+
 async def test_a_name_is_looked_up_where_a_tool_that_reads_is_about_it():
     def reserve(train: str) -> str:
         """Reserve a seat."""

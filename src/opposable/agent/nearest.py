@@ -21,6 +21,11 @@ _NEAR = 0.7
 _BETWEEN = re.compile(r"[,;:：、，；。\n\"'“”‘’()\[\]]|\.(?=\s|$)")
 _LISTED = re.compile(r"(?::\s|：)([^:：\n]+)$", re.MULTILINE)
 _COMMAS = re.compile(r"[,;、，；]")
+_QUOTES = (("'", "'"), ('"', '"'), ("“", "”"), ("‘", "’"), ("「", "」"), ("《", "》"), ("`", "`"))
+_CODE_AND_LABEL = 2
+"""Words of a value that stands beside what it is called: "ANNUAL 年假"."""
+_CODES = range(2, 6)
+"""Letters of a code that is the beginning of a name: RIV."""
 _NUMBER = re.compile(r"\d+")
 _WORD = re.compile(r"[a-z]+|\d+|[^\x00-\x7f]+")
 
@@ -68,15 +73,21 @@ def listed(said: str) -> tuple[str, ...]:
 
 def _repeats(said: str, value: str) -> bool:
     """Whether a failure tells the value in quotes."""
-    return f"'{value}'" in said or f'"{value}"' in said
+    return any(f"{before}{value}{behind}" in said for before, behind in _QUOTES)
 
 
 def _nearest(value: str, said: str) -> str:
     named: dict[str, float] = {}  # of the many values that a long list names, the first ones
-    for part in _BETWEEN.split(said.replace(f"'{value}'", "\n").replace(f'"{value}"', "\n")):
-        for one in (part.strip(), *part.split()):
+    for before, behind in _QUOTES:
+        said = said.replace(f"{before}{value}{behind}", "\n")
+    for part in _BETWEEN.split(said):
+        words = part.split()
+        if len(words) == len({*words, value}) == _CODE_AND_LABEL:
+            return next(word for word in words if word != value)
+        for one in (part.strip(), *words):
             if one and one != value and len(one) <= LONGEST and one not in named and len(named) < _MOST:
-                named[one] = _likeness(value.casefold(), one.casefold())
+                short = one.isupper() and len(one) in _CODES and value.casefold().startswith(one.casefold())
+                named[one] = 1.0 if short else _likeness(value.casefold(), one.casefold())
     best = max(named.values(), default=0.0)
     nearest = [one for one, likeness in named.items() if likeness == best]
     return nearest[0] if best >= _NEAR and len(nearest) == 1 else ""

@@ -19,7 +19,7 @@ from opposable.models.base import Named, ToolChoice
 FAILURES = 3
 """How often a run is asked on after a failed call."""
 
-GUESSES = 1
+GUESSES = 2
 """How often of these where no call is known that would put it right."""
 
 LOOKS = 12
@@ -31,6 +31,9 @@ STEPS = 24
 
 DOUBTS = 3
 """How often a run is asked on for a call of which its model was not sure: a look, a question, the call."""
+
+_EMPTY = ("", "[]", "{}", "null", '""')
+"""Results that bring nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +252,9 @@ class Unfinished:
         return "required"
 
     def _now(self, language: Language) -> Wish | None:
-        """A wish for a call whose time has come."""
+        """A wish for a call whose time has come; none where what was to bring its value is empty."""
+        if self._last is not None and self._last[1].content.strip() in _EMPTY:
+            self._waiting.clear()
         if not self._waiting:
             return None
         name = next(iter(self._waiting))

@@ -74,7 +74,7 @@ class Watch:
         self._context = ExecutionContext(task)
         self._made: dict[str, tuple[Key, dict[str, Any]]] = {}  # the turn's calls by id
         self._refused: set[str] = set()
-        self._waits: set[str] = set()  # of these, those that only wait
+        self._waits: set[str] = set()  # of these, those that say nothing of what would put them right
         self._failing: dict[str, int] = {}  # failures by name, since the tool last worked
         self._open: dict[str, list[_Open]] = {}
         self._timed_out: dict[str, dict[str, Any]] = {}  # arguments that were too small, by name
@@ -207,6 +207,7 @@ class Watch:
             return prompts.only_named(name, self._language)
         other = self.unfinished.swaps(name, read.arguments, (self._context.task, *self._context.shown()))
         if other:
+            self._waits.add(read.call.id)
             return prompts.not_asked_for(name, other, self._language)
         held = self._held_back(name, read.arguments) if self._guarding.insisting else ""
         if held:
