@@ -33,7 +33,6 @@ def test_the_nearest_of_what_a_failure_names_is_found(given, said, meant):
     ("given", "said"),
     [
         ("garage", LAMPS),
-        ("Riverside", "{!r} is no River."),
         ("T-4", TICKETS),
         ("81", TICKETS),
         ("sdz", "There is no disk {!r}. The disks are: sda, sdb."),
