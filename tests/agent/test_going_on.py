@@ -281,6 +281,32 @@ async def test_a_call_waits_no_more_where_what_was_to_bring_its_value_brings_not
     assert Named("submit_leave", {}) not in expected(model)[asked:]
 
 
+@pytest.mark.parametrize(
+    ("said", "held", "first"),
+    [
+        ("Move my talk with the auditors.", ("move", {"event_id": "123"}), Named("search_events")),
+        ("把和审计的会议改期。", ("move", {"event_id": "123"}), Named("search_events")),
+        ("When is event 123?", ("search_events", {"text": "event 123"}), Named("search_events", {"text": "event 123"})),
+        ("Move event 123.", ("move", {"event_id": "123"}), None),
+        ("What is the weather?", None, None),
+    ],
+    ids=["made up", "in Chinese", "only reads", "said", "no call"],
+)
+async def test_a_call_that_was_not_made_is_led_to_what_it_needs_to_know(said, held, first):
+    def move(event_id: str) -> str:
+        """Move an event."""
+        return "moved"
+
+    def search_events(text: str) -> list[str]:
+        """Search the calendar."""
+        return ["123"]
+
+    wanted = (call(held[0], orjson.dumps(held[1]).decode()),) if held else ()
+    model = ScriptedModel(Reply(assistant("I cannot."), held=wanted), "No.")
+    await events_of(model, library(move, reading=(search_events,)), said)
+    assert expected(model)[1:2] == ([first] if first else [])
+
+
 async def test_a_name_is_looked_up_where_a_tool_that_reads_is_about_it():
     def reserve(train: str) -> str:
         """Reserve a seat."""
@@ -554,7 +580,7 @@ async def test_a_call_written_again_as_it_failed_is_asked_for_otherwise_at_once(
     again = replace(wrong, id="c2")
     model = ScriptedModel(as_text(wrong), as_text(again), as_text(right), "Booked.")
     await events_of(model, tools, "Book gren at 10:00.")
-    meant = Named("book", {"room": "Green"})
+    meant = Named("book", {"room": "Green", "time": "10:00"})
     assert (expected(model), booked) == (["auto", "auto", meant, "auto"], [("Green", "10:00")])
     model = ScriptedModel(calls(wrong), calls(again), calls(right), "Booked.")
     await events_of(model, rooms()[0], "Book gren at 10:00.")

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from opposable.agent import prompts
 from opposable.agent.continuing import next_named, next_page, wanted, wants_all
 from opposable.agent.evidence import is_akin, is_made_up, is_name, is_spoken, is_wanted
@@ -73,7 +75,7 @@ class Unfinished:
         self._waiting: dict[str, Named] = {}
         self._first: Named | None = None
         self._last: tuple[Named, ToolResult] | None = None
-        self._held = ""
+        self._held: Named | None = None
         self._doubted = ""  # the call of which the model was not sure, once it was led to know more
         self._doubts = DOUBTS
         self._waited = False
@@ -95,7 +97,7 @@ class Unfinished:
 
     def hold(self, calls: Sequence[ToolCall]) -> None:
         """Calls that the model wrote and that were not taken for meant: it may not know enough for them yet."""
-        self._held = calls[0].name if calls else ""
+        self._held = Named(calls[0].name, orjson.loads(calls[0].arguments)) if calls else None
 
     def ended(
         self,
@@ -204,7 +206,10 @@ class Unfinished:
         name = wrong.call.name
         expected: ToolChoice | None = None
         if wrong.meant:
-            expected = Named(name, wrong.meant)
+            self._guess = None
+            taken = self._ways.parameters(name).get("properties") or wrong.call.arguments
+            kept = {field: value for field, value in wrong.call.arguments.items() if field in taken}
+            expected = Named(name, {**kept, **wrong.meant})
         elif wrong.again:
             expected = wrong.call
         elif other := self._ways.other(wrong.call):
@@ -232,7 +237,7 @@ class Unfinished:
             value = call.arguments.get(field)
             if sources and (is_name(value) or is_made_up(value, field, self._request)):
                 known = {name: value for name, value in call.arguments.items() if name not in fields}
-                self._waiting[call.name] = Named(call.name, known)
+                self._waiting = {call.name: Named(call.name, known), **self._waiting}
                 return Wish(prompts.find_out(sources[0].name, language), sources[0])
         return None
 
@@ -305,9 +310,17 @@ class Unfinished:
         First a look at what the request is about, then the question whether the call does what was asked for; where the
         model writes it once more, it is meant.
         """
-        name = self._doubted or self._held
-        look = self._ways.view(self._request) if name and self._doubts == DOUBTS else None
-        if not self._doubts or (look is None and not self._doubted) or self._ways.called(name):
+        held = self._held
+        name = self._doubted or (held.name if held else "")
+        if not name or not self._doubts or self._ways.called(name):
+            return None
+        look = None
+        if self._doubts == DOUBTS and held is not None:
+            if found := self._known_first(held, language):
+                self._doubts -= 1
+                return found
+            look = self._ways.view(self._request)
+        if look is None and not self._doubted:
             return None
         self._doubts -= 1
         self._doubted = name
@@ -315,4 +328,11 @@ class Unfinished:
             return Wish(prompts.find_out(look.name, language), look)
         if self._doubts:
             return Wish(prompts.if_it_does(name, language), "auto")
-        return Wish(prompts.now_make(name, "", language), Named(name)) if self._held == name else None
+        return Wish(prompts.now_make(name, "", language), Named(name)) if held and held.name == name else None
+
+    def _known_first(self, held: Named, language: Language) -> Wish | None:
+        """A wish for what a call that was not made needs to know, where values of it are made up; for it, where it reads."""
+        unknown = tuple(field for field, value in held.arguments.items() if is_made_up(value, field, self._request))
+        if unknown:
+            return self._found_out(held, unknown, language)
+        return Wish(prompts.find_out(held.name, language), held) if self._ways.only_reads(held.name) else None
