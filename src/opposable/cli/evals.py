@@ -104,7 +104,7 @@ def runs(
     ] = None,
     held: Annotated[
         bool,
-        typer.Option("--held", help="The scenarios held out, which nothing was made with, in place of the others."),
+        typer.Option("--held", help="The scenarios that were held out, in place of the others."),
     ] = False,
     raw: Annotated[
         bool,

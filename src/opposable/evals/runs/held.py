@@ -1,4 +1,4 @@
-"""Scenarios held out: of the same kinds as the others, in other worlds and words. Nothing is to be made with them."""
+"""Scenarios of the same kinds as the others in other worlds and words, held out until runs had been measured on them."""
 
 import re
 
