@@ -21,7 +21,7 @@ from opposable.models.base import Named, ToolChoice
 FAILURES = 3
 """How often a run is asked on after a failed call."""
 
-GUESSES = 2
+GUESSES = 1
 """How often of these where no call is known that would put it right."""
 
 LOOKS = 12
