@@ -18,6 +18,7 @@ from opposable.models.python_code import CodeCall, calls_in
 from opposable.models.python_dates import as_described
 from opposable.models.python_said import choices_said, said_elsewhere, share_said, with_choices_said, with_rest_said
 from opposable.models.python_texts import FENCE, parameters_of
+from opposable.models.python_weekdays import with_days_counted
 
 _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*(?:%|％|per ?cent)")
 _EXACT = 2**53
@@ -59,7 +60,7 @@ def read_calls(
     calls = [call for each in found if (call := _tool_call(each, schemas[each.name], said, spoken, asked_words))]
     if len({call.name for call in calls}) > 1:
         calls = [call for call in calls if not _guessed(call, schemas[call.name], spoken)] or calls
-    return tuple(_once(calls))
+    return tuple(with_days_counted(call, said, asked) for call in _once(calls))
 
 
 def optional_left(call: ToolCall, tools: Sequence[ToolDefinition]) -> bool:

@@ -6,22 +6,17 @@ from datetime import date, datetime
 _PART = r"(y{4}|m{2}|d{2}|year|month|day)"
 _FORMAT = re.compile(rf"(?<![a-z]){_PART}([-/.]){_PART}\2{_PART}(?![a-z])", re.IGNORECASE)
 _YEAR_FIRST = re.compile(r"([12]\d{3})[-/.](\d{1,2})[-/.](\d{1,2})|([12]\d{3}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?[日号]")
+_MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec)[a-z]*"
+DATE = (
+    r"[12]\d{3}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d)|[12]\d{3} ?年 ?\d{1,2} ?月 ?\d{1,2} ?[日号]|"
+    rf"\b{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH},? \d{{4}}\b"
+)
+"""What a date looks like that can be one only: in numbers with the year first, or with its month's name."""
 _NAMED = ("%B %d %Y", "%b %d %Y", "%d %B %Y", "%d %b %Y")
 _CODES = {"y": "%Y", "m": "%m", "d": "%d"}
 
 
-def as_described(value: str, about: str) -> str:
-    """The date in the only format that the description names; as it is where it is no date or could be two."""
-    formats = {
-        match[2].join(_CODES[part[0].lower()] for part in (match[1], match[3], match[4]))
-        for match in _FORMAT.finditer(about)
-    }
-    wanted = formats.pop() if len(formats) == 1 else ""
-    meant = _date(value.strip()) if all(code in wanted for code in _CODES.values()) else None
-    return value if meant is None else meant.strftime(wanted)
-
-
-def _date(text: str) -> date | None:
+def date_of(text: str) -> date | None:
     """The date a text is, where it can be one only: with the year first, or with the month by its name."""
     try:
         if match := _YEAR_FIRST.fullmatch(text):
@@ -36,3 +31,14 @@ def _date(text: str) -> date | None:
         except ValueError:
             continue
     return None
+
+
+def as_described(value: str, about: str) -> str:
+    """The date in the only format that the description names; as it is where it is no date or could be two."""
+    formats = {
+        match[2].join(_CODES[part[0].lower()] for part in (match[1], match[3], match[4]))
+        for match in _FORMAT.finditer(about)
+    }
+    wanted = formats.pop() if len(formats) == 1 else ""
+    meant = date_of(value.strip()) if all(code in wanted for code in _CODES.values()) else None
+    return value if meant is None else meant.strftime(wanted)
