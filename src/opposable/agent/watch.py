@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -205,7 +206,7 @@ class Watch:
         if self._guarding.refusing and self._is_quoted(name):
             self._waits.add(read.call.id)
             return prompts.only_named(name, self._language)
-        other = self.unfinished.swaps(name, read.arguments, (self._context.task, *self._context.shown()))
+        other = self.unfinished.swaps(name, read.arguments, chain((self._context.task,), self._context.shown()))
         if other:
             self._waits.add(read.call.id)
             return prompts.not_asked_for(name, other, self._language)
