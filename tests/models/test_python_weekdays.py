@@ -1,10 +1,10 @@
 """Days that a request names by weekday."""
 
-import orjson
 import pytest
 
-from opposable.domain.tools import ToolCall
-from opposable.models.python_weekdays import with_days_counted
+from opposable.domain.tools import ToolDefinition
+from opposable.models.python_calls import read_calls
+from opposable.models.python_weekdays import days_meant, with_days_counted
 
 
 @pytest.mark.parametrize(
@@ -31,13 +31,15 @@ from opposable.models.python_weekdays import with_days_counted
     ],
 )
 def test_a_weekday_is_counted_from_today(asked, written, meant):
-    call = ToolCall("1", "on", orjson.dumps({"day": written, "n": 1}).decode())
-    made = with_days_counted(call, asked, asked)
-    assert orjson.loads(made.arguments) == {"day": meant, "n": 1}
-    assert made.repairs == (("day counted from today",) if meant != written else ())
+    repairs: list[str] = []
+    made = with_days_counted({"day": written, "n": 1}, days_meant(asked, asked), asked, repairs)
+    assert made == {"day": meant, "n": 1}
+    assert repairs == (["day counted from today"] if meant != written else [])
 
 
 def test_today_may_be_told_before_the_request():
-    call = ToolCall("1", "on", '{"day": "2026-11-21"}')
-    made = with_days_counted(call, "Current date: 2026-11-20\nThe forecast for Sunday", "The forecast for Sunday")
-    assert made.arguments == '{"day":"2026-11-22"}'
+    on = ToolDefinition("on", "", {"type": "object", "properties": {"day": {"type": "string"}}})
+    said = "Current date: 2026-11-20\nThe forecast for Sunday"
+    [call] = read_calls("on(day='2026-11-21')", (on,), said, "The forecast for Sunday")
+    assert call.arguments == '{"day":"2026-11-22"}'
+    assert call.repairs == ("day counted from today",)

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from opposable.domain.language import NUMBER_WORDS
+
 _WHOLE = re.compile(
     r"\b(?:all|every|everything|each|whole|entire|complete|total|sum|count|average|how many|how much|until|last|latest|"
     r"final|most|least|highest|lowest|largest|smallest|biggest|oldest|newest|cheapest)\b|"
@@ -12,10 +14,9 @@ _WHOLE = re.compile(
 )
 """Words of a request that is about the whole of something, or about one that only the whole tells."""
 
-_NUMBERS = "two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
 _DIGITS = "两二三四五六七八九十"
 _COUNT = re.compile(
-    rf"\b({'|'.join(_NUMBERS)}|\d{{1,3}}) (?:[a-z]+ )?[a-z]+s\b|(十?[{_DIGITS}]|\d{{1,3}}) ?[个条次页张份间扇封件项]",
+    rf"\b({'|'.join(NUMBER_WORDS[2:])}|\d{{1,3}}) (?:[a-z]+ )?[a-z]+s\b|(十?[{_DIGITS}]|\d{{1,3}}) ?[个条次页张份间扇封件项]",
     re.IGNORECASE,
 )
 """How many of something."""
@@ -72,8 +73,8 @@ def next_named(arguments: Mapping[str, Any], said: str) -> dict[str, str]:
 def _count(said: str) -> int:
     if said.isdigit():
         return int(said)
-    if said.lower() in _NUMBERS:
-        return _NUMBERS.index(said.lower()) + 2
+    if said.lower() in NUMBER_WORDS:
+        return NUMBER_WORDS.index(said.lower())
     value = max(_DIGITS.index(said[-1]) + 1, 2)
     return value + 10 if len(said) == 2 else value
 

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from opposable.domain.language import words
+from opposable.domain.language import NUMBER_WORDS, words
 
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
-_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
 _MEANT = {"a": 1, "an": 1, "once": 1, "twice": 2, "both": 2, "pair": 2, "half": 0.5, "dozen": 12, "hundred": 100}
 _CHINESE = re.compile(r"[零〇一二两三四五六七八九十百千万亿半]")
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
@@ -33,7 +32,7 @@ def is_heard(number: float, texts: Iterable[str]) -> bool:
         spoken = set(words(text))
         if _CHINESE.search(text) or any(number == meant and word in spoken for word, meant in _MEANT.items()):
             return True
-        if number in range(len(_NUMBERS)) and _NUMBERS[int(number)] in spoken:
+        if number in range(len(NUMBER_WORDS)) and NUMBER_WORDS[int(number)] in spoken:
             return True
     return False
 

@@ -60,11 +60,11 @@ class Ways:
 
     def owner(self, tool_id: str) -> tuple[str, str]:
         """The id a tool is registered by, and its action."""
-        parts = tool_id.split(".")
-        for size in range(len(parts), 0, -1):
-            owner = ".".join(parts[:size])
+        levels = tool_id.split(".")
+        for size in range(len(levels), 0, -1):
+            owner = ".".join(levels[:size])
             if self._library.get(owner) is not None:
-                return owner, ".".join(parts[size:])
+                return owner, ".".join(levels[size:])
         return tool_id, ""
 
     def spec(self, name: str) -> "AnyToolSpec | None":

@@ -63,6 +63,10 @@ class Schema:
             return Schema(properties[name], self.root)
         return Schema(self.node.get("additionalProperties"), self.root)
 
+    def description(self) -> str:
+        """What is said of it in words; "" where nothing is."""
+        return str(self.node.get("description") or "")
+
     def items(self, index: int) -> "Schema":
         """The schema of an array's item."""
         first = _sequence(self.node.get("prefixItems"))

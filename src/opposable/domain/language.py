@@ -5,6 +5,9 @@ from typing import Literal
 
 Language = Literal["en", "zh"]
 
+NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
+"""Small numbers in words, each at its own place."""
+
 _CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 _LATIN_WORD = re.compile(r"[A-Za-z]{2,}")
 _WORD = re.compile(r"[a-z]+|\d+|[^\x00-\x7f]")

@@ -4,6 +4,7 @@ import difflib
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import orjson
@@ -18,7 +19,7 @@ from opposable.models.python_code import CodeCall, calls_in
 from opposable.models.python_dates import as_described
 from opposable.models.python_said import choices_said, said_elsewhere, share_said, with_choices_said, with_rest_said
 from opposable.models.python_texts import FENCE, parameters_of
-from opposable.models.python_weekdays import with_days_counted
+from opposable.models.python_weekdays import days_meant, with_days_counted
 
 _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*(?:%|％|per ?cent)")
 _EXACT = 2**53
@@ -57,10 +58,12 @@ def read_calls(
         found = [call for call in found if call.line not in doubtful] or found
     # of several calls, nobody knows which one a choice belongs to
     spoken, asked_words = words(said), words(asked) if len(found) == 1 else []
-    calls = [call for each in found if (call := _tool_call(each, schemas[each.name], said, spoken, asked_words))]
+    days = days_meant(said, asked)
+    read = (_tool_call(each, schemas[each.name], said, spoken, asked_words, days) for each in found)
+    calls = [call for call in read if call is not None]
     if len({call.name for call in calls}) > 1:
         calls = [call for call in calls if not _guessed(call, schemas[call.name], spoken)] or calls
-    return tuple(with_days_counted(call, said, asked) for call in _once(calls))
+    return tuple(_once(calls))
 
 
 def optional_left(call: ToolCall, tools: Sequence[ToolDefinition]) -> bool:
@@ -82,11 +85,22 @@ def with_rest(call: ToolCall, rest: Sequence[ToolCall], tools: Sequence[ToolDefi
     """The call with what `rest`, the same call gone on with, adds and `asked`, the user's last words, says."""
     if len(rest) != 1 or rest[0].name != call.name:
         return call
-    repairs = list(call.repairs)
+    repairs: list[str] = []
     given = with_rest_said(
         orjson.loads(call.arguments), orjson.loads(rest[0].arguments), _schema_of(call, tools), words(asked), repairs
     )
-    return replace(call, arguments=to_json(given).decode(), repairs=tuple(dict.fromkeys(repairs)))
+    return _mended(call, given, repairs)
+
+
+def with_value(call: ToolCall, name: str, value: str) -> ToolCall:
+    """The call with one argument in the shape its description shows (`python_shapes`)."""
+    given = {**orjson.loads(call.arguments), name: value}
+    return _mended(call, given, ["value in the shape that its description shows"])
+
+
+def _mended(call: ToolCall, given: dict[str, Any], repairs: Sequence[str]) -> ToolCall:
+    told = tuple(dict.fromkeys([*call.repairs, *repairs]))
+    return replace(call, arguments=to_json(given).decode(), repairs=told)
 
 
 def _schema_of(call: ToolCall, tools: Sequence[ToolDefinition]) -> Schema:
@@ -110,9 +124,12 @@ def _of_its_function(call: CodeCall, schemas: Mapping[str, Schema]) -> CodeCall:
 
 
 def _tool_call(
-    call: CodeCall, schema: Schema, said: str, spoken: Sequence[str], asked: Sequence[str]
+    call: CodeCall, schema: Schema, said: str, spoken: Sequence[str], asked: Sequence[str], days: Sequence[date]
 ) -> ToolCall | None:
-    """The call with its arguments put right; `spoken` are the words of `said`, `asked` those of the user's last."""
+    """The call with its arguments put right; `spoken` are the words of `said`, `asked` those of the user's last.
+
+    `days` are those that the user's weekday means.
+    """
     repairs: list[str] = []
     read = arguments_of(_put_inside(call.arguments, schema, repairs), schema)
     if read.value is None:
@@ -130,6 +147,7 @@ def _tool_call(
             del given[name]
             repairs.append("made-up optional value dropped")
     given = with_choices_said(_without_unknown(given, schema, repairs), schema, asked, repairs)
+    given = with_days_counted(given, days, said, repairs)
     return ToolCall(new_call_id(), call.name, to_json(given).decode(), "python", tuple(dict.fromkeys(repairs)))
 
 
@@ -204,7 +222,7 @@ def _as_share(value: Any, schema: Schema, said: str, repairs: list[str]) -> Any:
     """A number spoken of in per cent as the parameter's description wants it: 5 for a percentage, 0.05 for a decimal."""
     if type(value) not in (int, float):
         return value
-    about = str(schema.node.get("description") or "").casefold()
+    about = schema.description().casefold()
     percentage, decimal = "percent" in about or "百分" in about, "decimal" in about or "小数" in about
     if percentage == decimal:
         return value
@@ -231,7 +249,7 @@ def _chosen(value: Any, schema: Schema, asked: Sequence[str], repairs: list[str]
         items = [_chosen(item, inner.items(n), asked, repairs) for n, item in enumerate(value)]
         return [_decimal(item) if inner.items(n).kinds() == {"number"} else item for n, item in enumerate(items)]
     choices = [choice for choice in schema.choices() if isinstance(choice, str)]
-    if isinstance(value, str) and (dated := as_described(value, str(schema.node.get("description") or ""))) != value:
+    if isinstance(value, str) and (dated := as_described(value, schema.description())) != value:
         repairs.append("date as the description wants it")
         return dated
     if not isinstance(value, str) or not choices or value in choices:

@@ -38,12 +38,20 @@ class _Pending(Exception):
 
 
 def calls_in(code: str, parameters: Mapping[str, Sequence[str]], said: str = "") -> list[CodeCall] | None:
-    """The calls of offered functions in `code`, in the order they would be made; None where it is no Python.
+    """The calls of offered functions in `code` that can be made, as `made_and_waiting` has them; None where it is no Python."""
+    found = made_and_waiting(code, parameters, said)
+    return None if found is None else found[0]
 
-    `parameters` has each offered function's parameter names in their order. A text that stands in `said` as it was
+
+def made_and_waiting(
+    code: str, parameters: Mapping[str, Sequence[str]], said: str = ""
+) -> tuple[list[CodeCall], list[CodeCall]] | None:
+    """The calls of offered functions in `code`, in the order they would be made, and those that need another's result.
+
+    There is nothing where it is no Python. `parameters` has each offered function's parameter names in their order. A text that stands in `said` as it was
     written, backslashes and all, is taken so: a Windows path copied from a request holds no line break. Variables,
-    f-strings, sums and loops over literal lists are worked out. A call that needs the result of another is left out:
-    its time comes when the result is there.
+    f-strings, sums and loops over literal lists are worked out. A call that needs the result of another has the arguments
+    that need none: its time comes when the result is there.
     """
     try:
         tree = ast.parse(code)
@@ -54,17 +62,7 @@ def calls_in(code: str, parameters: Mapping[str, Sequence[str]], said: str = "")
         reading.block(tree.body)
     except RecursionError:
         return None
-    return reading.calls
-
-
-def waiting_in(code: str, parameters: Mapping[str, Sequence[str]], said: str = "") -> list[CodeCall]:
-    """The calls that need the result of another, which `calls_in` leaves out: with the arguments that need none."""
-    try:
-        reading = _Reading(parameters, code, said)
-        reading.block(ast.parse(code).body)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return []
-    return reading.waiting
+    return reading.calls, reading.waiting
 
 
 class _Reading:

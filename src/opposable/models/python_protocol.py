@@ -17,8 +17,8 @@ from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models import python_fit, python_other, python_second
 from opposable.models import python_texts as texts
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, Named, ToolChoice
-from opposable.models.python_calls import optional_left, read_calls, unended, with_rest
-from opposable.models.python_shapes import place_of, unshaped, with_value
+from opposable.models.python_calls import optional_left, read_calls, unended, with_rest, with_value
+from opposable.models.python_shapes import place_of, unshaped
 from opposable.models.python_waiting import waiting_calls
 from opposable.models.text_protocol import TextProtocolModel, as_text
 
@@ -27,7 +27,6 @@ ALTERNATIVES = 20
 
 LONGEST = 1024
 """Tokens a reply may take where the asker sets no bound: a small model may repeat itself without end."""
-
 
 MOST_OF_A_VALUE = 40
 """Tokens that the values of parameters left out may take."""
@@ -116,27 +115,27 @@ class PythonProtocolModel:
         calls = calls[:1] if isinstance(choice, Named) else calls
         unsure = choice == "auto" and not calls and python_fit.way_out(reply.tokens) < _SURELY_OUT
         if unsure and python_second.may_be_said_whole(tools):
-            second = await self._second(messages, tools, words(last), options)
+            second = await self._second(messages, tools, last, options)
             return replace(second, usage=reply.usage + second.usage)
-        if not calls or (choice == "auto" and not self._stand(reply, calls, tools, said, words(last))):
+        if not calls or (choice == "auto" and not self._stand(reply, calls, tools, said, last)):
             return Reply(assistant(""), usage=reply.usage, held=calls)
         waiting = waiting_calls(code, tools, said, calls, doubtful=doubtful)
         usage = reply.usage
         if len(calls) == 1 and optional_left(calls[0], tools) and (open_call := unended(code)):
             rest, spent = await self._rest([*asked[:-1], assistant(texts.BEGINNING + open_call)], tools, said, options)
             calls, usage = (with_rest(calls[0], rest, tools, last),), usage + spent
-        calls, spent = await self._shaped(calls, code, asked[:-1], tools, words(said), options)
+        calls, spent = await self._shaped(calls, code, asked[:-1], tools, said, options)
         return Reply(assistant("", calls), "tool_calls", usage + spent, waiting=waiting)
 
     @staticmethod
-    def _stand(
-        reply: Reply, calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], said: str, asked: Sequence[str]
-    ) -> bool:
+    def _stand(reply: Reply, calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], said: str, asked: str) -> bool:
         """Whether calls that the model was free to leave are to be made."""
-        return python_fit.fits(reply.tokens, calls, tools, said) or python_second.is_said_whole(calls, tools, asked)
+        return python_fit.fits(reply.tokens, calls, tools, said) or python_second.is_said_whole(
+            calls, tools, words(asked)
+        )
 
     async def _second(
-        self, messages: Sequence[Message], tools: Sequence[ToolDefinition], asked: Sequence[str], options: ModelOptions
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition], asked: str, options: ModelOptions
     ) -> Reply:
         """A reply with the call that the request says whole, though the model saw no function for it; else without one.
 
@@ -145,7 +144,7 @@ class PythonProtocolModel:
         running = python_second.runner(tools)
         options = replace(options, max_tokens=min(options.max_tokens or LONGEST, MOST_OF_SECOND))
         reply = await self._calls(messages, tools, Named(running) if running else "required", options)
-        whole = python_second.is_said_whole(reply.message.tool_calls, tools, asked)
+        whole = python_second.is_said_whole(reply.message.tool_calls, tools, words(asked))
         return reply if whole else Reply(assistant(""), usage=reply.usage)
 
     async def _settled(
@@ -177,7 +176,7 @@ class PythonProtocolModel:
         code: str,
         asked: Sequence[Message],
         tools: Sequence[ToolDefinition],
-        spoken: Sequence[str],
+        said: str,
         options: ModelOptions,
     ) -> tuple[tuple[ToolCall, ...], Usage]:
         """The calls with texts in the shapes that descriptions show: the model goes on from inside of each such text.
@@ -186,6 +185,7 @@ class PythonProtocolModel:
         """
         made, usage = list(calls), NO_USAGE
         wanting = [(n, each) for n, call in enumerate(calls) for each in unshaped(call, tools)]
+        spoken = words(said) if wanting else []
         for n, each in wanting[:MOST_SHAPED]:
             if (at := place_of(code, each.value)) is None:
                 continue

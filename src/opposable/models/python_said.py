@@ -5,13 +5,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from opposable.dialects.by_schema import Schema
-from opposable.domain.language import words
+from opposable.domain.language import NUMBER_WORDS, words
 
 _EXPLAINED = re.compile(
     r"(\d+)['\"]?\s*(?:[=:：→-]|(?:for|is|are|means|represents|indicates|stands for)\b|为|是|表示|代表)\s*([^\d,;.()，；。（）、]+)"
 )
 """A number and what it stands for, as descriptions put it: "1 for new, 2 for used"."""
-_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _REFUSED = frozenset("no not without except excluding avoid never non than t 不 无 非 除 没 别".split())  # noqa: SIM905
 """Words before a choice that say it is not wanted."""
 
@@ -45,7 +44,7 @@ def with_rest_said(
         items = value if isinstance(value, list) else [value]
         offered = name in schema.properties() and name not in schema.required() and name not in given
         offered = offered and _fits(value, schema.property(name))
-        about = str(schema.property(name).node.get("description") or "")
+        about = schema.property(name).description()
         if offered and items and (all(_said_once(item, free) for item in items) or stands_for(value, about, free)):
             made[name] = value
             repairs.append("optional value taken from the request")
@@ -71,7 +70,7 @@ def share_said(value: str, spoken: Sequence[str]) -> float | None:
     held = words(value)
     if not held or _translated(held, spoken):
         return None
-    exact = {*spoken, *(str(_NUMBERS.index(word)) for word in spoken if word in _NUMBERS)}
+    exact = {*spoken, *(str(NUMBER_WORDS.index(word)) for word in spoken if word in NUMBER_WORDS)}
     starts = {word[:4] for word in exact if len(word) > 3}
     initials = "".join(word[0] for word in spoken)
     return sum(

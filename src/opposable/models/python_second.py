@@ -58,19 +58,15 @@ def _is_said_to_run(value: Any, asked: Sequence[str]) -> bool:
 
 def _is_said(value: Any, about: Schema, asked: Sequence[str]) -> bool:
     if type(value) is int:
-        return stands_for(value, _told(about), asked)
+        return stands_for(value, about.description(), asked)
     return isinstance(value, str) and value in about.choices() and value in choices_said([value], asked)
 
 
 def _is_sayable(schema: Schema) -> bool:
     required = [schema.property(name) for name in schema.required()]
     return bool(required) and all(
-        each.choices() or (each.kinds() == {"integer"} and explains_numbers(_told(each))) for each in required
+        each.choices() or (each.kinds() == {"integer"} and explains_numbers(each.description())) for each in required
     )
-
-
-def _told(about: Schema) -> str:
-    return str(about.node.get("description") or "")
 
 
 def _run_by(description: str, parameters: dict[str, Any]) -> str:

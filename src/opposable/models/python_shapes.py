@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from opposable.domain.language import words
 from opposable.domain.tools import ToolCall, ToolDefinition
-from opposable.models.http import to_json
 
 _QUOTED = re.compile(r"""(?<!\w)'([^'\n]+)'(?!\w)|"([^"\n]+)"|`([^`\n]+)`|“([^”\n]+)”|「([^」\n]+)」""")
 _PLAIN = re.compile(
@@ -70,13 +69,6 @@ def place_of(code: str, value: str) -> int | None:
     """Where the text stands in the code as a literal of its own, behind the quote; None where it does not, or twice."""
     found = list(re.finditer(rf"""(['"]){re.escape(value)}\1""", code))
     return found[0].start() + 1 if len(found) == 1 else None
-
-
-def with_value(call: ToolCall, name: str, value: str) -> ToolCall:
-    """The call with one argument in the shape its description shows."""
-    given = {**orjson.loads(call.arguments), name: value}
-    repairs = dict.fromkeys([*call.repairs, "value in the shape that its description shows"])
-    return replace(call, arguments=to_json(given).decode(), repairs=tuple(repairs))
 
 
 def _labels(about: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from opposable.domain.language import words
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.models.http import to_json
 from opposable.models.python_calls import made_up
-from opposable.models.python_code import calls_in, waiting_in
+from opposable.models.python_code import made_and_waiting
 from opposable.models.python_texts import parameters_of
 
 
@@ -32,7 +32,8 @@ def waiting_calls(
     schemas = {tool.name: Schema(tool.parameters) for tool in tools}
     spoken = words(said)
     waiting: dict[str, ToolCall] = {}
-    for call in (*waiting_in(code, order, said), *(calls_in(code, order, said) or ())):
+    found, later = made_and_waiting(code, order, said) or ((), ())
+    for call in (*later, *found):
         if call.name in {*waiting, *(one.name for one in made)} or call.line in doubtful:
             continue
         known = _known(call.arguments, schemas[call.name], spoken)

@@ -1,15 +1,10 @@
 """Days that a request names by weekday, counted from the day the conversation says is today: small models miscount."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from typing import Any
 
-import orjson
-
-from opposable.domain.tools import ToolCall
-from opposable.models.http import to_json
 from opposable.models.python_dates import DATE, date_of
 
 _ENGLISH = "monday tuesday wednesday thursday friday saturday sunday".split()  # noqa: SIM905
@@ -28,33 +23,13 @@ _DAY = re.compile(r"(\d{4}-\d{2}-\d{2})(?!\d)(.*)", re.DOTALL)
 _WEEK = 7
 
 
-def with_days_counted(call: ToolCall, said: str, asked: str) -> ToolCall:
-    """The call with its made-up dates as the one weekday in `asked`, the user's last words, has them.
+def days_meant(said: str, asked: str) -> tuple[date, ...]:
+    """The days that the one weekday in `asked`, the user's last words, may mean, the likeliest first.
 
-    `said` is all the text of the conversation. Nothing is changed where it does not tell today's date, where the request
-    names no weekday or several, or where the date was said or may be meant.
+    There are none where `said`, all the text of the conversation, does not tell today's date, or where the request names
+    no weekday, several, or a date.
     """
-    days = _meant(said, asked)
-    if not days:
-        return call
-    given: dict[str, Any] = orjson.loads(call.arguments)
-    made = {name: _counted(value, days, said) for name, value in given.items()}
-    if made == given:
-        return call
-    repairs = dict.fromkeys([*call.repairs, "day counted from today"])
-    return replace(call, arguments=to_json(made).decode(), repairs=tuple(repairs))
-
-
-def _counted(value: Any, days: tuple[date, ...], said: str) -> Any:
-    match = _DAY.fullmatch(value) if isinstance(value, str) else None
-    if match is None or match[1] in said or match[1] in [day.isoformat() for day in days]:
-        return value
-    return days[0].isoformat() + match[2]
-
-
-def _meant(said: str, asked: str) -> tuple[date, ...]:
-    """The days that may be meant, the likeliest first; none where that is not known."""
-    found = _TODAY.search(said)
+    found = _TODAY.search(said) if _WEEKDAY.search(asked) else None
     today = date_of(found["date"]) if found else None
     if found is None or today is None:
         return ()
@@ -70,6 +45,21 @@ def _meant(said: str, asked: str) -> tuple[date, ...]:
     coming = today + timedelta((day - now) % _WEEK or _WEEK)
     next_week = today + timedelta(_WEEK - now + day)
     return (next_week, coming) if which in ("next", "下", "下个") else (coming,)
+
+
+def with_days_counted(given: dict[str, Any], days: Sequence[date], said: str, repairs: list[str]) -> dict[str, Any]:
+    """The arguments with each made-up date as `days`, those that are meant, have it; one that was said stays."""
+    made = {name: _counted(value, days, said) for name, value in given.items()} if days else given
+    if made != given:
+        repairs.append("day counted from today")
+    return made
+
+
+def _counted(value: Any, days: Sequence[date], said: str) -> Any:
+    match = _DAY.fullmatch(value) if isinstance(value, str) else None
+    if match is None or match[1] in said or match[1] in [day.isoformat() for day in days]:
+        return value
+    return days[0].isoformat() + match[2]
 
 
 def _weekdays(text: str) -> Iterator[tuple[str, int]]:

@@ -64,8 +64,7 @@ async def list_all_failures(
     service: TheService, scope: OfScope = None, after: After = "", limit: Limit = 100
 ) -> Part[KeptFailure]:
     """The failures of all tools, the last seen first."""
-    page = await service.store.failures.list(scope=scope, after=after, limit=limit)
-    return Part(items=[_shown(one) for one in page.items], next=page.next)
+    return await list_failures(service, "", scope, after, limit)
 
 
 @router.put(f"{OF_TOOL}/{{failure_id}}/pin", responses=documented(404), summary="Keep a failure for good, or no longer")
