@@ -288,9 +288,10 @@ async def test_a_call_waits_no_more_where_what_was_to_bring_its_value_brings_not
         ("把和审计的会议改期。", ("move", {"event_id": "123"}), Named("search_events")),
         ("When is event 123?", ("search_events", {"text": "event 123"}), Named("search_events", {"text": "event 123"})),
         ("Move event 123.", ("move", {"event_id": "123"}), None),
+        ("Reset it.", ("reset_calendar", {}), None),
         ("What is the weather?", None, None),
     ],
-    ids=["made up", "in Chinese", "only reads", "said", "no call"],
+    ids=["made up", "in Chinese", "only reads", "said", "changes, though it may be called twice", "no call"],
 )
 async def test_a_call_that_was_not_made_is_led_to_what_it_needs_to_know(said, held, first):
     def move(event_id: str) -> str:
@@ -301,9 +302,13 @@ async def test_a_call_that_was_not_made_is_led_to_what_it_needs_to_know(said, he
         """Search the calendar."""
         return ["123"]
 
+    def reset_calendar() -> str:
+        """Empty it."""
+        return "empty"
+
     wanted = (call(held[0], orjson.dumps(held[1]).decode()),) if held else ()
     model = ScriptedModel(Reply(assistant("I cannot."), held=wanted), "No.")
-    await events_of(model, library(move, reading=(search_events,)), said)
+    await events_of(model, library(move, reading=(search_events, reset_calendar)), said)
     assert expected(model)[1:2] == ([first] if first else [])
 
 

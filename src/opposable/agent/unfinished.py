@@ -335,4 +335,4 @@ class Unfinished:
         unknown = tuple(field for field, value in held.arguments.items() if is_made_up(value, field, self._request))
         if unknown:
             return self._found_out(held, unknown, language)
-        return Wish(prompts.find_out(held.name, language), held) if self._ways.only_reads(held.name) else None
+        return Wish(prompts.find_out(held.name, language), held) if self._ways.may_be_asked(held.name) else None
