@@ -72,6 +72,22 @@ def test_code_is_read_without_being_run(code, calls):
     assert (found if found is None else [(call.name, call.arguments) for call in found]) == calls
 
 
+@pytest.mark.parametrize(
+    ("code", "made"),
+    [
+        ("emagnetic_force(charge=5, distance=3)", 1),
+        ("electromagnetic_force(charge=5, distance=3)", 1),
+        ("emagnetic_force(5, 3)", 0),
+        ("emagnetic_force(charge=5, colour=3)", 0),
+        ("emagnetic_force()", 0),
+        ("gravity(charge=5, distance=3)", 0),
+    ],
+)
+def test_a_name_written_wrongly_is_the_one_it_is_most_like(code, made):
+    calls = calls_in(code, {"electromagnetic_force": ("charge", "distance"), "electric_force": ("voltage",)})
+    assert calls == [CodeCall("electromagnetic_force", {"charge": 5, "distance": 3}, 1)] * made
+
+
 def test_a_call_knows_its_line():
     assert calls_in("# two\ng(1)\n\ng(x=2)", ORDER) == [CodeCall("g", {"x": 1}, 2), CodeCall("g", {"x": 2}, 4)]
 
@@ -278,7 +294,72 @@ def test_a_call_of_a_made_up_id_waits_for_the_other_tools_result(said, names):
 
 
 def test_made_up_calls_of_one_tool_alone_are_kept():
-    assert len(read_calls('price(hotel="A-1")\nprice(hotel="A-2")', TOOLS, "The prices?")) == 2
+    calls = read_calls('book(hotel="H-1", nights=2)\nbook(hotel="H-2", nights=2)', TOOLS, "Two rooms")
+    assert [orjson.loads(call.arguments)["hotel"] for call in calls] == ["H-1", "H-2"]
+
+
+def test_calls_that_only_made_up_values_told_apart_are_one():
+    code = 'price(hotel="A-1")\nprice(hotel="A-2")\nprice(hotel="A-3")'
+    assert [call.arguments for call in read_calls(code, TOOLS, "The prices?")] == ["{}"]
+    assert len(read_calls("price()\nprice()", TOOLS, "The price, twice")) == 2, "written so, it is meant"
+
+
+@pytest.mark.parametrize("stray", ["p price", "calls: price", "- price", "`price"])
+def test_a_stray_letter_before_a_call_does_not_hide_it(stray):
+    [call] = read_calls(f'{stray}(hotel="A")', TOOLS, "What does the A cost?")
+    assert call.arguments == '{"hotel":"A"}'
+
+
+@pytest.mark.parametrize(("said", "given"), [("A three star hotel", {"stars": "3"}), ("A hotel", {}), ("4 stars?", {})])
+def test_a_number_may_be_said_in_words(said, given):
+    stars = {"type": "object", "properties": {"stars": {"type": "string"}}}
+    [call] = read_calls('find(stars="3")', [ToolDefinition("find", "Find a hotel.", stars)], said)
+    assert orjson.loads(call.arguments) == given
+
+
+@pytest.mark.parametrize(
+    ("description", "written", "value"),
+    [
+        ("The country as ISO 3166-1 alpha-2 code", "UK", "GB"),
+        ("The country as ISO 3166-1 alpha-2 code", "FR", "FR"),
+        ("The country", "UK", "UK"),
+    ],
+)
+def test_a_country_code_is_the_one_that_the_description_asks_for(description, written, value):
+    country = {"type": "object", "properties": {"c": {"type": "string", "description": description}}, "required": ["c"]}
+    [call] = read_calls(f'weather(c="{written}")', [ToolDefinition("weather", "The weather.", country)], "In the UK")
+    assert orjson.loads(call.arguments) == {"c": value}
+
+
+DISHES = ToolDefinition(
+    "recipe",
+    "Find a recipe.",
+    {
+        "type": "object",
+        "properties": {
+            "dish": TEXT,
+            "diet": {"type": "string", "default": "none", "description": "A diet, like vegan or kosher"},
+            "style": {"type": "string", "default": "none", "description": "A style of cooking"},
+            "country": {"type": "integer", "description": "1 for India, 2 for Peru"},
+        },
+        "required": ["dish"],
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments"),
+    [
+        ('recipe(dish="vegan cake", diet="vegan")', {"dish": "vegan cake", "diet": "vegan"}),
+        ('recipe(dish="vegan cake", style="vegan")', {"dish": "vegan cake"}),
+        ('recipe(dish="cake", country=2, style="Peru")', {"dish": "cake", "country": 2}),
+        ('recipe(dish="cake", country=1, style="Peru")', {"dish": "cake", "country": 1, "style": "Peru"}),
+    ],
+    ids=["named by the description", "not named", "said by a number", "the number says another"],
+)
+def test_a_text_that_repeats_what_was_said_stands_where_its_description_names_it(code, arguments):
+    [call] = read_calls(code, [DISHES], "A vegan cake as they have it in Peru")
+    assert orjson.loads(call.arguments) == arguments
 
 
 def test_doubtful_calls_of_one_tool_alone_are_kept():

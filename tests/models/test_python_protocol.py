@@ -362,6 +362,8 @@ def test_the_way_out_is_measured_at_the_first_token(alternatives, logprob):
         ("weather in California", 'city="CA"', 1.0),
         ("weather in New York", 'city="NY"', 1.0),
         ("weather in district two", 'city="District 2"', 1.0),
+        ("weather in mc murdo station", 'city="McMurdo\'s Station"', 2 / 3),
+        ("weather in mac donalds town", 'city="MacDonald\'s"', 1.0),
         ("tell me a joke", 'city="Paris"', 0.0),
         ("the forecast for Norwegian towns", 'city="Norway"', 1.0),
         ("奥斯陆的天气", 'city="奥斯陆"', 1.0),
@@ -379,6 +381,22 @@ def test_a_required_text_is_borne_out_by_the_words_that_were_said(said, argument
 
 
 @pytest.mark.parametrize(
+    ("said", "ids", "share"),
+    [
+        ("delete the tasks 7 and 8", "[7, 8]", 1.0),
+        ("delete the old tasks", "[1, 2, 3]", 0.0),
+        ("tell Ana and Rui", '["Ana", "Rui", "Eva"]', 2 / 3),
+        ("delete all", "[]", 1.0),
+        ("delete this", '[{"id": 1}]', 1.0),
+    ],
+)
+def test_a_required_list_is_borne_out_by_the_words_that_were_said(said, ids, share):
+    tool = ToolDefinition("delete", "", {"properties": {"ids": {"type": "array", "items": {}}}, "required": ["ids"]})
+    call = ToolCall("c", "delete", f'{{"ids": {ids}}}')
+    assert python_fit.borne_out((call,), (tool,), said) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
     ("said", "arguments", "count"),
     [
         ("how far is it", '{"lat": 59.91, "long": [10.75]}', 2),
@@ -386,6 +404,8 @@ def test_a_required_text_is_borne_out_by_the_words_that_were_said(said, argument
         ("5 % of 100 million", '{"share": 0.05, "of": 100000000}', 0),
         ("a dozen", '{"number": 12}', 0),
         ("on 20230929", '{"day": "2023-09-29"}', 0),
+        ("on the 29th of September", '{"day": "2023-09-29"}', 0),
+        ("at the end of September", '{"day": "2023-09-29"}', 1),
         ("the mean of 3, 4 and 5", '{"numbers":[3,4,5]}', 0),
         ("", "{}", 0),
     ],

@@ -23,6 +23,8 @@ SCHEMA = Schema(
                 "description": "The state. For example, 1 for new books, 2 for well used books.",
             },
             "order": {"type": "integer", "description": "排序：1 表示升序，2 表示降序"},
+            "include_prices": {"type": "boolean"},
+            "withMaps": {"type": "boolean"},
         },
         "required": ["place"],
     }
@@ -44,6 +46,11 @@ SCHEMA = Schema(
             "Wi-Fi; something to eat",
             {"place": "", "rooms": ["Café", "Wi-Fi"]},
             {"place": "", "rooms": ["Café", "Wi-Fi"]},
+        ),
+        (
+            "Wi-Fi in the Café Central",
+            {"place": "Café Central", "rooms": ["Wi-Fi"]},
+            {"place": "Café Central", "rooms": ["Wi-Fi"]},
         ),
     ],
 )
@@ -69,6 +76,10 @@ def test_choices_are_as_the_request_says_them(asked, given, made):
         ("西班牙的书，降序", {"order": 1}, {}),
         ("西班牙的书", {"order": 2}, {}),
         ("Spain for two", {"names": []}, {}),
+        ("Spain with prices", {"include_prices": True, "withMaps": True}, {"include_prices": True}),
+        ("Spain, a map please", {"include_prices": True, "withMaps": True}, {"withMaps": True}),
+        ("Spain without prices", {"include_prices": True}, {}),
+        ("Spain with prices", {"include_prices": False}, {}),
         ("True Spain", {"years": True}, {}),
         ("Spain, ten", {"years": "ten"}, {}),
         ("War or peace in Spain", {"kind": "peace"}, {}),

@@ -7,6 +7,7 @@ from opposable.dialects.lenient_json import Repairs, Unreadable, lenient, strict
 
 _INTEGER = re.compile(r"[+-]?\d{1,300}")
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
+_COMMA = re.compile(r"[,，、;；]")
 _BARE_QUOTE = re.compile(r'(?<!\\)"')
 _BOOLEANS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 _NOTHING = frozenset({"null", "none", "nil"})
@@ -169,11 +170,21 @@ def _typed_string(value: str, schema: Schema, kinds: frozenset[str], repairs: Re
     if not kinds or "string" in kinds:
         return value
     found = from_text(value, schema, Repairs())
+    if found is value and "array" in kinds and (listed := _choices_in(value, schema.branch("array"))):
+        repairs.add("choices given as one text")
+        return listed
     if found is not value:
         repairs.add("value given as text")
         if isinstance(found, dict | list):
             return typed(found, schema, repairs)
     return found
+
+
+def _choices_in(text: str, schema: Schema) -> list[str]:
+    """The choices that a text puts one behind the other, "a, b"; none where anything else stands there."""
+    choices = {choice.casefold(): choice for choice in schema.items(0).choices() if isinstance(choice, str)}
+    parts = [part.strip().casefold() for part in _COMMA.split(text)] if choices else []
+    return [choices[part] for part in parts] if all(part in choices for part in parts) else []
 
 
 def _choice(value: str, choices: list[Any], kinds: frozenset[str], repairs: Repairs) -> Any:

@@ -1,6 +1,7 @@
 """Calls in Python code that a model wrote, read without running any of it."""
 
 import ast
+import difflib
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,6 +21,8 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mod: operator.mod,
     ast.Pow: operator.pow,
 }
+_LIKE = 0.8
+"""How much a name must be like an offered one to be taken for it (`difflib`'s ratio)."""
 _LARGEST = 10**9
 """Numbers beyond this are not calculated with: what a model writes must not cost memory."""
 
@@ -237,6 +240,14 @@ def _calls(node: ast.AST) -> Iterator[ast.Call]:
 
 
 def _offered(call: ast.Call, parameters: Mapping[str, Sequence[str]]) -> str | None:
-    """The offered function that is called, if any; `a.b(…)` may be meant for `a_b`."""
+    """The offered function that is called, if any; `a.b(…)` may be meant for `a_b`.
+
+    A name that is most like an offered one is meant for it where that takes all the arguments, each given by its name.
+    """
     written = ast.unparse(call.func)
-    return next((name for name in (written, written.replace(".", "_")) if name in parameters), None)
+    found = next((name for name in (written, written.replace(".", "_")) if name in parameters), None)
+    if found or call.args or not call.keywords:
+        return found
+    names = {keyword.arg for keyword in call.keywords}
+    taking = [name for name, order in parameters.items() if names <= set(order)]
+    return next(iter(difflib.get_close_matches(written, taking, 1, _LIKE)), None)

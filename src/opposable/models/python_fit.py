@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -11,6 +11,7 @@ from opposable.domain.events import Token
 from opposable.domain.language import words
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models import python_texts as texts
+from opposable.models.python_dates import date_of
 from opposable.models.python_said import share_said
 
 UNSEEN = -12.0
@@ -19,7 +20,7 @@ UNSEEN = -12.0
 _EVEN = math.log(0.5)
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
 
-_KEPT, _SURE, _SAID, _INVENTED, _BIAS = 0.8, 16.0, 2.0, 3.0, -0.9
+_KEPT, _SURE, _SAID, _INVENTED, _BIAS = 0.8, 16.0, 2.0, 3.0, -0.3
 _AWAY, _WAVERING = 2.5, -0.14
 """From a logistic regression over 300 replies of the embedded model that hold calls, to requests with and without a
 fitting tool; of weights that do as well there, those that also make the calls of 15 tasks with several steps.
@@ -69,16 +70,17 @@ def sureness(tokens: Sequence[Token]) -> float:
 def invented(calls: Sequence[ToolCall], said: str) -> int:
     """How many numbers of three or more significant digits stand in the calls that nobody spoke of.
 
-    Shorter ones may be worked out or meant; 0.05 is 5 %, and 1,000,000 one million.
+    Shorter ones may be worked out or meant; 0.05 is 5 %, and 1,000,000 one million. The year of a day that was named
+    without one is meant, too.
     """
     spoken = {_significant(number) for number in _NUMBER.findall(said)}
-    values = [value for call in calls for value in _leaves(orjson.loads(call.arguments))]
+    values = [_named(value, spoken) for call in calls for value in _leaves(orjson.loads(call.arguments))]
     numbers = [_significant(number) for value in values for number in _NUMBER.findall(value)]
     return sum(len(number) >= 3 and not any(number in other for other in spoken) for number in numbers)
 
 
 def borne_out(calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], said: str) -> float:
-    """The smallest share of a required text's words that the conversation has; 1 where no text is required.
+    """The smallest share of a required text's or list's words that the conversation has; 1 where none is required.
 
     Choices are meant rather than said, and numbers worked out: neither counts.
     """
@@ -92,9 +94,18 @@ def _shares(call: ToolCall, schema: dict[str, Any], spoken: Sequence[str]) -> li
     shares = []
     for name in schema.get("required") or ():
         about = (schema.get("properties") or {}).get(name) or {}
-        if isinstance(given.get(name), str) and "enum" not in about:
-            shares.append(share_said(given[name], spoken))
+        value, chosen = given.get(name), "enum" in about
+        if isinstance(value, list) and all(isinstance(item, str | int) for item in value):
+            value, chosen = " ".join(map(str, value)), chosen or "enum" in (about.get("items") or {})
+        if isinstance(value, str) and not chosen:
+            shares.append(share_said(value, spoken))
     return [share for share in shares if share is not None]
+
+
+def _named(value: str, spoken: Container[str]) -> str:
+    """The value without the year of a day whose own number was spoken."""
+    day = date_of(value)
+    return "" if day and _significant(str(day.day)) in spoken else value
 
 
 def _significant(number: str) -> str:

@@ -13,6 +13,10 @@ _EXPLAINED = re.compile(
 """A number and what it stands for, as descriptions put it: "1 for new, 2 for used"."""
 _REFUSED = frozenset("no not without except excluding avoid never non than t 不 无 非 除 没 别".split())  # noqa: SIM905
 """Words before a choice that say it is not wanted."""
+_SURELY_NAMED = 5
+"""Letters that stand one behind the other by no chance, whatever words they are cut into, if there are more."""
+_SWITCHES = frozenset("is are has have include includes including with show return get enable enabled use want".split())  # noqa: SIM905
+"""Words of a flag's name that say nothing of what it is about."""
 
 
 def with_choices_said(
@@ -26,7 +30,8 @@ def with_choices_said(
     for name, value in given.items():
         choices = schema.property(name).branch("array").items(0).choices() if isinstance(value, list) else []
         if choices:
-            made[name] = _listed(value, choices, choices_said(choices, asked), repairs)
+            free = _without(asked, _texts([given[other] for other in given if other != name]))
+            made[name] = _listed(value, choices, choices_said(choices, free), repairs)
     return made
 
 
@@ -35,7 +40,8 @@ def with_rest_said(
 ) -> dict[str, Any]:
     """The arguments with those of `rest`, an optional parameter's each, whose values `asked` says and no other took up.
 
-    A number is said, too, where the parameter's description has it stand for what was said: 2 of "1 for new, 2 for used".
+    A number is said, too, where the parameter's description has it stand for what was said: 2 of "1 for new, 2 for used";
+    a flag where its name was.
     `rest` is what the model goes on with when its call is not let end: made up but for what was said.
     """
     made = dict(given)
@@ -45,10 +51,17 @@ def with_rest_said(
         offered = name in schema.properties() and name not in schema.required() and name not in given
         offered = offered and _fits(value, schema.property(name))
         about = schema.property(name).description()
-        if offered and items and (all(_said_once(item, free) for item in items) or stands_for(value, about, free)):
+        told = all(_said_once(item, free) for item in items) or stands_for(value, about, free)
+        if offered and items and (told or (value is True and _is_named(name, free))):
             made[name] = value
             repairs.append("optional value taken from the request")
     return made
+
+
+def _is_named(flag: str, free: Sequence[str]) -> bool:
+    """Whether the words of a flag's name were said and not refused: "with details" for `include_details`."""
+    held = [word for word in words(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", flag)) if word not in _SWITCHES]
+    return _telling(held) and any(not _REFUSED.intersection(free[max(0, at - 2) : at]) for at in _places(held, free))
 
 
 def choices_said(choices: Iterable[Any], spoken: Sequence[str]) -> list[str]:
@@ -70,6 +83,8 @@ def share_said(value: str, spoken: Sequence[str]) -> float | None:
     held = words(value)
     if not held or _translated(held, spoken):
         return None
+    if len(joined := "".join(held)) > _SURELY_NAMED and joined in "".join(spoken):  # McDonald's, said as "mc donalds"
+        return 1.0
     exact = {*spoken, *(str(NUMBER_WORDS.index(word)) for word in spoken if word in NUMBER_WORDS)}
     starts = {word[:4] for word in exact if len(word) > 3}
     initials = "".join(word[0] for word in spoken)
@@ -92,7 +107,8 @@ def said_elsewhere(value: str, spoken: Sequence[str], elsewhere: Sequence[Any]) 
 
 def _fits(value: Any, schema: Schema) -> bool:
     kinds, choices = schema.kinds(), schema.choices()
-    kind = "array" if isinstance(value, list) else "string" if isinstance(value, str) else "number"
+    named = {list: "array", str: "string", bool: "boolean"}
+    kind = named.get(type(value), "number")
     return (not kinds or kind in kinds or (kind == "number" and "integer" in kinds)) and (
         not choices or value in choices
     )
@@ -119,6 +135,18 @@ def stands_for(value: Any, about: str, free: Sequence[str]) -> bool:
     shares = {number: _part(meaning - common, free) for number, meaning in explained.items()}
     best = shares.pop(str(value))
     return best > max(shares.values())
+
+
+def meaning_of(value: Any, about: str) -> str:
+    """What a description says that this number stands for; "" where it says nothing of it, or of no other."""
+    explained = dict(_EXPLAINED.findall(about))
+    return explained.get(str(value), "") if type(value) is int and len(explained) > 1 else ""
+
+
+def names(about: str, value: str) -> bool:
+    """Whether a description names the value, as one that may stand there."""
+    held = words(value)
+    return bool(held) and bool(_places(held, words(about)))
 
 
 def _part(meaning: set[str], free: Sequence[str]) -> float:
