@@ -1,7 +1,6 @@
 """Calls in Python code that a model wrote, read without running any of it."""
 
 import ast
-import difflib
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -21,8 +20,8 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mod: operator.mod,
     ast.Pow: operator.pow,
 }
-_LIKE = 0.8
-"""How much a name must be like an offered one to be taken for it (`difflib`'s ratio)."""
+_MOST_CUT = 0.6
+"""How much of an offered name must be there to be taken for it."""
 _LARGEST = 10**9
 """Numbers beyond this are not calculated with: what a model writes must not cost memory."""
 
@@ -242,12 +241,17 @@ def _calls(node: ast.AST) -> Iterator[ast.Call]:
 def _offered(call: ast.Call, parameters: Mapping[str, Sequence[str]]) -> str | None:
     """The offered function that is called, if any; `a.b(…)` may be meant for `a_b`.
 
-    A name that is most like an offered one is meant for it where that takes all the arguments, each given by its name.
+    A name with letters left out is meant for the only one that has them and takes all the arguments, given by name.
     """
     written = ast.unparse(call.func)
     found = next((name for name in (written, written.replace(".", "_")) if name in parameters), None)
     if found or call.args or not call.keywords:
         return found
     names = {keyword.arg for keyword in call.keywords}
-    taking = [name for name, order in parameters.items() if names <= set(order)]
-    return next(iter(difflib.get_close_matches(written, taking, 1, _LIKE)), None)
+    meant = [name for name, order in parameters.items() if names <= set(order) and _is_cut_of(written, name)]
+    return meant[0] if len(meant) == 1 else None
+
+
+def _is_cut_of(written: str, name: str) -> bool:
+    letters = iter(name)
+    return len(written) > _MOST_CUT * len(name) and all(letter in letters for letter in written)

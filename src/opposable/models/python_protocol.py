@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from opposable.domain.errors import ModelError
-from opposable.domain.events import CallDelta, ModelPart, Reply
+from opposable.domain.events import CallDelta, ModelPart, Reply, Token
 from opposable.domain.language import words
 from opposable.domain.messages import Message, assistant, system, user
 from opposable.domain.tools import ToolCall, ToolDefinition
@@ -34,11 +34,8 @@ MOST_OF_A_VALUE = 40
 MOST_SHAPED = 4
 """Texts of a reply's calls that are put into the shape their descriptions show."""
 
-MOST_OF_SECOND = 128
+MOST_OF_SECOND = 200
 """Tokens that a second look may take."""
-
-_SURELY_OUT = -0.3
-"""The log-probability of the way out from which on the model is sure of it."""
 
 
 class PythonProtocolModel:
@@ -113,14 +110,19 @@ class PythonProtocolModel:
         offered = [tool for tool in tools if tool.name == choice.name] if isinstance(choice, Named) else tools
         calls = read_calls(code, offered, said, last, cut=reply.finish == "length", doubtful=doubtful)
         calls = calls[:1] if isinstance(choice, Named) else calls
-        unsure = choice == "auto" and not calls and python_fit.way_out(reply.tokens) < _SURELY_OUT
-        if unsure and python_second.may_be_said_whole(tools):
-            second = await self._second(messages, tools, last, options)
-            return replace(second, usage=reply.usage + second.usage)
-        if not calls or (choice == "auto" and not self._stand(reply, calls, tools, said, last)):
-            return Reply(assistant(""), usage=reply.usage, held=calls)
-        waiting = waiting_calls(code, tools, said, calls, doubtful=doubtful)
         usage = reply.usage
+        second: Sequence[Token] = ()
+        if choice == "auto" and not calls and (start := python_second.leaning(reply.tokens, tools)):
+            begun = texts.BEGINNING + start
+            again = await self._whole([*asked[:-1], assistant(begun)], _short(options))
+            code = start + again.message.content.removeprefix(begun)
+            calls = read_calls(code, tools, said, last, cut=again.finish == "length")
+            usage, second, doubtful = usage + again.usage, again.tokens, ()
+        if choice == "auto" and calls and not self._stand(reply, second, calls, tools, said, last):
+            return Reply(assistant(""), usage=usage, held=() if second else calls)
+        if not calls:
+            return Reply(assistant(""), usage=usage)
+        waiting = waiting_calls(code, tools, said, calls, doubtful=doubtful)
         if len(calls) == 1 and optional_left(calls[0], tools) and (open_call := unended(code)):
             rest, spent = await self._rest([*asked[:-1], assistant(texts.BEGINNING + open_call)], tools, said, options)
             calls, usage = (with_rest(calls[0], rest, tools, last),), usage + spent
@@ -128,24 +130,18 @@ class PythonProtocolModel:
         return Reply(assistant("", calls), "tool_calls", usage + spent, waiting=waiting)
 
     @staticmethod
-    def _stand(reply: Reply, calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], said: str, asked: str) -> bool:
-        """Whether calls that the model was free to leave are to be made."""
-        return python_fit.fits(reply.tokens, calls, tools, said) or python_second.is_said_whole(
+    def _stand(
+        reply: Reply,
+        second: Sequence[Token],
+        calls: Sequence[ToolCall],
+        tools: Sequence[ToolDefinition],
+        said: str,
+        asked: str,
+    ) -> bool:
+        """Whether calls that the model was free to leave are to be made; `second` are the tokens of a second look."""
+        return python_fit.fits(reply.tokens, calls, tools, said, second) or python_second.is_said_whole(
             calls, tools, words(asked)
         )
-
-    async def _second(
-        self, messages: Sequence[Message], tools: Sequence[ToolDefinition], asked: str, options: ModelOptions
-    ) -> Reply:
-        """A reply with the call that the request says whole, though the model saw no function for it; else without one.
-
-        This is a short request more, made only where the model was not sure of the way out.
-        """
-        running = python_second.runner(tools)
-        options = replace(options, max_tokens=min(options.max_tokens or LONGEST, MOST_OF_SECOND))
-        reply = await self._calls(messages, tools, Named(running) if running else "required", options)
-        whole = python_second.is_said_whole(reply.message.tool_calls, tools, words(asked))
-        return reply if whole else Reply(assistant(""), usage=reply.usage)
 
     async def _settled(
         self, choice: ToolChoice, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
@@ -224,6 +220,10 @@ class PythonProtocolModel:
                 if type(part) is Reply:
                     return part
         raise ModelError(f"The stream of model {self.name!r} ended without a reply.")
+
+
+def _short(options: ModelOptions) -> ModelOptions:
+    return replace(options, stop=(texts.FENCE,), max_tokens=min(options.max_tokens or LONGEST, MOST_OF_SECOND))
 
 
 def has_results(messages: Sequence[Message]) -> bool:

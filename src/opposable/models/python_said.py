@@ -121,11 +121,6 @@ def _said_once(value: Any, free: Sequence[str]) -> bool:
     return bool(held) and (not isinstance(value, str) or _telling(held)) and bool(_places(held, free))
 
 
-def explains_numbers(about: str) -> bool:
-    """Whether a description says what more than one number stands for."""
-    return len({number for number, _ in _EXPLAINED.findall(about)}) > 1
-
-
 def stands_for(value: Any, about: str, free: Sequence[str]) -> bool:
     """Whether of all the numbers that a description explains, this one's explanation says most of what was said."""
     explained = {number: set(words(meaning)) for number, meaning in _EXPLAINED.findall(about)}

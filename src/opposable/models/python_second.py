@@ -1,4 +1,4 @@
-"""A second look where the model saw no fitting function: a call that the request says whole is made all the same.
+"""A second look where the model wrote no call, but leaned towards one: it may be made all the same.
 
 A small model does not think that a function that runs commands is one that lists files, and takes the way out.
 """
@@ -10,9 +10,11 @@ from typing import Any
 import orjson
 
 from opposable.dialects.by_schema import Schema
+from opposable.domain.events import Token
 from opposable.domain.language import words
 from opposable.domain.tools import ToolCall, ToolDefinition
-from opposable.models.python_said import choices_said, explains_numbers, stands_for
+from opposable.models.python_fit import way_out
+from opposable.models.python_said import choices_said, stands_for
 
 _NAME = re.compile(r"(?:command|cmd|code|script|sql|query|program|statement|expression)(?:_?(?:line|text|string))?")
 _ABOUT = re.compile(
@@ -20,15 +22,17 @@ _ABOUT = re.compile(
 )
 
 
-def may_be_said_whole(tools: Sequence[ToolDefinition]) -> bool:
-    """Whether a request may say whole what one of the tools requires: what it is to run, choices, explained numbers."""
-    return any(_run_by(tool.description, tool.parameters) or _is_sayable(Schema(tool.parameters)) for tool in tools)
+_SURELY_OUT = -0.45
+"""The log-probability of the way out from which on the model is sure of it."""
 
 
-def runner(tools: Sequence[ToolDefinition]) -> str:
-    """The tool that runs what it is given, as a command line or SQL; "" where there is none, or more than one."""
-    found = [tool.name for tool in tools if _run_by(tool.description, tool.parameters)]
-    return found[0] if len(found) == 1 else ""
+def leaning(tokens: Sequence[Token], tools: Sequence[ToolDefinition]) -> str:
+    """How a call would have begun that the model leaned towards, though it wrote none; "" where it was sure of the way out."""
+    first = next((token for token in tokens if token.alternatives), None)
+    if first is None or way_out(tokens) > _SURELY_OUT:
+        return ""
+    begun = (word.strip() for word, _ in first.alternatives)
+    return next((word for word in begun if word and any(tool.name.startswith(word) for tool in tools)), "")
 
 
 def is_said_whole(calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], asked: Sequence[str]) -> bool:
@@ -60,13 +64,6 @@ def _is_said(value: Any, about: Schema, asked: Sequence[str]) -> bool:
     if type(value) is int:
         return stands_for(value, about.description(), asked)
     return isinstance(value, str) and value in about.choices() and value in choices_said([value], asked)
-
-
-def _is_sayable(schema: Schema) -> bool:
-    required = [schema.property(name) for name in schema.required()]
-    return bool(required) and all(
-        each.choices() or (each.kinds() == {"integer"} and explains_numbers(each.description())) for each in required
-    )
 
 
 def _run_by(description: str, parameters: dict[str, Any]) -> str:
