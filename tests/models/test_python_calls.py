@@ -305,6 +305,24 @@ def test_calls_that_only_made_up_values_told_apart_are_one():
     assert len(read_calls("price()\nprice()", TOOLS, "The price, twice")) == 2, "written so, it is meant"
 
 
+@pytest.mark.parametrize(
+    ("said", "flags", "given"),
+    [
+        ("The files", {"include_hidden": True}, {}),
+        ("The files, hidden ones too", {"include_hidden": True}, {"include_hidden": True}),
+        ("The files", {"include_hidden": False}, {"include_hidden": False}),
+        ("The files", {"sorted": True}, {"sorted": True}),
+        ("那些文件", {"include_hidden": True}, {"include_hidden": True}),
+    ],
+    ids=["not spoken of", "spoken of", "off", "no default", "in another script"],
+)
+def test_a_flag_that_nobody_spoke_of_is_left_off(said, flags, given):
+    properties = {"include_hidden": {"type": "boolean", "default": False}, "sorted": {"type": "boolean"}}
+    tool = ToolDefinition("files", "List files.", {"type": "object", "properties": properties})
+    [call] = read_calls(f"files(**{flags!r})", [tool], said)
+    assert orjson.loads(call.arguments) == given
+
+
 @pytest.mark.parametrize("stray", ["p price", "calls: price", "- price", "`price"])
 def test_a_stray_letter_before_a_call_does_not_hide_it(stray):
     [call] = read_calls(f'{stray}(hotel="A")', TOOLS, "What does the A cost?")

@@ -25,6 +25,7 @@ SCHEMA = Schema(
             "order": {"type": "integer", "description": "排序：1 表示升序，2 表示降序"},
             "include_prices": {"type": "boolean"},
             "withMaps": {"type": "boolean"},
+            "garden": {"type": "string", "enum": ["True", "False", "any"]},
         },
         "required": ["place"],
     }
@@ -79,6 +80,8 @@ def test_choices_are_as_the_request_says_them(asked, given, made):
         ("Spain with prices", {"include_prices": True, "withMaps": True}, {"include_prices": True}),
         ("Spain, a map please", {"include_prices": True, "withMaps": True}, {"withMaps": True}),
         ("Spain without prices", {"include_prices": True}, {}),
+        ("Spain, with a garden", {"garden": "True"}, {"garden": "True"}),
+        ("Spain, no garden", {"garden": "True"}, {}),
         ("Spain with prices", {"include_prices": False}, {}),
         ("True Spain", {"years": True}, {}),
         ("Spain, ten", {"years": "ten"}, {}),

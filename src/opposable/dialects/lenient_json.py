@@ -223,12 +223,15 @@ class LenientReader:
             self.repairs.unfinished = True
         return end
 
-    def _number(self, written: str) -> int | float:
+    def _number(self, written: str) -> int | float | str:
+        """The number; as text where zeros lead it, as an account's do: its schema makes a number of it if it wants one."""
         try:
             return strict(written)  # type: ignore[no-any-return]
         except ValueError:
             self.repairs.add("number rewritten")
         plain = written.replace("_", "")
+        if plain[0] == "0" and plain.isdigit():
+            return plain
         value = float(plain)
         return int(plain) if plain.lstrip("+-").isdigit() and len(plain) < 300 else value
 

@@ -17,6 +17,7 @@ from opposable.models.http import to_json
 from opposable.models.python_arguments import as_share, chosen, put_inside, without_unknown
 from opposable.models.python_code import CodeCall, calls_in
 from opposable.models.python_said import (
+    flagged,
     meaning_of,
     names,
     said_elsewhere,
@@ -159,8 +160,10 @@ def _tool_call(
 
 
 def _for_nothing(name: str, given: dict[str, Any], schema: Schema, spoken: Sequence[str]) -> bool:
-    """Whether a text, an optional parameter's, is made up: its default serves as well, where it has one."""
+    """Whether a text or a flag, an optional parameter's, is made up: its default serves as well, where it has one."""
     value, about = given[name], schema.property(name).node
+    if value is True and about.get("default") is False:
+        return share_said(flagged(name), spoken) == 0
     if not isinstance(value, str) or value == about.get("default"):
         return False
     if made_up(value, spoken):

@@ -13,6 +13,8 @@ _EXPLAINED = re.compile(
 """A number and what it stands for, as descriptions put it: "1 for new, 2 for used"."""
 _REFUSED = frozenset("no not without except excluding avoid never non than t 不 无 非 除 没 别".split())  # noqa: SIM905
 """Words before a choice that say it is not wanted."""
+_ON = (True, "True", "true")
+"""What switches a flag on."""
 _SURELY_NAMED = 5
 """Letters that stand one behind the other by no chance, whatever words they are cut into, if there are more."""
 _SWITCHES = frozenset("is are has have include includes including with show return get enable enabled use want".split())  # noqa: SIM905
@@ -52,15 +54,20 @@ def with_rest_said(
         offered = offered and _fits(value, schema.property(name))
         about = schema.property(name).description()
         told = all(_said_once(item, free) for item in items) or stands_for(value, about, free)
-        if offered and items and (told or (value is True and _is_named(name, free))):
+        if offered and items and (told or (value in _ON and _is_named(name, free))):
             made[name] = value
             repairs.append("optional value taken from the request")
     return made
 
 
+def flagged(name: str) -> str:
+    """What a flag is about, by its name: "details" for `include_details`."""
+    return " ".join(word for word in words(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)) if word not in _SWITCHES)
+
+
 def _is_named(flag: str, free: Sequence[str]) -> bool:
     """Whether the words of a flag's name were said and not refused: "with details" for `include_details`."""
-    held = [word for word in words(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", flag)) if word not in _SWITCHES]
+    held = words(flagged(flag))
     return _telling(held) and any(not _REFUSED.intersection(free[max(0, at - 2) : at]) for at in _places(held, free))
 
 
