@@ -86,7 +86,22 @@ def test_code_is_read_without_being_run(code, calls):
 )
 def test_a_name_with_letters_left_out_is_the_one_that_has_them(code, made):
     calls = calls_in(code, {"electromagnetic_force": ("charge", "distance"), "electric_force": ("voltage",)})
-    assert calls == [CodeCall("electromagnetic_force", {"charge": 5, "distance": 3}, 1)] * made
+    assert [(call.name, call.arguments) for call in calls] == [
+        ("electromagnetic_force", {"charge": 5, "distance": 3})
+    ] * made
+    assert all(bool(call.repairs) == code.startswith("em") for call in calls)
+
+
+@pytest.mark.parametrize("pair", ["lock unlock", "mute unmute", "activate deactivate", "install uninstall", "do undo"])
+def test_a_function_is_not_called_for_its_opposite(pair):
+    asked, offered = (f"{name}_door" for name in pair.split())
+    assert calls_in(f'{asked}(door="front")', {offered: ("door",)}) == []
+
+
+def test_numbers_too_long_to_write_out_are_no_failure():
+    tool = ToolDefinition("f", "", {"properties": {"r": {"type": "number", "description": "as a decimal"}}})
+    for number in ("0x" + "f" * 4000, "9" * 400, "[" + "0x" + "f" * 4000 + " for i in x]"):
+        assert isinstance(read_calls(f"f(r={number})", [tool], "10 %"), tuple)
 
 
 def test_a_call_knows_its_line():
@@ -303,33 +318,34 @@ def test_calls_that_only_made_up_values_told_apart_are_one():
     code = 'price(hotel="A-1")\nprice(hotel="A-2")\nprice(hotel="A-3")'
     assert [call.arguments for call in read_calls(code, TOOLS, "The prices?")] == ["{}"]
     assert len(read_calls("price()\nprice()", TOOLS, "The price, twice")) == 2, "written so, it is meant"
+    dice = ToolDefinition("roll", "Roll a die.", {"properties": {"sides": NUMBER}, "required": ["sides"]})
+    assert len(read_calls("roll(sides=6, die='red')\nroll(sides='6', die='blue')", [dice], "Roll two dice")) == 2
 
 
-@pytest.mark.parametrize(
-    ("said", "flags", "given"),
-    [
-        ("The files", {"include_hidden": True}, {}),
-        ("The files, hidden ones too", {"include_hidden": True}, {"include_hidden": True}),
-        ("The files", {"include_hidden": False}, {"include_hidden": False}),
-        ("The files", {"sorted": True}, {"sorted": True}),
-        ("那些文件", {"include_hidden": True}, {"include_hidden": True}),
-    ],
-    ids=["not spoken of", "spoken of", "off", "no default", "in another script"],
-)
-def test_a_flag_that_nobody_spoke_of_is_left_off(said, flags, given):
-    properties = {"include_hidden": {"type": "boolean", "default": False}, "sorted": {"type": "boolean"}}
-    tool = ToolDefinition("files", "List files.", {"type": "object", "properties": properties})
-    [call] = read_calls(f"files(**{flags!r})", [tool], said)
-    assert orjson.loads(call.arguments) == given
-
-
-@pytest.mark.parametrize("stray", ["p price", "calls: price", "- price", "`price"])
+@pytest.mark.parametrize("stray", ["p price", "calls: price", "- price", "`price", "1. price", "* price"])
 def test_a_stray_letter_before_a_call_does_not_hide_it(stray):
     [call] = read_calls(f'{stray}(hotel="A")', TOOLS, "What does the A cost?")
     assert call.arguments == '{"hotel":"A"}'
 
 
-@pytest.mark.parametrize(("said", "given"), [("A three star hotel", {"stars": "3"}), ("A hotel", {}), ("4 stars?", {})])
+@pytest.mark.parametrize(
+    "line",
+    ["# not needed: book()", "I did not call book()", "x.book()", "os.book()", "'book()'", "I will not call: book()"],
+)
+def test_a_call_that_is_only_spoken_of_is_none(line):
+    calls = read_calls(f'price(hotel="A")\n{line}\nHere it is', TOOLS, "What does the A cost?")
+    assert [call.name for call in calls] == ["price"]
+
+
+@pytest.mark.parametrize("line", ['print(price(hotel="A"))', '[price(hotel="A"), price(hotel="B")]'])
+def test_a_line_of_calls_is_read_whole_beside_prose(line):
+    assert len(read_calls(f"Here you go\n{line}", TOOLS, "What do A and B cost?")) == line.count("price")
+
+
+@pytest.mark.parametrize(
+    ("said", "given"),
+    [("A three star hotel", {"stars": "3"}), ("三星级酒店", {"stars": "3"}), ("A hotel", {}), ("4 stars?", {})],
+)
 def test_a_number_may_be_said_in_words(said, given):
     stars = {"type": "object", "properties": {"stars": {"type": "string"}}}
     [call] = read_calls('find(stars="3")', [ToolDefinition("find", "Find a hotel.", stars)], said)
@@ -342,6 +358,7 @@ def test_a_number_may_be_said_in_words(said, given):
         ("The country as ISO 3166-1 alpha-2 code", "UK", "GB"),
         ("The country as ISO 3166-1 alpha-2 code", "FR", "FR"),
         ("The country", "UK", "UK"),
+        ("The country as ISO 3166-1 alpha-3 code", "UK", "UK"),
     ],
 )
 def test_a_country_code_is_the_one_that_the_description_asks_for(description, written, value):

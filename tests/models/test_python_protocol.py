@@ -113,6 +113,12 @@ async def test_where_no_tool_fits_it_answers_as_if_there_were_none(reply):
     assert inner.requests[-1].messages == (system(texts.NO_TOOL), user("What is the weather in Oslo?"))
 
 
+def test_lists_of_anything_are_borne_out_by_nothing():
+    ids = {"type": "array", "items": True}
+    tool = ToolDefinition("delete", "", {"properties": {"ids": ids}, "required": ["ids"]})
+    assert python_fit.borne_out((ToolCall("c", "delete", '{"ids": ["a"]}'),), (tool,), "x") == 0.0
+
+
 async def test_after_results_an_answer_is_not_told_that_there_is_no_tool():
     call = ToolCall("c", "get_weather", '{"city":"Oslo"}')
     messages = (user("Weather in Oslo?"), assistant("", (call,)), tool("c", "get_weather", "rain"), user("Thanks!"))
@@ -388,6 +394,8 @@ def test_a_required_text_is_borne_out_by_the_words_that_were_said(said, argument
         ("tell Ana and Rui", '["Ana", "Rui", "Eva"]', 2 / 3),
         ("delete all", "[]", 1.0),
         ("delete this", '[{"id": 1}]', 1.0),
+        ("add 1,000 and 2,000", "[1000, 2000]", 1.0),
+        ("三加四", "[3, 4]", 1.0),
     ],
 )
 def test_a_required_list_is_borne_out_by_the_words_that_were_said(said, ids, share):
@@ -406,6 +414,9 @@ def test_a_required_list_is_borne_out_by_the_words_that_were_said(said, ids, sha
         ("on 20230929", '{"day": "2023-09-29"}', 0),
         ("on the 29th of September", '{"day": "2023-09-29"}', 0),
         ("at the end of September", '{"day": "2023-09-29"}', 1),
+        ("on March 3rd", '{"day": "2023-03-03", "room": 731}', 1),
+        ("book 2 nights", '{"day": "2023-10-02"}', 1),
+        ("3月15日", '{"day": "2023-03-15"}', 0),
         ("the mean of 3, 4 and 5", '{"numbers":[3,4,5]}', 0),
         ("", "{}", 0),
     ],

@@ -53,6 +53,11 @@ SCHEMA = Schema(
             {"place": "Café Central", "rooms": ["Wi-Fi"]},
             {"place": "Café Central", "rooms": ["Wi-Fi"]},
         ),
+        (
+            "Wi-Fi and a reading room in a quiet house",
+            {"place": "Wi-Fi and a reading room in a quiet house", "rooms": ["Wi-Fi"]},
+            {"place": "Wi-Fi and a reading room in a quiet house", "rooms": ["Wi-Fi", "Reading Room"]},
+        ),
     ],
 )
 def test_choices_are_as_the_request_says_them(asked, given, made):
@@ -80,6 +85,10 @@ def test_choices_are_as_the_request_says_them(asked, given, made):
         ("Spain with prices", {"include_prices": True, "withMaps": True}, {"include_prices": True}),
         ("Spain, a map please", {"include_prices": True, "withMaps": True}, {"withMaps": True}),
         ("Spain without prices", {"include_prices": True}, {}),
+        ("Spain, but do not show me the prices", {"include_prices": True}, {}),
+        ("Spain, hide prices", {"include_prices": True}, {}),
+        ("Spain, a kind", {"kind": "true"}, {}),
+        ("Spain over several years", {"years": 1}, {}),
         ("Spain, with a garden", {"garden": "True"}, {"garden": "True"}),
         ("Spain, no garden", {"garden": "True"}, {}),
         ("Spain with prices", {"include_prices": False}, {}),

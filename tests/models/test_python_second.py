@@ -5,6 +5,7 @@ from dataclasses import replace
 import orjson
 import pytest
 
+from opposable.domain.errors import ModelError
 from opposable.domain.events import Reply, Token
 from opposable.domain.language import words
 from opposable.domain.messages import assistant, user
@@ -52,9 +53,10 @@ def test_a_tool_runs_what_it_is_given_where_its_parameter_says_so(tool, is_so):
         ((("pass", -0.7), ("import", -0.9), (" to", -2.0), ("tool", -3.0)), "to"),
         ((("pass", -0.4), ("tool", -1.2)), ""),
         ((("pass", -0.7), ("import", -0.8), ("\n", -4.0)), ""),
+        ((("pass", -0.7), ("to", -5.0)), ""),
         ((), ""),
     ],
-    ids=["leaning", "by its beginning", "sure", "towards no function", "nothing known"],
+    ids=["leaning", "by its beginning", "sure", "towards no function", "too faintly", "nothing known"],
 )
 def test_a_call_is_leaned_towards_where_its_name_might_have_stood_there(alternatives, begun):
     assert leaning((Token("", ()), Token("pass", alternatives)), (of("command"),)) == begun
@@ -141,6 +143,19 @@ async def test_a_call_that_the_model_leaned_towards_is_made_where_the_request_be
     assert inner.requests[1].messages[-1].content == f"{texts.BEGINNING}tool"
     assert inner.requests[1].messages[:-1] == inner.requests[0].messages[:-1], "a server keeps these worked out"
     assert inner.requests[1].options.max_tokens < 900
+
+
+def test_the_way_out_is_no_name():
+    tokens = (Token("pass", (("pass", -0.7), ("reset", -0.8))),)
+    assert leaning(tokens, (replace(of("command"), name="password_reset"),)) == ""
+
+
+@pytest.mark.anyio
+async def test_a_second_look_that_fails_adds_nothing():
+    inner = ScriptedModel(passed(-0.7), ModelError("gone"), "I cannot tell.", piece=99)
+    tools = (of("command", "The command line."),)
+    parts = [part async for part in PythonProtocolModel(inner).stream((user("docker ps"),), tools, ModelOptions())]
+    assert parts[-1].message.content == "I cannot tell."
 
 
 @pytest.mark.anyio

@@ -150,7 +150,21 @@ def typed(value: Any, schema: Schema, repairs: Repairs) -> Any:
 
 
 def _typed_object(value: dict[str, Any], schema: Schema, repairs: Repairs) -> dict[str, Any]:
-    return {key: typed(item, schema.property(key), repairs) for key, item in value.items()}
+    return {key: _typed_property(item, schema.property(key), repairs) for key, item in value.items()}
+
+
+def _typed_property(value: Any, schema: Schema, repairs: Repairs) -> Any:
+    found = typed(value, schema, repairs)
+    return _listed(found, schema, repairs) if isinstance(found, str) else found
+
+
+def _listed(text: str, schema: Schema, repairs: Repairs) -> Any:
+    """A text that is choices, one behind the other, as the list that its schema wants; else the text."""
+    kinds = schema.kinds()
+    if "array" not in kinds or "string" in kinds or not (made := _choices_in(text, schema.branch("array"))):
+        return text
+    repairs.add("choices given as one text")
+    return made
 
 
 def _typed_number(value: float, kinds: frozenset[str], repairs: Repairs) -> Any:
@@ -166,13 +180,11 @@ def _typed_number(value: float, kinds: frozenset[str], repairs: Repairs) -> Any:
 def _typed_string(value: str, schema: Schema, kinds: frozenset[str], repairs: Repairs) -> Any:
     choices = schema.choices()
     if choices and value not in choices:
-        return _choice(value, choices, kinds, repairs)
+        number = None if "string" in kinds else _scalar(value.strip(), kinds)
+        return _choice(value, choices, kinds, repairs) if number not in choices else number
     if not kinds or "string" in kinds:
         return value
-    found = from_text(value, schema, Repairs())
-    if found is value and "array" in kinds and (listed := _choices_in(value, schema.branch("array"))):
-        repairs.add("choices given as one text")
-        return listed
+    found = _of_text(value, schema, Repairs())
     if found is not value:
         repairs.add("value given as text")
         if isinstance(found, dict | list):
@@ -182,9 +194,15 @@ def _typed_string(value: str, schema: Schema, kinds: frozenset[str], repairs: Re
 
 def _choices_in(text: str, schema: Schema) -> list[str]:
     """The choices that a text puts one behind the other, "a, b"; none where anything else stands there."""
-    choices = {choice.casefold(): choice for choice in schema.items(0).choices() if isinstance(choice, str)}
-    parts = [part.strip().casefold() for part in _COMMA.split(text)] if choices else []
-    return [choices[part] for part in parts] if all(part in choices for part in parts) else []
+    choices = [choice for choice in schema.items(0).choices() if isinstance(choice, str)]
+    folded = [choice.casefold() for choice in choices]
+    made = []
+    for part in _COMMA.split(text) if choices else ():
+        written = part.strip()
+        if written not in choices and folded.count(written.casefold()) != 1:
+            return []
+        made.append(written if written in choices else choices[folded.index(written.casefold())])
+    return made
 
 
 def _choice(value: str, choices: list[Any], kinds: frozenset[str], repairs: Repairs) -> Any:
@@ -206,6 +224,11 @@ def from_text(text: str, schema: Schema, repairs: Repairs) -> Any:
     Where the schema allows text, text stays text unless it is exactly a value of another allowed type. Where the
     schema says nothing, only objects and arrays are decoded. What does not fit is handed back as it stands.
     """
+    found = _of_text(text, schema, repairs)
+    return _listed(found, schema, repairs) if isinstance(found, str) else found
+
+
+def _of_text(text: str, schema: Schema, repairs: Repairs) -> Any:
     kinds = schema.kinds()
     if kinds == {"string"}:
         return _typed_string(text, schema, kinds, repairs)

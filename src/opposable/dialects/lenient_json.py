@@ -228,10 +228,10 @@ class LenientReader:
         try:
             return strict(written)  # type: ignore[no-any-return]
         except ValueError:
-            self.repairs.add("number rewritten")
-        plain = written.replace("_", "")
+            plain = written.replace("_", "")
         if plain[0] == "0" and plain.isdigit():
             return plain
+        self.repairs.add("number rewritten")
         value = float(plain)
         return int(plain) if plain.lstrip("+-").isdigit() and len(plain) < 300 else value
 

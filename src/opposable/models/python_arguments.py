@@ -1,4 +1,4 @@
-"""Single values of a call written as Python, put right by its function's schema and the request."""
+"""The arguments of a call written as Python, put right by its function's schema and the request."""
 
 import difflib
 import re
@@ -12,6 +12,7 @@ from opposable.models.python_said import choices_said
 _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*(?:%|％|per ?cent)")
 _NOT_OF_ISO = {"UK": "GB", "EL": "GR"}
 """Codes of countries in common use for which ISO 3166 has others."""
+_ALPHA_2 = re.compile(r"3166(?!.*alpha-?3)", re.IGNORECASE | re.DOTALL)
 _EXACT = 2**53
 _LIKE = 0.5
 """How much a value must be like one of the choices to be taken for it (`difflib`'s ratio)."""
@@ -43,7 +44,7 @@ def without_unknown(given: dict[str, Any], schema: Schema, repairs: list[str]) -
 
 def as_share(value: Any, schema: Schema, said: str, repairs: list[str]) -> Any:
     """A number spoken of in per cent as the parameter's description wants it: 5 for a percentage, 0.05 for a decimal."""
-    if type(value) not in (int, float):
+    if type(value) not in (int, float) or abs(value) >= _EXACT:
         return value
     about = schema.description().casefold()
     percentage, decimal = "percent" in about or "百分" in about, "decimal" in about or "小数" in about
@@ -75,7 +76,7 @@ def chosen(value: Any, schema: Schema, asked: Sequence[str], repairs: list[str])
     if isinstance(value, str) and (dated := as_described(value, schema.description())) != value:
         repairs.append("date as the description wants it")
         return dated
-    if value in _NOT_OF_ISO and "3166" in schema.description():
+    if isinstance(value, str) and value in _NOT_OF_ISO and not choices and _ALPHA_2.search(schema.description()):
         repairs.append("country code as ISO 3166 has it")
         return _NOT_OF_ISO[value]
     if not isinstance(value, str) or not choices or value in choices:

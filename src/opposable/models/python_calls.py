@@ -11,13 +11,12 @@ import orjson
 from opposable import dialects
 from opposable.dialects.arguments import arguments_of
 from opposable.dialects.by_schema import Schema
-from opposable.domain.language import NUMBER_WORDS, words
+from opposable.domain.language import numbers_spoken, words
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.models.http import to_json
 from opposable.models.python_arguments import as_share, chosen, put_inside, without_unknown
 from opposable.models.python_code import CodeCall, calls_in
 from opposable.models.python_said import (
-    flagged,
     meaning_of,
     names,
     said_elsewhere,
@@ -27,6 +26,10 @@ from opposable.models.python_said import (
 )
 from opposable.models.python_texts import FENCE, parameters_of
 from opposable.models.python_weekdays import days_meant, with_days_counted
+
+_STRAY = re.compile(r"(?:\d+[.)]\s+|[-*>`]+\s*|\w{1,2}\s+|\w+:\s+)(?=[^\W\d])")
+"""What may stand before the call of a line that is no Python otherwise."""
+_MADE_UP = "made-up optional value dropped"
 
 
 def read_calls(
@@ -51,7 +54,7 @@ def read_calls(
         found = [
             replace(call, line=n)
             for n, line in enumerate(code.splitlines(), start=1)
-            for call in calls_in(_from_call(line, order), order, said) or ()
+            for call in _of_line(line.strip(), order, said)
         ]
     if not found:
         found = _read_leniently(code, tools, cut)
@@ -61,8 +64,8 @@ def read_calls(
     # of several calls, nobody knows which one a choice belongs to
     spoken, asked_words = words(said), words(asked) if len(found) == 1 else []
     days = days_meant(said, asked)
-    read = [(each, _tool_call(each, schemas[each.name], said, spoken, asked_words, days)) for each in found]
-    calls = _told_apart([(each, call) for each, call in read if call is not None])
+    read = (_tool_call(each, schemas[each.name], said, spoken, asked_words, days) for each in found)
+    calls = _told_apart(call for call in read if call is not None)
     if len({call.name for call in calls}) > 1:
         calls = [call for call in calls if not _guessed(call, schemas[call.name], spoken)] or calls
     return tuple(_once(calls))
@@ -91,16 +94,17 @@ def with_rest(call: ToolCall, rest: Sequence[ToolCall], tools: Sequence[ToolDefi
     given = with_rest_said(
         orjson.loads(call.arguments), orjson.loads(rest[0].arguments), _schema_of(call, tools), words(asked), repairs
     )
-    return _mended(call, given, repairs)
+    return with_arguments(call, given, repairs)
 
 
 def with_value(call: ToolCall, name: str, value: str) -> ToolCall:
     """The call with one argument in the shape its description shows (`python_shapes`)."""
     given = {**orjson.loads(call.arguments), name: value}
-    return _mended(call, given, ["value in the shape that its description shows"])
+    return with_arguments(call, given, ["value in the shape that its description shows"])
 
 
-def _mended(call: ToolCall, given: dict[str, Any], repairs: Sequence[str]) -> ToolCall:
+def with_arguments(call: ToolCall, given: dict[str, Any], repairs: Sequence[str]) -> ToolCall:
+    """The call with other arguments, and what was mended by them."""
     told = tuple(dict.fromkeys([*call.repairs, *repairs]))
     return replace(call, arguments=to_json(given).decode(), repairs=told)
 
@@ -109,10 +113,12 @@ def _schema_of(call: ToolCall, tools: Sequence[ToolDefinition]) -> Schema:
     return Schema(next((tool.parameters for tool in tools if tool.name == call.name), {}))
 
 
-def _from_call(line: str, names: Iterable[str]) -> str:
-    """The line from its first call of one of the functions on: a small model may write a stray letter before it."""
-    starts = [match.start() for name in names if (match := re.search(rf"\b{re.escape(name)}\(", line))]
-    return line[min(starts, default=0) :].strip()
+def _of_line(line: str, order: Mapping[str, Sequence[str]], said: str) -> Sequence[CodeCall]:
+    """The calls of a line, also behind a stray letter or mark that a small model wrote before them."""
+    found = calls_in(line, order, said)
+    if found is None and (stray := _STRAY.match(line)):
+        found = calls_in(line[stray.end() :], order, said)
+    return found or ()
 
 
 def _read_leniently(code: str, tools: Sequence[ToolDefinition], cut: bool) -> list[CodeCall]:
@@ -138,7 +144,7 @@ def _tool_call(
 
     `days` are those that the user's weekday means.
     """
-    repairs: list[str] = []
+    repairs = list(call.repairs)
     read = arguments_of(put_inside(call.arguments, schema, repairs), schema)
     if read.value is None:
         return None
@@ -153,17 +159,15 @@ def _tool_call(
             del given[name]
         elif _for_nothing(name, given, schema, spoken):
             del given[name]
-            repairs.append("made-up optional value dropped")
+            repairs.append(_MADE_UP)
     given = with_choices_said(without_unknown(given, schema, repairs), schema, asked, repairs)
     given = with_days_counted(given, days, said, repairs)
     return ToolCall(new_call_id(), call.name, to_json(given).decode(), "python", tuple(dict.fromkeys(repairs)))
 
 
 def _for_nothing(name: str, given: dict[str, Any], schema: Schema, spoken: Sequence[str]) -> bool:
-    """Whether a text or a flag, an optional parameter's, is made up: its default serves as well, where it has one."""
+    """Whether a text, an optional parameter's, is made up: its default serves as well, where it has one."""
     value, about = given[name], schema.property(name).node
-    if value is True and about.get("default") is False:
-        return share_said(flagged(name), spoken) == 0
     if not isinstance(value, str) or value == about.get("default"):
         return False
     if made_up(value, spoken):
@@ -183,20 +187,21 @@ def made_up(value: str, spoken: Iterable[str]) -> bool:
     held = words(value)
     if not any(word.isdigit() for word in held):
         return False
-    known = {*spoken, *(str(NUMBER_WORDS.index(word)) for word in spoken if word in NUMBER_WORDS)}
+    known = set(spoken)
+    known |= numbers_spoken(known)
     dates = [word for word in known if word.isdigit() and len(word) > 5]  # 20230929, meant by 2023-09-29
     return not any(word in known or (word.isdigit() and any(word in date for date in dates)) for word in held)
 
 
-def _told_apart(read: Iterable[tuple[CodeCall, ToolCall]]) -> list[ToolCall]:
+def _told_apart(calls: Iterable[ToolCall]) -> list[ToolCall]:
     """The calls without those that only what was made up told apart: missions 1 to 9 of a game that nobody counted."""
-    kept: dict[tuple[str, str], dict[str, Any]] = {}
-    calls = []
-    for written, call in read:
-        first = kept.setdefault((call.name, call.arguments), written.arguments)
-        if first is written.arguments or first == written.arguments:
-            calls.append(call)
-    return calls
+    kept: list[ToolCall] = []
+    known: set[tuple[str, str]] = set()
+    for call in calls:
+        if _MADE_UP not in call.repairs or (call.name, call.arguments) not in known:
+            kept.append(call)
+        known.add((call.name, call.arguments))
+    return kept
 
 
 def _once(calls: list[ToolCall]) -> list[ToolCall]:

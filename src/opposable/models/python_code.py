@@ -20,19 +20,23 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mod: operator.mod,
     ast.Pow: operator.pow,
 }
-_MOST_CUT = 0.6
+_LEAST_LEFT = 0.6
 """How much of an offered name must be there to be taken for it."""
+_NAME_MENDED = "letters left out of the function's name"
+_LARGEST_WRITTEN = 1000
+"""Bits of a number that is taken as one: Python refuses to write longer ones out."""
 _LARGEST = 10**9
 """Numbers beyond this are not calculated with: what a model writes must not cost memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeCall:
-    """A call of an offered function: its name, its arguments by name, and the line it stands on (0: not known)."""
+    """A call of an offered function: its name, its arguments by name, the line it stands on (0: not known), what was mended."""
 
     name: str
     arguments: dict[str, Any]
     line: int = 0
+    repairs: tuple[str, ...] = ()
 
 
 class _Pending(Exception):
@@ -137,7 +141,7 @@ class _Reading:
                 continue
             found = True
             try:
-                made = CodeCall(name, self._arguments(name, call), call.lineno)
+                made = CodeCall(name, self._arguments(name, call), call.lineno, _name_repairs(call, name))
                 if call is node or not any((one.name, one.arguments) == (name, made.arguments) for one in self.calls):
                     self.calls.append(made)
             except _Pending:
@@ -175,8 +179,10 @@ class _Reading:
         match node:
             case ast.Constant(value=str() as text):
                 return self._as_said(node, text)
+            case ast.Constant(value=int() as number) if number.bit_length() > _LARGEST_WRITTEN:
+                return ast.get_source_segment(self._code, node) or ""
             case ast.Constant(value=value):
-                return value if isinstance(value, int | float | None) else ast.unparse(node)
+                return value if isinstance(value, int | float | None) else _source(node)
             case ast.Name(id=name):
                 return self._variable(name, said or {})
             case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
@@ -198,7 +204,7 @@ class _Reading:
                 return {each.arg: self._value(each.value, said) for each in keywords if each.arg}
             case ast.Call() if any(_offered(call, self._parameters) for call in _calls(node)):
                 raise _Pending
-        return ast.unparse(node)
+        return _source(node)
 
     def _as_said(self, node: ast.Constant, text: str) -> str:
         written = (ast.get_source_segment(self._code, node) or "").strip("'\"")
@@ -216,12 +222,12 @@ class _Reading:
             return left + right
         numbers = all(isinstance(side, int | float) and abs(side) <= _LARGEST for side in (left, right))
         if not numbers or type(op) not in _OPERATORS or (isinstance(op, ast.Pow) and abs(right) > 16):
-            return ast.unparse(node)
+            return _source(node)
         try:
             value = _OPERATORS[type(op)](left, right)
         except (ArithmeticError, ValueError):
-            return ast.unparse(node)
-        return value if isinstance(value, int | float) else ast.unparse(node)
+            return _source(node)
+        return value if isinstance(value, int | float) else _source(node)
 
 
 def _expressions(node: ast.stmt) -> Iterator[ast.expr]:
@@ -243,7 +249,7 @@ def _offered(call: ast.Call, parameters: Mapping[str, Sequence[str]]) -> str | N
 
     A name with letters left out is meant for the only one that has them and takes all the arguments, given by name.
     """
-    written = ast.unparse(call.func)
+    written = _source(call.func)
     found = next((name for name in (written, written.replace(".", "_")) if name in parameters), None)
     if found or call.args or not call.keywords:
         return found
@@ -252,6 +258,20 @@ def _offered(call: ast.Call, parameters: Mapping[str, Sequence[str]]) -> str | N
     return meant[0] if len(meant) == 1 else None
 
 
+def _name_repairs(call: ast.Call, name: str) -> tuple[str, ...]:
+    return () if _source(call.func).replace(".", "_") == name.replace(".", "_") else (_NAME_MENDED,)
+
+
+def _source(node: ast.expr) -> str:
+    """The expression as it may be written; "" where it holds a number too long for that."""
+    try:
+        return ast.unparse(node)
+    except ValueError:
+        return ""
+
+
 def _is_cut_of(written: str, name: str) -> bool:
+    """Whether letters within a name were left out. Its beginning stands: `lock` is not meant for `unlock`."""
     letters = iter(name)
-    return len(written) > _MOST_CUT * len(name) and all(letter in letters for letter in written)
+    enough = len(written) >= _LEAST_LEFT * len(name) and written[:1] + written[-1:] == name[:1] + name[-1:]
+    return enough and all(letter in letters for letter in written)

@@ -20,6 +20,7 @@ from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, Named, T
 from opposable.models.python_calls import optional_left, read_calls, unended, with_rest, with_value
 from opposable.models.python_shapes import place_of, unshaped
 from opposable.models.python_waiting import waiting_calls
+from opposable.models.python_wavering import without_wavering
 from opposable.models.text_protocol import TextProtocolModel, as_text
 
 ALTERNATIVES = 20
@@ -110,18 +111,19 @@ class PythonProtocolModel:
         offered = [tool for tool in tools if tool.name == choice.name] if isinstance(choice, Named) else tools
         calls = read_calls(code, offered, said, last, cut=reply.finish == "length", doubtful=doubtful)
         calls = calls[:1] if isinstance(choice, Named) else calls
-        usage = reply.usage
-        second: Sequence[Token] = ()
+        usage, second = reply.usage, None
         if choice == "auto" and not calls and (start := python_second.leaning(reply.tokens, tools)):
-            begun = texts.BEGINNING + start
-            again = await self._whole([*asked[:-1], assistant(begun)], _short(options))
-            code = start + again.message.content.removeprefix(begun)
-            calls = read_calls(code, tools, said, last, cut=again.finish == "length")
-            usage, second, doubtful = usage + again.usage, again.tokens, ()
-        if choice == "auto" and calls and not self._stand(reply, second, calls, tools, said, last):
-            return Reply(assistant(""), usage=usage, held=() if second else calls)
+            second = await self._second([*asked[:-1], assistant(texts.BEGINNING + start)], options)
+            code = start + second.message.content.removeprefix(texts.BEGINNING + start)
+            calls = read_calls(code, tools, said, last, cut=second.finish == "length")
+            usage, doubtful = usage + second.usage, ()
         if not calls:
             return Reply(assistant(""), usage=usage)
+        tokens = second.tokens if second else None
+        if choice == "auto" and not self._stand(reply.tokens, tokens, calls, tools, said, last):
+            return Reply(assistant(""), usage=usage, held=calls if second is None else ())
+        if len(calls) == 1:
+            calls = (without_wavering(calls[0], reply.tokens if tokens is None else tokens, tools, words(said)),)
         waiting = waiting_calls(code, tools, said, calls, doubtful=doubtful)
         if len(calls) == 1 and optional_left(calls[0], tools) and (open_call := unended(code)):
             rest, spent = await self._rest([*asked[:-1], assistant(texts.BEGINNING + open_call)], tools, said, options)
@@ -129,17 +131,28 @@ class PythonProtocolModel:
         calls, spent = await self._shaped(calls, code, asked[:-1], tools, said, options)
         return Reply(assistant("", calls), "tool_calls", usage + spent, waiting=waiting)
 
+    async def _second(self, asked: Sequence[Message], options: ModelOptions) -> Reply:
+        """How the model goes on with the name of a function that it leaned towards: a short request more.
+
+        A model that fails here adds nothing.
+        """
+        most = min(options.max_tokens or LONGEST, MOST_OF_SECOND)
+        try:
+            return await self._whole(asked, replace(options, stop=(texts.FENCE,), max_tokens=most))
+        except ModelError:
+            return Reply(assistant(""))
+
     @staticmethod
     def _stand(
-        reply: Reply,
-        second: Sequence[Token],
+        tokens: Sequence[Token],
+        second: Sequence[Token] | None,
         calls: Sequence[ToolCall],
         tools: Sequence[ToolDefinition],
         said: str,
         asked: str,
     ) -> bool:
         """Whether calls that the model was free to leave are to be made; `second` are the tokens of a second look."""
-        return python_fit.fits(reply.tokens, calls, tools, said, second) or python_second.is_said_whole(
+        return python_fit.fits(tokens, calls, tools, said, second) or python_second.is_said_whole(
             calls, tools, words(asked)
         )
 
@@ -220,10 +233,6 @@ class PythonProtocolModel:
                 if type(part) is Reply:
                     return part
         raise ModelError(f"The stream of model {self.name!r} ended without a reply.")
-
-
-def _short(options: ModelOptions) -> ModelOptions:
-    return replace(options, stop=(texts.FENCE,), max_tokens=min(options.max_tokens or LONGEST, MOST_OF_SECOND))
 
 
 def has_results(messages: Sequence[Message]) -> bool:

@@ -5,18 +5,19 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from opposable.dialects.by_schema import Schema
-from opposable.domain.language import NUMBER_WORDS, words
+from opposable.domain.language import numbers_spoken, words
 
 _EXPLAINED = re.compile(
     r"(\d+)['\"]?\s*(?:[=:：→-]|(?:for|is|are|means|represents|indicates|stands for)\b|为|是|表示|代表)\s*([^\d,;.()，；。（）、]+)"
 )
 """A number and what it stands for, as descriptions put it: "1 for new, 2 for used"."""
-_REFUSED = frozenset("no not without except excluding avoid never non than t 不 无 非 除 没 别".split())  # noqa: SIM905
+_REFUSED = frozenset("no not without except excluding avoid hide omit skip never non than t 不 无 非 除 没 别".split())  # noqa: SIM905
 """Words before a choice that say it is not wanted."""
-_ON = (True, "True", "true")
-"""What switches a flag on."""
+_MOST_OF_A_NAME = 4
+"""Words of a name; a longer text may hold what is said beside it."""
 _SURELY_NAMED = 5
 """Letters that stand one behind the other by no chance, whatever words they are cut into, if there are more."""
+_MOST_CUTS = 6
 _SWITCHES = frozenset("is are has have include includes including with show return get enable enabled use want".split())  # noqa: SIM905
 """Words of a flag's name that say nothing of what it is about."""
 
@@ -26,13 +27,15 @@ def with_choices_said(
 ) -> dict[str, Any]:
     """The arguments with each list of choices as `asked`, the user's last words, says it.
 
-    It gets those said that it lacks, and is cut to those said where all the choices there are were copied.
+    It gets those said that it lacks, and is cut to those said where all the choices there are were copied. What stands in
+    a name that another argument took up is not said: the "history" of a Natural History Museum.
     """
     made = dict(given)
     for name, value in given.items():
         choices = schema.property(name).branch("array").items(0).choices() if isinstance(value, list) else []
         if choices:
-            free = _without(asked, _texts([given[other] for other in given if other != name]))
+            names = [text for other in given if other != name for text in _texts(given[other])]
+            free = _without(asked, [text for text in names if len(words(text)) <= _MOST_OF_A_NAME])
             made[name] = _listed(value, choices, choices_said(choices, free), repairs)
     return made
 
@@ -54,7 +57,7 @@ def with_rest_said(
         offered = offered and _fits(value, schema.property(name))
         about = schema.property(name).description()
         told = all(_said_once(item, free) for item in items) or stands_for(value, about, free)
-        if offered and items and (told or (value in _ON and _is_named(name, free))):
+        if offered and items and (told or (_is_on(value, schema.property(name)) and _is_named(name, free))):
             made[name] = value
             repairs.append("optional value taken from the request")
     return made
@@ -66,9 +69,13 @@ def flagged(name: str) -> str:
 
 
 def _is_named(flag: str, free: Sequence[str]) -> bool:
-    """Whether the words of a flag's name were said and not refused: "with details" for `include_details`."""
+    """Whether the words of a flag's name were said, and nothing was refused: "with details" for `include_details`."""
     held = words(flagged(flag))
-    return _telling(held) and any(not _REFUSED.intersection(free[max(0, at - 2) : at]) for at in _places(held, free))
+    return _telling(held) and not _REFUSED.intersection(free) and bool(_places(held, free))
+
+
+def _is_on(value: Any, schema: Schema) -> bool:
+    return value is True or (value in ("True", "true") and value in schema.choices())
 
 
 def choices_said(choices: Iterable[Any], spoken: Sequence[str]) -> list[str]:
@@ -90,15 +97,30 @@ def share_said(value: str, spoken: Sequence[str]) -> float | None:
     held = words(value)
     if not held or _translated(held, spoken):
         return None
-    if len(joined := "".join(held)) > _SURELY_NAMED and joined in "".join(spoken):  # McDonald's, said as "mc donalds"
+    if _is_said_apart("".join(held), spoken):
         return 1.0
-    exact = {*spoken, *(str(NUMBER_WORDS.index(word)) for word in spoken if word in NUMBER_WORDS)}
+    exact = {*spoken, *numbers_spoken(spoken)}
     starts = {word[:4] for word in exact if len(word) > 3}
     initials = "".join(word[0] for word in spoken)
     return sum(
         word in exact or word[:4] in starts or (len(word) <= 3 and word.isalpha() and _short(word, spoken, initials))
         for word in held
     ) / len(held)
+
+
+def _is_said_apart(joined: str, spoken: Sequence[str]) -> bool:
+    """Whether words that follow each other are these letters, however cut: McDonald's, said as "mc donalds"."""
+    if len(joined) <= _SURELY_NAMED or not joined.isalpha():
+        return False
+    for at in range(len(spoken)):
+        so_far = ""
+        for word in spoken[at : at + _MOST_CUTS]:
+            so_far += word
+            if so_far == joined:
+                return True
+            if not joined.startswith(so_far):
+                break
+    return False
 
 
 def said_elsewhere(value: str, spoken: Sequence[str], elsewhere: Sequence[Any]) -> bool:
@@ -170,7 +192,11 @@ def _listed(value: list[Any], choices: Sequence[Any], found: Sequence[str], repa
 
 
 def _places(held: Sequence[str], spoken: Sequence[str]) -> list[int]:
-    return [at for at in range(len(spoken) - len(held) + 1) if all(map(_same, held, spoken[at : at + len(held)]))]
+    return [
+        at
+        for at in range(len(spoken) - len(held) + 1)
+        if _same(held[0], spoken[at]) and all(map(_same, held, spoken[at : at + len(held)]))
+    ]
 
 
 def _same(one: str, other: str) -> bool:

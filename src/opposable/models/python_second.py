@@ -15,6 +15,7 @@ from opposable.domain.language import words
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.python_fit import way_out
 from opposable.models.python_said import choices_said, stands_for
+from opposable.models.python_texts import NOTHING
 
 _NAME = re.compile(r"(?:command|cmd|code|script|sql|query|program|statement|expression)(?:_?(?:line|text|string))?")
 _ABOUT = re.compile(
@@ -24,15 +25,22 @@ _ABOUT = re.compile(
 
 _SURELY_OUT = -0.45
 """The log-probability of the way out from which on the model is sure of it."""
+_LEANING = -4.6
+"""The log-probability of a word from which on the model leans towards it: one in a hundred."""
 
 
 def leaning(tokens: Sequence[Token], tools: Sequence[ToolDefinition]) -> str:
     """How a call would have begun that the model leaned towards, though it wrote none; "" where it was sure of the way out."""
-    first = next((token for token in tokens if token.alternatives), None)
-    if first is None or way_out(tokens) > _SURELY_OUT:
+    if way_out(tokens) > _SURELY_OUT:
         return ""
-    begun = (word.strip() for word, _ in first.alternatives)
-    return next((word for word in begun if word and any(tool.name.startswith(word) for tool in tools)), "")
+    alternatives = next((token.alternatives for token in tokens if token.alternatives), ())
+    words_there = (word.strip() for word, logprob in alternatives if logprob > _LEANING)
+    names = [tool.name for tool in tools]
+    return next((word for word in words_there if word and word != NOTHING and _begins_one(word, names)), "")
+
+
+def _begins_one(word: str, names: Sequence[str]) -> bool:
+    return any(name.startswith(word) for name in names)
 
 
 def is_said_whole(calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], asked: Sequence[str]) -> bool:
