@@ -19,6 +19,9 @@ LIST = ToolDefinition(
             "dry_run": {"type": "boolean", "default": False},
             "limit": {"type": "integer", "default": 10},
             "depth": {"type": "integer"},
+            "style": {"type": "string", "description": "long or short. Default is 'short'."},
+            "hidden": {"type": "boolean", "description": "Hidden files too. Defaults to false"},
+            "units": {"type": "string", "description": "单位，默认为“兆”"},
         },
         "required": ["folder"],
     },
@@ -82,6 +85,13 @@ def test_a_flag_is_kept_where_the_model_was_sure_of_it(said, rival, kept):
 def test_a_number_is_kept_where_it_was_said_or_is_the_default(said, value, kept):
     piece = (str(value), "1", -1.0) if value == 5 else "10"
     assert left(said, "list_files(folder='/', limit", "=", piece, ")", limit=value) == kept
+
+
+def test_a_default_may_be_told_by_the_description():
+    assert left("List /", "list_files(style='", ("long", "short", -0.7), "')", style="long") == {}
+    assert left("List /", "list_files(style='", ("long", "wide", -0.7), "')", style="long") == {"style": "long"}
+    assert left("List /", "list_files(hidden", ("=True", "=False", -0.7), ")", hidden=True) == {}
+    assert left("列出根目录", "list_files(units='", ("千", "兆", -0.7), "')", units="千") == {}
 
 
 def test_what_has_no_default_or_is_not_in_the_tokens_stands():

@@ -22,7 +22,7 @@ _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM
 _EVEN = math.log(0.5)
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
 
-_KEPT, _SURE, _SAID, _INVENTED, _BIAS = 0.8, 16.0, 2.0, 3.0, -0.5
+_KEPT, _SURE, _SAID, _INVENTED, _BIAS = 0.8, 16.0, 2.0, 3.0, -0.7
 _AWAY, _WAVERING = 2.5, -0.14
 """From a logistic regression over 300 replies of the embedded model that hold calls, to requests with and without a
 fitting tool; of weights that do as well there, those that also make the calls of 15 tasks with several steps.
