@@ -54,6 +54,11 @@ SCHEMA = Schema(
             {"place": "Café Central", "rooms": ["Wi-Fi"]},
         ),
         (
+            "Wi-Fi 在自然儿童区博物馆",
+            {"place": "自然儿童区博物馆", "rooms": ["Wi-Fi"]},
+            {"place": "自然儿童区博物馆", "rooms": ["Wi-Fi"]},
+        ),
+        (
             "Wi-Fi and a reading room in a quiet house",
             {"place": "Wi-Fi and a reading room in a quiet house", "rooms": ["Wi-Fi"]},
             {"place": "Wi-Fi and a reading room in a quiet house", "rooms": ["Wi-Fi", "Reading Room"]},

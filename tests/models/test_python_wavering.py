@@ -52,10 +52,10 @@ CALL = ("list_files(folder='/',", " sort", "_order")
         ("List /", ("desc", "date", -0.8), {"sort_order": "desc"}),
         ("List / in descending order", ("desc", "asc", -0.8), {"sort_order": "desc"}),
         ("List / sorted", ("desc", "asc", -0.8), {"sort_order": "desc"}),
-        ("列出根目录", ("desc", "asc", -0.8), {}),
+        ("列出根目录", ("desc", "asc", -0.8), {"sort_order": "desc"}),
         ("列出根目录，倒序", ("desc", "asc", -7.0), {"sort_order": "desc"}),
     ],
-    ids=["wavered", "sure", "another rival", "said", "its name said", "in Chinese", "sure in Chinese"],
+    ids=["wavered", "sure", "another rival", "said", "its name said", "in another script", "sure in Chinese"],
 )
 def test_a_choice_that_nobody_spoke_of_is_left_to_the_default_that_was_its_rival(said, rival, kept):
     assert left(said, *CALL, "='", rival, "')", sort_order="desc") == kept
@@ -92,6 +92,11 @@ def test_a_default_may_be_told_by_the_description():
     assert left("List /", "list_files(style='", ("long", "wide", -0.7), "')", style="long") == {"style": "long"}
     assert left("List /", "list_files(hidden", ("=True", "=False", -0.7), ")", hidden=True) == {}
     assert left("列出根目录", "list_files(units='", ("千", "兆", -0.7), "')", units="千") == {}
+
+
+def test_what_may_stand_within_a_text_is_not_looked_at():
+    tokens = ("list_files(style='sort_order=", ("asc", "desc", -0.7), "', sort_order='", "desc", "')")
+    assert left("List /", *tokens, sort_order="desc") == {"sort_order": "desc"}
 
 
 def test_what_has_no_default_or_is_not_in_the_tokens_stands():

@@ -181,7 +181,10 @@ def _typed_string(value: str, schema: Schema, kinds: frozenset[str], repairs: Re
     choices = schema.choices()
     if choices and value not in choices:
         number = None if "string" in kinds else _scalar(value.strip(), kinds)
-        return _choice(value, choices, kinds, repairs) if number not in choices else number
+        if number is None or number not in choices:
+            return _choice(value, choices, kinds, repairs)
+        repairs.add("value given as text")
+        return number
     if not kinds or "string" in kinds:
         return value
     found = _of_text(value, schema, Repairs())

@@ -6,11 +6,10 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-import orjson
-
 from opposable import dialects
 from opposable.dialects.arguments import arguments_of
 from opposable.dialects.by_schema import Schema
+from opposable.dialects.lenient_json import strict
 from opposable.domain.language import numbers_spoken, words
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.models.http import to_json
@@ -27,7 +26,11 @@ from opposable.models.python_said import (
 from opposable.models.python_texts import FENCE, parameters_of
 from opposable.models.python_weekdays import days_meant, with_days_counted
 
-_STRAY = re.compile(r"(?:\d+[.)]\s+|[-*>`]+\s*|\w{1,2}\s+|\w+:\s+)(?=[^\W\d])")
+_STRAY = re.compile(
+    r"(?:(?:step|步骤|第)?\s*\d+\s*步?[.)、:：]\s*|[-*>•·`]+\s*|\w+[:：]\s*|(?:then|and|首先|然后)[,，:：]?\s*|(?!no\b|or\b|if\b)[a-z]{1,2}\s+)"
+    r"(?=[^\W\d])",
+    re.IGNORECASE,
+)
 """What may stand before the call of a line that is no Python otherwise."""
 _MADE_UP = "made-up optional value dropped"
 
@@ -73,7 +76,7 @@ def read_calls(
 
 def optional_left(call: ToolCall, tools: Sequence[ToolDefinition]) -> bool:
     """Whether the call leaves optional parameters of its tool out."""
-    schema, given = _schema_of(call, tools), orjson.loads(call.arguments)
+    schema, given = _schema_of(call, tools), strict(call.arguments)
     return not set(schema.properties()) <= {*given, *schema.required()}
 
 
@@ -92,14 +95,14 @@ def with_rest(call: ToolCall, rest: Sequence[ToolCall], tools: Sequence[ToolDefi
         return call
     repairs: list[str] = []
     given = with_rest_said(
-        orjson.loads(call.arguments), orjson.loads(rest[0].arguments), _schema_of(call, tools), words(asked), repairs
+        strict(call.arguments), strict(rest[0].arguments), _schema_of(call, tools), words(asked), repairs
     )
     return with_arguments(call, given, repairs)
 
 
 def with_value(call: ToolCall, name: str, value: str) -> ToolCall:
     """The call with one argument in the shape its description shows (`python_shapes`)."""
-    given = {**orjson.loads(call.arguments), name: value}
+    given = {**strict(call.arguments), name: value}
     return with_arguments(call, given, ["value in the shape that its description shows"])
 
 
@@ -117,7 +120,7 @@ def _of_line(line: str, order: Mapping[str, Sequence[str]], said: str) -> Sequen
     """The calls of a line, also behind a stray letter or mark that a small model wrote before them."""
     found = calls_in(line, order, said)
     if found is None and (stray := _STRAY.match(line)):
-        found = calls_in(line[stray.end() :], order, said)
+        found = calls_in(line[stray.end() :].rstrip("`*;；。"), order, said)
     return found or ()
 
 
@@ -219,6 +222,6 @@ def _once(calls: list[ToolCall]) -> list[ToolCall]:
 
 def _guessed(call: ToolCall, schema: Schema, spoken: Sequence[str]) -> bool:
     """Whether a required text of the call is made up, as an order's id before the orders are listed."""
-    given = orjson.loads(call.arguments)
+    given = strict(call.arguments)
     required = [given.get(name) for name in schema.required()]
     return any(isinstance(value, str) and made_up(value, spoken) for value in required)

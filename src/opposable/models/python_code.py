@@ -2,6 +2,7 @@
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,10 +22,11 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Pow: operator.pow,
 }
 _LEAST_LEFT = 0.6
-"""How much of an offered name must be there to be taken for it."""
+"""How much of each part of an offered name must be there to be taken for it."""
+_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+|[^\x00-\x7f]+")
 _NAME_MENDED = "letters left out of the function's name"
-_LARGEST_WRITTEN = 1000
-"""Bits of a number that is taken as one: Python refuses to write longer ones out."""
+_LARGEST_WRITTEN = 10**300
+"""Numbers beyond this are taken as text: as one, a decimal is infinite, and Python refuses to write long ones out."""
 _LARGEST = 10**9
 """Numbers beyond this are not calculated with: what a model writes must not cost memory."""
 
@@ -47,6 +49,15 @@ def calls_in(code: str, parameters: Mapping[str, Sequence[str]], said: str = "")
     """The calls of offered functions in `code` that can be made, as `made_and_waiting` has them; None where it is no Python."""
     found = made_and_waiting(code, parameters, said)
     return None if found is None else found[0]
+
+
+def is_one_call(code: str) -> bool:
+    """Whether `code` is a call and nothing else."""
+    try:
+        body = ast.parse(code).body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return False
+    return len(body) == 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Call)
 
 
 def made_and_waiting(
@@ -179,7 +190,7 @@ class _Reading:
         match node:
             case ast.Constant(value=str() as text):
                 return self._as_said(node, text)
-            case ast.Constant(value=int() as number) if number.bit_length() > _LARGEST_WRITTEN:
+            case ast.Constant(value=int() | float() as number) if not -_LARGEST_WRITTEN < number < _LARGEST_WRITTEN:
                 return ast.get_source_segment(self._code, node) or ""
             case ast.Constant(value=value):
                 return value if isinstance(value, int | float | None) else _source(node)
@@ -271,7 +282,15 @@ def _source(node: ast.expr) -> str:
 
 
 def _is_cut_of(written: str, name: str) -> bool:
-    """Whether letters within a name were left out. Its beginning stands: `lock` is not meant for `unlock`."""
-    letters = iter(name)
-    enough = len(written) >= _LEAST_LEFT * len(name) and written[:1] + written[-1:] == name[:1] + name[-1:]
-    return enough and all(letter in letters for letter in written)
+    """Whether letters within the parts of a name were left out, each of which begins as it does.
+
+    `lock` is not meant for `unlock`, nor `door_lock` for `door_unlock`.
+    """
+    cut, whole = (_PART.findall(each) for each in (written, name))
+    return len(cut) == len(whole) and all(map(_is_cut, cut, whole))
+
+
+def _is_cut(written: str, part: str) -> bool:
+    letters = iter(part)
+    same_ends = written[0] == part[0] and written[-1] == part[-1]
+    return same_ends and len(written) >= _LEAST_LEFT * len(part) and all(letter in letters for letter in written)

@@ -5,9 +5,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-import orjson
-
 from opposable.dialects.by_schema import Schema
+from opposable.dialects.lenient_json import strict
 from opposable.domain.events import Token
 from opposable.domain.language import numbers_spoken, words
 from opposable.domain.tools import ToolCall, ToolDefinition
@@ -89,7 +88,7 @@ def invented(calls: Sequence[ToolCall], said: str) -> int:
     without one is meant, too.
     """
     spoken, heard = {_significant(number) for number in _NUMBER.findall(said)}, set(words(said))
-    values = [_named(value, heard) for call in calls for value in _leaves(orjson.loads(call.arguments))]
+    values = [_named(value, heard) for call in calls for value in _leaves(strict(call.arguments))]
     numbers = [_significant(number) for value in values for number in _NUMBER.findall(value)]
     return sum(len(number) >= 3 and not any(number in other for other in spoken) for number in numbers)
 
@@ -107,7 +106,7 @@ def borne_out(calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], said: 
 
 
 def _shares(call: ToolCall, schema: Schema, spoken: Sequence[str]) -> list[float]:
-    given: dict[str, Any] = orjson.loads(call.arguments)
+    given: dict[str, Any] = strict(call.arguments)
     shares = []
     for name in schema.required():
         about, value = schema.property(name), given.get(name)

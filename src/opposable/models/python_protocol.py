@@ -18,6 +18,7 @@ from opposable.models import python_fit, python_other, python_second
 from opposable.models import python_texts as texts
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, Named, ToolChoice
 from opposable.models.python_calls import optional_left, read_calls, unended, with_rest, with_value
+from opposable.models.python_code import is_one_call
 from opposable.models.python_shapes import place_of, unshaped
 from opposable.models.python_waiting import waiting_calls
 from opposable.models.python_wavering import without_wavering
@@ -122,10 +123,11 @@ class PythonProtocolModel:
         tokens = second.tokens if second else None
         if choice == "auto" and not self._stand(reply.tokens, tokens, calls, tools, said, last):
             return Reply(assistant(""), usage=usage, held=calls if second is None else ())
-        if len(calls) == 1:
+        may_go_on = len(calls) == 1 and optional_left(calls[0], tools)
+        if choice == "auto" and len(calls) == 1 and is_one_call(code):
             calls = (without_wavering(calls[0], reply.tokens if tokens is None else tokens, tools, words(said)),)
         waiting = waiting_calls(code, tools, said, calls, doubtful=doubtful)
-        if len(calls) == 1 and optional_left(calls[0], tools) and (open_call := unended(code)):
+        if may_go_on and (open_call := unended(code)):
             rest, spent = await self._rest([*asked[:-1], assistant(texts.BEGINNING + open_call)], tools, said, options)
             calls, usage = (with_rest(calls[0], rest, tools, last),), usage + spent
         calls, spent = await self._shaped(calls, code, asked[:-1], tools, said, options)

@@ -13,8 +13,10 @@ _EXPLAINED = re.compile(
 """A number and what it stands for, as descriptions put it: "1 for new, 2 for used"."""
 _REFUSED = frozenset("no not without except excluding avoid hide omit skip never non than t 不 无 非 除 没 别".split())  # noqa: SIM905
 """Words before a choice that say it is not wanted."""
-_MOST_OF_A_NAME = 4
-"""Words of a name; a longer text may hold what is said beside it."""
+_NAME = re.compile(
+    r"(?:[A-Z][\w'.-]*|of|the|and|de|la)(?: (?:[A-Z][\w'.-]*|of|the|and|de|la)){0,7}|[\u3400-\u9fff]{1,12}"
+)
+"""A name; another text may hold what is said beside it."""
 _SURELY_NAMED = 5
 """Letters that stand one behind the other by no chance, whatever words they are cut into, if there are more."""
 _MOST_CUTS = 6
@@ -34,8 +36,8 @@ def with_choices_said(
     for name, value in given.items():
         choices = schema.property(name).branch("array").items(0).choices() if isinstance(value, list) else []
         if choices:
-            names = [text for other in given if other != name for text in _texts(given[other])]
-            free = _without(asked, [text for text in names if len(words(text)) <= _MOST_OF_A_NAME])
+            others = [text for other in given if other != name for text in _texts(given[other])]
+            free = _without(asked, filter(_is_name, others))
             made[name] = _listed(value, choices, choices_said(choices, free), repairs)
     return made
 
@@ -72,6 +74,10 @@ def _is_named(flag: str, free: Sequence[str]) -> bool:
     """Whether the words of a flag's name were said, and nothing was refused: "with details" for `include_details`."""
     held = words(flagged(flag))
     return _telling(held) and not _REFUSED.intersection(free) and bool(_places(held, free))
+
+
+def _is_name(text: str) -> bool:
+    return bool(_NAME.fullmatch(text))
 
 
 def _is_on(value: Any, schema: Schema) -> bool:

@@ -7,9 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
 from opposable.dialects.by_schema import Schema
+from opposable.dialects.lenient_json import strict
 from opposable.domain.events import Token
 from opposable.domain.language import words
 from opposable.domain.tools import ToolCall, ToolDefinition
@@ -54,7 +53,7 @@ def is_said_whole(calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], as
     tool = next((tool for tool in tools if tool.name == calls[0].name), None)
     schema = Schema(tool.parameters if tool else {})
     run = _run_by(tool.description, tool.parameters) if tool else ""
-    given = orjson.loads(calls[0].arguments)
+    given = strict(calls[0].arguments)
     return bool(schema.required()) and all(
         _is_said_to_run(given.get(name), asked)
         if name == run

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from opposable.dialects.lenient_json import strict
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.models.base import Named, ToolChoice
@@ -122,7 +123,7 @@ def calls_as_text(calls: Sequence[ToolCall]) -> str:
     """Calls of an earlier reply, as a code block."""
     written = []
     for call in calls:
-        arguments: dict[str, Any] = orjson.loads(call.arguments)
+        arguments: dict[str, Any] = strict(call.arguments)
         written.append(f"{call.name}({', '.join(f'{name}={_literal(value)}' for name, value in arguments.items())})")
     return "\n".join([f"{FENCE}python", *written, FENCE])
 
