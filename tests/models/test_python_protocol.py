@@ -14,6 +14,7 @@ from opposable.models.base import ModelOptions, Named
 from opposable.models.python_calls import read_calls
 from opposable.models.python_protocol import PythonProtocolModel, told
 from opposable.models.scripted import ScriptedModel
+from opposable.models.text_protocol import TextProtocolModel
 
 pytestmark = pytest.mark.anyio
 
@@ -111,6 +112,14 @@ async def test_where_no_tool_fits_it_answers_as_if_there_were_none(reply):
     more = len(inner.requests) - 1
     assert got[-1].usage == reply.usage + Usage(10 * more, 5 * more, more)
     assert inner.requests[-1].messages == (system(texts.NO_TOOL), user("What is the weather in Oslo?"))
+
+
+@pytest.mark.parametrize("model", [PythonProtocolModel, lambda inner: TextProtocolModel(inner, "protocol")])
+async def test_a_parameter_may_be_anything(model):
+    tool = ToolDefinition("keep", "Keep it.", {"type": "object", "properties": {"it": True}, "required": ["it"]})
+    inner = ScriptedModel(written('keep(it="rain")'), "Kept.", piece=100)
+    got = [part async for part in model(inner).stream((user("Keep rain"),), (tool,), ModelOptions())]
+    assert type(got[-1]) is Reply
 
 
 def test_lists_of_anything_are_borne_out_by_nothing():

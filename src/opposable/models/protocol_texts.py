@@ -66,12 +66,15 @@ def described(tool: ToolDefinition, language: Language) -> str:
     required = tool.parameters.get("required", ())
     for name, about in properties.items():
         needed = ("必需" if zh else "required") if name in required else ("可选" if zh else "optional")
-        lines.append(f"  - {name} ({type_of(about)}, {needed}): {about.get('description', '')}".rstrip(": "))
+        said = about.get("description", "") if isinstance(about, dict) else ""
+        lines.append(f"  - {name} ({type_of(about)}, {needed}): {said}".rstrip(": "))
     return "\n".join(lines)
 
 
-def type_of(schema: dict[str, Any]) -> str:
+def type_of(schema: dict[str, Any] | bool) -> str:
     """The type of a parameter in a word or two: `string`, `array of integer`, `one of "a", "b"`."""
+    if isinstance(schema, bool):
+        return "any"
     if "enum" in schema:
         return "one of " + ", ".join(orjson.dumps(value).decode() for value in schema["enum"])
     if options := schema.get("anyOf") or schema.get("oneOf"):

@@ -52,7 +52,7 @@ def is_said_whole(calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], as
         return False
     tool = next((tool for tool in tools if tool.name == calls[0].name), None)
     schema = Schema(tool.parameters if tool else {})
-    run = _run_by(tool.description, tool.parameters) if tool else ""
+    run = _run_by(tool.description, schema) if tool else ""
     given = strict(calls[0].arguments)
     return bool(schema.required()) and all(
         _is_said_to_run(given.get(name), asked)
@@ -73,11 +73,10 @@ def _is_said(value: Any, about: Schema, asked: Sequence[str]) -> bool:
     return isinstance(value, str) and value in about.choices() and value in choices_said([value], asked)
 
 
-def _run_by(description: str, parameters: dict[str, Any]) -> str:
+def _run_by(description: str, schema: Schema) -> str:
     """The required parameter that takes what a tool is to run; "" where it has none."""
-    properties = parameters.get("properties") or {}
-    for name in parameters.get("required") or ():
-        about = properties.get(name) or {}
-        if about.get("type") == "string" and "enum" not in about and _NAME.fullmatch(name.lower()):
-            return name if _ABOUT.search(f"{description} {about.get('description') or ''}") else ""
+    for name in schema.required():
+        about = schema.property(name)
+        if about.kinds() == {"string"} and not about.choices() and _NAME.fullmatch(name.lower()):
+            return name if _ABOUT.search(f"{description} {about.description()}") else ""
     return ""

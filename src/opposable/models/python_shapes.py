@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from opposable.dialects.by_schema import Schema
 from opposable.dialects.lenient_json import strict
 from opposable.domain.language import words
 from opposable.domain.tools import ToolCall, ToolDefinition
@@ -51,11 +52,11 @@ class Unshaped:
 
 def unshaped(call: ToolCall, tools: Sequence[ToolDefinition]) -> Iterator[Unshaped]:
     """The texts of a call whose parameters' descriptions show another shape than they have."""
-    properties = next((tool.parameters.get("properties") or {} for tool in tools if tool.name == call.name), {})
+    schema = Schema(next((tool.parameters for tool in tools if tool.name == call.name), {}))
     given: dict[str, Any] = strict(call.arguments)
     for name, value in given.items():
-        about = str((properties.get(name) or {}).get("description") or "")
-        if not isinstance(value, str) or not value.strip() or "enum" in properties.get(name, {}):
+        about = schema.property(name).description()
+        if not isinstance(value, str) or not value.strip() or schema.property(name).choices():
             continue
         if labels := _labels(about):
             if not any(f"{label}:" in value for label in labels):

@@ -58,7 +58,7 @@ def signature(tool: ToolDefinition) -> str:
     All parameters are keyword-only: then the model names them, and leaves out those it has no value for.
     """
     required = tool.parameters.get("required") or ()
-    properties: dict[str, Any] = tool.parameters.get("properties") or {}
+    properties = _described(tool.parameters)
     told = ("*, " if properties else "") + ", ".join(
         f"{name}: {type_of(properties[name])}"
         + ("" if name in required else f" = {_literal(properties[name].get('default'))}")
@@ -102,7 +102,7 @@ def begun(choice: Named, tools: Sequence[ToolDefinition] = ()) -> str:
     name = next(missing, "")
     if not name:
         return f"{choice.name}({known}"
-    about = (schema.get("properties") or {}).get(name) or {}
+    about = _described(schema).get(name) or {}
     quote = '"' if isinstance(choice.avoid.get(name), str) or about.get("type") == "string" else ""
     return f"{choice.name}({known}{name}={quote}"
 
@@ -133,13 +133,19 @@ def results_as_text(results: Sequence[Message]) -> str:
     return "\n\n".join(f"Result of {result.name}:\n{result.content}" for result in results)
 
 
+def _described(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The properties that a schema names; of one that may be anything (`true`), nothing is said."""
+    properties = schema.get("properties") or {}
+    return {name: about if isinstance(about, dict) else {} for name, about in properties.items()}
+
+
 def _inner(schema: dict[str, Any], indent: str) -> list[str]:
     """The properties of an object, or of a list of objects, a line each."""
     inner = schema.get("items") if schema.get("type") == "array" else schema
     lines: list[str] = []
     if not isinstance(inner, dict):
         return lines
-    for name, about in (inner.get("properties") or {}).items():
+    for name, about in _described(inner).items():
         optional = "" if name in (inner.get("required") or ()) else ", optional"
         lines.append(f"{indent}- {name} ({type_of(about)}{optional}): {about.get('description') or ''}")
         lines += _inner(about, indent + "  ")
