@@ -21,6 +21,14 @@ _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM
 _EVEN = math.log(0.5)
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
 
+_STANDING_IN = re.compile(
+    r"\byour[_-]?(?:api|access|secret|auth|client|app|user|account|bearer)?[_-]?(?:key|token|id|password|secret|name)\b"
+    r"|<(?:(?:your|insert)[^<>]*|(?:[a-z]+[ _-])+(?:token|key|password|secret)|token)>"
+    r"|^(?:https?://)?(?:[\w.+-]+@)?(?:[\w-]+\.)*example\.(?:com|org|net)(?=[/:?#]|$)",
+    re.IGNORECASE,
+)
+"""What stands in for a value that is not known: YOUR_API_KEY, `<token>`, an address at example.com."""
+
 _KEPT, _SURE, _SAID, _INVENTED, _BIAS = 0.8, 16.0, 2.0, 3.0, -0.7
 _AWAY, _WAVERING = 2.5, -0.14
 """From a logistic regression over 300 replies of the embedded model that hold calls, to requests with and without a
@@ -45,11 +53,26 @@ def fits(
 
     `second` are the tokens of the calls where the reply itself, of `tokens`, has none (`python_second`).
     """
+    if any(lacks_values(call, tools, said) for call in calls):
+        return False
     kept = min(6.0, -way_out(tokens))
     sure = sureness(tokens if second is None else second)
     sure = max(sure, _WAVERING) if kept >= _AWAY else sure
     signs = _KEPT * kept + _SURE * sure + _SAID * borne_out(calls, tools, said)
     return signs - _INVENTED * min(2, invented(calls, said)) + (_BIAS if second is None else _SECOND_BIAS) >= 0
+
+
+def lacks_values(call: ToolCall, tools: Sequence[ToolDefinition], said: str) -> bool:
+    """Whether a call leaves a required argument out, or something that nobody spoke of stands in for a value.
+
+    No right call of 746 did, and 11 of 76 that were made though no function fitted.
+    """
+    given = strict(call.arguments)
+    schema = Schema(next((tool.parameters for tool in tools if tool.name == call.name), {}))
+    if not all(name in given for name in schema.required()):
+        return True
+    stand_ins = (match[0] for value in _leaves(given) for match in _STANDING_IN.finditer(value))
+    return any(found.casefold() not in said.casefold() for found in stand_ins)
 
 
 def doubtful_lines(tokens: Sequence[Token]) -> frozenset[int]:
