@@ -221,6 +221,9 @@ def test_a_list_of_decimals_has_items_of_one_type():
         ("DD/MM/YYYY", "2022-13-40", "2022-13-40"),
         ("DD/MM/YYYY", "Mayor", "Mayor"),
         ("The day", "2022/08/16", "2022/08/16"),
+        ("in the format of 'YYYY-MM-DD HH:mm:ss'", "2022-08-16 16:00", "2022-08-16 16:00:00"),
+        ("YYYY-MM-DDTHH:MM:SS", "2022-08-16T16:00", "2022-08-16T16:00:00"),
+        ("YYYY-MM-DD HH:mm", "2022-08-16 16:00", "2022-08-16 16:00"),
     ],
 )
 def test_dates_are_given_as_the_description_wants_them(about, written, value):

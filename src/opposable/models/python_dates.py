@@ -13,6 +13,8 @@ DATE = (
 )
 """What a date looks like that can be one only: in numbers with the year first, or with its month's name."""
 _NAMED = ("%B %d %Y", "%b %d %Y", "%d %B %Y", "%d %b %Y")
+_SECONDS = re.compile(r"y{4}-m{2}-d{2}[ t]h{2}:m{2}:s{2}", re.IGNORECASE)
+_TO_THE_MINUTE = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}")
 _CODES = {"y": "%Y", "m": "%m", "d": "%d"}
 
 
@@ -34,7 +36,12 @@ def date_of(text: str) -> date | None:
 
 
 def as_described(value: str, about: str) -> str:
-    """The date in the only format that the description names; as it is where it is no date or could be two."""
+    """The date in the only format that the description names; as it is where it is no date or could be two.
+
+    A time of day without its seconds gets them where the format has them.
+    """
+    if _TO_THE_MINUTE.fullmatch(value) and _SECONDS.search(about):
+        return f"{value}:00"
     formats = {
         match[2].join(_CODES[part[0].lower()] for part in (match[1], match[3], match[4]))
         for match in _FORMAT.finditer(about)
