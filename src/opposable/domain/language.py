@@ -9,7 +9,8 @@ Language = Literal["en", "zh"]
 NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
 """Small numbers in words, each at its own place."""
 
-_CHINESE_NUMBERS = dict(zip("一二三四五六七八九十两", (*range(1, 11), 2), strict=True))
+_IN_WORDS = {word: str(n) for n, word in enumerate(NUMBER_WORDS)}
+_IN_WORDS |= {word: str(n) for n, word in enumerate("一二三四五六七八九十", start=1)} | {"两": "2"}
 _CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 _LATIN_WORD = re.compile(r"[A-Za-z]{2,}")
 _WORD = re.compile(r"[a-z]+|\d+|[^\x00-\x7f]")
@@ -32,5 +33,4 @@ def words(text: str) -> list[str]:
 
 def numbers_spoken(spoken: Iterable[str]) -> set[str]:
     """The numbers among words, in digits: "3" for 3, three and 三."""
-    in_words = {word: n for n, word in enumerate(NUMBER_WORDS)} | _CHINESE_NUMBERS
-    return {str(in_words.get(word, word)) for word in spoken if word in in_words or word.isdigit()}
+    return {_IN_WORDS.get(word, word) for word in spoken if word in _IN_WORDS or word.isdigit()}

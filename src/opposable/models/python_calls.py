@@ -23,7 +23,7 @@ from opposable.models.python_said import (
     with_choices_said,
     with_rest_said,
 )
-from opposable.models.python_texts import FENCE, parameters_of
+from opposable.models.python_texts import FENCE, parameters_of, schema_of
 from opposable.models.python_weekdays import days_meant, with_days_counted
 
 _STRAY = re.compile(
@@ -76,7 +76,7 @@ def read_calls(
 
 def optional_left(call: ToolCall, tools: Sequence[ToolDefinition]) -> bool:
     """Whether the call leaves optional parameters of its tool out."""
-    schema, given = _schema_of(call, tools), strict(call.arguments)
+    schema, given = schema_of(call, tools), strict(call.arguments)
     return not set(schema.properties()) <= {*given, *schema.required()}
 
 
@@ -95,7 +95,7 @@ def with_rest(call: ToolCall, rest: Sequence[ToolCall], tools: Sequence[ToolDefi
         return call
     repairs: list[str] = []
     given = with_rest_said(
-        strict(call.arguments), strict(rest[0].arguments), _schema_of(call, tools), words(asked), repairs
+        strict(call.arguments), strict(rest[0].arguments), schema_of(call, tools), words(asked), repairs
     )
     return with_arguments(call, given, repairs)
 
@@ -110,10 +110,6 @@ def with_arguments(call: ToolCall, given: dict[str, Any], repairs: Sequence[str]
     """The call with other arguments, and what was mended by them."""
     told = tuple(dict.fromkeys([*call.repairs, *repairs]))
     return replace(call, arguments=to_json(given).decode(), repairs=told)
-
-
-def _schema_of(call: ToolCall, tools: Sequence[ToolDefinition]) -> Schema:
-    return Schema(next((tool.parameters for tool in tools if tool.name == call.name), {}))
 
 
 def _of_line(line: str, order: Mapping[str, Sequence[str]], said: str) -> Sequence[CodeCall]:

@@ -33,7 +33,7 @@ _LARGEST = 10**9
 
 @dataclass(frozen=True, slots=True)
 class CodeCall:
-    """A call of an offered function: its name, its arguments by name, the line it stands on (0: not known), what was mended."""
+    """A call of an offered function: its name, its arguments by name, its line (0: not known), what was mended."""
 
     name: str
     arguments: dict[str, Any]
@@ -46,18 +46,17 @@ class _Pending(Exception):
 
 
 def calls_in(code: str, parameters: Mapping[str, Sequence[str]], said: str = "") -> list[CodeCall] | None:
-    """The calls of offered functions in `code` that can be made, as `made_and_waiting` has them; None where it is no Python."""
+    """The calls in `code` that can be made, as `made_and_waiting` has them; None where it is no Python."""
     found = made_and_waiting(code, parameters, said)
     return None if found is None else found[0]
 
 
 def is_one_call(code: str) -> bool:
     """Whether `code` is a call and nothing else."""
-    try:
-        body = ast.parse(code).body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return False
-    return len(body) == 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Call)
+    match _tree(code):
+        case ast.Module(body=[ast.Expr(value=ast.Call())]):
+            return True
+    return False
 
 
 def made_and_waiting(
@@ -65,14 +64,13 @@ def made_and_waiting(
 ) -> tuple[list[CodeCall], list[CodeCall]] | None:
     """The calls of offered functions in `code`, in the order they would be made, and those that need another's result.
 
-    There is nothing where it is no Python. `parameters` has each offered function's parameter names in their order. A text that stands in `said` as it was
-    written, backslashes and all, is taken so: a Windows path copied from a request holds no line break. Variables,
-    f-strings, sums and loops over literal lists are worked out. A call that needs the result of another has the arguments
-    that need none: its time comes when the result is there.
+    There is nothing where it is no Python. `parameters` has each offered function's parameter names in their order. A text
+    that stands in `said` as it was written, backslashes and all, is taken so: a Windows path copied from a request holds
+    no line break. Variables, f-strings, sums and loops over literal lists are worked out. A call that needs the result of
+    another has the arguments that need none: its time comes when the result is there.
     """
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+    tree = _tree(code)
+    if tree is None:
         return None
     reading = _Reading(parameters, code, said)
     try:
@@ -80,6 +78,13 @@ def made_and_waiting(
     except RecursionError:
         return None
     return reading.calls, reading.waiting
+
+
+def _tree(code: str) -> ast.Module | None:
+    try:
+        return ast.parse(code)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
 
 
 class _Reading:

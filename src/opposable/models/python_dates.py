@@ -6,7 +6,9 @@ from datetime import date, datetime
 _PART = r"(y{4}|m{2}|d{2}|year|month|day)"
 _FORMAT = re.compile(rf"(?<![a-z]){_PART}([-/.]){_PART}\2{_PART}(?![a-z])", re.IGNORECASE)
 _YEAR_FIRST = re.compile(r"([12]\d{3})[-/.](\d{1,2})[-/.](\d{1,2})|([12]\d{3}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?[日号]")
-_MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec)[a-z]*"
+MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905
+"""How the months' names begin, in their order."""
+_MONTH = rf"(?:{'|'.join(MONTHS)})[a-z]*"
 DATE = (
     r"[12]\d{3}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d)|[12]\d{3} ?年 ?\d{1,2} ?月 ?\d{1,2} ?[日号]|"
     rf"\b{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH},? \d{{4}}\b"

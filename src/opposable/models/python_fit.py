@@ -11,13 +11,12 @@ from opposable.domain.events import Token
 from opposable.domain.language import numbers_spoken, words
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models import python_texts as texts
-from opposable.models.python_dates import date_of
+from opposable.models.python_dates import MONTHS, date_of
 from opposable.models.python_said import share_said
 
 UNSEEN = -12.0
 """The log-probability taken for a word that is not among the alternatives."""
 
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905
 _EVEN = math.log(0.5)
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
 
@@ -68,8 +67,7 @@ def lacks_values(call: ToolCall, tools: Sequence[ToolDefinition], said: str) -> 
     No right call of 746 did, and 11 of 76 that were made though no function fitted.
     """
     given = strict(call.arguments)
-    schema = Schema(next((tool.parameters for tool in tools if tool.name == call.name), {}))
-    if not all(name in given for name in schema.required()):
+    if not all(name in given for name in texts.schema_of(call, tools).required()):
         return True
     stand_ins = (match[0] for value in _leaves(given) for match in _STANDING_IN.finditer(value))
     return any(found.casefold() not in said.casefold() for found in stand_ins)
@@ -122,10 +120,7 @@ def borne_out(calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], said: 
     Choices are meant rather than said, and numbers worked out: neither counts.
     """
     spoken = words(said)
-    schemas = {tool.name: Schema(tool.parameters) for tool in tools}
-    return min(
-        (share for call in calls for share in _shares(call, schemas.get(call.name, Schema({})), spoken)), default=1.0
-    )
+    return min((share for call in calls for share in _shares(call, texts.schema_of(call, tools), spoken)), default=1.0)
 
 
 def _shares(call: ToolCall, schema: Schema, spoken: Sequence[str]) -> list[float]:
@@ -156,8 +151,7 @@ def _named(value: str, spoken: Collection[str]) -> str:
 
 
 def _names_month(month: int, spoken: Collection[str]) -> bool:
-    name = _MONTHS[month - 1]
-    return str(month) in spoken or any(word.startswith(name) for word in spoken)
+    return str(month) in spoken or any(word.startswith(MONTHS[month - 1]) for word in spoken)
 
 
 def _significant(number: str) -> str:

@@ -104,28 +104,27 @@ class PythonProtocolModel:
             begun += other
             again = await self._whole([*asked[:-1], assistant(begun)], replace(options, stop=(texts.FENCE,)))
             reply = replace(again, usage=reply.usage + again.usage)
-        written = reply.message.content.removeprefix(begun)
-        code = (begun + written).removeprefix(texts.BEGINNING)
+        code = (begun + reply.message.content.removeprefix(begun)).removeprefix(texts.BEGINNING)
         said = "\n".join(message.content for message in messages)
         doubtful = python_fit.doubtful_lines(reply.tokens) if choice == "auto" else ()
         last = next((message.content for message in reversed(messages) if message.role == "user"), "")
         offered = [tool for tool in tools if tool.name == choice.name] if isinstance(choice, Named) else tools
         calls = read_calls(code, offered, said, last, cut=reply.finish == "length", doubtful=doubtful)
         calls = calls[:1] if isinstance(choice, Named) else calls
-        usage, second = reply.usage, None
+        usage, written = reply.usage, reply
         if choice == "auto" and not calls and (start := python_second.leaning(reply.tokens, tools)):
-            second = await self._second([*asked[:-1], assistant(texts.BEGINNING + start)], options)
-            code = start + second.message.content.removeprefix(texts.BEGINNING + start)
-            calls = read_calls(code, tools, said, last, cut=second.finish == "length")
-            usage, doubtful = usage + second.usage, ()
+            written = await self._second([*asked[:-1], assistant(texts.BEGINNING + start)], options)
+            code = start + written.message.content.removeprefix(texts.BEGINNING + start)
+            calls = read_calls(code, tools, said, last, cut=written.finish == "length")
+            usage, doubtful = usage + written.usage, ()
         if not calls:
             return Reply(assistant(""), usage=usage)
-        tokens = second.tokens if second else None
-        if choice == "auto" and not self._stand(reply.tokens, tokens, calls, tools, said, last):
+        second = None if written is reply else written.tokens
+        if choice == "auto" and not self._stand(reply.tokens, second, calls, tools, said, last):
             return Reply(assistant(""), usage=usage, held=calls if second is None else ())
         may_go_on = len(calls) == 1 and optional_left(calls[0], tools)
         if choice == "auto" and len(calls) == 1 and is_one_call(code):
-            calls = (without_wavering(calls[0], reply.tokens if tokens is None else tokens, tools, words(said)),)
+            calls = (without_wavering(calls[0], written.tokens, tools, words(said)),)
         waiting = waiting_calls(code, tools, said, calls, doubtful=doubtful)
         if may_go_on and (open_call := unended(code)):
             rest, spent = await self._rest([*asked[:-1], assistant(texts.BEGINNING + open_call)], tools, said, options)

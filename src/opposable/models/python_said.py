@@ -201,7 +201,7 @@ def _places(held: Sequence[str], spoken: Sequence[str]) -> list[int]:
     return [
         at
         for at in range(len(spoken) - len(held) + 1)
-        if _same(held[0], spoken[at]) and all(map(_same, held, spoken[at : at + len(held)]))
+        if all(_same(word, spoken[at + n]) for n, word in enumerate(held))
     ]
 
 

@@ -20,8 +20,6 @@ _NAME = re.compile(r"(?:command|cmd|code|script|sql|query|program|statement|expr
 _ABOUT = re.compile(
     r"\b(?:commands?|code|scripts?|sql|programs?|statements?|shell)\b|命令|代码|脚本|语句", re.IGNORECASE
 )
-
-
 _SURELY_OUT = -0.45
 """The log-probability of the way out from which on the model is sure of it."""
 _LEANING = -4.6
@@ -33,13 +31,9 @@ def leaning(tokens: Sequence[Token], tools: Sequence[ToolDefinition]) -> str:
     if way_out(tokens) > _SURELY_OUT:
         return ""
     alternatives = next((token.alternatives for token in tokens if token.alternatives), ())
-    words_there = (word.strip() for word, logprob in alternatives if logprob > _LEANING)
-    names = [tool.name for tool in tools]
-    return next((word for word in words_there if word and word != NOTHING and _begins_one(word, names)), "")
-
-
-def _begins_one(word: str, names: Sequence[str]) -> bool:
-    return any(name.startswith(word) for name in names)
+    begun = (word.strip() for word, logprob in alternatives if logprob > _LEANING)
+    calls = (word for word in begun if word != NOTHING and any(tool.name.startswith(word) for tool in tools))
+    return next(filter(None, calls), "")
 
 
 def is_said_whole(calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], asked: Sequence[str]) -> bool:

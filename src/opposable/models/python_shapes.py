@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opposable.dialects.by_schema import Schema
 from opposable.dialects.lenient_json import strict
 from opposable.domain.language import words
 from opposable.domain.tools import ToolCall, ToolDefinition
+from opposable.models.python_texts import schema_of
 
 _QUOTED = re.compile(r"""(?<!\w)'([^'\n]+)'(?!\w)|"([^"\n]+)"|`([^`\n]+)`|“([^”\n]+)”|「([^」\n]+)」""")
 _PLAIN = re.compile(
@@ -52,7 +52,7 @@ class Unshaped:
 
 def unshaped(call: ToolCall, tools: Sequence[ToolDefinition]) -> Iterator[Unshaped]:
     """The texts of a call whose parameters' descriptions show another shape than they have."""
-    schema = Schema(next((tool.parameters for tool in tools if tool.name == call.name), {}))
+    schema = schema_of(call, tools)
     given: dict[str, Any] = strict(call.arguments)
     for name, value in given.items():
         about = schema.property(name).description()

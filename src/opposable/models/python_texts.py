@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from opposable.dialects.by_schema import Schema
 from opposable.dialects.lenient_json import strict
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
@@ -50,6 +51,11 @@ def parameters_of(tool: ToolDefinition) -> list[str]:
     """A tool's parameters in the order of its signature: required ones stand first."""
     required = tool.parameters.get("required") or ()
     return sorted(tool.parameters.get("properties") or {}, key=lambda name: name not in required)
+
+
+def schema_of(call: ToolCall, tools: Sequence[ToolDefinition]) -> Schema:
+    """The schema of a call's arguments; an empty one where its tool is not among the tools."""
+    return Schema(next((tool.parameters for tool in tools if tool.name == call.name), {}))
 
 
 def signature(tool: ToolDefinition) -> str:

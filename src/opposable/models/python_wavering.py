@@ -12,40 +12,20 @@ from typing import Any
 from opposable.dialects.by_schema import Schema
 from opposable.dialects.lenient_json import strict
 from opposable.domain.events import Token
-from opposable.domain.language import numbers_spoken
+from opposable.domain.language import numbers_spoken, words
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.python_calls import with_arguments
 from opposable.models.python_said import flagged, share_said, stands_for
+from opposable.models.python_texts import schema_of
 
 _RIVAL = -4.0
 """The log-probability from which on the default might have stood there. Of the optional values that requests did not
 speak of, measured on the embedded model, it was above -3.9 for all 14 that were wrong, and below -6.5 for the 15 right."""
 _AMOUNTS = frozenset(
-    [
-        "twenty",
-        "thirty",
-        "forty",
-        "fifty",
-        "sixty",
-        "seventy",
-        "eighty",
-        "ninety",
-        "hundred",
-        "thousand",
-        "half",
-        "quarter",
-        "dozen",
-        "couple",
-        "both",
-        "twice",
-        "all",
-        "十",
-        "百",
-        "千",
-        "万",
-        "半",
-        "全",
-    ]
+    words(
+        "twenty thirty forty fifty sixty seventy eighty ninety hundred thousand half quarter dozen couple both twice all "
+        "十百千万半全"
+    )
 )
 """Words for amounts besides `numbers_spoken`."""
 _DEFAULT = re.compile(
@@ -61,7 +41,7 @@ def without_wavering(
 
     `tokens` are those of a reply with this call alone.
     """
-    schema = Schema(next((tool.parameters for tool in tools if tool.name == call.name), {}))
+    schema = schema_of(call, tools)
     given: dict[str, Any] = strict(call.arguments)
     optional = {name: schema.property(name) for name in given if name not in schema.required()}
     unsaid = {
@@ -124,8 +104,7 @@ def _values(tokens: Sequence[Token]) -> Iterator[tuple[str, str, Token]]:
 def _rivals(value: str, default: str, before: str, token: Token) -> bool:
     """Whether the default might have stood where the value begins, `before` being what the token has in front of it."""
     for word, logprob in token.alternatives:
-        rest = word.removeprefix(before) if word.startswith(before) else ""
-        meant = rest.rstrip("'\"), \n")
+        meant = word.removeprefix(before).rstrip("'\"), \n") if word.startswith(before) else ""
         if logprob > _RIVAL and meant and default.startswith(meant) and not value.startswith(meant):
             return True
     return False
