@@ -154,15 +154,19 @@ def _typed_object(value: dict[str, Any], schema: Schema, repairs: Repairs) -> di
 
 
 def _typed_property(value: Any, schema: Schema, repairs: Repairs) -> Any:
-    found = typed(value, schema, repairs)
-    return _listed(found, schema, repairs) if isinstance(found, str) else found
-
-
-def _listed(text: str, schema: Schema, repairs: Repairs) -> Any:
-    """A text that is choices, one behind the other, as the list that its schema wants; else the text."""
+    if not isinstance(value, str):
+        return typed(value, schema, repairs)
     kinds = schema.kinds()
-    if "array" not in kinds or "string" in kinds or not (made := _choices_in(text, schema.branch("array"))):
-        return text
+    return _listed(_typed_string(value, schema, kinds, repairs), schema, kinds, repairs)
+
+
+def _listed(value: Any, schema: Schema, kinds: frozenset[str], repairs: Repairs) -> Any:
+    """A text that is choices, one behind the other, as the list that its schema wants; else the value."""
+    if "array" not in kinds or "string" in kinds or not isinstance(value, str):
+        return value
+    made = _choices_in(value, schema.branch("array"))
+    if not made:
+        return value
     repairs.add("choices given as one text")
     return made
 
@@ -187,7 +191,7 @@ def _typed_string(value: str, schema: Schema, kinds: frozenset[str], repairs: Re
         return number
     if not kinds or "string" in kinds:
         return value
-    found = _of_text(value, schema, Repairs())
+    found = _of_text(value, schema, kinds, Repairs())
     if found is not value:
         repairs.add("value given as text")
         if isinstance(found, dict | list):
@@ -227,12 +231,11 @@ def from_text(text: str, schema: Schema, repairs: Repairs) -> Any:
     Where the schema allows text, text stays text unless it is exactly a value of another allowed type. Where the
     schema says nothing, only objects and arrays are decoded. What does not fit is handed back as it stands.
     """
-    found = _of_text(text, schema, repairs)
-    return _listed(found, schema, repairs) if isinstance(found, str) else found
-
-
-def _of_text(text: str, schema: Schema, repairs: Repairs) -> Any:
     kinds = schema.kinds()
+    return _listed(_of_text(text, schema, kinds, repairs), schema, kinds, repairs)
+
+
+def _of_text(text: str, schema: Schema, kinds: frozenset[str], repairs: Repairs) -> Any:
     if kinds == {"string"}:
         return _typed_string(text, schema, kinds, repairs)
     written = text.strip()
