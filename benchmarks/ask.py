@@ -13,11 +13,11 @@ from pathlib import Path
 
 import duckdb
 
-from opposable.ask.team.opening import open_team
+from opposable.ask.team.factory import open_team
 from opposable.ask.team.team import Team
 from opposable.domain.events import ModelPart
 from opposable.models.scripted import ScriptedModel
-from opposable.tools.sql.database import open_database
+from opposable.sql.factory import open_database
 
 TABLES = 300
 ROWS = 10_000_000

@@ -20,10 +20,10 @@ from sqlglot import exp
 from sqlglot.optimizer.qualify import qualify
 
 from opposable.ask.catalog import Bounds, Catalog, open_catalog
-from opposable.ask.catalog.ranking import Ranking
+from opposable.ask.catalog.schema_linking import Ranking
 from opposable.ask.catalog.value_index import ValueIndex
-from opposable.tools.sql.database import open_database
-from opposable.tools.sql.schema import Schema, Table
+from opposable.sql.factory import open_database
+from opposable.sql.schema import Schema, Table
 
 BUDGETS = (500, 1_000, 2_000, 4_000, 8_000)
 TABLES = 250

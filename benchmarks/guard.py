@@ -29,7 +29,7 @@ import orjson
 from rich.progress import Progress
 
 from opposable import Agent, FailureMemory, Limits, ScriptedModel, ToolFailed, ToolLibrary
-from opposable.agent.guarding import GUARDED, UNGUARDED, Guarding
+from opposable.agent.guard_options import GUARDED, UNGUARDED, Guarding
 from opposable.domain.records import Failure, now
 from opposable.models.scripted import call, calls
 from opposable.store import open_store

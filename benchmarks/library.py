@@ -15,14 +15,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from opposable.agent.selection import Selection
+from opposable.agent.tool_selection import Selection
 from opposable.domain.messages import user
 from opposable.domain.specs import Capability, Example, HttpToolSpec
 from opposable.domain.tools import ToolDefinition
 from opposable.models.base import ModelOptions
 from opposable.models.openai_compatible import OpenAICompatibleModel
-from opposable.tools.catalogue import size_of
 from opposable.tools.library import ToolLibrary
+from opposable.tools.registry import size_of
 
 # What a tool says of itself, and what users and models say when they mean it. Of each list the first word is the tool's own.
 DOINGS = {

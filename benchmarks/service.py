@@ -166,7 +166,7 @@ async def asked(url: str) -> None:
 
 
 async def counted(home: str) -> None:
-    from opposable.store.opening import open_store
+    from opposable.store.factory import open_store
 
     async with open_store(f"sqlite:///{home}/opposable.sqlite") as store:
         found = [(one.run_id, one.call_id) async for one in store.executions.export()]

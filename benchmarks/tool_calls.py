@@ -113,7 +113,7 @@ async def serve_service(home: str) -> None:
     from opposable.models.scripted import ScriptedModel
     from opposable.service.service import open_service
     from opposable.settings import Settings
-    from opposable.web.access import new_key
+    from opposable.store.keys import new_key
     from opposable.web.server import create_app, serve
 
     models = {"scripted": ScriptedModel("hello")}

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opposable.models.file_download import fetch
-from opposable.models.package_index import find_index, open_session
-from opposable.models.weights import default_directory
+from opposable.models.embedded.download import fetch
+from opposable.models.embedded.package_index import find_index, open_session
+from opposable.models.embedded.weights import default_directory
 
 VERSION = "2026.3.23"
 CATEGORIES = ("simple_python", "multiple", "parallel", "live_simple", "irrelevance", "live_irrelevance")

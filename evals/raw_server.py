@@ -6,7 +6,7 @@ import threading
 
 import xllamacpp
 
-from opposable.models.weights import QWEN_CODER, default_directory, installed
+from opposable.models.embedded.weights import QWEN_CODER, default_directory, installed
 
 
 def main() -> int:

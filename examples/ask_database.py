@@ -11,9 +11,9 @@ from pathlib import Path
 import orjson
 
 from opposable import Agent, Model, ModelOptions, Named, RunFinished, ScriptedModel, ToolFinished
+from opposable.app.tool_factory import sql_tools
 from opposable.models.scripted import call, calls
-from opposable.tools.build import sql_tools
-from opposable.tools.sql.database import open_database
+from opposable.sql.factory import open_database
 
 CHINOOK = Path(__file__).parent / "data" / "chinook.sqlite"
 ASKING = "You answer questions about a {dialect} database. Call sql_execute with one SELECT.\n\n{schema}"

@@ -20,14 +20,14 @@ from rich.markup import escape
 from opposable import Event, RunFinished, ToolFinished, app
 from opposable.agent.agent import Agent
 from opposable.app.tools import closing
-from opposable.ask.team.opening import open_team
+from opposable.ask.team.factory import open_team
+from opposable.cli.rendering import PullBar, Trace, table
 from opposable.domain.language import language_of
 from opposable.models.base import Model
-from opposable.models.build import build
-from opposable.models.ways import default_way
+from opposable.models.calling_modes import default_way
+from opposable.models.factory import build
 from opposable.settings import Settings
-from opposable.terminal import PullBar, Trace, table
-from opposable.tools.sql.database import open_database
+from opposable.sql.factory import open_database
 
 DATA = Path(__file__).parent / "data"
 FILES = DATA / "files"

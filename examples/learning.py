@@ -15,11 +15,11 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from opposable import Agent, Limits, Message, ToolLibrary
-from opposable.agent.guarding import GUARDED, UNGUARDED
+from opposable.agent.guard_options import GUARDED, UNGUARDED
+from opposable.builtin_tools.browser.browser_navigator import BrowserNavigator
+from opposable.domain.call_context import CallContext
 from opposable.domain.errors import ToolFailed, ToolUnavailable
 from opposable.models.scripted import ScriptedModel, call, calls
-from opposable.tools.base import CallContext
-from opposable.tools.builtin.browser_navigator import BrowserNavigator
 from opposable.tools.function import actions
 
 PAGE = '<title>Mara</title><h1>Mara</h1><a class="about" href="#">About</a> <a class="social-link" href="#f">1,204 followers</a>'

@@ -11,7 +11,7 @@ from typing import Any
 
 from opposable import Agent, CallableModel, Message, Model, TextProtocolModel
 from opposable.domain.events import Reply
-from opposable.models.build import build
+from opposable.models.factory import build
 
 
 def add(a: int, b: int) -> int:

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from opposable import Agent, Model, ScriptedModel
+from opposable.app.tool_factory import builtin_tools
 from opposable.models.scripted import call, calls
-from opposable.tools.build import builtin_tools
 
 FILES = Path(__file__).parent / "data" / "files"
 

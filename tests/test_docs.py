@@ -20,15 +20,15 @@ import pytest
 import typer
 
 import opposable
-from opposable import dialects
+from opposable import parsers as dialects
+from opposable.app.tool_factory import builtin_tools
 from opposable.cli import cli
 from opposable.domain import errors
 from opposable.domain.events import Event, StopReason
 from opposable.domain.tools import FailureKind
-from opposable.models.build import KEY_VARIABLES, PROVIDERS
-from opposable.models.weights import QWEN_CODER, default_directory, installed
+from opposable.models.embedded.weights import QWEN_CODER, default_directory, installed
+from opposable.models.factory import KEY_VARIABLES, PROVIDERS
 from opposable.settings import Settings
-from opposable.tools.build import builtin_tools
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -264,7 +264,7 @@ def test_readme_names_every_tool_model_and_variable(name):
 
 
 KNOWN = {
-    "dialects.md": [*dialects.__all__, *get_args(dialects.RejectionReason)],
+    "call-parsing.md": [*dialects.__all__, *get_args(dialects.RejectionReason)],
     "tools.md": [*get_args(FailureKind), *(kind.__name__ for kind in errors.ToolError.__subclasses__())],
     "models.md": [kind.__name__ for kind in (errors.ModelError, *errors.ModelError.__subclasses__())],
     "cli.md": [f"OPPOSABLE_{name.upper()}" for name in Settings.model_fields],

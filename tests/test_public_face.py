@@ -16,7 +16,7 @@ class Missing:
 sys.meta_path.insert(0, Missing())
 import asyncio
 from opposable import Agent, ScriptedModel, tool
-from opposable.models.build import build
+from opposable.models.factory import build
 from opposable.models.scripted import call, calls
 
 build("http://127.0.0.1:1/v1#m")

@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 from opposable.agent.agent import Agent
-from opposable.agent.guarding import Guarding
-from opposable.agent.learning import FailureMemory
+from opposable.agent.failure_memory import FailureMemory
+from opposable.agent.guard_options import Guarding
 from opposable.agent.limits import Limits
+from opposable.domain.call_context import ApprovalRequest, Approved, CallContext, Denied
 from opposable.domain.errors import (
     BadInput,
     InvalidArguments,
@@ -36,7 +37,7 @@ from opposable.models.base import Model, ModelOptions, Named
 from opposable.models.callable import CallableModel
 from opposable.models.scripted import ScriptedModel
 from opposable.models.text_protocol import TextProtocolModel
-from opposable.tools.base import ApprovalRequest, Approved, CallContext, Denied, Tool
+from opposable.tools.base import Tool
 from opposable.tools.function import FunctionTool, actions, tool
 from opposable.tools.library import ToolLibrary
 

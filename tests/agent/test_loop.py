@@ -8,6 +8,7 @@ import pytest
 
 from opposable.agent.limits import Limits
 from opposable.agent.loop import run
+from opposable.domain.call_context import CallContext
 from opposable.domain.errors import BadInput, ContextFull, ModelError, ModelUnavailable
 from opposable.domain.events import (
     CallDelta,
@@ -24,7 +25,6 @@ from opposable.domain.tools import ToolCall, ToolResult
 from opposable.domain.usage import Price, Usage
 from opposable.models.base import ModelOptions, Named
 from opposable.models.scripted import ScriptedModel, call, calls
-from opposable.tools.base import CallContext
 from opposable.tools.library import ToolLibrary
 
 pytestmark = pytest.mark.anyio

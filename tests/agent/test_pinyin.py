@@ -2,7 +2,7 @@
 
 import pytest
 
-from opposable.agent.nearest import nearest_named
+from opposable.agent.argument_suggestions import nearest_named
 from opposable.agent.pinyin import spells
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from opposable.evals.sql_sets import read_set
-from opposable.tools.sql.database import open_database
+from opposable.evals.text_to_sql.datasets import read_set
+from opposable.sql.factory import open_database
 
 pytestmark = pytest.mark.anyio
 

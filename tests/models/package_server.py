@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from opposable.models.weights import Part, Weights
+from opposable.models.embedded.weights import Part, Weights
 
 VERSION = "0.2.0"
 PART_BYTES = 300_000

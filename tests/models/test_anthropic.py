@@ -1,6 +1,7 @@
 """Anthropic's wire format against a real server on loopback."""
 
 import pytest
+from tests.models.chat_server import chat_server, events, json
 
 from opposable.domain.errors import ModelRefusedKey, ModelRejected
 from opposable.domain.events import CallDelta, Reply, TextDelta, ThinkingDelta
@@ -9,8 +10,6 @@ from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
 from opposable.models.anthropic import AnthropicModel
 from opposable.models.base import ModelOptions, Named
-
-from .chat_server import chat_server, events, json
 
 pytestmark = pytest.mark.anyio
 

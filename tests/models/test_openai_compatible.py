@@ -6,6 +6,7 @@ import socket
 import orjson
 import pytest
 from aiohttp import web
+from tests.models.chat_server import chat_server, delta, events, json, message, text
 
 from opposable.domain.errors import (
     ContextFull,
@@ -20,10 +21,8 @@ from opposable.domain.messages import Message, assistant, system, tool, user
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
 from opposable.models.base import ModelOptions, Named
-from opposable.models.http import Patience
+from opposable.models.http_client import Patience
 from opposable.models.openai_compatible import Habits, OpenAICompatibleModel
-
-from .chat_server import chat_server, delta, events, json, message, text
 
 pytestmark = pytest.mark.anyio
 

@@ -14,10 +14,10 @@ from opposable import Agent, TextDelta
 from opposable.domain.errors import ContextFull
 from opposable.domain.messages import user
 from opposable.models.base import ModelOptions, Named
-from opposable.models.local import LocalModel
-from opposable.models.python_protocol import PythonProtocolModel
+from opposable.models.embedded.llama_cpp import LocalModel
+from opposable.models.embedded.weights import QWEN_CODER, default_directory, pull
+from opposable.models.python_protocol.model import PythonProtocolModel
 from opposable.models.text_protocol import TextProtocolModel
-from opposable.models.weights import QWEN_CODER, default_directory, pull
 from opposable.settings import Settings
 
 ROOT = Path(__file__).parents[2]

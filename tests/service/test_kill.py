@@ -11,7 +11,7 @@ from tests.servers import postgresql  # noqa: F401
 from tests.service.processes import children, serving, soon
 
 from opposable.client import Client, ServiceError
-from opposable.store.opening import open_store
+from opposable.store.factory import open_store
 
 pytestmark = [
     pytest.mark.anyio,

@@ -7,8 +7,8 @@ from tests.servers import postgresql  # noqa: F401
 from tests.web.api.chat_serving import serving
 
 from opposable.models.scripted import ScriptedModel, call, calls
-from opposable.service import turns
-from opposable.store.opening import open_store
+from opposable.service import turn_writer as turns
+from opposable.store.factory import open_store
 
 pytestmark = pytest.mark.anyio
 

@@ -10,8 +10,8 @@ from tests.service.processes import serving, soon
 
 from opposable.client import Client, ServiceError
 from opposable.domain.specs import RateLimit
-from opposable.store.opening import open_store
-from opposable.web.access import new_key
+from opposable.store.factory import open_store
+from opposable.store.keys import new_key
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ import pytest
 
 from opposable.domain.messages import assistant, user
 from opposable.domain.records import Conversation, Run, Turn, now
-from opposable.store.opening import open_store
+from opposable.store.factory import open_store
 
 pytestmark = pytest.mark.anyio
 

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field
 
+from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRegistrationError
-from opposable.tools.base import NO_CONTEXT, CallContext
 from opposable.tools.function import FunctionTool, actions, tool
 
 pytestmark = pytest.mark.anyio

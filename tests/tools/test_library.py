@@ -8,8 +8,8 @@ import time
 import pytest
 from pydantic import BaseModel
 
+from opposable.domain.call_context import CallContext
 from opposable.domain.errors import ToolFailed, ToolRefused, ToolRegistrationError, ToolUnavailable
-from opposable.tools.base import CallContext
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 

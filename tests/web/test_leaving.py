@@ -7,14 +7,13 @@ import aiohttp
 import orjson
 import pytest
 from tests.models.chat_server import chat_server, delta
+from tests.web.serving import serving
 
 from opposable.domain.events import Reply, TextDelta
 from opposable.domain.messages import assistant
 from opposable.models.openai_compatible import OpenAICompatibleModel
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.web import sse
-
-from .serving import serving
 
 pytestmark = pytest.mark.anyio
 

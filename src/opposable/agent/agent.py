@@ -5,15 +5,16 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-from opposable.agent.guarding import GUARDED, Guarding
-from opposable.agent.learning import FailureMemory, Learning
+from opposable.agent.failure_memory import FailureMemory, Learning
+from opposable.agent.guard_options import GUARDED, Guarding
 from opposable.agent.limits import DEFAULT_LIMITS, Limits
 from opposable.agent.loop import run
+from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.events import Event, RunFinished
 from opposable.domain.messages import Message, system, user
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
-from opposable.models.build import build
-from opposable.tools.base import NO_CONTEXT, CallContext, Tool
+from opposable.models.factory import build
+from opposable.tools.base import Tool
 from opposable.tools.library import ToolLibrary
 
 Task = str | Sequence[Message]

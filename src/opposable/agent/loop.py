@@ -6,17 +6,18 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
-from opposable import dialects
+from opposable import parsers as dialects
 from opposable.agent import prompts
-from opposable.agent.calls import ReadCall, cut_short, make, read_calls
-from opposable.agent.context import is_block
-from opposable.agent.guarding import GUARDED, Guarding
+from opposable.agent.execution_context import is_block
+from opposable.agent.failure_memory import NOTHING_KNOWN, Learning
+from opposable.agent.follow_ups import Wish
+from opposable.agent.guard_options import GUARDED, Guarding
 from opposable.agent.history import estimated, repaired, spoken, trimmed
-from opposable.agent.learning import NOTHING_KNOWN, Learning
 from opposable.agent.limits import DEFAULT_LIMITS, Alarm, Limits, OutOfTime, reached
-from opposable.agent.selection import Selection
-from opposable.agent.unfinished import Wish
-from opposable.agent.watch import Watch
+from opposable.agent.run_monitor import Watch
+from opposable.agent.tool_execution import ReadCall, cut_short, make, read_calls
+from opposable.agent.tool_selection import Selection
+from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import ContextFull, ModelError
 from opposable.domain.events import (
     Decided,
@@ -32,7 +33,6 @@ from opposable.domain.messages import Message, tool, user
 from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ToolChoice
-from opposable.tools.base import NO_CONTEXT, CallContext
 from opposable.tools.library import ToolLibrary
 
 FORCED_REPLIES = 3

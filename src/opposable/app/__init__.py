@@ -1,7 +1,7 @@
 """The composition root: opens model, tools and data, and closes them."""
 
 from opposable.app.agents import INSTRUCTIONS, agent, chat_agent
-from opposable.app.data import (
+from opposable.app.ask import (
     ASK_THE_DATABASE,
     Teams,
     answer,
@@ -13,7 +13,7 @@ from opposable.app.data import (
     draft_semantics,
     lint_semantics,
 )
-from opposable.app.given import limits, task
+from opposable.app.inputs import limits, task
 from opposable.app.models import (
     best_way,
     check_model,

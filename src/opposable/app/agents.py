@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from opposable.agent.agent import Agent
-from opposable.app.data import ask_data_tool
-from opposable.app.given import limits
-from opposable.app.learning import learning
+from opposable.app.ask import ask_data_tool
+from opposable.app.inputs import limits
+from opposable.app.lazy_failure_store import learning
 from opposable.app.models import OnProgress, ready_model
 from opposable.app.tools import tools_and_data
 from opposable.domain.language import Language, language_of

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from opposable.domain.messages import user
 from opposable.models.base import Model, ModelOptions
-from opposable.models.build import KEY_VARIABLES, build, raw
-from opposable.models.exam import Mark, examine
-from opposable.models.http import Patience
-from opposable.models.ways import WAYS, Way, asked, remember
-from opposable.models.weights import QWEN_CODER, Progress, default_directory, installed, pull
+from opposable.models.calling_modes import WAYS, Way, asked, remember
+from opposable.models.capability_probe import Mark, examine
+from opposable.models.embedded.weights import QWEN_CODER, Progress, default_directory, installed, pull
+from opposable.models.factory import KEY_VARIABLES, build, raw
+from opposable.models.http_client import Patience
 from opposable.settings import Settings
 
 OnProgress = Callable[[Progress], None]

@@ -3,15 +3,16 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
-from opposable.app.library import toolbox
+from opposable.app.optional_tools import further_tools
+from opposable.app.stored_tools import toolbox
+from opposable.app.tool_factory import builtin_tools, sql_tools
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import AgentToolBinding
 from opposable.settings import Settings
+from opposable.sql.database import Database
+from opposable.sql.factory import open_database
 from opposable.tools.base import Tool
-from opposable.tools.build import builtin_tools, sql_tools
-from opposable.tools.further import further_tools
 from opposable.tools.library import ToolLibrary
-from opposable.tools.sql.database import Database, open_database
 
 MOST_NAMED = 6
 """Names of tools told with an unknown one."""

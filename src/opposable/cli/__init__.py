@@ -2,9 +2,11 @@
 
 import typer
 
-from opposable import exits
-from opposable.cli import evals, failures, keys, mcp, models, running, semantics, serving, tools
-from opposable.cli.common import err
+from opposable.cli import errors as exits
+from opposable.cli import evals, failures, keys, mcp, models, semantics, tools
+from opposable.cli import run as running
+from opposable.cli import serve as serving
+from opposable.cli.options import err
 
 cli = typer.Typer(
     name="opposable",

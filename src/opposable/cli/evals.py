@@ -8,18 +8,18 @@ import typer
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from opposable import app
-from opposable.app.data import catalogs
-from opposable.ask.semantics.load import load_semantics
-from opposable.cli.common import JsonOption, ModelOption, err, out, read_settings
+from opposable.app.ask import catalogs
+from opposable.ask.semantics.loader import load_semantics
+from opposable.cli.options import JsonOption, ModelOption, err, out, read_settings
+from opposable.cli.rendering import PullBar, as_json, table
 from opposable.domain.errors import BadInput
-from opposable.evals.runs.held import HELD
-from opposable.evals.runs.measuring import VARIANTS, ModelFor, Sheet, scripted, well_behaved, written
-from opposable.evals.runs.measuring import scored as runs_scored
-from opposable.evals.runs.scenarios import SCENARIOS, Scenario
-from opposable.evals.sql_eval import Answerer, Tally, answerers, scored
-from opposable.evals.sql_report import write_report
-from opposable.evals.sql_sets import Question, drawn, part, read_set
-from opposable.terminal import PullBar, as_json, table
+from opposable.evals.agent_runs.harness import VARIANTS, ModelFor, Sheet, scripted, well_behaved, written
+from opposable.evals.agent_runs.harness import scored as runs_scored
+from opposable.evals.agent_runs.held_out_scenarios import HELD
+from opposable.evals.agent_runs.scenarios import SCENARIOS, Scenario
+from opposable.evals.text_to_sql.datasets import Question, drawn, part, read_set
+from opposable.evals.text_to_sql.harness import Answerer, Tally, answerers, scored
+from opposable.evals.text_to_sql.report import write_report
 
 cli = typer.Typer(help="Measure what works how well.", no_args_is_help=True)
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opposable.app.library import is_kept, kept_store
-from opposable.cli.common import JsonOption, out, read_settings
+from opposable.app.stored_tools import is_kept, kept_store
+from opposable.cli.options import JsonOption, out, read_settings
+from opposable.cli.rendering import as_json, short, styled, table
 from opposable.domain.errors import BadInput
 from opposable.domain.records import Failure
-from opposable.terminal import as_json, short, styled, table
 
 if TYPE_CHECKING:
     from opposable.store.store import Store

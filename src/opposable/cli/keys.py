@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from opposable.app.library import kept_store
-from opposable.cli.common import JsonOption, err, out, read_settings
+from opposable.app.stored_tools import kept_store
+from opposable.cli.options import JsonOption, err, out, read_settings
+from opposable.cli.rendering import as_json as shown_as_json
+from opposable.cli.rendering import styled, table
 from opposable.domain.errors import BadInput
 from opposable.domain.records import ApiKey
 from opposable.domain.specs import RateLimit
-from opposable.terminal import as_json as shown_as_json
-from opposable.terminal import styled, table
 
 cli = typer.Typer(help="The keys that clients of the service bear.", no_args_is_help=True)
 
@@ -34,7 +34,7 @@ def create(
 
     Example: opposable keys create "front end" --scope chat --rate 60/60
     """
-    from opposable.web.access import new_key
+    from opposable.store.keys import new_key
 
     scopes = tuple(dict.fromkeys(scope or ["chat"]))
     unknown = [one for one in scopes if one not in SCOPES]

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from opposable.app.library import bindings_of
+from opposable.app.stored_tools import bindings_of
 from opposable.app.tools import tools_and_data
-from opposable.cli.common import DatabaseOption, RootOption, ToolOption, err, read_settings
+from opposable.cli.options import DatabaseOption, RootOption, ToolOption, err, read_settings
+from opposable.cli.rendering import styled
 from opposable.domain.errors import BadInput
-from opposable.terminal import styled
 from opposable.tools.library import ToolLibrary
 
 KEY_VARIABLE = "OPPOSABLE_SERVE_KEY"
@@ -43,12 +43,12 @@ def mcp_serve(
             if http:
                 await _over_http(library)
                 return
-            from opposable.web.mcp_server import serve_mcp_stdio
+            from opposable.web.mcp.server import serve_mcp_stdio
 
             await serve_mcp_stdio(library)
 
     async def _over_http(library: ToolLibrary) -> None:
-        from opposable.web.mcp_http import serve_mcp_http
+        from opposable.web.mcp.http import serve_mcp_http
 
         key = os.environ.get(KEY_VARIABLE, "").strip()
 

@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 
 from opposable import app
-from opposable.cli.common import JsonOption, err, out, read_settings
+from opposable.cli.options import JsonOption, err, out, read_settings
+from opposable.cli.rendering import PullBar, as_json, plain, short, styled, table
 from opposable.domain.errors import BadInput
-from opposable.models.build import FORMS
-from opposable.models.exam import Mark
-from opposable.models.ways import WAYS, Way
-from opposable.terminal import PullBar, as_json, plain, short, styled, table
+from opposable.models.calling_modes import WAYS, Way
+from opposable.models.capability_probe import Mark
+from opposable.models.factory import FORMS
 
 cli = typer.Typer(help="Models: which there are, fetch the embedded one, try one.", no_args_is_help=True)
 

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from opposable import app
-from opposable.cli.common import DatabaseOption, JsonOption, err, out
+from opposable.cli.options import DatabaseOption, JsonOption, err, out
+from opposable.cli.rendering import as_json, plain, styled
 from opposable.domain.errors import BadInput
-from opposable.terminal import as_json, plain, styled
 
 cli = typer.Typer(help="Semantic models: what a business's words mean in a database.", no_args_is_help=True)
 

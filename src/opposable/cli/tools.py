@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from opposable import app
-from opposable.app import library
-from opposable.cli import tool_keeping
-from opposable.cli.common import (
+from opposable.app import stored_tools as library
+from opposable.cli import stored_tools as tool_keeping
+from opposable.cli.options import (
     DatabaseOption,
     JsonOption,
     RootOption,
@@ -19,7 +19,7 @@ from opposable.cli.common import (
     read_settings,
     read_text,
 )
-from opposable.terminal import as_json, plain, result_as_json, styled, table
+from opposable.cli.rendering import as_json, plain, result_as_json, styled, table
 
 cli = typer.Typer(help="The tools there are: list, search, look at one, call one; add your own.", no_args_is_help=True)
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, field_validator, model_validator
 
-from opposable.domain.spec_forms import example_of, fields_of, properties_of, schema_of, spec_of, without_nulls
+from opposable.domain.spec_normalization import example_of, fields_of, properties_of, schema_of, spec_of, without_nulls
 
 ToolType = Literal["function", "http", "mcp_server", "skill"]
 """What a tool is made from."""

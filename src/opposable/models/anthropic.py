@@ -11,7 +11,7 @@ from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ModelOptions, Named
-from opposable.models.http import Endpoint, Patience, to_json
+from opposable.models.http_client import Endpoint, Patience, to_json
 
 VERSION = "2023-06-01"
 DEFAULT_MAX_TOKENS = 8192

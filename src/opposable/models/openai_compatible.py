@@ -12,7 +12,7 @@ from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ModelOptions, Named
-from opposable.models.http import CONTEXT_WORDS, Endpoint, Patience, to_json
+from opposable.models.http_client import CONTEXT_WORDS, Endpoint, Patience, to_json
 
 FINISH: dict[str | None, FinishReason] = {
     "length": "length",

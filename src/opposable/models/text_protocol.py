@@ -12,14 +12,14 @@ from typing import Any, Literal
 
 import orjson
 
-from opposable import dialects
-from opposable.dialects import Reading, Rejected
+from opposable import parsers as dialects
 from opposable.domain.events import CallDelta, FinishReason, ModelPart, Reply, TextDelta, ThinkingDelta
 from opposable.domain.language import Language, language_of
 from opposable.domain.messages import Message, assistant, system, user
 from opposable.domain.tools import ToolCall, ToolDefinition
-from opposable.models import protocol_texts
+from opposable.models import text_protocol_prompts as protocol_texts
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, Named, ToolChoice
+from opposable.parsers import Reading, Rejected
 
 Telling = Literal["native", "protocol"]
 """How tools and results are told: in the wire format's own fields, or written into the messages (the seed protocol)."""

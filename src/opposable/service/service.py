@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from opposable.agent.learning import FailureMemory
+from opposable.agent.failure_memory import FailureMemory
 from opposable.agent.limits import Limits
 from opposable.agent.loop import run as run_loop
 from opposable.app.agents import INSTRUCTIONS
-from opposable.app.data import Teams, ask_data
-from opposable.app.given import FREE
-from opposable.app.library import kept_specs, kept_store, reach_of
+from opposable.app.ask import Teams, ask_data
+from opposable.app.inputs import FREE
+from opposable.app.spec_loader import Toolbox
+from opposable.app.stored_tools import kept_specs, kept_store, reach_of
 from opposable.ask.team.team import Team
 from opposable.domain.errors import BadInput, OpposableError
 from opposable.domain.language import language_of
@@ -23,21 +24,20 @@ from opposable.domain.records import SHARED, AgentRecord, Conversation, Run, now
 from opposable.domain.specs import AgentSpec, AgentToolBinding, AnyToolSpec, FunctionToolSpec
 from opposable.domain.usage import Price
 from opposable.models.base import Model, ModelOptions, Named, ToolChoice
-from opposable.service.running import Going, Runner
+from opposable.service.runner import Going, Runner
 from opposable.settings import Settings
 from opposable.store.recorder import Recorder
 from opposable.store.store import Store
 from opposable.tools.library import ToolLibrary
-from opposable.tools.toolbox import Toolbox
 
 DEFAULT_AGENT = "default"
 BUILT_IN: dict[str, tuple[str, str, str]] = {
-    "calculator": ("opposable.tools.builtin.calculator", "", "calculator"),
-    "echo": ("opposable.tools.builtin.echo", "", "echo"),
-    "file_search": ("opposable.tools.builtin.file_search", "FileSearch", ""),
-    "log_transform": ("opposable.tools.builtin.log_transform", "LogTransform", ""),
-    "read_file": ("opposable.tools.builtin.file_search", "FileSearch", ""),
-    "time": ("opposable.tools.builtin.clock", "", "time"),
+    "calculator": ("opposable.builtin_tools.calculator.calculator", "", "calculator"),
+    "echo": ("opposable.builtin_tools.echo", "", "echo"),
+    "file_search": ("opposable.builtin_tools.file_search", "FileSearch", ""),
+    "log_transform": ("opposable.builtin_tools.logs.log_transform", "LogTransform", ""),
+    "read_file": ("opposable.builtin_tools.file_search", "FileSearch", ""),
+    "time": ("opposable.builtin_tools.clock", "", "time"),
 }
 """The built-in tools that an empty store begins with: they read, and nothing else. Module, class, function."""
 

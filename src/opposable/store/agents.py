@@ -13,7 +13,7 @@ from opposable.domain.errors import BadInput, StoreConflict
 from opposable.domain.records import AgentRecord, Page, now
 from opposable.domain.specs import AgentSpec, AgentToolBinding
 from opposable.store.database import Database
-from opposable.store.pages import newest_first
+from opposable.store.pagination import newest_first
 from opposable.store.tables import agent_tools, agent_versions, agents
 
 LONGEST_ID = 36

@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 from opposable.domain.errors import BadInput
 from opposable.domain.records import Approval, ApprovalStatus, Page, now
 from opposable.store.database import Database
-from opposable.store.pages import newest_first
+from opposable.store.pagination import newest_first
 from opposable.store.tables import approvals
 
 

@@ -11,8 +11,8 @@ from opposable.domain.errors import BadInput, StoreConflict
 from opposable.domain.messages import Message
 from opposable.domain.records import Conversation, Page, Turn, now
 from opposable.store.database import Database
-from opposable.store.messages import message_as_json, message_from_json
-from opposable.store.pages import newest_first
+from opposable.store.message_json import message_as_json, message_from_json
+from opposable.store.pagination import newest_first
 from opposable.store.tables import conversations, messages
 
 

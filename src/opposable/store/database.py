@@ -13,8 +13,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from opposable.domain.errors import BadInput, StoreError, StoreUnavailable
-from opposable.store.types import from_json, to_json
-from opposable.store.urls import shown
+from opposable.store.column_types import from_json, to_json
+from opposable.store.database_urls import shown
 
 PATIENCE = 10
 """Seconds to wait for a connection, or on SQLite for another writer."""
@@ -147,7 +147,7 @@ def _sqlite_engine(url: URL) -> AsyncEngine:
 
 def _looking_engine(url: URL) -> AsyncEngine:
     """An engine for short looks at a file that `_sqlite_engine` has prepared."""
-    from opposable.store.at_once import connected
+    from opposable.store.inline_sqlite import connected
 
     engine: AsyncEngine = create_async_engine(
         url,

@@ -8,7 +8,7 @@ from sqlalchemy import Row, case, func, select
 
 from opposable.domain.records import Execution, ExecutionFilter, Page, Tally
 from opposable.store.database import Database
-from opposable.store.pages import LARGEST, newest_first
+from opposable.store.pagination import LARGEST, newest_first
 from opposable.store.tables import tool_executions as executions
 
 EVERYTHING = ExecutionFilter()

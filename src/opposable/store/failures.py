@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from opposable.domain.records import SHARED, Failure, Page, now
 from opposable.store.database import Database
-from opposable.store.pages import newest_first
+from opposable.store.pagination import newest_first
 from opposable.store.tables import failures, teaching
 
 BATCH = 1000

@@ -1,7 +1,10 @@
 """API keys by their hashes."""
 
+import hashlib
+import secrets
 from datetime import datetime
 from typing import Any
+from uuid import uuid4
 
 from sqlalchemy import Row, select, update
 from sqlalchemy.exc import IntegrityError
@@ -11,6 +14,24 @@ from opposable.domain.records import ApiKey, now
 from opposable.domain.specs import RateLimit
 from opposable.store.database import Database
 from opposable.store.tables import api_keys
+
+KEY_PREFIX = "opp_"
+SHOWN_CHARACTERS = 12
+"""Characters of a key that are stored so that its owner recognizes it."""
+
+
+def new_key(
+    name: str, scopes: tuple[str, ...], rate_limit: RateLimit | None = None, token_budget: int | None = None
+) -> tuple[str, ApiKey]:
+    """A new key, and what is kept of it. The key itself is nowhere else: show it once."""
+    key = KEY_PREFIX + secrets.token_urlsafe(32)
+    kept = ApiKey(uuid4().hex, name, key[:SHOWN_CHARACTERS], digest_of(key), now(), scopes, rate_limit, token_budget)
+    return key, kept
+
+
+def digest_of(key: str) -> str:
+    """The SHA-256 of a key, in hexadecimal: all that is kept of it."""
+    return hashlib.sha256(key.encode()).hexdigest()
 
 
 class Keys:

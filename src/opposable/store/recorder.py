@@ -13,7 +13,7 @@ import orjson
 
 from opposable.domain.errors import OpposableError, StoreError
 from opposable.domain.records import Execution, Run, RunEvent
-from opposable.domain.redaction import may_hold_secrets, redacted, without
+from opposable.safety.redaction import may_hold_secrets, redacted, without
 
 EVERY = 0.5
 """Seconds between writes: what a killed process loses is younger than this and one write."""

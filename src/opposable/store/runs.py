@@ -9,7 +9,7 @@ from sqlalchemy import Row, delete, select, update
 from opposable.domain.records import Page, Run, RunEvent, RunStatus
 from opposable.domain.usage import Usage
 from opposable.store.database import Database
-from opposable.store.pages import newest_first
+from opposable.store.pagination import newest_first
 from opposable.store.tables import run_events, runs
 
 _ENDED: tuple[RunStatus, ...] = ("finished", "failed", "cancelled")

@@ -9,16 +9,16 @@ from opposable.store.agents import Agents
 from opposable.store.approvals import Approvals
 from opposable.store.conversations import Conversations, SqlConversations
 from opposable.store.database import Database
+from opposable.store.database_urls import database_url
 from opposable.store.executions import Executions
 from opposable.store.failures import Failures
 from opposable.store.keys import Keys
-from opposable.store.limiter import Limiter, ProcessLimiter
-from opposable.store.migrating import migrate
-from opposable.store.pins import Pins
+from opposable.store.mcp_pins import Pins
+from opposable.store.rate_limits import Limiter, ProcessLimiter
 from opposable.store.retention import Retention
 from opposable.store.runs import Runs
+from opposable.store.schema_migration import migrate
 from opposable.store.tools import Tools
-from opposable.store.urls import database_url
 from opposable.store.workers import Workers
 
 Check = Callable[[], Awaitable[None]]

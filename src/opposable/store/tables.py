@@ -19,7 +19,7 @@ from sqlalchemy import (
     true,
 )
 
-from opposable.store.types import CleanString, CleanText, JsonColumn, TextList, UtcDateTime, utc_now
+from opposable.store.column_types import CleanString, CleanText, JsonColumn, TextList, UtcDateTime, utc_now
 
 metadata = MetaData(
     naming_convention={

@@ -10,7 +10,7 @@ from opposable.domain.errors import BadInput
 from opposable.domain.records import Page, now
 from opposable.domain.specs import NO_PARAMETERS, AnyToolSpec, ToolSpec, ToolType
 from opposable.store.database import Database
-from opposable.store.pages import size
+from opposable.store.pagination import size
 from opposable.store.tables import agent_tools, tools
 
 _SPEC: TypeAdapter[AnyToolSpec] = TypeAdapter(AnyToolSpec)

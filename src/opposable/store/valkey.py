@@ -15,11 +15,11 @@ from opposable.domain.errors import BadInput, StoreUnavailable
 from opposable.domain.messages import Message
 from opposable.domain.records import Conversation, Page, Turn, now
 from opposable.domain.specs import RateLimit
+from opposable.store.column_types import from_json, to_json
 from opposable.store.conversations import already, continued, unknown
-from opposable.store.limiter import Allowance, counted
-from opposable.store.messages import message_as_json, message_from_json
-from opposable.store.pages import cursor, place, size
-from opposable.store.types import from_json, to_json
+from opposable.store.message_json import message_as_json, message_from_json
+from opposable.store.pagination import cursor, place, size
+from opposable.store.rate_limits import Allowance, counted
 
 PREFIX = "opposable"
 PATIENCE = 5.0

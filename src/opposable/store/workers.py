@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, delete, func, select, update
 
 from opposable.domain.records import now
+from opposable.store.column_types import utc_now
 from opposable.store.database import Database
 from opposable.store.tables import approvals, run_events, runs, workers
-from opposable.store.types import utc_now
 
 LOST = "The process that worked on this run ended without a word. Ask again."
 FORGOTTEN = timedelta(hours=1)

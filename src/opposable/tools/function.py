@@ -7,12 +7,12 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
+from opposable.domain.call_context import CallContext
 from opposable.domain.errors import ToolRegistrationError
 from opposable.domain.tools import ToolDefinition
-from opposable.tools.base import CallContext
-from opposable.tools.names import safe_name
-from opposable.tools.pieces import streamed, threads
-from opposable.tools.schema import signature_of
+from opposable.tools.function_schema import signature_of
+from opposable.tools.streaming import streamed, threads
+from opposable.tools.tool_names import safe_name
 
 if TYPE_CHECKING:  # see tools/base.py
     from opposable.domain.specs import FunctionToolSpec, RateLimit

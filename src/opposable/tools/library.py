@@ -10,24 +10,25 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import orjson
 
+from opposable.domain.call_context import NO_CONTEXT, Approve, CallContext
 from opposable.domain.errors import BadInput, InvalidArguments, ToolRegistrationError
 from opposable.domain.language import Language
 from opposable.domain.tools import FailureKind, ToolDefinition, ToolResult, new_call_id
-from opposable.tools import sentences
-from opposable.tools.base import NO_CONTEXT, Approve, CallContext, Tool
-from opposable.tools.bound import Bound, Make
-from opposable.tools.breaker import Breaking, Circuit
-from opposable.tools.cache import Cache
-from opposable.tools.catalogue import ID, RESERVED, Catalogue, Entry, Service, Slot, policy_of
-from opposable.tools.checking import checker, without_nulls
-from opposable.tools.describe import Detail, described, examples_of
+from opposable.tools import failure_messages as sentences
+from opposable.tools.argument_validation import checker, without_nulls
+from opposable.tools.base import Tool
+from opposable.tools.bindings import Bound, Make
+from opposable.tools.call_policies import Governance, Retrying, governed, once
+from opposable.tools.circuit_breaker import Breaking, Circuit
+from opposable.tools.descriptions import Detail, described, examples_of
 from opposable.tools.function import FunctionTool
-from opposable.tools.governed import Governance, Retrying, governed, once
-from opposable.tools.limits import Limiter, LocalLimiter
-from opposable.tools.names import nearest
-from opposable.tools.outcome import Outcome
-from opposable.tools.own import SEARCH_TOOLS, OwnTools
-from opposable.tools.shelf import Shelf
+from opposable.tools.invocation import Outcome
+from opposable.tools.meta_tools import SEARCH_TOOLS, OwnTools
+from opposable.tools.rate_limiter import Limiter, LocalLimiter
+from opposable.tools.registry import ID, RESERVED, Catalogue, Entry, Service, Slot, policy_of
+from opposable.tools.result_cache import Cache
+from opposable.tools.result_store import Shelf
+from opposable.tools.tool_names import nearest
 
 if TYPE_CHECKING:  # see tools/base.py
     from opposable.domain.specs import AgentToolBinding, AnyToolSpec, Example, Registration, ToolType

@@ -23,12 +23,12 @@ from starlette.responses import Response
 from opposable.domain.errors import BadInput, OpposableError
 from opposable.models.base import Model
 from opposable.service.service import Service
-from opposable.web.access import Access, is_loopback
-from opposable.web.administration import administer
-from opposable.web.api.errors import ApiError
-from opposable.web.api.errors import translated as api_translated
 from opposable.web.api.routes import add_routes
-from opposable.web.gateway import gateway
+from opposable.web.application import administer
+from opposable.web.errors import ApiError
+from opposable.web.errors import translated as api_translated
+from opposable.web.gateway.routes import gateway
+from opposable.web.middleware.authentication import Access, is_loopback
 from opposable.web.openai_errors import WireError, translated
 
 KEY_VARIABLE = "OPPOSABLE_SERVE_KEY"

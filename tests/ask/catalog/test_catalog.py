@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 
 from opposable.ask.catalog import Bounds, open_catalog
-from opposable.tools.sql.database import open_database
+from opposable.sql.factory import open_database
 
 pytestmark = pytest.mark.anyio
 

@@ -9,9 +9,10 @@ import psycopg
 import pytest
 from tests.servers import postgresql  # noqa: F401
 
-from opposable.ask.semantics.load import read_semantics
+from opposable.ask.semantics.loader import read_semantics
 from opposable.ask.semantics.model import SemanticModel
-from opposable.tools.sql.database import Database, open_database
+from opposable.sql.database import Database
+from opposable.sql.factory import open_database
 
 SHOP = """
 CREATE TABLE customers (id INTEGER PRIMARY KEY, name VARCHAR(40), city VARCHAR(40));

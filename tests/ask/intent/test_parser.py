@@ -3,14 +3,14 @@ import json
 
 import pytest
 
-from opposable.ask.intent.asking import intent_schema
 from opposable.ask.intent.intent import IntentFilter, OrderBy, StructuredIntent, TimeIntent
+from opposable.ask.intent.llm_parser import intent_schema
 from opposable.ask.intent.parser import SemanticParser
-from opposable.ask.intent.values import DimensionValues, IndexValues, ValueMatch, read_values
-from opposable.ask.team.knowing import SemanticLayer
+from opposable.ask.intent.value_lookup import DimensionValues, IndexValues, ValueMatch, read_values
+from opposable.ask.team.briefing import SemanticLayer
 from opposable.domain.language import language_of
 from opposable.models.scripted import ScriptedModel
-from opposable.tools.sql.database import open_database
+from opposable.sql.factory import open_database
 
 pytestmark = pytest.mark.anyio
 TODAY = datetime.date(2024, 12, 31)

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from opposable.ask.intent.compile import Compiled, compile_intent
 from opposable.ask.intent.parser import SemanticParser
-from opposable.ask.intent.values import read_values
+from opposable.ask.intent.sql_compiler import Compiled, compile_intent
+from opposable.ask.intent.value_lookup import read_values
 from opposable.ask.semantics.lint import lint
-from opposable.ask.semantics.load import load_semantics
-from opposable.tools.sql.database import Limits, open_database
+from opposable.ask.semantics.loader import load_semantics
+from opposable.sql.database import Limits
+from opposable.sql.factory import open_database
 
 pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).parents[3]

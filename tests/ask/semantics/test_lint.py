@@ -7,8 +7,9 @@ import pytest
 
 from opposable.ask.semantics.draft import draft
 from opposable.ask.semantics.lint import lint
-from opposable.ask.semantics.load import read_semantics
-from opposable.tools.sql.database import Database, open_database
+from opposable.ask.semantics.loader import read_semantics
+from opposable.sql.database import Database
+from opposable.sql.factory import open_database
 
 pytestmark = pytest.mark.anyio
 

@@ -6,17 +6,18 @@ import pytest
 from tests.ask.hostile import NAMES, make, quoted
 from tests.servers import PostgresServer, postgresql  # noqa: F401
 
+from opposable.app.tool_factory import sql_tools
 from opposable.ask.catalog import Catalog, open_catalog
 from opposable.ask.semantics.draft import draft
 from opposable.ask.semantics.lint import lint
-from opposable.ask.semantics.load import read_semantics
+from opposable.ask.semantics.loader import read_semantics
 from opposable.ask.semantics.model import Metric, ModelTable, SemanticModel
-from opposable.ask.team.knowing import CatalogBriefing, CatalogValues
+from opposable.ask.team.briefing import CatalogBriefing, CatalogValues
 from opposable.ask.team.team import Parts, Team
 from opposable.models.scripted import ScriptedModel
-from opposable.tools.build import sql_tools
+from opposable.sql.database import Database
+from opposable.sql.factory import open_database
 from opposable.tools.library import ToolLibrary
-from opposable.tools.sql.database import Database, open_database
 
 pytestmark = pytest.mark.anyio
 

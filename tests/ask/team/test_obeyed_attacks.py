@@ -10,27 +10,28 @@ import psycopg
 import pytest
 from tests.ask.hostile import SEEN, make, obeying, quoted
 from tests.servers import PostgresServer, postgresql  # noqa: F401
-from tests.tools.sql.attacks import attacks_on, state
+from tests.sql.attacks import attacks_on, state
 from tests.web.api.chat_serving import serving
 
 from opposable.agent.agent import Agent
 from opposable.agent.limits import Limits
-from opposable.app.data import asking
-from opposable.ask.intent.values import ValueMatch
+from opposable.app.ask import asking
+from opposable.app.tool_factory import sql_tools
+from opposable.ask.intent.value_lookup import ValueMatch
 from opposable.ask.semantics.lint import lint
-from opposable.ask.semantics.load import read_semantics
+from opposable.ask.semantics.loader import read_semantics
 from opposable.ask.semantics.model import SemanticModel
+from opposable.ask.team.briefing import SemanticLayer
+from opposable.ask.team.factory import open_team
 from opposable.ask.team.generator import Brief
-from opposable.ask.team.knowing import SemanticLayer
-from opposable.ask.team.opening import open_team
 from opposable.ask.team.team import Parts, Team
 from opposable.domain.errors import BadInput
 from opposable.domain.events import ToolFinished
 from opposable.domain.messages import user
 from opposable.models.scripted import ScriptedModel, call, calls
-from opposable.tools.build import sql_tools
+from opposable.sql.database import Database
+from opposable.sql.factory import open_database
 from opposable.tools.library import ToolLibrary
-from opposable.tools.sql.database import Database, open_database
 
 pytestmark = pytest.mark.anyio
 

@@ -11,16 +11,16 @@ from rich.console import Console
 from tests.ask.hostile import NAMES
 
 from opposable.app import answer_as_json
-from opposable.ask.team.opening import open_team
+from opposable.ask.team.factory import open_team
+from opposable.cli.rendering import Trace, as_json, chart, plain, styled, table
 from opposable.domain.answers import DataAnswer
 from opposable.domain.events import DataAnswered
 from opposable.domain.usage import Usage
-from opposable.evals.sql_eval import Score, Tally
-from opposable.evals.sql_report import write_report
-from opposable.evals.sql_sets import Question
+from opposable.evals.text_to_sql.datasets import Question
+from opposable.evals.text_to_sql.harness import Score, Tally
+from opposable.evals.text_to_sql.report import write_report
 from opposable.models.scripted import ScriptedModel
-from opposable.terminal import Trace, as_json, chart, plain, styled, table
-from opposable.tools.sql.database import open_database
+from opposable.sql.factory import open_database
 
 pytestmark = pytest.mark.anyio
 

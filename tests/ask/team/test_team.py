@@ -10,7 +10,7 @@ from opposable.domain.events import DataAnswered, Decided, ModelReplied, Reply, 
 from opposable.domain.messages import assistant
 from opposable.domain.usage import Usage
 from opposable.models.scripted import ScriptedModel
-from opposable.tools.sql.database import open_database
+from opposable.sql.factory import open_database
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import McpServerSpec
 from opposable.tools.mcp.config import read_servers
-from opposable.tools.mcp.references import resolved
+from opposable.tools.mcp.secret_references import resolved
 
 
 def test_the_usual_file_is_read():

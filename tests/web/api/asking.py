@@ -13,7 +13,7 @@ from opposable.models.base import Model
 from opposable.models.scripted import ScriptedModel
 from opposable.service.service import Service, open_service
 from opposable.settings import Settings
-from opposable.web.access import new_key
+from opposable.store.keys import new_key
 from opposable.web.server import create_app
 
 SCOPES = ("chat", "tools:read", "tools:write", "admin")

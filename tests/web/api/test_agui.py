@@ -4,12 +4,11 @@ import orjson
 import pytest
 from ag_ui.core import Event, RunAgentInput, UserMessage
 from pydantic import TypeAdapter
+from tests.web.api.chat_serving import serving
 
 from opposable.domain.errors import ModelUnavailable
 from opposable.domain.messages import assistant
 from opposable.models.scripted import ScriptedModel, call, calls
-
-from .chat_serving import serving
 
 pytestmark = pytest.mark.anyio
 

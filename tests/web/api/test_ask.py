@@ -4,11 +4,10 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from tests.web.api.chat_serving import events_of, serving
 
 from opposable.domain.specs import AgentSpec
 from opposable.models.scripted import ScriptedModel, call, calls
-
-from .chat_serving import events_of, serving
 
 pytestmark = pytest.mark.anyio
 

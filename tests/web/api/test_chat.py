@@ -5,13 +5,12 @@ import json
 import re
 
 import pytest
+from tests.web.api.chat_serving import events_of, serving
 from tests.web.test_leaving import SlowModel
 
 from opposable.domain.errors import ModelUnavailable
 from opposable.domain.specs import AgentSpec, AgentToolBinding
 from opposable.models.scripted import ScriptedModel, call, calls
-
-from .chat_serving import events_of, serving
 
 pytestmark = pytest.mark.anyio
 

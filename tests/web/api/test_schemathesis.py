@@ -17,7 +17,7 @@ from tests.web.api.asking import SCOPES
 from opposable.models.scripted import ScriptedModel
 from opposable.service.service import open_service
 from opposable.settings import Settings
-from opposable.web.access import new_key
+from opposable.store.keys import new_key
 from opposable.web.server import create_app, running
 
 EXAMPLES = 8

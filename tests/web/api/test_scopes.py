@@ -2,10 +2,9 @@
 
 import pytest
 from fastapi.routing import APIRoute
+from tests.web.api.asking import SCOPES, asking
 
-from opposable.web.api.deps import Needs
-
-from .asking import SCOPES, asking
+from opposable.web.api.dependencies import Needs
 
 pytestmark = pytest.mark.anyio
 

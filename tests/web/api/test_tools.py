@@ -4,11 +4,10 @@ import asyncio
 
 import orjson
 import pytest
+from tests.web.api.asking import asking
 
 from opposable.domain.records import Failure
 from opposable.models.scripted import ScriptedModel
-
-from .asking import asking
 
 pytestmark = pytest.mark.anyio
 

@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from opposable.ask.catalog.gathering import Progress, pages, read_samples, wanted_columns
-from opposable.ask.catalog.matching import ValueMatch, match_values
-from opposable.ask.catalog.narrowing import narrowed
-from opposable.ask.catalog.ranking import Ranking
+from opposable.ask.catalog.schema_linking import Ranking
+from opposable.ask.catalog.schema_pruning import narrowed
+from opposable.ask.catalog.schema_view import SchemaView
 from opposable.ask.catalog.value_index import FORMAT, ValueIndex
-from opposable.ask.catalog.view import SchemaView
+from opposable.ask.catalog.value_matching import ValueMatch, match_values
+from opposable.ask.catalog.value_sampling import Progress, pages, read_samples, wanted_columns
 from opposable.domain.errors import ToolError
-from opposable.tools.sql.database import Database
-from opposable.tools.sql.schema import Schema
+from opposable.sql.database import Database
+from opposable.sql.schema import Schema
 
 Samples = Mapping[str, Mapping[str, tuple[str, ...]]]
 

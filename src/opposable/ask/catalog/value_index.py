@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opposable.ask.catalog.words import folded, index_words, is_cjk
+from opposable.ask.catalog.text_normalization import folded, index_words, is_cjk
 
 FORMAT = "1"
 _TABLES = """

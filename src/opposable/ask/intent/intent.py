@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 
 from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.specs import Frozen
-from opposable.tools.sql.nearest import suggestions
+from opposable.sql.name_similarity import suggestions
 
 IntentType = Literal["basic", "trend", "dimension", "complex"]
 Grain = Literal["year", "quarter", "month", "week", "day"]

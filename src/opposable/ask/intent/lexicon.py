@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from opposable.ask.intent.words import Word, words_of
+from opposable.ask.intent.tokenizer import Word, words_of
 from opposable.ask.semantics.model import SECTIONS, SemanticModel
 
 Kind = Literal[

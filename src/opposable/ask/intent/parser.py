@@ -4,13 +4,13 @@ import datetime
 from dataclasses import dataclass
 from typing import Literal
 
-from opposable.ask.intent.asking import ask_model
 from opposable.ask.intent.intent import StructuredIntent, with_ids
-from opposable.ask.intent.items import items_of
 from opposable.ask.intent.lexicon import lexicon_of
-from opposable.ask.intent.rules import Ruled, read_by_rules
-from opposable.ask.intent.time_words import find_time
-from opposable.ask.intent.values import ValueLookup, ValueMatch
+from opposable.ask.intent.llm_parser import ask_model
+from opposable.ask.intent.phrases import items_of
+from opposable.ask.intent.rule_parser import Ruled, read_by_rules
+from opposable.ask.intent.time_expressions import find_time
+from opposable.ask.intent.value_lookup import ValueLookup, ValueMatch
 from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.language import language_of
 from opposable.domain.usage import NO_USAGE, Usage

@@ -4,10 +4,10 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from opposable.ask.semantics.graph import identifier, source_parts
+from opposable.ask.semantics.join_graph import identifier, source_parts
 from opposable.domain.errors import ToolError
-from opposable.tools.sql.database import Database, Limits
-from opposable.tools.sql.schema import Column, Schema, Table
+from opposable.sql.database import Database, Limits
+from opposable.sql.schema import Column, Schema, Table
 
 _FEW = 60
 """A text column with at most this many values, and fewer than its rows, is a dimension."""

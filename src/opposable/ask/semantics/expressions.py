@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from opposable.ask.semantics.graph import identifier
+from opposable.ask.semantics.join_graph import identifier
 from opposable.ask.semantics.model import SemanticModel, Term
 from opposable.domain.errors import BadInput
-from opposable.tools.sql.nearest import suggestions
-from opposable.tools.sql.schema import one_line
+from opposable.sql.name_similarity import suggestions
+from opposable.sql.schema import one_line
 
 _MAX_CHARACTERS = 4_000
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from opposable.ask.semantics.expressions import base_metrics, bind, inputs_of
-from opposable.ask.semantics.graph import Reach, identifier, joined, reach, root_of, source_parts, table_id
-from opposable.ask.semantics.metrics import metric_root
+from opposable.ask.semantics.join_graph import Reach, identifier, joined, reach, root_of, source_parts, table_id
+from opposable.ask.semantics.metric_fanout import metric_root
 from opposable.ask.semantics.model import Join, Metric, ModelTable, SemanticModel, Term
 from opposable.domain.errors import BadInput, ToolError
-from opposable.tools.sql.database import Database, Limits
-from opposable.tools.sql.guard import guard
-from opposable.tools.sql.names import check_names
-from opposable.tools.sql.schema import Schema, Table
+from opposable.sql.database import Database, Limits
+from opposable.sql.name_checker import check_names
+from opposable.sql.schema import Schema, Table
+from opposable.sql.statement_guard import guard
 
 Severity = Literal["error", "warning", "info"]
 

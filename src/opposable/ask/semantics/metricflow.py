@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from opposable.ask.semantics.model import Dimension, Join, Metric, ModelTable, SemanticModel
-from opposable.ask.semantics.yaml_text import Document, YamlPath
+from opposable.ask.semantics.yaml_reader import Document, YamlPath
 
 _AGGREGATES = {
     "sum": "SUM({})",

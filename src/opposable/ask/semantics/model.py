@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import Field
 
 from opposable.domain.specs import Frozen
-from opposable.tools.sql.schema import folded_name
+from opposable.sql.schema import folded_name
 
 MAX_ITEMS = 2_000
 """Metrics, dimensions, filters and exclusions that one model may hold together."""

@@ -5,11 +5,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from opposable.ask.semantics.checked import checked
 from opposable.ask.semantics.expressions import parse_expression
 from opposable.ask.semantics.model import Dimension, Exclusion, Filter, Join, Metric, ModelTable, SemanticModel
 from opposable.ask.semantics.short_form import read_short_form
-from opposable.ask.semantics.yaml_text import Document, YamlPath
+from opposable.ask.semantics.yaml_reader import Document, YamlPath
+from opposable.ask.semantics.yaml_validation import checked
 from opposable.domain.errors import BadInput
 
 VENDOR = "OPPOSABLE"

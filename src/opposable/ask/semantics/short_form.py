@@ -5,7 +5,6 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, Field
 
-from opposable.ask.semantics.checked import checked
 from opposable.ask.semantics.model import (
     MAX_ITEMS,
     SECTIONS,
@@ -18,10 +17,11 @@ from opposable.ask.semantics.model import (
     SemanticModel,
     Term,
 )
-from opposable.ask.semantics.yaml_text import Document, YamlPath
+from opposable.ask.semantics.yaml_reader import Document, YamlPath
+from opposable.ask.semantics.yaml_validation import checked
 from opposable.domain.specs import Frozen
-from opposable.tools.sql.nearest import suggestions
-from opposable.tools.sql.schema import folded_name, unquoted
+from opposable.sql.name_similarity import suggestions
+from opposable.sql.schema import folded_name, unquoted
 
 T = TypeVar("T", bound=Term)
 

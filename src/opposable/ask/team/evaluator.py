@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from opposable.ask.catalog.matching import ValueMatch
-from opposable.ask.team.absence import with_absent
-from opposable.ask.team.aliases import with_own_aliases
-from opposable.ask.team.dates import plain_dates
-from opposable.ask.team.expecting import borrowed, unmet
-from opposable.ask.team.grouping import grouped
-from opposable.ask.team.joins import (
+from opposable.ask.catalog.value_matching import ValueMatch
+from opposable.ask.sql_repair.aggregates import grouped
+from opposable.ask.sql_repair.aliases import with_own_aliases
+from opposable.ask.sql_repair.anti_joins import with_absent
+from opposable.ask.sql_repair.date_functions import plain_dates
+from opposable.ask.sql_repair.foreign_key_joins import by_keys
+from opposable.ask.sql_repair.joins import (
     Standing,
     joins_nothing,
     with_needed,
@@ -22,18 +22,18 @@ from opposable.ask.team.joins import (
     without_spare,
     without_unasked,
 )
-from opposable.ask.team.keys import by_keys
-from opposable.ask.team.literals import Literal, NearValues, Place, exists, literals, moved, replaced
-from opposable.ask.team.reading import readable
+from opposable.ask.sql_repair.literals import Literal, NearValues, Place, exists, literals, moved, replaced
+from opposable.ask.sql_repair.question_requirements import borrowed, unmet
+from opposable.ask.sql_repair.result_shape import doubt, in_shape
+from opposable.ask.sql_repair.sql_tree import Mended, parsed, plain_tables, selects
+from opposable.ask.sql_repair.syntax import readable
 from opposable.ask.team.state import Candidate, Outcome, print_of
-from opposable.ask.team.trees import Mended, parsed, plain_tables, selects
-from opposable.ask.team.wording import doubt, in_shape
-from opposable.dialects import defuse
 from opposable.domain.errors import InvalidArguments, ToolError, ToolRefused
-from opposable.tools.sql.database import Database
-from opposable.tools.sql.fix import fix_names
-from opposable.tools.sql.schema import Schema, one_line
-from opposable.tools.sql.tools import SqlTools
+from opposable.parsers import defuse
+from opposable.sql.database import Database
+from opposable.sql.name_repair import fix_names
+from opposable.sql.schema import Schema, one_line
+from opposable.sql.tools import SqlTools
 
 ROWS = 1_000
 

@@ -8,15 +8,15 @@ from typing import Literal
 
 import orjson
 
-from opposable.ask.catalog.matching import ValueMatch
-from opposable.ask.one_prompt import PROMPT as PLAIN
-from opposable.ask.one_prompt import sql_of
-from opposable.ask.team.dates import speaks_of_time
+from opposable.ask.catalog.value_matching import ValueMatch
+from opposable.ask.single_prompt import PROMPT as PLAIN
+from opposable.ask.single_prompt import sql_of
+from opposable.ask.sql_repair.date_functions import speaks_of_time
 from opposable.ask.team.state import Candidate, Outcome
 from opposable.domain.events import Reply
 from opposable.domain.messages import Message, assistant, system, user
 from opposable.models.base import ModelOptions
-from opposable.tools.sql.functions import Dialect
+from opposable.sql.function_allowlist import Dialect
 
 DATES: dict[Dialect, str] = {
     "duckdb": "Dates: year(d), date_trunc('month', d), strftime(d, '%Y-%m').",

@@ -9,14 +9,14 @@ from uuid import uuid4
 
 import orjson
 
-from opposable.ask.one_prompt import reply_to
-from opposable.ask.team import evaluator, generator, planner, telling
+from opposable.ask.single_prompt import reply_to
+from opposable.ask.sql_repair.literals import NearValues, ValuesByQuery
+from opposable.ask.team import answer_text as telling
+from opposable.ask.team import evaluator, generator, planner
 from opposable.ask.team.generator import Brief
-from opposable.ask.team.literals import NearValues, ValuesByQuery
 from opposable.ask.team.planner import Decision
-from opposable.ask.team.sentences import in_language
 from opposable.ask.team.state import Candidate, Outcome, State
-from opposable.dialects import defuse
+from opposable.ask.team.translations import in_language
 from opposable.domain.answers import DataAnswer
 from opposable.domain.events import (
     DataAnswered,
@@ -36,7 +36,8 @@ from opposable.domain.messages import Message, assistant
 from opposable.domain.tools import ToolCall, ToolResult, new_call_id
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models.base import Model, ModelOptions
-from opposable.tools.sql.database import Database
+from opposable.parsers import defuse
+from opposable.sql.database import Database
 
 MOST_TURNS = 16
 """Turns of the members in all: rules end sooner, this holds whatever a model says."""

@@ -8,12 +8,12 @@ from urllib.parse import quote
 
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRegistrationError, ToolUnavailable
 from opposable.domain.specs import EndpointConfig, Place
-from opposable.tools.http.bodies import body_of
+from opposable.safety.network.guarded_client import Request
+from opposable.safety.network.request_headers import is_one_line, is_token, may_be_set
+from opposable.tools.http.parameter_styles import Pairs, pairs, simple
+from opposable.tools.http.request_body import body_of
 from opposable.tools.http.secrets import Redaction, value_of, variable_of
-from opposable.tools.http.styles import Pairs, pairs, simple
-from opposable.tools.http.template import UrlTemplate, encoded, url_template
-from opposable.tools.net.client import Request
-from opposable.tools.net.headers import is_one_line, is_token, may_be_set
+from opposable.tools.http.url_template import UrlTemplate, encoded, url_template
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,10 @@ from opposable.domain.errors import (
     ToolRefused,
     ToolUnavailable,
 )
-from opposable.tools.http.arguments import shown
-from opposable.tools.http.extract import Extract
+from opposable.safety.network.response_body import lines_of, read_capped, text_of
+from opposable.tools.http.argument_defaults import shown
+from opposable.tools.http.response_extract import Extract
 from opposable.tools.http.secrets import Redaction
-from opposable.tools.net.bodies import lines_of, read_capped, text_of
 
 _SENTENCE = 600
 _MARKED_UP = 8_000  # characters of a page that are searched for its sentence

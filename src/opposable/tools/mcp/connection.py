@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from opposable.domain.errors import OpposableError, ToolFailed, ToolUnavailable
-from opposable.domain.redaction import without
 from opposable.domain.specs import McpServerSpec
-from opposable.tools.mcp.reasons import reason_of
+from opposable.safety.redaction import without
+from opposable.tools.mcp.connection_errors import reason_of
 from opposable.tools.mcp.transport import Link, Trace, linked
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import McpServerSpec
-from opposable.tools.mcp.references import resolved
-from opposable.tools.mcp.sieve import Sieve
+from opposable.tools.mcp.secret_references import resolved
+from opposable.tools.mcp.tool_list_filter import Sieve
 
 if TYPE_CHECKING:
     from mcp import Client

@@ -10,10 +10,10 @@ from opposable.domain.errors import BadInput
 from opposable.domain.records import AgentRecord
 from opposable.domain.specs import AgentSpec
 from opposable.service.service import Service
-from opposable.web.api.admission import admit_agent
-from opposable.web.api.deps import Needs, ThePrincipal, TheService
-from opposable.web.api.errors import conflict, documented, not_found, translated
-from opposable.web.api.wire import After, AgentId, Limit, Part
+from opposable.web.api.dependencies import Needs, ThePrincipal, TheService
+from opposable.web.api.pagination import After, AgentId, Limit, Part
+from opposable.web.api.spec_authorization import admit_agent
+from opposable.web.errors import conflict, documented, not_found, translated
 
 router = APIRouter(prefix="/api/agents", tags=["agents"])
 READ, WRITE = [Depends(Needs("tools:read"))], [Depends(Needs("tools:write"))]

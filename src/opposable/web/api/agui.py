@@ -34,14 +34,14 @@ from starlette.responses import Response
 
 from opposable.domain.errors import OpposableError
 from opposable.domain.records import RunEvent
-from opposable.service.running import Going
+from opposable.service.runner import Going
 from opposable.service.service import Service
-from opposable.web.api.bodies import AgentChat
 from opposable.web.api.chat import begin
-from opposable.web.api.deps import Needs, ThePrincipal, TheService
-from opposable.web.api.errors import bad_input, documented, translated
-from opposable.web.api.shown import as_json
-from opposable.web.api.wire import AgentId
+from opposable.web.api.dependencies import Needs, ThePrincipal, TheService
+from opposable.web.api.pagination import AgentId
+from opposable.web.api.schemas import AgentChat
+from opposable.web.api.serializers import as_json
+from opposable.web.errors import bad_input, documented, translated
 from opposable.web.sse import EventStream
 
 router = APIRouter(prefix="/api/agents", tags=["chat"], dependencies=[Depends(Needs("chat"))])

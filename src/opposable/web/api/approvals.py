@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from opposable.domain.records import Approval, ApprovalStatus
 from opposable.service.service import Service
-from opposable.web.api.deps import Needs, ThePrincipal, TheService
-from opposable.web.api.errors import conflict, documented, not_found
-from opposable.web.api.principal import Principal
-from opposable.web.api.shown import answered
-from opposable.web.api.wire import After, Limit, Part
+from opposable.web.api.dependencies import Needs, ThePrincipal, TheService
+from opposable.web.api.pagination import After, Limit, Part
+from opposable.web.api.serializers import answered
+from opposable.web.errors import conflict, documented, not_found
+from opposable.web.principal import Principal
 
 router = APIRouter(prefix="/api/approvals", tags=["approvals"], dependencies=[Depends(Needs("chat"))])
 

@@ -7,18 +7,18 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from opposable.app import answer_as_json
-from opposable.app.given import task
+from opposable.app.inputs import task
 from opposable.domain.errors import OpposableError
 from opposable.domain.specs import AgentSpec
-from opposable.service.running import Going
+from opposable.service.runner import Going
 from opposable.service.service import Service
-from opposable.web.api.bodies import AgentHeader
 from opposable.web.api.chat import CLIENT_LEFT, agent_for
-from opposable.web.api.deps import Needs, ThePrincipal, TheService, trace_of
-from opposable.web.api.errors import bad_input, conflict, documented, forbidden, translated
-from opposable.web.api.principal import Principal
-from opposable.web.api.shown import answered
-from opposable.web.api.stream import told_again
+from opposable.web.api.dependencies import Needs, ThePrincipal, TheService, trace_of
+from opposable.web.api.event_stream import told_again
+from opposable.web.api.schemas import AgentHeader
+from opposable.web.api.serializers import answered
+from opposable.web.errors import bad_input, conflict, documented, forbidden, translated
+from opposable.web.principal import Principal
 from opposable.web.sse import EventStream, Gone, while_there
 
 router = APIRouter(tags=["ask"], dependencies=[Depends(Needs("chat"))])

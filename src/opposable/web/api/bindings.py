@@ -7,11 +7,11 @@ from pydantic import BaseModel, Field
 
 from opposable.domain.specs import AgentToolBinding
 from opposable.service.service import Service
-from opposable.web.api.admission import admit_binding
 from opposable.web.api.agents import KeptAgent, agent_of, found, shown
-from opposable.web.api.deps import Needs, ThePrincipal, TheService
-from opposable.web.api.errors import documented, not_found
-from opposable.web.api.wire import AgentId, Part, ToolId
+from opposable.web.api.dependencies import Needs, ThePrincipal, TheService
+from opposable.web.api.pagination import AgentId, Part, ToolId
+from opposable.web.api.spec_authorization import admit_binding
+from opposable.web.errors import documented, not_found
 
 router = APIRouter(prefix="/api/agents/{agent_id}/tools", tags=["agents"])
 READ, WRITE = [Depends(Needs("tools:read"))], [Depends(Needs("tools:write"))]

@@ -9,18 +9,18 @@ from fastapi import APIRouter, Depends, Header, Request
 from starlette.responses import Response
 
 from opposable.agent.limits import Limits
-from opposable.app.given import task
+from opposable.app.inputs import task
 from opposable.domain.errors import OpposableError
 from opposable.domain.specs import AgentSpec
-from opposable.service.running import Going
+from opposable.service.runner import Going
 from opposable.service.service import DEFAULT_AGENT, Service
-from opposable.web.api.bodies import AgentAnswer, AgentChat, AgentHeader, Asked, ChatAnswer
-from opposable.web.api.deps import Needs, ThePrincipal, TheService, trace_of
-from opposable.web.api.errors import ApiError, conflict, documented, forbidden, not_found, translated
-from opposable.web.api.principal import Principal
+from opposable.web.api.dependencies import Needs, ThePrincipal, TheService, trace_of
+from opposable.web.api.event_stream import place, told_again
 from opposable.web.api.runs import own_run
-from opposable.web.api.shown import answer_as_json, answered
-from opposable.web.api.stream import place, told_again
+from opposable.web.api.schemas import AgentAnswer, AgentChat, AgentHeader, Asked, ChatAnswer
+from opposable.web.api.serializers import answer_as_json, answered
+from opposable.web.errors import ApiError, conflict, documented, forbidden, not_found, translated
+from opposable.web.principal import Principal
 from opposable.web.sse import EventStream, Gone, while_there
 
 router = APIRouter(tags=["chat"], dependencies=[Depends(Needs("chat"))])

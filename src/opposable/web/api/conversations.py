@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 from starlette.responses import Response
 
-from opposable.web.api.bodies import CONVERSATION_ID, Deleted, ShownConversation, WholeConversation
-from opposable.web.api.deps import Needs, ThePrincipal, TheService
-from opposable.web.api.errors import documented, not_found
-from opposable.web.api.shown import answered, conversation_as_json, message_as_json
-from opposable.web.api.wire import After, Limit, Part
+from opposable.web.api.dependencies import Needs, ThePrincipal, TheService
+from opposable.web.api.pagination import After, Limit, Part
+from opposable.web.api.schemas import CONVERSATION_ID, Deleted, ShownConversation, WholeConversation
+from opposable.web.api.serializers import answered, conversation_as_json, message_as_json
+from opposable.web.errors import documented, not_found
 
 router = APIRouter(prefix="/agent/conversations", tags=["conversations"], dependencies=[Depends(Needs("chat"))])
 

@@ -14,10 +14,10 @@ from starlette.responses import StreamingResponse
 from opposable.domain.records import Execution, ExecutionFilter
 from opposable.domain.tools import FailureKind
 from opposable.service.service import Service
-from opposable.web.api.deps import Needs, ThePrincipal, TheService
-from opposable.web.api.errors import documented, forbidden, not_found
-from opposable.web.api.principal import Principal
-from opposable.web.api.wire import After, Limit, Part
+from opposable.web.api.dependencies import Needs, ThePrincipal, TheService
+from opposable.web.api.pagination import After, Limit, Part
+from opposable.web.errors import documented, forbidden, not_found
+from opposable.web.principal import Principal
 
 router = APIRouter(prefix="/api/executions", tags=["executions"], dependencies=[Depends(Needs("tools:read"))])
 COLUMNS = (

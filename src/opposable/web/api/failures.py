@@ -9,9 +9,9 @@ from pydantic import BaseModel, Field
 from opposable.domain.records import Failure
 from opposable.domain.tools import FailureKind
 from opposable.service.service import Service
-from opposable.web.api.deps import Needs, TheService
-from opposable.web.api.errors import documented, not_found
-from opposable.web.api.wire import After, Limit, Part, ToolId
+from opposable.web.api.dependencies import Needs, TheService
+from opposable.web.api.pagination import After, Limit, Part, ToolId
+from opposable.web.errors import documented, not_found
 
 router = APIRouter(prefix="/api", tags=["tools"], dependencies=[Depends(Needs("admin"))])
 OF_TOOL = "/tools/{tool_id}/failures"

@@ -8,9 +8,9 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 
 from opposable.service.service import Service
-from opposable.web.api.deps import ThePrincipal, TheService
-from opposable.web.api.errors import documented, forbidden, not_found
-from opposable.web.metrics import Metrics
+from opposable.web.api.dependencies import ThePrincipal, TheService
+from opposable.web.errors import documented, forbidden, not_found
+from opposable.web.telemetry.metrics import Metrics
 
 router = APIRouter(tags=["service"])
 log = logging.getLogger("opposable.web")

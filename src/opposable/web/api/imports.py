@@ -10,11 +10,11 @@ from pydantic import BaseModel, Field
 from opposable.domain.errors import BadInput, OpposableError
 from opposable.domain.specs import AnyToolSpec, SkillSpec
 from opposable.service.service import Service
-from opposable.web.api.admission import admit, wanted_variables
-from opposable.web.api.deps import Needs, ThePrincipal, TheService
-from opposable.web.api.errors import ApiError, documented, forbidden
-from opposable.web.api.principal import Principal
+from opposable.web.api.dependencies import Needs, ThePrincipal, TheService
+from opposable.web.api.spec_authorization import admit, wanted_variables
 from opposable.web.api.tools import kept, makeable
+from opposable.web.errors import ApiError, documented, forbidden
+from opposable.web.principal import Principal
 
 router = APIRouter(prefix="/api/tools/import", tags=["tools"])
 WRITE, ADMIN = [Depends(Needs("tools:write"))], [Depends(Needs("admin"))]
@@ -87,7 +87,7 @@ async def import_openapi(
 ) -> Imported:
     """A tool for each operation that can be called; what cannot is told with the reason."""
     from opposable.tools.http.openapi.document import is_small, parsed, read_document
-    from opposable.tools.http.openapi.tools import http_specs
+    from opposable.tools.http.openapi.importer import http_specs
 
     if sum((given.document is not None, bool(given.text), bool(given.url))) != 1:
         raise BadInput("Give one of document, text and url.")
@@ -167,7 +167,7 @@ def _folder(given: str, service: Service) -> Path:
 
 
 def _skills(folder: Path) -> tuple[list[SkillSpec], list[LeftOut]]:
-    from opposable.tools.skill.load import scan_skills
+    from opposable.tools.skills.loader import scan_skills
 
     scan = scan_skills([folder])
     specs = [

@@ -8,11 +8,11 @@ from pydantic import BaseModel, Field
 
 from opposable.domain.records import ApiKey
 from opposable.domain.specs import RateLimit
-from opposable.web.access import new_key
-from opposable.web.api.deps import Needs, TheService
-from opposable.web.api.errors import documented, not_found
-from opposable.web.api.principal import Scope
-from opposable.web.api.wire import Part
+from opposable.store.keys import new_key
+from opposable.web.api.dependencies import Needs, TheService
+from opposable.web.api.pagination import Part
+from opposable.web.errors import documented, not_found
+from opposable.web.principal import Scope
 
 router = APIRouter(prefix="/api/keys", tags=["keys"], dependencies=[Depends(Needs("admin"))])
 

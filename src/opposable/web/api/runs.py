@@ -8,13 +8,13 @@ from starlette.responses import Response
 from opposable.domain.records import Run, RunStatus
 from opposable.domain.specs import ID
 from opposable.service.service import Service
-from opposable.web.api.bodies import CONVERSATION_ID, Cancelled, ShownRun
-from opposable.web.api.deps import Needs, ThePrincipal, TheService
-from opposable.web.api.errors import documented, not_found, translated
-from opposable.web.api.principal import Principal
-from opposable.web.api.shown import answered, run_as_json
-from opposable.web.api.stream import place, told_again
-from opposable.web.api.wire import After, Limit, Part
+from opposable.web.api.dependencies import Needs, ThePrincipal, TheService
+from opposable.web.api.event_stream import place, told_again
+from opposable.web.api.pagination import After, Limit, Part
+from opposable.web.api.schemas import CONVERSATION_ID, Cancelled, ShownRun
+from opposable.web.api.serializers import answered, run_as_json
+from opposable.web.errors import documented, not_found, translated
+from opposable.web.principal import Principal
 from opposable.web.sse import EventStream
 
 router = APIRouter(prefix="/api/runs", tags=["runs"], dependencies=[Depends(Needs("chat"))])

@@ -8,9 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from opposable.service.service import Service
-from opposable.web.api.calling import asked, called, described
-from opposable.web.api.deps import Needs, TheService
-from opposable.web.api.errors import documented, not_found
+from opposable.web.api.dependencies import Needs, TheService
+from opposable.web.api.tool_calls import asked, called, described
+from opposable.web.errors import documented, not_found
 
 router = APIRouter(prefix="/skills", tags=["skills"])
 

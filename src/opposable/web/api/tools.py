@@ -10,10 +10,10 @@ from pydantic import BaseModel, Field
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import AnyToolSpec, McpServerSpec, ToolType
 from opposable.service.service import Service
-from opposable.web.api.admission import admit
-from opposable.web.api.deps import Needs, ThePrincipal, TheService
-from opposable.web.api.errors import conflict, documented, not_found
-from opposable.web.api.wire import After, Limit, Part, ToolId
+from opposable.web.api.dependencies import Needs, ThePrincipal, TheService
+from opposable.web.api.pagination import After, Limit, Part, ToolId
+from opposable.web.api.spec_authorization import admit
+from opposable.web.errors import conflict, documented, not_found
 
 router = APIRouter(prefix="/api/tools", tags=["tools"])
 READ, WRITE = [Depends(Needs("tools:read"))], [Depends(Needs("tools:write"))]

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 import orjson
 
 from opposable.domain.errors import BadInput, ToolError
-from opposable.tools.net.bodies import read_capped, text_of
-from opposable.tools.net.client import GuardedClient, Request
+from opposable.safety.network.guarded_client import GuardedClient, Request
+from opposable.safety.network.response_body import read_capped, text_of
 
 MOST_BYTES = 20_000_000
 _DEEPEST = 50

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from opposable.domain.specs import Place, PlaceName, Style
-from opposable.tools.http.bodies import FILE_SCHEMA
 from opposable.tools.http.openapi.document import Document, word
 from opposable.tools.http.openapi.schemas import Schemas
+from opposable.tools.http.request_body import FILE_SCHEMA
 
 _STYLES = {
     "path": ("simple",),

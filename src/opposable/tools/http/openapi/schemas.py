@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-from opposable.tools.http.bodies import FILE_SCHEMA
 from opposable.tools.http.openapi.document import Document, is_small
+from opposable.tools.http.request_body import FILE_SCHEMA
 
 INLINED = 400
 """Nodes put in place for one tool before references are kept as `$defs`."""

@@ -1,0 +1,211 @@
+"""Aggregates put right: a GROUP BY that is missing, a total where a row is meant, an aggregate in WHERE."""
+
+from typing import Any
+
+from opposable.ask.sql_repair.result_shape import asks_for_each, asks_for_one_number
+from opposable.ask.sql_repair.sql_tree import Mended, conjuncts, in_where, own, parsed, selects, set_where
+from opposable.sql.function_allowlist import Dialect
+
+
+def grouped(sql: str, question: str, dialect: Dialect) -> Mended:
+    """The SQL with what its aggregates need, in every SELECT of it.
+
+    Columns beside COUNT, SUM or AVG are grouped by, unless the question asks for one number: then they are left out.
+    A column beside MAX or MIN is the row's that has it, unless the question asks for each. Aggregates in WHERE become
+    HAVING, or a subquery where a column is compared with one. Unchanged where the SQL cannot be read.
+    """
+    tree = parsed(sql, dialect)
+    if tree is None:
+        return sql, ()
+    told: list[str] = []
+    folded = _one_for_all(tree)
+    if folded is not None:
+        tree, told = folded, ["UNION of one value each → GROUP BY"]
+    for select in selects(tree):
+        told += [*_out_of_where(select), *_bound_once(select)]
+        told += _first_row(select, question, dialect) or _keys(select, question, dialect, select is tree)
+    return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+
+
+def _one_for_all(tree: Any) -> Any:
+    """Numbers of one value and of others in a UNION, as one SELECT that groups by the column they are values of."""
+    from sqlglot import exp
+
+    sides: list[Any] = []
+    rest = tree
+    while isinstance(rest, exp.Union):
+        sides.insert(0, rest.expression)
+        rest = rest.this
+    sides.insert(0, rest)
+    if len(sides) < 2 or any(tree.args.get(part) for part in ("order", "limit")):
+        return None
+    if not all(
+        isinstance(side, exp.Select) and side.args.get("where") and not side.args.get("group") for side in sides
+    ):
+        return None
+    if not all(isinstance(one.unalias(), exp.AggFunc) for side in sides for one in side.selects):
+        return None
+    first = in_where(sides[0])
+    for at, condition in enumerate(first):
+        others = [_differing(sides[0], side, at) for side in sides[1:]]
+        if isinstance(condition, exp.EQ) and isinstance(condition.expression, exp.Literal) and None not in others:
+            made = sides[0].copy()
+            every = [condition.expression, *others]
+            conditions = in_where(made)
+            conditions[at] = exp.In(this=condition.this.copy(), expressions=[one.copy() for one in every])
+            set_where(made, conditions)
+            numbers = {one.unalias().sql(): one for one in made.selects}
+            made.set("expressions", [condition.this.copy(), *numbers.values()])
+            made.set("group", exp.Group(expressions=[condition.this.copy()]))
+            return made
+    return None
+
+
+def _differing(first: Any, other: Any, at: int) -> Any:
+    """The value that stands in another SELECT's condition where nothing else is different; None otherwise."""
+    one, two = first.copy(), other.copy()
+    mine, theirs = in_where(one), in_where(two)
+    if len(mine) != len(theirs) or type(mine[at]) is not type(theirs[at]):
+        return None
+    value = theirs[at].expression.copy()
+    theirs[at].set("expression", mine[at].expression.copy())
+    same = [item.unalias() for item in one.selects] == [item.unalias() for item in two.selects]
+    for select in (one, two):
+        select.set("expressions", [])
+    return value if same and one == two else None
+
+
+def _out_of_where(select: Any) -> list[str]:
+    """Takes aggregates out of WHERE, where no engine bears them."""
+    from sqlglot import exp
+
+    where = select.args.get("where")
+    if where is None or not _aggregates(where, select):
+        return []
+    kept, having, told = [], [], []
+    for condition in in_where(select):
+        found = _aggregates(condition, select)
+        plain = [column for column in _columns(condition, select) if not _aggregated(column, select)]
+        if not found:
+            kept.append(condition)
+        elif plain and len(found) == 1:
+            inner = exp.select(found[0].copy()).from_(select.args["from_"].this.copy())
+            inner.set("joins", [join.copy() for join in select.args.get("joins") or ()])
+            told.append(f"{found[0].sql()} of all rows")
+            found[0].replace(exp.Subquery(this=inner))
+            kept.append(condition)
+        else:
+            having.append(condition)
+            told.append(f"HAVING {condition.sql()}")
+    set_where(select, kept)
+    already = select.args.get("having")
+    every = [*(conjuncts(already.this) if already else ()), *having]
+    select.set("having", exp.Having(this=exp.and_(*every, copy=True)) if every else None)
+    return told
+
+
+def _bound_once(select: Any) -> list[str]:
+    """Takes a bound out of WHERE that HAVING sets to the aggregate of the same column: it is the aggregate's."""
+    from sqlglot import exp
+
+    having, asked = select.args.get("having"), in_where(select)
+    bounds = []
+    for condition in conjuncts(having.this) if asked and having is not None else ():
+        if isinstance(condition, exp.Predicate) and isinstance(condition.this, exp.Avg | exp.Sum):
+            plain = condition.copy()
+            plain.set("this", condition.this.this.copy())
+            bounds.append(plain)
+    kept = [one for one in asked if one not in bounds]
+    if len(kept) == len(asked):
+        return []
+    set_where(select, kept)
+    return [f"{bounds[0].sql()} of the aggregate alone"]
+
+
+def _first_row(select: Any, question: str, dialect: Dialect) -> list[str]:
+    """A column beside MAX or MIN without groups: the row that has it. SQLite reads it so itself."""
+    from sqlglot import exp
+
+    bare, among = _bare(select), _aggregates(select, select)
+    if dialect == "sqlite" or not bare or len(among) != 1 or select.args.get("group") or asks_for_each(question):
+        return []
+    one, order = among[0], select.args.get("order")
+    if not isinstance(one, exp.Max | exp.Min) or select.args.get("having"):
+        return []
+    key = one.this.copy()
+    told = f"{one.sql()} → the row that has it"
+    one.replace(key)
+    if order is not None:
+        return [told]
+    select.set("order", exp.Order(expressions=[exp.Ordered(this=key.copy(), desc=isinstance(one, exp.Max))]))
+    select.set("limit", exp.Limit(expression=exp.Literal.number(1)))
+    return [told]
+
+
+def _keys(select: Any, question: str, dialect: Dialect, outermost: bool) -> list[str]:
+    """Groups by the columns that stand beside aggregates."""
+    from sqlglot import exp
+
+    among, bare = _aggregates(select, select), _bare(select)
+    if not among or not bare or any(item.find(exp.Star) for item in bare):
+        return []
+    group = select.args.get("group")
+    if group is not None:
+        keys = {key.sql() for key in group.expressions}
+        named = {one.alias for one in select.selects if one.alias}
+        missing = [item for item in bare if item.sql() not in keys and item.alias_or_name not in keys]
+        if dialect == "sqlite" or not missing or not all(isinstance(key, exp.Column) for key in group.expressions):
+            return []
+        if any(key in named for key in keys):
+            return []
+        group.set("expressions", [*group.expressions, *(item.unalias().copy() for item in missing)])
+        return [f"GROUP BY {', '.join(item.unalias().sql() for item in missing)} too"]
+    counted = [item for item in select.selects if item not in bare]
+    if outermost and counted and asks_for_one_number(question) and not select.args.get("having"):
+        select.set("expressions", counted)
+        return [f"without {', '.join(item.sql() for item in bare)}"]
+    if all(isinstance(one, exp.Max | exp.Min) for one in among) and not asks_for_each(question):
+        return []
+    select.set("group", exp.Group(expressions=[item.unalias().copy() for item in bare]))
+    return [f"GROUP BY {', '.join(item.unalias().sql() for item in bare)}"]
+
+
+def _columns(node: Any, select: Any) -> list[Any]:
+    """The columns under `node` that belong to the SELECT."""
+    from sqlglot import exp
+
+    return [column for column in node.find_all(exp.Column) if column.find_ancestor(exp.Select) is select]
+
+
+def _aggregates(node: Any, select: Any) -> list[Any]:
+    """The SELECT's own aggregates under `node`, without those over a window."""
+    from sqlglot import exp
+
+    found = [one for one in own(select, exp.AggFunc) if not one.expressions]  # max(a, b) is no aggregate
+    over = (exp.Window, exp.Select)
+    return [
+        one
+        for one in found
+        if not isinstance(one.find_ancestor(*over), exp.Window) and (node is select or _within(one, node))
+    ]
+
+
+def _within(one: Any, node: Any) -> bool:
+    while one is not None and one is not node:
+        one = one.parent
+    return one is node
+
+
+def _aggregated(column: Any, select: Any) -> bool:
+    from sqlglot import exp
+
+    outer = column.find_ancestor(exp.AggFunc, exp.Select)
+    return isinstance(outer, exp.AggFunc)
+
+
+def _bare(select: Any) -> list[Any]:
+    """What is selected that is made of columns and of no aggregate, window or subquery."""
+    from sqlglot import exp
+
+    items = [one for one in select.selects if not one.find(exp.AggFunc, exp.Window, exp.Select)]
+    return [one for one in items if one.find(exp.Column, exp.Star)]

@@ -1,0 +1,67 @@
+"""Rows that have none elsewhere, asked for in ways that find nothing: an inner join and IS NULL, or a count of 0."""
+
+from typing import Any
+
+from opposable.ask.sql_repair.sql_tree import Mended, in_each_select, in_where, make_outer, plain_tables, set_where
+from opposable.sql.function_allowlist import Dialect
+from opposable.sql.schema import Schema
+
+
+def with_absent(sql: str, dialect: Dialect, schema: Schema) -> Mended:
+    """The SQL with what it says of rows that have none put so that it finds them.
+
+    `IS NULL` of a column that a joined table lacks, and a count of 0 of an inner join, can mean nothing else.
+    """
+    return in_each_select(sql, dialect, lambda select: [*_left(select, schema), *_not_exists(select)])
+
+
+def _left(select: Any, schema: Schema) -> list[str]:
+    """LEFT JOIN and the table's own key where `IS NULL` is asked of a column that the table lacks."""
+    from sqlglot import exp
+
+    sources, where = plain_tables(select, schema), select.args.get("where")
+    joins = {join.this.alias_or_name.casefold(): join for join in select.args.get("joins") or ()}
+    told: list[str] = []
+    for node in list(where.find_all(exp.Is)) if where and sources else ():
+        column = node.this if isinstance(node.expression, exp.Null) and isinstance(node.this, exp.Column) else None
+        alias = column.table.casefold() if column is not None else ""
+        join = joins.get(alias)
+        if column is None or join is None or join.side or not sources or sources[alias].find_column(column.name):
+            continue
+        keys = [one for one in (join.args.get("on") or join).find_all(exp.Column) if one.table.casefold() == alias]
+        if keys:
+            column.replace(keys[0].copy())
+            told.append(make_outer(join))
+    return told
+
+
+def _not_exists(select: Any) -> list[str]:
+    """NOT EXISTS for `HAVING COUNT(…) = 0` over joined tables of which nothing is selected."""
+    from sqlglot import exp
+
+    having, joins = select.args.get("having"), select.args.get("joins") or []
+    counted = having.this if having is not None else None
+    if not joins or not isinstance(counted, exp.EQ) or not isinstance(counted.this, exp.Count):
+        return []
+    if counted.expression.name != "0" or any(join.args.get("on") is None for join in joins):
+        return []
+    first = select.args["from_"].this.alias_or_name.casefold()
+    if any(column.table.casefold() != first for one in select.selects for column in one.find_all(exp.Column)):
+        return []
+    conditions = in_where(select)
+    own = [one for one in conditions if all(column.table.casefold() == first for column in one.find_all(exp.Column))]
+    inner = [one.copy() for one in conditions if one not in own]
+    rest = exp.select("1").from_(joins[0].this.copy())
+    rest.set("joins", [_inner(join) for join in joins[1:]])
+    rest.set("where", exp.Where(this=exp.and_(joins[0].args["on"].copy(), *inner)))
+    select.set("joins", None)
+    select.set("having", None)
+    select.set("group", None)
+    set_where(select, [*own, exp.Not(this=exp.Exists(this=rest))])
+    return ["COUNT = 0 → NOT EXISTS"]
+
+
+def _inner(join: Any) -> Any:
+    copied = join.copy()
+    copied.set("side", None)
+    return copied

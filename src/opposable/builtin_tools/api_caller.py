@@ -1,0 +1,117 @@
+"""Calls of web APIs, on the hosts the owner lists and no other."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+import orjson
+
+from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments, ToolFailed, ToolRefused
+from opposable.safety.network.guarded_client import GuardedClient, Request
+from opposable.safety.network.request_headers import is_one_line, may_be_set
+from opposable.safety.network.response_body import read_capped, text_of
+from opposable.safety.network.ssrf_guard import allowed_hosts
+from opposable.safety.network.url_parsing import DEFAULT_PORTS, Target
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]
+METHODS: tuple[Method, ...] = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
+MOST_BYTES = 2_000_000
+_SECONDS = 30.0
+_SHOWN = frozenset({"content-type", "etag", "last-modified", "link", "location", "retry-after"})
+
+
+class ApiCaller:
+    """Calls APIs on `hosts` (`host` for its usual ports, or `host:port`), by `methods` only. Raises: `BadInput`.
+
+    The guard of the client stands behind: a listed host that leads to an inner address is refused unless it is allowed
+    there too. No credentials are added, no redirects followed.
+    """
+
+    def __init__(self, client: GuardedClient, hosts: Sequence[str], methods: Sequence[Method] = METHODS) -> None:
+        self._client = client
+        self._hosts = frozenset(allowed_hosts(hosts))
+        if not self._hosts:
+            raise BadInput("api_caller needs at least one host that it may call.")
+        self._methods = tuple(methods)
+
+    async def api_caller(
+        self,
+        url: str,
+        method: Method = "GET",
+        query: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+        body: Any = None,
+    ) -> dict[str, Any]:
+        """Call a web API and return its status and answer.
+
+        Args:
+            url: the full address of the endpoint.
+            method: the HTTP method.
+            query: query parameters; a list repeats its name.
+            headers: further request headers.
+            body: data sent as JSON.
+
+        Raises:
+            InvalidArguments: a header cannot be sent, or the method has no body.
+            ToolRefused: the host or the method is not one that may be used.
+            ToolUnavailable: the server cannot be reached.
+            ToolFailed: the answer is too large to be read.
+        """
+        if method not in self._methods:
+            raise ToolRefused(f"{method} is not allowed here; the methods are {', '.join(self._methods)}.")
+        if body is not None and method in ("GET", "HEAD"):
+            raise InvalidArguments((FieldProblem("body", f"must be left out: a {method} has none"),))
+        target = self._client.guard.target(url)
+        if not self._listed(target):
+            raise ToolRefused(
+                f"{target.host} is not among the hosts that may be called: {', '.join(sorted(self._hosts))}."
+            )
+        sent = _headers(headers or {})
+        if body is not None:
+            sent["content-type"] = "application/json"
+        content = None if body is None else orjson.dumps(body, option=orjson.OPT_NON_STR_KEYS)
+        request = Request(method, _with_query(str(target.url), query or {}), sent, content, seconds=_SECONDS)
+        async with self._client.send(request) as response:
+            raw, more = await read_capped(response, MOST_BYTES)
+            shown = {name.lower(): value for name, value in response.headers.items() if name.lower() in _SHOWN}
+            told = {"status": response.status, "headers": shown}
+            charset = response.charset
+        if more:
+            raise ToolFailed(f"The answer is larger than {MOST_BYTES:,} bytes; ask for less at a time.")
+        return told | ({"body": _value(raw, charset)} if raw else {})
+
+    def _listed(self, target: Target) -> bool:
+        """A host without a port in the list stands for the usual port of each scheme."""
+        usual = target.port == DEFAULT_PORTS[target.scheme]
+        return f"{target.host}:{target.port}" in self._hosts or (usual and target.host in self._hosts)
+
+
+def _headers(given: dict[str, str]) -> dict[str, str]:
+    for name, value in given.items():
+        if not may_be_set(name):
+            raise InvalidArguments((FieldProblem(f"headers.{name}"[:80], "is no header that can be set"),))
+        if not is_one_line(value):
+            raise InvalidArguments((FieldProblem(f"headers.{name}", "must be one line of text"),))
+    return {name.lower(): value for name, value in given.items()}
+
+
+def _with_query(url: str, query: dict[str, Any]) -> str:
+    if not query:
+        return url
+    pairs = [
+        (name, item if isinstance(item, str) else orjson.dumps(item).decode())
+        for name, value in query.items()
+        if value is not None
+        for item in (value if isinstance(value, list) else [value])
+    ]
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(pairs, errors='replace')}"
+
+
+def _value(raw: bytes, charset: str | None) -> Any:
+    text = text_of(raw, charset)
+    if text is None:
+        return f"<{len(raw)} bytes>"
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text

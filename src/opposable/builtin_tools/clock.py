@@ -1,0 +1,28 @@
+"""What time it is, anywhere."""
+
+from datetime import UTC, datetime
+
+from opposable.builtin_tools.time_zones import zone_of
+
+
+def time(timezone: str = "UTC") -> dict[str, str | int]:
+    """Tell the current date and time in a time zone.
+
+    Args:
+        timezone: a time zone such as UTC, local, Asia/Shanghai, +08:00, or a city such as London.
+
+    Raises:
+        InvalidArguments: there is no such time zone.
+        ToolUnavailable: this machine has no time zone data.
+    """
+    name, zone = zone_of(timezone)
+    now = datetime.now(UTC).astimezone(zone)
+    offset = now.strftime("%z")
+    return {
+        "timezone": f"local ({now.tzname()})" if zone is None else name,
+        "time": now.isoformat(timespec="seconds"),
+        "date": now.date().isoformat(),
+        "weekday": now.strftime("%A"),
+        "unix": int(now.timestamp()),
+        "utc_offset": f"{offset[:3]}:{offset[3:5]}",
+    }

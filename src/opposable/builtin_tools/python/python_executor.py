@@ -1,0 +1,227 @@
+"""Runs a model's Python: in a small interpreter of its own process, or in full Python inside a sandbox."""
+
+import asyncio
+import math
+import reprlib
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from opposable.builtin_tools.python.hints import hint_for
+from opposable.builtin_tools.python.source import without_fence
+from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolUnavailable
+from opposable.safety.sandbox.limits import Limits
+from opposable.safety.sandbox.sandbox import Sandbox
+
+_LONGEST = 50_000
+_SHOWN = 20_000
+_GRACE = 2.0
+_DEEPEST = 12
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorLimits:
+    """Bounds of one execution: processor seconds, bytes of memory, depth of calls, bytes printed."""
+
+    seconds: float = 5.0
+    memory: int = 128 * 2**20
+    recursion: int = 500
+    printed: int = 100_000
+
+
+class PythonExecutor:
+    """Runs Python that nobody vouches for, each call in a fresh interpreter of a process of its own.
+
+    Without a `sandbox` the code runs in Monty, a small Python without files, network or processes, at most `at_once`
+    calls together. With one it runs there, in full Python. Leaving `async with` ends the
+    interpreters; they end with this process in any case.
+    """
+
+    def __init__(
+        self, limits: ExecutorLimits | None = None, *, at_once: int = 4, sandbox: Sandbox | None = None
+    ) -> None:
+        self._limits = limits or ExecutorLimits()
+        self._at_once = at_once
+        self._sandbox = sandbox
+        self._pool: Any = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._opening = asyncio.Lock()
+
+    async def python_executor(self, code: str) -> dict[str, Any]:
+        """Run Python code; returns what it printed and the value of its last expression.
+
+        Args:
+            code: Python code. Each call starts afresh: nothing is kept from earlier calls. No files, no network.
+
+        Raises:
+            InvalidArguments: there is no code, or far too much.
+            ToolFailed: the code is wrong, or ran into a limit.
+            ToolUnavailable: the interpreter is not installed.
+        """
+        text = without_fence(code)
+        if not text.strip() or len(text) > _LONGEST:
+            problem = f"give Python code of at most {_LONGEST:,} characters"
+            raise InvalidArguments((FieldProblem("code", problem, repr(code[:60])),))
+        if self._sandbox is not None:
+            return await _in_sandbox(self._sandbox, text, self._limits)
+        return await self._in_monty(text)
+
+    async def __aenter__(self) -> "PythonExecutor":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.__aexit__(None, None, None)
+
+    async def _in_monty(self, code: str) -> dict[str, Any]:
+        pool = await self._opened()
+        import pydantic_monty as monty
+
+        limits = self._limits
+        bounds: monty.ResourceLimits = {
+            "max_feed_duration_secs": limits.seconds,
+            "max_memory": limits.memory,
+            "max_recursion_depth": limits.recursion,
+            "max_total_sleep_secs": 1.0,
+            "max_suspensions": 100,
+        }
+        printed = monty.CollectString(max_bytes=limits.printed)
+        try:
+            async with pool.checkout(limits=bounds) as session:
+                value = await session.feed_run(code, print_callback=printed)
+        except monty.MontyCrashedError as error:
+            raise ToolFailed(
+                _failed("The interpreter was stopped: the code went beyond its limits", printed)
+            ) from error
+        except monty.MontyError as error:
+            raise ToolFailed(_failed(_told(error, limits), printed)) from error
+        except TimeoutError as error:
+            raise ToolUnavailable("All Python interpreters are busy; try again later.") from error
+        return _result(printed.output, plain(value))
+
+    async def _opened(self) -> Any:
+        async with self._opening:
+            if self._pool is None or self._loop is not asyncio.get_running_loop():
+                try:
+                    import pydantic_monty as monty
+                except ImportError as error:
+                    message = 'Running Python needs the extra "code": pip install "opposable[code]".'
+                    raise ToolUnavailable(message) from error
+                self._loop = asyncio.get_running_loop()
+                pool = monty.AsyncMonty(
+                    min_processes=1,
+                    max_processes=self._at_once,
+                    max_checkouts_per_worker=1,
+                    checkout_timeout=30.0,
+                    request_timeout=self._limits.seconds + _GRACE,
+                )
+                self._pool = await pool.__aenter__()
+        return self._pool
+
+
+_DRIVER = """
+import ast, json, sys
+given = json.loads(sys.stdin.read())
+tree = ast.parse(given["code"], "code.py")
+last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+names = {"__name__": "__main__"}
+exec(compile(tree, "code.py", "exec"), names)
+value = eval(compile(ast.Expression(last.value), "code.py", "eval"), names) if last else None
+try:
+    told = json.dumps(value, allow_nan=False)
+except (TypeError, ValueError, RecursionError):
+    told = json.dumps(repr(value)[:20000])
+sys.stdout.flush()
+print(given["mark"] + told)
+"""
+
+
+async def _in_sandbox(sandbox: Sandbox, code: str, limits: ExecutorLimits) -> dict[str, Any]:
+    mark = secrets.token_hex(16)
+    bounds = Limits(
+        seconds=limits.seconds + _GRACE,
+        cpu_seconds=math.ceil(limits.seconds),
+        memory=max(limits.memory, 64 * 2**20),
+        output_bytes=limits.printed,
+    )
+    given = orjson.dumps({"code": code, "mark": mark})
+    done = await sandbox.run([sandbox.python, "-I", "-c", _DRIVER], stdin=given, limits=bounds)
+    printed, _, told = done.stdout.partition(mark)
+    if done.exit_code == 0 and told:
+        return _result(printed, orjson.loads(told))
+    if done.breach:
+        raise ToolFailed(f"The code was stopped, it used too much ({done.breach}).{_before(printed)}")
+    lines = done.stderr.strip().splitlines()
+    where = next((line.strip() for line in reversed(lines) if 'File "code.py"' in line), "")
+    said = lines[-1] if lines else f"It ended with exit code {done.exit_code}."
+    line = where.rpartition("line ")[2].split(",")[0] if where else ""
+    raise ToolFailed(f"{said}{f' (line {line})' if line else ''}{_before(printed)}")
+
+
+def _result(printed: str, value: Any) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    if printed:
+        result["printed"] = printed
+    if value is not None or not printed:
+        result["value"] = value
+    return result
+
+
+def _told(error: Any, limits: ExecutorLimits) -> str:
+    frames = error.traceback() if hasattr(error, "traceback") else []
+    said = error.display("type-msg") if hasattr(error, "display") else str(error)
+    line = frames[-1].line if frames else None
+    where = f" (line {line})" if line else ""
+    if said.startswith("TimeoutError") and "time limit" in said:
+        return f"The code was stopped after {limits.seconds:g} seconds. Find a way that takes fewer steps"
+    if said.startswith("MemoryError"):
+        return (
+            f"The code was stopped: it needs more memory or output than it may have ({said.partition(': ')[2]}){where}"
+        )
+    return f"{said[:1000]}{where}{hint_for(said)}"
+
+
+def _failed(said: str, printed: Any) -> str:
+    return f"{said.rstrip('.')}.{_before(printed.output)}"
+
+
+def _before(printed: str) -> str:
+    return f"\nPrinted before that:\n{printed[:2000]}" if printed else ""
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON where it is small and simple, else its text, at most 20,000 characters."""
+    try:
+        simple = _simple(value, _DEEPEST)
+        if len(orjson.dumps(simple)) <= _SHOWN:
+            return simple
+    except (TypeError, ValueError, RecursionError):
+        pass
+    if isinstance(value, str):
+        return f"{value[:_SHOWN]}…" if len(value) > _SHOWN else value
+    short = reprlib.Repr()
+    short.maxlevel, short.maxlist, short.maxtuple, short.maxdict, short.maxset = 8, 200, 200, 200, 200
+    short.maxstring = short.maxother = short.maxlong = 2000
+    return short.repr(value)[:_SHOWN]
+
+
+def _simple(value: Any, depth: int) -> Any:
+    if depth == 0:
+        raise ValueError("too deep")
+    match value:
+        case None | bool() | str():
+            return value
+        case int():
+            return value if -(2**53) < value < 2**53 else str(value)
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case list() | tuple():
+            return [_simple(item, depth - 1) for item in value]
+        case dict():
+            return {key if isinstance(key, str) else repr(key): _simple(item, depth - 1) for key, item in value.items()}
+        case set() | frozenset():
+            return [_simple(item, depth - 1) for item in sorted(value, key=repr)]
+    raise TypeError(type(value).__name__)

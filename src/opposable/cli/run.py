@@ -1,0 +1,220 @@
+"""The commands that ask a model: one task, a question to a database, a conversation."""
+
+import asyncio
+import contextlib
+import sys
+from contextlib import aclosing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opposable import app
+from opposable.agent.agent import Agent
+from opposable.cli import errors as exits
+from opposable.cli.options import (
+    DatabaseOption,
+    JsonOption,
+    ModelOption,
+    RootOption,
+    ToolOption,
+    err,
+    out,
+    read_settings,
+    read_text,
+)
+from opposable.cli.rendering import PullBar, Trace, as_json, chart, end_as_json, plain, styled, table
+from opposable.domain.answers import DataAnswer
+from opposable.domain.errors import BadInput, ModelError, OpposableError
+from opposable.domain.events import DataAnswered, RunFinished, ToolFinished
+from opposable.domain.language import Language, language_of
+from opposable.domain.messages import Message, user
+from opposable.domain.usage import Usage
+
+
+def run(
+    task: Annotated[str, typer.Argument(help="What to do, in a sentence; - reads it from standard input.")],
+    model: ModelOption = None,
+    root: RootOption = None,
+    tool: ToolOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Do one task with the built-in tools.
+
+    Example: opposable run "Which errors are in logs/app.log?" --root examples/data/files
+    """
+
+    async def work() -> None:
+        text = app.task(read_text(task))
+        with PullBar(err) as bar:
+            async with app.agent(read_settings(root), text, model, tool or (), bar) as agent:
+                end, results = await _follow(agent, (user(text),), Trace(err, None if json else out))
+        if json:
+            print(as_json(end_as_json(end, results)))
+
+    asyncio.run(work())
+
+
+def ask(
+    question: Annotated[
+        str, typer.Argument(help="A question about the data, in English or Chinese; - reads it from standard input.")
+    ],
+    db: DatabaseOption = None,
+    semantics: Annotated[
+        Path | None,
+        typer.Option("--semantics", help="A semantic model in YAML: what the business's words mean in this database."),
+    ] = None,
+    by_agent: Annotated[
+        bool, typer.Option("--agent", help="Let the model call the SQL tools freely instead of asking the team.")
+    ] = False,
+    model: ModelOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Answer a question about a database: a sentence, the SQL, its rows, a chart, what was assumed and corrected.
+
+    Example: opposable ask "Which country has the most customers?" --db examples/data/chinook.sqlite
+    """
+    text = app.task(read_text(question))
+    if not db:
+        raise BadInput(
+            "Say which database to ask: --db duckdb:///FILE, --db sqlite:///FILE, just --db FILE, "
+            "or --db postgresql://USER:PASSWORD@HOST/DATABASE."
+        )
+    if by_agent and semantics is not None:
+        raise BadInput("--semantics is what the team answers from; leave it or --agent out.")
+    answer, usage = asyncio.run(
+        _by_agent(text, db, model) if by_agent else _by_team(text, db, str(semantics or ""), model)
+    )
+    if json:
+        print(as_json(app.answer_as_json(answer, usage)))
+        return
+    _show_answer(answer, language_of(text))
+
+
+async def _by_agent(text: str, db: str, model: str | None) -> tuple[DataAnswer, Usage]:
+    """The answer of an agent with the SQL tools; what happens is shown."""
+    with PullBar(err) as bar:
+        async with app.data_agent(read_settings(), text, db, model, bar) as agent:
+            end, results = await _follow(agent, (user(text),), Trace(err, None))
+    return app.answer(end, [item.result for item in results], language_of(text)), end.usage
+
+
+async def _by_team(text: str, db: str, semantics: str, model: str | None) -> tuple[DataAnswer, Usage]:
+    """The answer of the team; what happens is shown."""
+    shown = Trace(err, None)
+    with PullBar(err) as bar:
+        async with (
+            app.data_team(read_settings(), db, model, semantics, bar) as team,
+            aclosing(team.stream(text)) as events,
+        ):
+            async for event in events:
+                shown.show(event)
+                if type(event) is DataAnswered:
+                    answer = event.answer
+                elif type(event) is RunFinished:
+                    usage = event.usage
+    return answer, usage
+
+
+def chat(
+    model: ModelOption = None, root: RootOption = None, tool: ToolOption = None, db: DatabaseOption = None
+) -> None:
+    """Talk with the model in the terminal, with each call shown as it happens.
+
+    Ctrl-C stops the answer being written and forgets its question; Ctrl-D or /exit ends the conversation.
+
+    Example: opposable chat --db examples/data/chinook.sqlite
+    """
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401 - line editing and history at the prompt
+    settings = read_settings(root)
+    history: list[Message] = []
+    # One event loop for all of it; each answer is a run of its own, which Ctrl-C stops.
+    with asyncio.Runner() as runner, PullBar(err) as bar:
+        opening = app.chat_agent(settings, model, tool or (), db, bar)
+        agent = runner.run(opening.__aenter__())
+        told = f"{agent.model.name} · {len(agent.library.names)} tools · Ctrl-C stops an answer, Ctrl-D ends"
+        err.print(styled((told, "dim")), soft_wrap=True)
+        try:
+            while (said := _prompt()) is not None:
+                if said.strip():
+                    _answer(runner, agent, history, said)
+        finally:
+            runner.run(opening.__aexit__(None, None, None))
+
+
+async def _follow(agent: Agent, task: tuple[Message, ...], shown: Trace) -> tuple[RunFinished, list[ToolFinished]]:
+    """Run a task to its end and show what happens.
+
+    Raises: `ModelError` when the model gave nothing at all: what is no model server often answers so.
+    """
+    results: list[ToolFinished] = []
+    try:
+        async with aclosing(agent.stream(task)) as events:
+            async for event in events:
+                if isinstance(event, RunFinished):
+                    if not any(message.content or message.tool_calls for message in _said(event)):
+                        break
+                    shown.show(event)
+                    return event, results
+                shown.show(event)
+                if isinstance(event, ToolFinished):
+                    results.append(event)
+    finally:
+        shown.end_line()
+    raise ModelError(
+        f"The model {agent.model.name} gave neither an answer nor a call: is it a chat model, at this URL?"
+    )
+
+
+def _said(end: RunFinished) -> list[Message]:
+    return [message for message in end.messages if message.role == "assistant"]
+
+
+def _answer(runner: asyncio.Runner, agent: Agent, history: list[Message], said: str) -> None:
+    """Answer what was said and remember both; errors are told and end nothing."""
+    try:
+        asked = user(app.task(said))
+        end, _ = runner.run(_follow(agent, (*history, asked), Trace(err, out)))
+        history += [asked, *end.messages]
+    except KeyboardInterrupt:
+        err.print(styled(("stopped", "yellow")))
+    except OpposableError as error:
+        exits.tell(error, err)
+
+
+def _prompt() -> str | None:
+    """The next thing the user says, None at the end."""
+    while sys.stdin is not None:
+        try:
+            said = input("> " if sys.stdin.isatty() else "")
+        except EOFError:
+            return None
+        except KeyboardInterrupt:
+            err.print(styled(("\n(Ctrl-D ends the conversation)", "dim")))
+            continue
+        return None if said.strip() in ("/exit", "/quit") else said
+    return None
+
+
+_LABELS: dict[Language, tuple[str, str, str]] = {
+    "en": ("corrected", "assumed", "more rows were left out"),
+    "zh": ("已更正", "注意", "还有更多行没有列出"),
+}
+
+
+def _show_answer(answer: DataAnswer, language: Language) -> None:
+    corrected, assumed, left_out = _LABELS[language]
+    if answer.sql:
+        out.print(styled(("SQL", "bold"), f"  {answer.sql}"))
+    for correction in answer.corrections:
+        out.print(styled((corrected, "yellow"), f"  {correction}"))
+    for assumption in answer.assumptions:
+        out.print(styled((assumed, "yellow"), f"  {assumption}"))
+    if answer.columns:
+        out.print(table(answer.columns, answer.rows, language=language))
+    if answer.chart is not None:
+        out.print(chart(answer.chart, answer.columns, answer.rows, language=language))
+    if answer.truncated:
+        out.print(styled((left_out, "yellow")))
+    print(plain(answer.text))

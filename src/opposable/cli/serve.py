@@ -1,0 +1,116 @@
+"""The command that serves agents, tools and models."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from opposable import app
+from opposable.cli.options import err, read_settings
+from opposable.cli.rendering import PullBar, styled
+from opposable.models.base import Model
+from opposable.models.factory import FORMS
+from opposable.settings import Settings
+
+ModelsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        "-m",
+        help=f"Which model: {FORMS}; may be given again, the first is the one asked. Default: OPPOSABLE_MODEL, else local.",
+        show_default=False,
+    ),
+]
+
+
+def serve(
+    model: ModelsOption = None,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 8000,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that serve side by side.")] = 1,
+    api_key_env: Annotated[
+        str, typer.Option(metavar="NAME", help="The environment variable with the key that clients must bear.")
+    ] = "OPPOSABLE_SERVE_KEY",
+) -> None:
+    """Serve agents with their tools, and models to any OpenAI client, until Ctrl-C.
+
+    Example: opposable serve --model local
+    """
+    from opposable.web import server
+    from opposable.web.multiprocess import work_together
+
+    settings = read_settings()
+    asked = model or [settings.model]
+    key = server.key_from(api_key_env)
+    with asyncio.Runner(loop_factory=server.new_loop()) as runner:
+        name = runner.run(_looked_over(settings, asked, host, key))
+        listening = server.listen(host, port)
+        tell = partial(_tell, name, server.url_of(host, listening))
+        if workers == 1:
+            runner.run(_serve(settings, asked, host, key, listening, tell))
+    if workers > 1:
+        work_together(partial(_work, asked, host, key), listening, workers, tell)
+    err.print("Stopped.")
+
+
+async def _looked_over(settings: Settings, asked: Sequence[str], host: str, key: str) -> str:
+    """Whether all can be served; the name of the first model. Raises: `OpposableError`."""
+    from opposable.app.stored_tools import kept_store
+    from opposable.web import server
+    from opposable.web.middleware.authentication import is_loopback
+
+    if not key and not is_loopback(host):
+        async with kept_store(settings) as store:
+            server.checked(host, key, keys=bool(await store.keys.list()))
+    async with _models(settings, asked) as models:
+        return next(iter(models))
+
+
+async def _serve(
+    settings: Settings,
+    asked: Sequence[str],
+    host: str,
+    key: str,
+    listening: socket.socket,
+    on_ready: Callable[[], None],
+) -> None:
+    from opposable.service.service import open_service
+    from opposable.web import server
+    from opposable.web.telemetry.logs import log_to_stderr
+
+    log_to_stderr(settings.log)
+    async with _models(settings, asked) as models, open_service(settings, models) as service:
+        served = server.create_app(service, api_key=key)
+        since = await server.serve(served, host, 0, lambda url: on_ready(), listening=listening)
+        service.runner.grace = max(0.0, server.GRACE - since)
+
+
+def _work(asked: Sequence[str], host: str, key: str, listening: socket.socket, ready: Callable[[], None]) -> None:
+    """What each of several processes does."""
+    from opposable.web import server
+
+    with asyncio.Runner(loop_factory=server.new_loop()) as runner:
+        runner.run(_serve(read_settings(), asked, host, key, listening, ready))
+
+
+def _tell(name: str, url: str) -> None:
+    err.print(styled(f"{name} is served at {url}"))
+
+
+@asynccontextmanager
+async def _models(settings: Settings, asked: Sequence[str]) -> AsyncIterator[dict[str, Model]]:
+    """The models by the names clients call them, closed at the end."""
+    from opposable.web import server
+
+    models: dict[str, Model] = {}
+    async with AsyncExitStack() as stack:
+        with PullBar(err) as bar:
+            for one in asked:
+                opened = await app.ready_model(settings, one, bar)
+                stack.push_async_callback(opened.aclose)
+                models |= dict.fromkeys(server.names_of(one, opened), opened)
+        yield models

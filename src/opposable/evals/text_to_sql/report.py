@@ -1,0 +1,44 @@
+"""Scores as a page one can read: the table side by side, and every failure with both queries and their rows."""
+
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+
+from opposable.evals.text_to_sql.harness import Score, Tally
+
+_HEAD = """<!doctype html><meta charset="utf-8"><title>Text to SQL</title><style>
+body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#222}
+table{border-collapse:collapse}td,th{padding:.3rem .8rem;border-bottom:1px solid #ddd;text-align:right}
+td:first-child,th:first-child{text-align:left}pre{background:#f6f6f4;padding:.6rem;white-space:pre-wrap}
+summary{cursor:pointer;padding:.2rem 0}.problem{color:#a33}</style>"""
+
+
+def write_report(path: Path, tallies: Mapping[str, Tally]) -> None:
+    """Write the page. Raises: `OSError`."""
+    parts = [_HEAD, "<h1>Text to SQL</h1>", _table(tallies)]
+    for name, tally in tallies.items():
+        failed = [score for score in tally.scores if not score.right]
+        parts += [f"<h2>{escape(name)}: {len(failed)} not right</h2>", *map(_failure, failed)]
+    path.write_text("\n".join(parts), encoding="utf-8", errors="replace")
+
+
+def _table(tallies: Mapping[str, Tally]) -> str:
+    rows = {name: tally.summary() for name, tally in tallies.items()}
+    columns = list(next(iter(rows.values()))) if rows else []
+    head = "".join(f"<th>{escape(column)}</th>" for column in ("", *columns))
+    body = [
+        f"<tr><td>{escape(name)}</td>{''.join(f'<td>{summary[column]:g}</td>' for column in columns)}</tr>"
+        for name, summary in rows.items()
+    ]
+    return f"<table><tr>{head}</tr>{''.join(body)}</table>"
+
+
+def _failure(score: Score) -> str:
+    told = "; ".join(score.notes)
+    pieces = [
+        f"<details><summary>{escape(score.question.question_id)}: {escape(score.question.text)}</summary>",
+        f"<p class=problem>{escape(score.problem or 'other rows')}</p>" + (f"<p>{escape(told)}</p>" if told else ""),
+        f"<pre>{escape(score.sql or '(none)')}\n→ {escape(str(score.rows))}</pre>",
+        f"<pre>{escape(score.question.gold)}\n→ {escape(str(score.gold_rows))}</pre></details>",
+    ]
+    return "".join(pieces)

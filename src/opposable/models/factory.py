@@ -1,0 +1,120 @@
+"""Models by name: `local`, `openai:…`, `qwen:…`, `deepseek:…`, `anthropic:…`, `http://…#model`."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from opposable.domain.errors import BadInput
+from opposable.models.anthropic import AnthropicModel
+from opposable.models.base import Model
+from opposable.models.calling_modes import Way, asked, default_way, remembered
+from opposable.models.embedded.llama_cpp import LocalModel
+from opposable.models.embedded.weights import QWEN_CODER, default_directory, installed
+from opposable.models.http_client import Patience
+from opposable.models.openai_compatible import Habits, OpenAICompatibleModel
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A hosted provider of the chat-completions format: where it is and which variable holds its key."""
+
+    base_url: str
+    key_variable: str
+    url_variable: str
+    habits: Habits = field(default_factory=Habits)
+
+
+PROVIDERS: Mapping[str, Provider] = {
+    "openai": Provider(
+        "https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL", Habits(max_tokens_key="max_completion_tokens")
+    ),
+    "qwen": Provider("https://dashscope.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY", "DASHSCOPE_BASE_URL"),
+    "deepseek": Provider(
+        "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "DEEPSEEK_BASE_URL", Habits(thinking_back=True)
+    ),
+}
+
+KEY_VARIABLES: Mapping[str, str] = {
+    **{kind: provider.key_variable for kind, provider in PROVIDERS.items()},
+    "anthropic": "ANTHROPIC_API_KEY",
+}
+"""Which environment variable holds which provider's key."""
+
+FORMS = (
+    "local, local:/path/to/model.gguf, openai:NAME, qwen:NAME, deepseek:NAME, anthropic:NAME, "
+    "or http://HOST:PORT/v1#NAME for any OpenAI-compatible server"
+)
+
+
+def build(
+    name: str, *, models_directory: Path | None = None, patience: Patience | None = None, way: Way | None = None
+) -> Model:
+    """The model called `name`; nothing is connected to or loaded before the first request.
+
+    It is asked for calls in `way`, by default in the way that was found best for it (`opposable models check`), else in
+    the way its kind is known for. Keys are taken from the environment: OPENAI_API_KEY, DASHSCOPE_API_KEY,
+    DEEPSEEK_API_KEY, ANTHROPIC_API_KEY, and OPPOSABLE_API_KEY for a server by URL. Calls written as text are read for
+    every model. Raises: `BadInput`, saying which names there are or which variable is missing.
+    """
+    directory = models_directory or _directory()
+    found = way or remembered(directory).get(name) or default_way(name)
+    return asked(found, raw(name, models_directory=directory, patience=patience))
+
+
+def raw(name: str, *, models_directory: Path | None = None, patience: Patience | None = None) -> Model:
+    """The model called `name` as it is, whatever it makes of tools. Raises: as `build`."""
+    kind, _, rest = name.partition(":")
+    if kind == "local":
+        return LocalModel(_weights(rest, models_directory or _directory()))
+    if kind in ("http", "https"):
+        return _by_url(name, patience)
+    if kind == "anthropic" and rest:
+        key = _key(KEY_VARIABLES[kind], name)
+        return AnthropicModel(rest, key, os.environ.get("ANTHROPIC_BASE_URL"), patience=patience)
+    provider = PROVIDERS.get(kind)
+    if provider is None or not rest:
+        raise BadInput(f"There is no model named {name!r}. A model is named as one of: {FORMS}.")
+    url = os.environ.get(provider.url_variable) or provider.base_url
+    key = _key(provider.key_variable, name)
+    return OpenAICompatibleModel(rest, url, key, habits=provider.habits, patience=patience)
+
+
+def _directory() -> Path:
+    """Where models are kept."""
+    home = os.environ.get("OPPOSABLE_HOME")
+    return default_directory(Path(home) if home else None)
+
+
+def _by_url(name: str, patience: Patience | None) -> OpenAICompatibleModel:
+    url, _, model = name.partition("#")
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:  # half an IPv6 address
+        host = None
+    if not host or not model:
+        raise BadInput(
+            f"{name!r} names no model: write the server's base URL, then # and the model's name, "
+            "for example http://127.0.0.1:11434/v1#qwen3"
+        )
+    return OpenAICompatibleModel(model, url, os.environ.get("OPPOSABLE_API_KEY", ""), patience=patience)
+
+
+def _weights(path: str, directory: Path) -> Path:
+    if path:
+        try:
+            return Path(path).expanduser()
+        except RuntimeError as error:
+            raise BadInput(f"Cannot read the model file {path}: there is no such user.") from error
+    found = installed(QWEN_CODER, directory)
+    if found is None:
+        raise BadInput("The embedded model is not on this machine yet; fetch it once with: opposable models pull")
+    return found
+
+
+def _key(variable: str, name: str) -> str:
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise BadInput(f"{name} needs a key: set the environment variable {variable}.")
+    return key

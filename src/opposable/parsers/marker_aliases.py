@@ -1,0 +1,135 @@
+"""Families whose markup says the same in other words: what each of their markers means in words the reader knows."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from opposable.parsers.markers import OPENERS, TAGGED_STEMS, THINKING, one_of, prefixes_of
+
+ALIASES: dict[str, str] = {
+    # Solar Open 2
+    "<|tool_call:start|>": "<tool_call>",
+    "<|tool_arg:start|>": "<arg_key>",
+    "<|tool_arg:value|>": "</arg_key><arg_value>",
+    "<|tool_arg:end|>": "</arg_value>",
+    "<|tool_call:end|>": "</tool_call>",
+    "<|think:start|>": "<think>",
+    "<|think:end|>": "</think>",
+    # K2 Horizon
+    "<ifm|tool_calls>": "<tool_calls>",
+    "</ifm|tool_calls>": "</tool_calls>",
+    "<ifm|tool_call>": "<tool_call>",
+    "</ifm|tool_call>": "</tool_call>",
+    "<ifm|arg_key>": "<arg_key>",
+    "</ifm|arg_key>": "</arg_key>",
+    "<ifm|arg_value>": "<arg_value>",
+    "</ifm|arg_value>": "</arg_value>",
+    "<ifm|arg_type>": "<arg_type>",
+    "</ifm|arg_type>": "</arg_type>",
+    **{f"<ifm|{effort}>": "<think>" for effort in ("think", "think_fast", "think_faster")},
+    **{f"</ifm|{effort}>": "</think>" for effort in ("think", "think_fast", "think_faster")},
+    # Hunyuan 3 and 4, whose open weights have tags with a suffix
+    **{
+        f"<{slash}{tag}:opensource>": f"<{slash}{tag}>"
+        for tag in ("tool_calls", "tool_call", "tool_sep", "arg_key", "arg_value", "think")
+        for slash in ("", "/")
+    },
+    # PLaMo 3
+    "<|plamo:begin_tool_requests:plamo|>": "<|tool_calls_section_begin|>",
+    "<|plamo:end_tool_requests:plamo|>": "<|tool_calls_section_end|>",
+    "<|plamo:begin_tool_request:plamo|>": "<|tool_call_begin|>",
+    "<|plamo:end_tool_request:plamo|>": "<|tool_call_end|>",
+    "<|plamo:begin_tool_name:plamo|>": "",
+    "<|plamo:end_tool_name:plamo|>": "",
+    "<|plamo:begin_tool_arguments:plamo|>": "<|tool_call_argument_begin|>",
+    "<|plamo:end_tool_arguments:plamo|>": "",
+    "<|plamo:constrain|>json<|plamo:msg|>": "",
+    "<|plamo:begin_think:plamo|>": "<think>",
+    "<|plamo:end_think:plamo|>": "</think>",
+    # MiniCPM, where a tokenizer drops the space of a tag or writes its own sign for it
+    **{f"<{tag}{space}name=": f"<{tag} name=" for tag in ("function", "param") for space in ("", "Ġ", "▁")},
+}
+"""Markers that are read as others."""
+
+
+class Translation:
+    """Replaces markers in a text that comes in pieces; holds back only what may yet become one.
+
+    `usual` tells that every marker begins as markers do, so that text without such a character needs no look.
+    """
+
+    def __init__(self, aliases: Mapping[str, str]) -> None:
+        self.held = ""
+        self._aliases = aliases
+        self._pattern = one_of(aliases)
+        self._prefixes = prefixes_of(aliases)
+        self._first = re.compile(f"[{re.escape(''.join({alias[0] for alias in aliases}))}]")
+        self._longest = max(map(len, aliases))
+        self.usual = all(alias[0] in "<[]◁" for alias in aliases)
+
+    def feed(self, piece: str) -> str:
+        """The text that is certain now."""
+        text = self.held + piece
+        if not self._first.search(text):
+            self.held = ""
+            return text
+        text = self._pattern.sub(self._meaning, text)
+        end = len(text)
+        for found in self._first.finditer(text, max(0, end - self._longest)):
+            if text[found.start() :] in self._prefixes:
+                end = found.start()
+                break
+        self.held = text[end:]
+        return text[:end]
+
+    def close(self) -> str:
+        """What was held back."""
+        held, self.held = self.held, ""
+        return held
+
+    def _meaning(self, found: re.Match[str]) -> str:
+        return self._aliases[found[0]]
+
+
+_BUILT_IN = Translation(ALIASES)
+
+
+def translation(aliases: Mapping[str, str] | None) -> Translation:
+    """A translation of the built-in markers, and of `aliases` besides."""
+    if aliases:
+        return Translation({**ALIASES, **aliases})
+    result = Translation.__new__(Translation)
+    result.__dict__.update(_BUILT_IN.__dict__)
+    return result
+
+
+def aliases_of(response_template: Mapping[str, Any]) -> dict[str, str]:
+    """The markers of a Hugging Face `response_template` (of a model's `tokenizer_config.json`), for `Reader(aliases=…)`.
+
+    Literal `open` and `close` of the thinking and tool-call fields are taken; what is written as a pattern, or is
+    known to the reader, needs no alias.
+    """
+    fields = response_template.get("fields")
+    fields = fields if isinstance(fields, Mapping) else {}
+    result: dict[str, str] = {}
+    for name, opening, closing in (
+        ("thinking", "<think>", "</think>"),
+        ("reasoning_content", "<think>", "</think>"),
+        ("tool_calls", "<tool_call>", "</tool_call>"),
+    ):
+        field = fields.get(name)
+        opens = _literals(field, "open")
+        if opens and not any(_known(literal) for literal in opens):
+            result.update(dict.fromkeys(opens, opening))
+            result.update(dict.fromkeys(_literals(field, "close"), closing))
+    return result
+
+
+def _literals(field: Any, key: str) -> list[str]:
+    value = field.get(key) if isinstance(field, Mapping) else None
+    values = value if isinstance(value, list) else [value]
+    return [literal.strip() for literal in values if isinstance(literal, str) and literal.strip()]
+
+
+def _known(literal: str) -> bool:
+    return literal in THINKING or literal.startswith((*TAGGED_STEMS, *OPENERS))

@@ -1,0 +1,105 @@
+"""Whether a call in the text is the model's act, or is shown, quoted, or told of."""
+
+import re
+
+from opposable.parsers import quotation_patterns as cues
+from opposable.parsers.markers import pattern_of
+
+LOOK_BACK = 240
+LOOK_AHEAD = 240
+MAX_LEAD = 600
+
+
+def _said(words: tuple[str, ...], chinese: tuple[str, ...]) -> re.Pattern[str]:
+    latin = rf"\b{pattern_of(words)}(?!\w)"
+    return re.compile(f"{latin}|{pattern_of(chinese)}" if chinese else latin)
+
+
+_SHOWN = _said(cues.SHOWN, cues.SHOWN_CHINESE)
+_NAMED = _said(cues.NAMED, ())
+_MADE = _said(cues.MADE, cues.MADE_CHINESE)
+_EXPLAINED = _said(cues.EXPLAINED, cues.EXPLAINED_CHINESE)
+_GAPS = re.compile(r"[\s*_`]+")
+_SENTENCE_END = re.compile(r"[.!?。！？](?=\s|$)|[。！？]|\n\s*\n")
+_ENDS_SENTENCE = re.compile(r"[.!?。！？:：;；…]['\"”’)\]*_]*\s*\Z")
+_QUOTES = "\"'“‘«「『《(（"
+_SPEAKER = re.compile(
+    r"\W*(?:assistant|user|human|model|ai|system|tool|bot|助手|用户|模型|系统|工具)\W*[:：]\W*", re.IGNORECASE
+)
+_LIST_ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)、])\s*\Z")
+
+
+def is_shown(before: str) -> bool:
+    """Whether the sentence that leads up to a call tells of it rather than makes it.
+
+    `before` is the text before it. Of a word that shows ("for example", "the page says") and one that makes ("I will",
+    "let me"), the later one counts.
+    """
+    shown, made = _cues(before)
+    return shown > made
+
+
+def makes(before: str) -> bool:
+    """Whether the text before a call says that it is about to be made."""
+    shown, made = _cues(before)
+    return made > shown
+
+
+def explains(after: str) -> bool:
+    """Whether the text after a call speaks of it as of an example."""
+    return _EXPLAINED.search(_plain(after[:LOOK_AHEAD])) is not None
+
+
+def _cues(before: str) -> tuple[int, int]:
+    """Where the last word that shows and the last one that makes end; -1 where there is none."""
+    if not before or before.isspace():
+        return -1, -1
+    sentence = _plain(_last_sentence(before[-LOOK_BACK:]))
+    shown = max((found.end() for found in _SHOWN.finditer(sentence)), default=-1)
+    made = max((found.end() for found in _MADE.finditer(sentence)), default=-1)
+    if (
+        shown < 0
+        and made < 0
+        and not sentence.rstrip().endswith((".", "!", "?", "。", "！", "？"))
+        and _NAMED.search(sentence)
+    ):
+        return 0, -1
+    return shown, made
+
+
+def _plain(text: str) -> str:
+    return _GAPS.sub(" ", text.lower().replace("’", "'"))
+
+
+def _last_sentence(text: str) -> str:
+    text = text.rstrip()
+    start = 0
+    for end in _SENTENCE_END.finditer(text):
+        if end.end() < len(text):
+            start = end.end()
+    return text[start:]
+
+
+def ends_sentence(line: str) -> bool:
+    """Whether a line ends with what ends a sentence or leads up to something."""
+    return _ENDS_SENTENCE.search(line.rstrip()) is not None
+
+
+def is_indented_code(lead: str) -> bool:
+    """Whether what follows `lead` is indented as Markdown's code is, below other text."""
+    text, _, line = lead.rpartition("\n")
+    return bool(text.strip()) and not line.strip() and len(line.expandtabs(4)) >= 4
+
+
+def is_mentioned(line: str, after: str) -> bool:
+    """Whether a call stands inside a sentence: `line` is what is before it on its line, `after` what follows on it."""
+    before = line.rstrip()
+    if _SPEAKER.fullmatch(before):
+        return True
+    if not before or _LIST_ITEM.search(before):
+        return False
+    if before[-1] in _QUOTES or (before[-1] == "`" and after[:1] == "`"):
+        return True
+    if before.lstrip().startswith(">") and not before.lstrip().startswith(">>>"):
+        return True
+    return bool(after.strip()) and not _ENDS_SENTENCE.search(before)

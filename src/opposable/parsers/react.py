@@ -1,0 +1,162 @@
+"""ReAct: `Action: f`, `Action Input: …`, and what models make of it."""
+
+import re
+from typing import Any, Literal
+
+from opposable.parsers.bracket_scanner import BracketScan
+from opposable.parsers.tool_names import Tools
+
+_ACTION = re.compile(r"(?:Action[:：]|\*\*Action:\*\*|\*\*Action\*\*:)[ \t]*")
+_LINE = re.compile(r"(?P<name>[^\n]{0,160})(?P<end>\n|\Z)")
+_INPUT = re.compile(
+    r"\s*(?:\*\*)?(?:Action[ _]?Input|Input|Arguments|Action[ _]?Arguments|Parameters)(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*",
+    re.IGNORECASE,
+)
+_INPUT_WORDS = ("Action Input:", "**Action Input:**", "Action_Input:", "Input:", "Arguments:")
+_STOP = re.compile(r"\n\s*(?:\*\*)?(?:Observation|Thought|Action|Final Answer|PAUSE)(?:\*\*)?[ \t]*[:：]?")
+_OBSERVATION = re.compile(r"\s*(?:\*\*)?Observation")
+_THOUGHT = re.compile(r"^(?:\*\*)?Thought(?:\*\*)?\s*[:：].*$", re.MULTILINE)
+_FENCED = re.compile(r"```[\w]*\s*")
+_BLANK = re.compile(r"\s*")
+MAX_LABEL = 64
+
+Verdict = Literal["call", "label", "text"]
+
+
+def begins(text: str, at: int) -> bool:
+    """Whether an action's label stands at `at`."""
+    return _ACTION.match(text, at) is not None
+
+
+def without_thoughts(text: str) -> str:
+    """The lead of an action without the model's thoughts, which may speak of anything."""
+    return _THOUGHT.sub("", text).strip()
+
+
+class ReactScan:
+    """Scans one action that begins with its label at `start`.
+
+    `scan` gives None while more text is needed; then "call" (`name`, `written()`, `end` are set), "label" (the call
+    follows as JSON at `end`), or "text" (it is none, and goes on at `end`). `invented` tells that the model goes on to
+    make up the result.
+    """
+
+    def __init__(self, start: int, tools: Tools) -> None:
+        self.start = start
+        self.end = start
+        self.name = ""
+        self.repairs: tuple[str, ...] = ()
+        self.invented = False
+        self._tools = tools
+        self._text = ""
+        self._input_start = self._input_end = -1
+        self._scan: BracketScan | None = None
+        self._from = start
+
+    def scan(self, text: str, final: bool) -> Verdict | None:
+        """What the action is, once that is clear."""
+        if self._input_start < 0:
+            verdict = self._labels(text, final)
+            if verdict != "call" or self._input_start < 0:
+                return verdict
+        return self._input(text, final)
+
+    def _labels(self, text: str, final: bool) -> Verdict | None:
+        label = _ACTION.match(text, self.start)
+        assert label is not None
+        at = label.end()
+        blank = _BLANK.match(text, at)
+        first = blank.end() if blank else at
+        if first >= len(text):
+            return self._as_text(at) if final else None
+        if text[first] in "{[`":
+            self.end = first
+            return "label"
+        line = _LINE.match(text, at)
+        if line is None:
+            return self._as_text(at)
+        if line.end() >= len(text) and not line["end"].startswith("\n") and not final:
+            return None
+        return self._tool_named(text, line, at, final)
+
+    def _tool_named(self, text: str, line: re.Match[str], at: int, final: bool) -> Verdict | None:
+        name = line["name"].strip().strip("*`\"'[] ")
+        known = self._tools.find(name)[0] is not None
+        found = _INPUT.match(text, line.end("name"))
+        if found is None:
+            left = text[line.end("name") :].lstrip()
+            if (
+                not final
+                and len(left) < MAX_LABEL
+                and any(word.lower().startswith(left.lower()) for word in _INPUT_WORDS)
+            ):
+                return None
+            if not known or not left.startswith("{") or not final:
+                return self._python_or_text(line, at, known, final)
+            found = _BLANK.match(text, line.end("name"))
+        assert found is not None
+        if not known and not re.fullmatch(r"[\w.\-]{1,64}", name):
+            return self._as_text(at)
+        self.name = name
+        if found.end() >= len(text) and not final:
+            return None
+        self._input_start = self._from = found.end()
+        return "call"
+
+    def _python_or_text(self, line: re.Match[str], at: int, known: bool, final: bool) -> Verdict:
+        name = line["name"].strip()
+        if "(" in name and name.endswith(")") and self._tools.find(name.split("(")[0])[0]:
+            self.name, self._text = name.split("(")[0], name[name.index("(") + 1 : -1]
+            self.end = line.end("name")
+            return "call"
+        return self._as_text(at)
+
+    def _as_text(self, end: int) -> Verdict:
+        self.end = end
+        return "text"
+
+    def _input(self, text: str, final: bool) -> Verdict | None:
+        fence = _FENCED.match(text, self._input_start)
+        first = fence.end() if fence else self._input_start
+        if self._input_end >= 0:
+            end: int | None = self._input_end
+        elif text.startswith("{", first):
+            self._scan = self._scan or BracketScan(first)
+            end = self._scan.scan(text, final)
+        else:
+            stop = _STOP.search(text, self._from)
+            self._from = max(self._from, len(text) - MAX_LABEL)
+            end = stop.start() if stop else (len(text) if final else None)
+        if end is None:
+            return None
+        self._input_end = end
+        return self._finished(text, first, end, fence is not None, final)
+
+    def _finished(self, text: str, first: int, end: int, fenced: bool, final: bool) -> Verdict | None:
+        after = _BLANK.match(text, end)
+        start = after.end() if after else end
+        if fenced and text.startswith("```", start):
+            after = _BLANK.match(text, start + 3)
+            end, start = start + 3, after.end() if after else start + 3
+        left = text[start : start + 13]
+        if (
+            not final
+            and (not left or any(word.startswith(left) for word in ("```", "Observation", "**Observation")))
+            and len(left) < 11
+        ):
+            return None
+        self._text = text[first:end].removesuffix("```").strip()
+        self.invented = _OBSERVATION.match(text, end) is not None
+        self.end = end
+        return "call"
+
+    def written(self) -> Any:
+        """The arguments as written: JSON text, or the one value of a tool that takes one."""
+        tool, _ = self._tools.find(self.name)
+        if tool is None or self._text[:1] in ("{", "[", ""):
+            return self._text
+        names = list(tool.schema.properties())
+        if len(names) == 1 and not re.match(rf"\s*{re.escape(names[0])}\s*[=:]", self._text):
+            self.repairs = ("the one argument given without its name",)
+            return {names[0]: self._text.strip("\"'")}
+        return self._text

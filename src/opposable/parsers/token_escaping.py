@@ -1,0 +1,31 @@
+"""Takes the power out of markup in text that comes from outside: a tool's result, a page, a file.
+
+A server turns `<|im_start|>` in a prompt into the very token that begins a message, wherever it stands, and a model may
+take `<tool_call>` in a web page for its own. A character without width behind the first bracket keeps the text readable
+and makes it text.
+"""
+
+import re
+
+from opposable.parsers.markers import CLOSERS, HEADERS, NOISE, OPENERS, THINKING, THINKING_ENDS
+
+BREAK = "\u2060"
+"""A word joiner: it has no width, no line may break at it, and no vocabulary has a marker with it inside."""
+
+_CONTROL = r"<[|｜][^<>\n]{1,64}[|｜]>|<[|｜][\w▁]{1,64}>|<[\w▁]{1,64}[|｜]>|</?s>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|<(?:start|end)_of_image>"
+_KNOWN = "|".join(
+    re.escape(marker)
+    for marker in sorted(
+        {*OPENERS, *CLOSERS, *NOISE, *THINKING, *THINKING_ENDS, *THINKING.values(), *HEADERS}, key=len, reverse=True
+    )
+    if marker[0] in "<[◁]"
+)
+_MARKUP = re.compile(f"{_CONTROL}|{_KNOWN}", re.IGNORECASE)
+_MAY = re.compile(r"[<\[◁]")
+
+
+def defuse(text: str) -> str:
+    """`text` with every marker of a model family broken; the same object where there is none. Linear time."""
+    if not _MAY.search(text):
+        return text
+    return _MARKUP.sub(lambda found: f"{found[0][0]}{BREAK}{found[0][1:]}", text)

@@ -1,0 +1,60 @@
+"""Reads the tables, keys, comments and sizes of a DuckDB database."""
+
+from typing import Any
+
+from opposable.sql.schema import Column, Schema, Table, quoted
+
+_TABLES = """
+SELECT schema_name, table_name, 'table', comment, estimated_size FROM duckdb_tables()
+WHERE NOT internal AND NOT temporary AND database_name = current_database()
+UNION ALL
+SELECT schema_name, view_name, 'view', comment, NULL FROM duckdb_views()
+WHERE NOT internal AND NOT temporary AND database_name = current_database()
+ORDER BY schema_name <> 'main', schema_name, table_name
+"""
+_COLUMNS = """
+SELECT schema_name, table_name, column_name, data_type, is_nullable, comment FROM duckdb_columns()
+WHERE NOT internal AND database_name = current_database() ORDER BY table_oid, column_index
+"""
+_KEYS = """
+SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table, referenced_column_names
+FROM duckdb_constraints() WHERE database_name = current_database()
+AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY')
+"""
+
+
+def read_schema(connection: Any) -> Schema:
+    """Every table and view that is not DuckDB's own, by name, the default schema first."""
+    columns: dict[tuple[str, str], list[Any]] = {}
+    for row in connection.execute(_COLUMNS).fetchall():
+        columns.setdefault((row[0], row[1]), []).append(row[2:])
+    primary, foreign = _keys(connection)
+    tables: list[Table] = []
+    for schema, name, kind, comment, rows in connection.execute(_TABLES).fetchall():
+        key = (schema, name)
+        read = tuple(_column(row, primary.get(key, set()), foreign.get(key, {})) for row in columns.get(key, []))
+        tables.append(Table(name, read, "" if schema == "main" else schema, kind, comment, rows))
+    return Schema(tuple(tables), dialect="duckdb")
+
+
+def quoted_path(table: Table) -> str:
+    """A table's name with its schema, as SQL."""
+    return f"{quoted(table.schema or 'main')}.{quoted(table.name)}"
+
+
+def _column(row: Any, primary: set[str], foreign: dict[str, str]) -> Column:
+    name, type_, nullable, comment = row
+    return Column(name, type_, bool(nullable), name in primary, foreign.get(name), comment)
+
+
+def _keys(connection: Any) -> tuple[dict[tuple[str, str], set[str]], dict[tuple[str, str], dict[str, str]]]:
+    """Primary key columns, and foreign key columns with what they refer to, by table."""
+    primary: dict[tuple[str, str], set[str]] = {}
+    foreign: dict[tuple[str, str], dict[str, str]] = {}
+    for schema, table, kind, names, other, targets in connection.execute(_KEYS).fetchall():
+        if kind == "PRIMARY KEY":
+            primary.setdefault((schema, table), set()).update(names)
+            continue
+        pairs = zip(names, targets, strict=False)
+        foreign.setdefault((schema, table), {}).update({name: f"{other}.{target}" for name, target in pairs})
+    return primary, foreign

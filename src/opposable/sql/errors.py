@@ -1,0 +1,65 @@
+"""Engine errors as one sentence for a model: no traceback, no path of the machine, and a hint where there is one."""
+
+import re
+from pathlib import Path
+
+from opposable.domain.errors import ToolError, ToolFailed, ToolRefused
+from opposable.sql.schema import one_line
+
+_HINTS = (
+    (r"must appear in the GROUP BY", "add it to GROUP BY or wrap it in an aggregate such as max() or any_value()"),
+    (
+        r"aggregate functions are not allowed in WHERE|misuse of aggregate|WHERE clause cannot contain aggregates",
+        "use HAVING, or a subquery, for aggregates",
+    ),
+    (r"[Aa]mbiguous", "write the table's alias before the column"),
+    (
+        r"Cannot compare values of type|Could not convert|Conversion Error|operator does not exist|invalid input syntax",
+        "cast one side, e.g. CAST(x AS DATE)",
+    ),
+    (r"no such function|Function with name|function .* does not exist", "use another function of this engine"),
+    (r"Out of Memory|out of memory", "aggregate or filter earlier so that less is held at once"),
+    (r"string or blob too big", "leave very large texts or blobs out, or take substr(column, 1, 1000)"),
+    (r"lambda arrow", "write lambda x: x + 1"),
+    (r"window functions? .*not allowed|misuse of window", "compute the window in a subquery, then filter outside"),
+)
+_REFUSALS = (
+    r"not authorized|prohibited|disabled by configuration|configuration has been locked|read-only|readonly"
+    r"|may not be modified|disabled through configuration|too many attached|permission denied|data-modifying"
+    r"|multiple commands|row-level security"
+)
+
+
+class QueryTimedOut(ToolFailed, TimeoutError):
+    """The query took longer than it may and was stopped."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"The query took longer than {seconds:g} seconds and was stopped. Hint: filter or aggregate earlier."
+        )
+
+
+def engine_error(error: BaseException, path: Path | None) -> ToolError:
+    """What an engine's exception means: `ToolRefused` when its sandbox stopped it, else `ToolFailed`."""
+    sentence = engine_sentence(error, path)
+    if re.search(_REFUSALS, sentence):
+        return ToolRefused(f"The database refused it: {sentence}")
+    hint = next((hint for pattern, hint in _HINTS if re.search(pattern, sentence)), "")
+    return ToolFailed(f"The database says: {sentence}{f' Hint: {hint}.' if hint else ''}")
+
+
+def engine_sentence(error: BaseException, path: Path | None) -> str:
+    """The engine's own words on one line, without the excerpt of the SQL, and without folders."""
+    text = (
+        str(error)
+        .split("Traceback (most recent")[0]
+        .split("\n\nLINE ")[0]
+        .split("\n\nPossible solutions")[0]
+        .split("\n\nSee also")[0]
+    )
+    text = text.split("\nDatabase is launched in")[0]
+    for place in {str(path), str(path.absolute()), str(path.resolve())} if path else ():
+        text = text.replace(place, path.name if path else "")
+    text = re.sub(r"(?<![\w.])(?:/[^/\s\"':]+){2,}/?", "…", text)
+    told = one_line(text, 400) or type(error).__name__
+    return told if told.endswith((".", "!", "?")) else f"{told}."

@@ -1,0 +1,285 @@
+"""PostgreSQL databases, read-only by the server's own means: a reading role, a read-only transaction, a named cursor."""
+
+import asyncio
+import contextlib
+import re
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from opposable.domain.errors import BadInput, ToolUnavailable
+from opposable.sql.database import Limits, Rows
+from opposable.sql.errors import QueryTimedOut, engine_error
+from opposable.sql.function_allowlist import Dialect
+from opposable.sql.postgres.cell_truncation import Kind, bounded, kind_of, read_cell
+from opposable.sql.postgres.privileges import Access, read_access
+from opposable.sql.postgres.schema_reader import read_schema
+from opposable.sql.postgres.untrusted_code import Foreign, read_foreign
+from opposable.sql.result_rows import rows_of
+from opposable.sql.schema import Schema, Table, one_line, quoted, quoted_path
+from opposable.sql.statement_guard import guard, refuse_unlisted
+
+T = TypeVar("T")
+
+_CONNECTIONS = 4
+_CONNECT_SECONDS = 10
+_OPEN_SECONDS = 60.0
+_GRACE = 2.0
+"""Seconds a connection has to end its transaction before it is given up."""
+_FETCHED_BYTES = 32 * 1024 * 1024
+"""The most one query may bring, as a rough count of characters."""
+_FIRST_ROWS = 50
+"""Rows fetched before their width is known."""
+_SAMPLED = 1_000
+"""Rows looked at for a column's sample values."""
+FORM = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+
+
+class PostgresServer:
+    """A `Database` over one PostgreSQL database; each query has a connection and a transaction to itself.
+
+    `access` tells with which rights it is read.
+    """
+
+    dialect: Dialect = "postgres"
+
+    def __init__(self, url: str, name: str, identity: str, access: Access, schema: Schema) -> None:
+        self.name = name
+        self.identity = identity
+        self.access = access
+        self._url = url
+        self._schema = schema
+        self._idle: list[Any] = []
+        self._gate = asyncio.Semaphore(_CONNECTIONS)
+        self._closed = False
+
+    async def schema(self) -> Schema:
+        """The tables and views that the role may read."""
+        return self._schema
+
+    async def version(self) -> str:
+        """A count of all changes the server knows of: another one when rows were written since."""
+        sql = (
+            "SELECT sum(n_tup_ins + n_tup_upd + n_tup_del)::text, current_setting('server_version_num')"
+            " FROM pg_stat_user_tables"
+        )
+
+        async def work(connection: Any) -> str:
+            return ":".join(str(part) for part in await (await connection.execute(sql)).fetchone())
+
+        return await self._work(work, Limits())
+
+    async def explain(self, sql: str, parameters: dict[str, Any] | None = None, limits: Limits | None = None) -> None:
+        """Lets PostgreSQL bind and plan `sql`."""
+        refuse_unlisted(guard(sql, "postgres", self._schema), self._schema)
+        values = _ordered(parameters)
+
+        async def work(connection: Any) -> None:
+            from psycopg import AsyncRawCursor
+
+            # Asked for in binary, the text goes by the extended protocol and can be one statement only.
+            await AsyncRawCursor(connection).execute(f"EXPLAIN {sql}", values, binary=True)
+
+        await self._work(work, limits or Limits())
+
+    async def run(self, sql: str, parameters: dict[str, Any] | None = None, limits: Limits | None = None) -> Rows:
+        """Runs `sql`; see `Database.run`."""
+        bounds = limits or Limits()
+        refuse_unlisted(guard(sql, "postgres", self._schema), self._schema)
+        values = _ordered(parameters)
+        return await self._work(lambda connection: _read(connection, sql, values, bounds), bounds)
+
+    async def samples(self, table: str, values: int = 3) -> dict[str, list[Any]]:
+        """Different values from the first rows of a table."""
+        found = self._schema.find_table(table)
+        if found is None:
+            return {}
+        read: dict[str, list[Any]] = {}
+        for column in found.columns:
+            rows = await self.run(_samples_sql(found, column.name), limits=Limits(_SAMPLED, 80))
+            unique = dict.fromkeys(str(row[0]) for row in rows.rows if row[0] is not None)
+            first = {str(row[0]): row[0] for row in reversed(rows.rows)}
+            read[column.name] = [first[text] for text in sorted(unique)[:values]]
+        return read
+
+    async def close(self) -> None:
+        """Closes every connection once its query has ended."""
+        self._closed = True
+        for _ in range(_CONNECTIONS):
+            await self._gate.acquire()
+        while self._idle:
+            await self._idle.pop().close()
+        for _ in range(_CONNECTIONS):
+            self._gate.release()
+
+    async def _work(self, work: Callable[[Any], Awaitable[T]], limits: Limits) -> T:
+        import psycopg
+
+        if self._closed:
+            raise ToolUnavailable(f"The database {self.name} is closed.")
+        async with self._gate:
+            connection = await self._take()
+            try:
+                async with asyncio.timeout(limits.seconds + 0.2):
+                    await connection.execute(self.access.begin(limits.seconds))
+                    return await work(connection)
+            except (TimeoutError, psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable):
+                raise QueryTimedOut(limits.seconds) from None
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                if connection.closed:
+                    raise ToolUnavailable(f"The database {self.name} does not answer now.") from error
+                raise _translated(error) from error
+            except (psycopg.Error, OverflowError, ValueError) as error:
+                raise _translated(error) from error
+            finally:
+                await asyncio.shield(self._give_back(connection))
+
+    async def _take(self) -> Any:
+        import psycopg
+
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.closed:
+                return connection
+        try:
+            return await connect(self._url)
+        except psycopg.Error as error:
+            raise ToolUnavailable(f"The database {self.name} does not answer now.") from error
+
+    async def _give_back(self, connection: Any) -> None:
+        """Ends the transaction, always by ROLLBACK; a connection that will not end it is closed."""
+        import psycopg
+
+        with contextlib.suppress(psycopg.Error, TimeoutError):
+            async with asyncio.timeout(_GRACE):
+                await connection.execute("ROLLBACK")
+                self._idle.append(connection)
+                return
+        await connection.close()
+
+
+async def connect(url: str) -> Any:
+    """A connection on which only what is written out begins and ends a transaction."""
+    from psycopg import AsyncConnection
+
+    connection = await AsyncConnection.connect(
+        url,
+        autocommit=True,
+        connect_timeout=_CONNECT_SECONDS,
+        application_name="opposable",
+        client_encoding="utf8",
+    )
+    connection.prepare_threshold = None
+    return connection
+
+
+async def open_postgres(url: str) -> PostgresServer:
+    """Opens a PostgreSQL database and reads its schema with the least right there is.
+
+    Raises:
+        BadInput: the URL, the password or the database is wrong, or the role may do too much to be used.
+    """
+    try:
+        import psycopg
+    except ImportError as error:
+        raise BadInput('PostgreSQL needs the extra "postgres": pip install "opposable[sql,postgres]".') from error
+    plain = re.sub(r"^[a-zA-Z]+(\+\w+)?:", "postgresql:", url.strip())
+    try:
+        connection = await connect(plain)
+    except psycopg.Error as error:
+        raise BadInput(_connect_sentence(error, plain)) from error
+    try:
+        access = await read_access(connection)
+        if access.superuser and not access.become:
+            raise BadInput("This superuser cannot step down to reading: give a role that has SELECT alone.")
+        foreign = await read_foreign(connection) if access.reaches_files else Foreign()
+        access = replace(access, path=tuple(name for name in access.path if name not in foreign.schemas))
+        await connection.execute(access.begin(_OPEN_SECONDS))
+        schema = await read_schema(connection, access.default, foreign.relations)
+        info = connection.info
+        identity = f"postgresql://{info.user}@{info.host}:{info.port}/{info.dbname}"
+        return PostgresServer(plain, info.dbname, identity, access, schema)
+    except psycopg.Error as error:
+        raise BadInput(f"The database's tables cannot be listed: {one_line(str(error))}.") from error
+    finally:
+        await connection.close()
+
+
+async def _read(connection: Any, sql: str, values: list[Any] | None, limits: Limits) -> Rows:
+    from psycopg import AsyncRawServerCursor
+
+    started = time.perf_counter()
+    async with AsyncRawServerCursor(connection, "opposable", scrollable=False) as cursor:
+        await cursor.execute(sql, values)
+        columns = tuple(column.name for column in cursor.description or ())
+        kinds = [kind_of(column) for column in cursor.description or ()]
+        if all(kind == "plain" for kind in kinds):
+            found, whole = await _fetch(cursor, limits)
+            return _told(columns, kinds, found, whole, limits, started)
+    async with AsyncRawServerCursor(connection, "opposable", scrollable=False) as cursor:
+        await cursor.execute(bounded(sql, kinds, limits.cell_characters), values)
+        found, whole = await _fetch(cursor, limits)
+        return _told(columns, kinds, found, whole, limits, started)
+
+
+async def _fetch(cursor: Any, limits: Limits) -> tuple[list[Any], bool]:
+    """One row more than the limit, unless that would be too much to hold; and whether it was not."""
+    found: list[Any] = []
+    size = 0
+    step = _FIRST_ROWS
+    while len(found) <= limits.rows:
+        rows = await cursor.fetchmany(min(step, limits.rows + 1 - len(found)))
+        found += rows
+        size += sum(len(value) if isinstance(value, str) else 8 for row in rows for value in row)
+        if len(rows) < step:
+            return found, True
+        if size > _FETCHED_BYTES:
+            return found, False
+        step = max(1, min(10_000, (_FETCHED_BYTES - size) * len(found) // max(size, 1)))
+    return found, True
+
+
+def _told(
+    columns: tuple[str, ...], kinds: list[Kind], found: list[Any], whole: bool, limits: Limits, started: float
+) -> Rows:
+    cells = limits.cell_characters
+    rows = [tuple(read_cell(v, kind, cells) for v, kind in zip(row, kinds, strict=True)) for row in found]
+    told = rows_of(columns, rows, limits, time.perf_counter() - started)
+    return Rows(told.columns, told.rows, told.truncated or not whole, told.cut_cells, told.seconds)
+
+
+def _ordered(parameters: dict[str, Any] | None) -> list[Any] | None:
+    """The values of `$1`, `$2`, … in their order."""
+    return [parameters[key] for key in sorted(parameters, key=int)] if parameters else None
+
+
+def _samples_sql(table: Table, column: str) -> str:
+    name = quoted(column, "postgres")
+    path = quoted_path(table, "postgres")
+    return f"SELECT {name} FROM {path} WHERE {name} IS NOT NULL LIMIT {_SAMPLED}"  # noqa: S608 - names in quotes
+
+
+def _translated(error: Exception) -> Exception:
+    """The server's own sentence and hint, without the statement it quotes."""
+    import psycopg
+
+    if isinstance(error, psycopg.Error) and error.diag.message_primary:
+        hint = f" ({error.diag.message_hint})" if error.diag.message_hint else ""
+        return engine_error(ValueError(f"{error.diag.message_primary}{hint}"), None)
+    return engine_error(error, None)
+
+
+def _connect_sentence(error: Exception, url: str) -> str:
+    """Why a connection failed, without the password."""
+    try:
+        parts = urlsplit(url)
+        host, password = parts.hostname or "", parts.password or ""
+    except ValueError:
+        return f"The database's URL cannot be read: give {FORM}, with special characters percent-encoded."
+    told = one_line(str(error), 300) or type(error).__name__
+    if "invalid" in told and ("URI" in told or "percent" in told or "connection option" in told):
+        return f"The database's URL cannot be read: give {FORM}, with special characters percent-encoded."
+    told = told.replace(password, "…") if password else told
+    return f"The PostgreSQL server{f' at {host}' if host else ''} cannot be asked: {told.rstrip('.')}."

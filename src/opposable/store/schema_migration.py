@@ -1,0 +1,75 @@
+"""The schema brought up to date when a store is opened, by one process at a time."""
+
+import asyncio
+import sqlite3
+import time
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+
+from opposable.domain.errors import StoreTooNew, StoreUnavailable
+from opposable.store.database import PATIENCE, Database, first_line
+from opposable.store.database_urls import shown
+
+LOCK = 0x6F70706F
+"""The number of the advisory lock under which migrations run on PostgreSQL."""
+
+
+async def migrate(database: Database) -> None:
+    """Bring the schema up to this version's. Raises: `StoreTooNew`, `StoreUnavailable`."""
+    if database.is_sqlite:
+        await _write_ahead(database)
+    async with database.reading() as connection:
+        if await connection.run_sync(_is_current, shown(database.url)):
+            return
+    async with database.writing() as connection:  # on SQLite this waits for the one writer there may be
+        if not database.is_sqlite:
+            await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+        await connection.run_sync(_upgrade, shown(database.url))
+
+
+async def _write_ahead(database: Database) -> None:
+    """Turn on the write-ahead log. SQLite does not wait for this lock by itself, so we do."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            async with database.engine.connect() as connection:
+                raw = await connection.get_raw_connection()
+                await raw.driver_connection.execute_fetchall("PRAGMA journal_mode = WAL")  # type: ignore[union-attr]
+                return
+        except (sqlite3.DatabaseError, DBAPIError) as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                place = shown(database.url)
+                raise StoreUnavailable(f"The store ({place}) cannot be opened: {first_line(error)}") from error
+        await asyncio.sleep(0.05)
+
+
+def _configuration(connection: Connection | None = None) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    return config
+
+
+def _is_current(connection: Connection, place: str) -> bool:
+    """Whether there is nothing to do. Raises: `StoreTooNew`."""
+    scripts = ScriptDirectory.from_config(_configuration())
+    there = MigrationContext.configure(connection).get_current_revision()
+    known = [script.revision for script in scripts.walk_revisions()]
+    if there is not None and there not in known:
+        raise StoreTooNew(
+            f"The store ({place}) has schema {there}, which this version of Opposable does not know (its own is {known[0]}). "
+            "A newer Opposable wrote it: update Opposable, or name another database."
+        )
+    return there == known[0]
+
+
+def _upgrade(connection: Connection, place: str) -> None:
+    if not _is_current(connection, place):
+        command.upgrade(_configuration(connection), "head")

@@ -1,0 +1,128 @@
+"""An HTTP endpoint as a tool."""
+
+import os
+from collections.abc import Collection, Mapping
+from contextlib import aclosing
+from typing import Any
+
+import aiohttp
+
+from opposable.domain.call_context import CallContext
+from opposable.domain.errors import ToolError, ToolFailed, ToolRefused, ToolRegistrationError, ToolUnavailable
+from opposable.domain.specs import HttpToolSpec
+from opposable.domain.tools import ToolDefinition
+from opposable.safety.network.guarded_client import GuardedClient
+from opposable.tools.http.argument_defaults import ArgumentCheck
+from opposable.tools.http.request import plan_of, request_of, secrets_of
+from opposable.tools.http.response import (
+    EVENT_STREAM,
+    LINE_STREAMS,
+    Reading,
+    failure_of,
+    joined,
+    pieces_of,
+    told_piece,
+    value_of_response,
+)
+from opposable.tools.http.response_extract import extract_of
+from opposable.tools.http.secrets import Redaction
+from opposable.tools.tool_names import safe_name
+
+INTERNAL = "internal://"
+
+
+class HttpTool:
+    """An endpoint described as data, called through the guarded client.
+
+    `environ` is where secrets are looked up, at registration and again at each call.
+    Raises: `ToolRegistrationError`, saying what of the spec cannot work: URL template, mapping, schema, extract, a
+    variable that is not set, a target the guard refuses.
+    """
+
+    def __init__(self, spec: HttpToolSpec, client: GuardedClient, environ: Mapping[str, str] = os.environ) -> None:
+        self.spec = spec
+        self.tool_id = spec.tool_id
+        self.timeout = spec.timeout or spec.endpoint.timeout + 1.0  # so that the endpoint's own sentence comes first
+        self.streams = spec.mode == "streamable"
+        transform = spec.response_transform
+        self._plan = plan_of(spec.tool_id, spec.endpoint, tuple(spec.parameters.get("properties", {})))
+        schema = _with_required(spec.parameters, self._plan.template.path_names)
+        self._arguments = ArgumentCheck(spec.tool_id, schema)
+        self._reading = Reading(
+            extract_of(spec.tool_id, transform.extract), transform.max_bytes, transform.max_characters
+        )
+        self._client = client
+        self._environ = environ
+        try:
+            client.guard.target(f"{self._plan.template.origin}/")
+            secrets_of(spec.endpoint, environ)
+        except ToolError as error:
+            raise ToolRegistrationError(f"{spec.tool_id}: {error}") from error
+        description = spec.description or spec.display_name or spec.tool_id
+        self.definition = ToolDefinition(safe_name(spec.tool_id), description, schema)
+
+    def check(self, arguments: dict[str, Any]) -> None:
+        """Raises: `InvalidArguments` where they do not fit the schema; does nothing else."""
+        self._arguments.check(self._filled(arguments))
+
+    async def run(self, arguments: dict[str, Any], context: CallContext) -> Any:
+        """Call the endpoint; a streaming answer is reported piece by piece and given back joined.
+
+        Raises: `InvalidArguments` where the schema or the server (400, 422) says so, `ToolUnavailable` (429, 503, no
+        connection, no secret), `ToolRefused` (the guard), `NoAnswer` (in time), `ToolFailed` (other statuses).
+        """
+        given = self._filled(arguments)
+        self._arguments.check(given)
+        request, redaction = await request_of(self._plan, given, self._environ, context.idempotency_key)
+        try:
+            async with self._client.send(request) as response:
+                if response.status >= 300:
+                    raise await failure_of(response, redaction, given)
+                if self._streams(response):
+                    return await self._streamed(response, redaction, context)
+                return await value_of_response(response, self._reading, redaction)
+        except (ToolRefused, ToolUnavailable, ToolFailed) as error:  # each is made of its sentence alone
+            raise type(error)(redaction.text(str(error))) from None
+        except RecursionError:
+            raise ToolFailed("The answer is nested too deeply to be read.") from None
+
+    def _filled(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        return self._arguments.filled(arguments) if self.spec.endpoint.defaults else arguments
+
+    def _streams(self, response: aiohttp.ClientResponse) -> bool:
+        kind = response.content_type
+        plain = self.spec.mode == "streamable" and kind == "text/plain"
+        return plain or kind == EVENT_STREAM or kind in LINE_STREAMS
+
+    async def _streamed(self, response: aiohttp.ClientResponse, redaction: Redaction, context: CallContext) -> Any:
+        pieces = []
+        async with aclosing(pieces_of(response, self._reading, redaction)) as coming:
+            async for piece in coming:
+                pieces.append(piece)
+                if context.report is not None:
+                    context.report(told_piece(piece, self._reading))
+        return redaction.data(joined(pieces, self._reading))  # a secret may lie across two pieces
+
+
+def internal_name(spec: HttpToolSpec, known: Collection[str]) -> str | None:
+    """The built-in tool an `internal://NAME` endpoint means; None for an endpoint of HTTP.
+
+    Raises: `ToolRegistrationError` where none of the `known` has that name.
+    """
+    url = spec.endpoint.url_template
+    if not url.startswith(INTERNAL):
+        return None
+    name = url.removeprefix(INTERNAL).strip("/")
+    if name not in known:
+        raise ToolRegistrationError(
+            f"{spec.tool_id}: there is no built-in tool {name!r}; {INTERNAL} knows {', '.join(sorted(known))}."
+        )
+    return name
+
+
+def _with_required(schema: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """A schema that also requires the parameters of a URL's path, but for those with a default."""
+    properties = schema.get("properties", {})
+    required = list(schema.get("required", []))
+    required += sorted(n for n in names if n not in required and "default" not in properties[n])
+    return {"type": "object", **schema, "properties": properties, **({"required": required} if required else {})}

@@ -1,0 +1,100 @@
+"""The body of a request: JSON, form, multipart, text or bytes."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from aiohttp import MultipartWriter, payload
+
+from opposable.domain.errors import FieldProblem, InvalidArguments
+from opposable.domain.specs import EndpointConfig
+from opposable.tools.http.parameter_styles import as_json, as_text, form_pairs
+
+FILE_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "description": "A file: its name, and its content as text or as base64.",
+    "properties": {
+        "filename": {"type": "string"},
+        "text": {"type": "string"},
+        "base64": {"type": "string"},
+        "content_type": {"type": "string"},
+    },
+}
+"""How a model gives a file."""
+
+_TYPES = {
+    "json": "application/json",
+    "form": "application/x-www-form-urlencoded",
+    "text": "text/plain; charset=utf-8",
+    "binary": "application/octet-stream",
+}
+
+
+async def body_of(endpoint: EndpointConfig, values: Mapping[str, Any]) -> tuple[bytes | None, str]:
+    """The bytes of a body and their content type; None and "" where there is none.
+
+    `values` are those of the body's parameters by their names on the wire. Raises: `InvalidArguments`.
+    """
+    if not values and not endpoint.body_required:
+        return None, ""
+    if endpoint.body_param and not values:
+        raise InvalidArguments((FieldProblem(endpoint.body_param, "is required"),))
+    whole = next(iter(values.values())) if endpoint.body_param else dict(values)
+    kind = endpoint.content_type or _TYPES.get(endpoint.body_type, "")
+    match endpoint.body_type:
+        case "json":
+            return as_json(whole).encode(), kind
+        case "form":
+            return urlencode(form_pairs(_object(endpoint, whole)), errors="replace").encode(), kind
+        case "text":
+            return as_text(whole).encode("utf-8", "replace"), kind
+        case "binary":
+            content, _, own_kind = _file(endpoint.body_param, whole)
+            return content, endpoint.content_type or own_kind or kind
+        case "multipart":
+            return await _multipart(endpoint, _object(endpoint, whole))
+
+
+def _object(endpoint: EndpointConfig, whole: Any) -> dict[str, Any]:
+    if not isinstance(whole, dict):
+        raise InvalidArguments((FieldProblem(endpoint.body_param, "must be an object"),))
+    return whole
+
+
+async def _multipart(endpoint: EndpointConfig, values: Mapping[str, Any]) -> tuple[bytes, str]:
+    writer = MultipartWriter("form-data")
+    for name, value in values.items():
+        if name not in endpoint.files:
+            for _, text in form_pairs({name: value}):
+                kind = "application/json" if isinstance(value, dict) else "text/plain; charset=utf-8"
+                part = payload.BytesPayload(text.encode("utf-8", "replace"), content_type=kind)
+                part.set_content_disposition("form-data", name=name)
+                writer.append_payload(part)
+            continue
+        for item in value if isinstance(value, list) else [value]:
+            content, filename, own_kind = _file(name, item)
+            part = payload.BytesPayload(content, content_type=own_kind or "application/octet-stream")
+            part.set_content_disposition("form-data", name=name, filename=filename or name)
+            writer.append_payload(part)
+    return await writer.as_bytes(), writer.content_type
+
+
+def _file(name: str, value: Any) -> tuple[bytes, str, str]:
+    """A file's content, name and type. A plain string is its text."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace"), "", "text/plain; charset=utf-8"
+    if not isinstance(value, dict) or ("text" in value) == ("base64" in value):
+        raise InvalidArguments(
+            (FieldProblem(name, 'must be {"filename": …, "text": …} or {"filename": …, "base64": …}'),)
+        )
+    kind = str(value.get("content_type", ""))
+    if any(mark in kind for mark in "\r\n\0"):
+        raise InvalidArguments((FieldProblem(f"{name}.content_type", "must be one line"),))
+    if "text" in value:
+        return str(value["text"]).encode("utf-8", "replace"), str(value.get("filename", "")), kind
+    try:
+        return base64.b64decode(str(value["base64"]), validate=True), str(value.get("filename", "")), kind
+    except binascii.Error as error:
+        raise InvalidArguments((FieldProblem(f"{name}.base64", "must be valid base64"),)) from error

@@ -1,0 +1,108 @@
+"""Runs, answers and messages as JSON."""
+
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+from opposable.domain.events import ToolFinished
+from opposable.domain.messages import Message
+from opposable.domain.records import Conversation, Run
+from opposable.service.event_json import arguments_of
+from opposable.service.runner import Going
+
+
+def as_json(value: Any) -> bytes:
+    """JSON of anything: what JSON does not know is written as its text."""
+    try:
+        return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS)
+    except TypeError:  # an integer beyond 64 bits
+        from opposable.store.column_types import to_json
+
+        return to_json(value).encode()
+
+
+def answered(value: Any, status: int = 200) -> Response:
+    """A JSON answer."""
+    return Response(as_json(value), status, media_type="application/json")
+
+
+def run_as_json(run: Run) -> dict[str, Any]:
+    """A run, as `bodies.ShownRun` has it."""
+    return {
+        "run_id": run.run_id,
+        "status": run.status,
+        "agent_id": run.agent_id,
+        "conversation_id": run.conversation_id,
+        "trace_id": run.trace_id,
+        "task": run.task,
+        "text": run.text,
+        "reason": run.reason,
+        "input_tokens": run.usage.input_tokens,
+        "output_tokens": run.usage.output_tokens,
+        "turns": run.turns,
+        "tool_calls": run.tool_calls,
+        "started_at": run.started_at,
+        "ended_at": run.ended_at,
+    }
+
+
+def answer_as_json(going: Going) -> dict[str, Any]:
+    """The answer of a run that ended, as `bodies.ChatAnswer` has it."""
+    run = going.run
+    ended = run.ended_at or run.started_at
+    return {
+        "success": run.status == "finished",
+        "response": run.text,
+        "conversation_id": run.conversation_id,
+        "trace_id": run.trace_id,
+        "tool_calls": [_call(made) for made in going.calls],
+        "meta": {
+            "total_tokens": run.usage.total_tokens,
+            "tool_calls_count": run.tool_calls,
+            "latency_ms": round((ended - run.started_at).total_seconds() * 1000),
+            "run_id": run.run_id,
+            "agent_id": run.agent_id,
+            "reason": run.reason,
+        },
+    }
+
+
+def conversation_as_json(conversation: Conversation) -> dict[str, Any]:
+    """A conversation, as `bodies.ShownConversation` has it."""
+    return {
+        "conversation_id": conversation.conversation_id,
+        "agent_id": conversation.agent_id,
+        "title": conversation.title,
+        "messages_count": conversation.messages,
+        "created_at": conversation.created_at,
+        "updated_at": conversation.updated_at,
+    }
+
+
+def message_as_json(message: Message) -> dict[str, Any]:
+    """A message, as `bodies.ShownMessage` has it."""
+    shown: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        shown["tool_calls"] = [
+            {"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls
+        ]
+    if message.role == "tool":
+        shown |= {"call_id": message.call_id, "name": message.name}
+    return shown
+
+
+def _call(made: ToolFinished) -> dict[str, Any]:
+    result = made.result
+    failed = result.failure is not None
+    return {
+        "tool": made.call.name,
+        "arguments": arguments_of(made.call),
+        "result": {
+            "success": not failed,
+            "output": None if failed else result.content if result.data is None else result.data,
+            "error": {"kind": result.failure, "message": result.content} if failed else None,
+            "duration_ms": round(result.seconds * 1000, 3),
+            "attempts": result.attempts,
+        },
+    }

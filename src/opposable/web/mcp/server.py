@@ -1,0 +1,200 @@
+"""A tool library in the words of MCP: what tools there are, what came of a call, and when the tools changed."""
+
+import asyncio
+import contextlib
+import weakref
+from collections.abc import AsyncIterator, Callable, Mapping
+from importlib.metadata import version
+from typing import Any
+
+import orjson
+from mcp import MCPError
+from mcp.server import NotificationOptions, Server, ServerRequestContext
+from mcp.server.connection import Connection
+from mcp.server.models import InitializationOptions
+from mcp.server.stdio import stdio_server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ContentBlock,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    ToolAnnotations,
+)
+from mcp.types import Tool as ServedTool
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from opposable.domain.call_context import CallContext
+from opposable.domain.specs import ToolSpec
+from opposable.domain.tools import ToolDefinition, ToolResult, new_call_id
+from opposable.tools.library import ToolLibrary
+from opposable.tools.mcp.mcp_tool import KEY_META, McpTool
+from opposable.tools.mcp.result_content import Content
+
+PAGE = 100
+"""Tools told at once; a client asks for the next page with the cursor it is given."""
+LOOK = 0.5
+"""Seconds between two looks at whether the library's tools are still the same."""
+NAME = "opposable"
+
+
+class _Server(Server[Any]):
+    """The SDK's server, which tells clients from before 2026-07-28 too that its tools may change."""
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        options = notification_options or NotificationOptions(tools_changed=True)
+        return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+
+class LibraryServer:
+    """A library behind the protocol. `server` is the SDK's; `watching` has to be open while it serves."""
+
+    def __init__(self, library: ToolLibrary, *, name: str = NAME, instructions: str = "") -> None:
+        self._library = library
+        self._bus = InMemorySubscriptionBus()
+        self._clients: weakref.WeakSet[Connection] = weakref.WeakSet()
+        self._told: tuple[ToolDefinition, ...] = ()
+        self._served: list[ServedTool] = []
+        self.server: Server[Any] = _Server(
+            name,
+            version=version("opposable"),
+            instructions=instructions or None,
+            get_tool_input_schema=self._schema,
+            on_list_tools=self._list,
+            on_call_tool=self._call,
+            on_subscriptions_listen=ListenHandler(self._bus),
+        )
+
+    @contextlib.asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """Tell clients when the library's tools change, for as long as the block lasts."""
+        task = asyncio.create_task(self._watch())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def _watch(self) -> None:
+        seen = self._library.definitions
+        while True:
+            await asyncio.sleep(LOOK)
+            now = self._library.definitions
+            if now is seen or now == seen:
+                continue
+            seen = now
+            await self._bus.publish(ToolsListChanged())
+            for client in list(self._clients):
+                with contextlib.suppress(Exception):  # a client that left is told nothing
+                    await client.send_tool_list_changed()
+
+    async def _list(
+        self, context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            self._clients.add(context.session._connection)  # noqa: SLF001 - sessions end with their request
+        definitions = self._library.definitions
+        if definitions is not self._told:
+            self._served = [described(one, self._library) for one in definitions]
+            self._told = definitions
+        start = _start(params.cursor if params is not None else None, len(self._served))
+        end = start + PAGE
+        following = str(end) if end < len(self._served) else None
+        return ListToolsResult(tools=self._served[start:end], next_cursor=following)
+
+    def _schema(self, name: str) -> dict[str, Any] | None:
+        tool = self._library.find(name)
+        return None if tool is None else tool.definition.parameters
+
+    async def _call(self, context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
+        meta: Mapping[str, Any] = context.meta or {}
+        async with _progress(context) as report:
+            call = CallContext(call_id=new_call_id(), idempotency_key=str(meta.get(KEY_META, "")), report=report)
+            result = await self._library.call(params.name, params.arguments or {}, call)
+        return answer(result)
+
+
+@contextlib.asynccontextmanager
+async def _progress(context: ServerRequestContext[Any, Any]) -> AsyncIterator[Callable[[str], None]]:
+    """What a tool reports while it runs, sent as progress in order and before its result."""
+    pieces: asyncio.Queue[str | None] = asyncio.Queue()
+
+    async def send() -> None:
+        count = 0
+        while (text := await pieces.get()) is not None:
+            count += 1
+            await context.session.report_progress(count, message=text)
+
+    sending = asyncio.create_task(send())
+    try:
+        yield pieces.put_nowait
+        pieces.put_nowait(None)
+        await asyncio.wait({sending})
+    finally:
+        sending.cancel()
+
+
+def _start(cursor: str | None, size: int) -> int:
+    if cursor is None:
+        return 0
+    if not cursor.isdecimal() or int(cursor) > size:
+        raise MCPError(INVALID_PARAMS, f"There is no page {cursor!r}; begin again without a cursor.")
+    return int(cursor)
+
+
+def described(definition: ToolDefinition, library: ToolLibrary) -> ServedTool:
+    """A tool as the protocol tells it; the hints are its owner's word, or for an MCP server's tool that server's."""
+    found: Any = library.find(definition.name)
+    tool = getattr(found, "tool", found)
+    spec = _spec_of(tool.tool_id, library)
+    hints = dict(tool.hints) if isinstance(tool, McpTool) else {}
+    if spec is not None and spec.idempotent:
+        hints["idempotent_hint"] = True
+    if spec is not None and isinstance(spec.metadata.get("read_only"), bool):
+        hints["read_only_hint"] = spec.metadata["read_only"]
+    title = tool.title if isinstance(tool, McpTool) else getattr(spec, "display_name", "")
+    if not title and definition.name != tool.tool_id.replace(".", "_"):
+        title = tool.tool_id  # a name in another script is left of the safe one
+    return ServedTool(
+        name=definition.name,
+        title=title or None,
+        description=definition.description,
+        input_schema={**definition.parameters, "type": "object"},
+        annotations=ToolAnnotations(**hints) if hints else None,
+    )
+
+
+def _spec_of(tool_id: str, library: ToolLibrary) -> ToolSpec | None:
+    """The spec a tool was registered with: its own, or the one whose action it is."""
+    while tool_id:
+        if (spec := library.get(tool_id)) is not None:
+            return spec
+        tool_id = tool_id.rpartition(".")[0]
+    return None
+
+
+def answer(result: ToolResult) -> CallToolResult:
+    """What came of a call: a failure is told as the sentence a model is told, an object as structured content too."""
+    text: list[ContentBlock] = [TextContent(text=result.content)]
+    if result.failure is not None:
+        return CallToolResult(content=text, is_error=True)
+    if isinstance(result.data, Content):
+        return CallToolResult.model_validate({"content": list(result.data.blocks)})
+    if isinstance(result.data, dict) and not result.cut:
+        return CallToolResult(content=text, structured_content=orjson.loads(result.content))
+    return CallToolResult(content=text)
+
+
+async def serve_mcp_stdio(library: ToolLibrary, *, name: str = NAME, instructions: str = "") -> None:
+    """Serve over this process's stdin and stdout until the client hangs up; whatever else prints goes to stderr."""
+    serving = LibraryServer(library, name=name, instructions=instructions)
+    async with stdio_server() as (reading, writing), serving.watching():
+        await serving.server.run(reading, writing, serving.server.create_initialization_options())

@@ -1,0 +1,85 @@
+"""What a wrong argument may have meant, of what its failure names."""
+
+import pytest
+
+from opposable.agent.argument_suggestions import LONGEST, listed, nearest_named, swapped
+
+LAMPS = "There is no lamp {!r}. The lamps are: livingroom_1, kitchen_1, study_1."
+TICKETS = "There is no ticket {!r}. The tickets are: T-3, T-18, T-181."
+
+
+@pytest.mark.parametrize(
+    ("given", "said", "meant"),
+    [
+        ("living room", LAMPS, "livingroom_1"),
+        ("Study", LAMPS, "study_1"),
+        ("kitchne_1", LAMPS, "kitchen_1"),
+        ("18", TICKETS, "T-18"),
+        ("t18", TICKETS, "T-18"),
+        ("书房", "没有房间 {!r}。房间有：客厅、书房_1、卧室。", "书房_1"),
+        ("B", "There is no room {!r}. The rooms are: Anton, Blue, 会议室B.", "会议室B"),
+        ("a.txt", "{!r} is not there; there are 'old/a.txt' and 'old/b.txt'.", "old/a.txt"),
+        ("年假", "假别代码“{}”无效，可用：ANNUAL 年假，SICK 病假。", "ANNUAL"),
+        ("blue", "No colour `{}`. Colours: #00f blue, #f00 red.", "#00f"),
+        ("Riverside", "{!r}: one of CEN, HIL, RIV.", "RIV"),
+        ("imports", "{!r} is no kind of job: it is export or import.", "import"),
+    ],
+)
+def test_the_nearest_of_what_a_failure_names_is_found(given, said, meant):
+    assert nearest_named({"what": given, "other": "x", "number": 3}, said.format(given)) == {"what": meant}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("garage", LAMPS),
+        ("T-4", TICKETS),
+        ("81", TICKETS),
+        ("sdz", "There is no disk {!r}. The disks are: sda, sdb."),
+        ("room", "There is no {!r}. There are room_1 and room_2."),
+        ("Conference Room", "There is no room {!r}."),
+        ("", "{!r} is empty."),
+        ("x" * (LONGEST + 1), "{!r} is not xx."),
+        ("3 pm", "{!r} is no time: write it as HH:MM."),
+        ("--", "{!r} is not - or ---."),
+    ],
+)
+def test_nothing_is_meant_where_nothing_or_more_than_one_thing_is_near(given, said):
+    assert nearest_named({"what": given}, said.format(given)) == {}
+
+
+def test_only_what_the_failure_repeats_is_looked_for():
+    assert nearest_named({"path": "q3.txt", "to": "q4.txt"}, "There is no 'q3.txt'; there is old/q3.txt.") == {
+        "path": "old/q3.txt"
+    }
+    assert nearest_named({"lamp": "study"}, "The lamps are: study_1.") == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "other", "said", "taken"),
+    [
+        ("garage", "study_1", LAMPS, "study_1"),
+        ("garage", "garage", LAMPS, ""),
+        ("garage", "the garage", LAMPS, ""),
+        ("3 pm", "15:00", "{!r} is no time: write it as HH:MM, so 15:00 for three.", ""),
+        ("sdz", "sdb", "没有磁盘 {!r}。磁盘有：sda、sdb。", "sdb"),
+    ],
+)
+def test_what_is_taken_from_a_list_in_place_of_what_was_asked_for_is_seen(given, other, said, taken):
+    assert swapped({"what": given, "n": 1}, {"what": other, "n": 2}, said.format(given)) == taken
+
+
+@pytest.mark.parametrize(
+    ("said", "values"),
+    [
+        ("Not found. Selectors on this page: a.social-link; a.about.", ("a.social-link", "a.about")),
+        ("没有该房间。房间有：客厅、书房。", ("客厅", "书房")),
+        ("There is no lamp 'x'. The lamps are: 'a', \"b\", a\nTry again.", ("a", "b")),
+        ("There is no room: the Blue Room, Green.", ()),
+        ("'x' is no time: write it as HH:MM, so 15:00 for three.", ()),
+        ("It failed: away.", ()),
+        ("It failed.", ()),
+    ],
+)
+def test_the_values_that_a_failure_lists_are_known(said, values):
+    assert listed(said) == values

@@ -1,0 +1,210 @@
+"""A model that would answer where a call failed is asked on."""
+
+from contextlib import aclosing
+
+import orjson
+import pytest
+
+from opposable.agent.failure_memory import FailureMemory
+from opposable.agent.follow_ups import FAILURES
+from opposable.agent.guard_options import UNGUARDED
+from opposable.agent.loop import run
+from opposable.domain.errors import ToolFailed, ToolRefused, ToolUnavailable
+from opposable.domain.events import Decided
+from opposable.domain.messages import user
+from opposable.domain.specs import FunctionToolSpec
+from opposable.models.base import ModelOptions, Named
+from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.tools.function import FunctionTool
+from opposable.tools.library import ToolLibrary
+
+pytestmark = pytest.mark.anyio
+
+ASKED = ModelOptions(stream=False)
+
+
+def add(a: int, b: int) -> int:
+    """Add."""
+    return a + b
+
+
+def close(ticket: str) -> str:
+    """Close a ticket."""
+    if ticket not in ("T-3", "T-18"):
+        raise ToolFailed(f"There is no ticket {ticket!r}. The tickets are: T-3, T-18.")
+    return f"{ticket} is closed."
+
+
+async def events_of(model, library, said="go", **more):
+    async with aclosing(run(model, library, [user(said)], options=ASKED, **more)) as events:
+        return [event async for event in events]
+
+
+def wishes(model) -> list[str]:
+    """What the run asked of its own accord, as it stood last in what was sent."""
+    last = [request.messages[-1] for request in model.requests[1:]]
+    return [message.content for message in last if message.role == "user"]
+
+
+async def test_a_model_that_gives_up_after_a_call_it_could_correct_is_asked_once_more():
+    lines = (calls(call("add", '{"a": "one", "b": 2}')), "I cannot.", calls(call("add", '{"a": 1, "b": 2}')), "3.")
+    model = ScriptedModel(*lines)
+    events = await events_of(model, ToolLibrary([add]), "1 加 2？")
+    assert (events[-1].text, events[-1].turns) == ("3.", 4)
+    assert model.requests[2].messages[-1].content.startswith("add 没有成功")
+    assert model.requests[2].options.expected == Named("add", {}, {"a": "one"})
+    assert [event.action for event in events if isinstance(event, Decided)] == ["replan"]
+
+
+async def test_it_is_asked_once_and_may_say_that_it_cannot_be_done():
+    model = ScriptedModel(calls(call("ad", "{}")), "I cannot.", "It cannot be done.")
+    end = (await events_of(model, ToolLibrary([add])))[-1]
+    assert (end.text, end.turns) == ("It cannot be done.", 3)
+    model = ScriptedModel(calls(call("ad", "{}")), "I cannot.")
+    end = (await events_of(model, ToolLibrary([add]), guarding=UNGUARDED))[-1]
+    assert (end.text, end.turns) == ("I cannot.", 2)
+
+
+async def test_what_may_have_been_meant_is_told_beside_the_failure_and_asked_for():
+    model = ScriptedModel(
+        calls(call("close", '{"ticket": "18"}')), "There is none.", calls(call("close", '{"ticket": "T-18"}')), "ok"
+    )
+    await events_of(model, ToolLibrary([close]))
+    assert (
+        model.requests[1]
+        .messages[-1]
+        .content.endswith('(Perhaps ticket="T-18" is meant. Correct the call and make it again.)')
+    )
+    assert wishes(model) == [
+        'close did not work, so the task is not done. Call it with ticket="T-18"; only if that cannot be, say why.'
+    ]
+    assert [request.options.expected for request in model.requests] == [
+        "auto",
+        "auto",
+        Named("close", {"ticket": "T-18"}),
+        "auto",
+    ]
+
+
+async def test_what_worked_before_is_what_is_asked_for():
+    learning = FailureMemory().of()
+    right = (calls(call("close", '{"ticket": "77"}')), calls(call("close", '{"ticket": "T-3"}')), "ok")
+    await events_of(ScriptedModel(*right), ToolLibrary([close]), learning=learning)
+    model = ScriptedModel(calls(call("close", '{"ticket": "77"}')), "There is none.", "No.")
+    await events_of(model, ToolLibrary([close]), learning=learning)
+    assert [wish.split(". ")[1] for wish in wishes(model)] == [
+        'Call it with ticket="T-3"; only if that cannot be, say why.'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Close ticket 77.", '(Worked before: close(ticket="T-3").)'),
+        ("关闭工单 77。", '（以往成功：close(ticket="T-3")。）'),
+        ("Close ticket 177.", ""),
+        ("Close the ticket.", ""),
+        ("Close ticket 77, which is T-3.", ""),
+        ("Close ticket 18.", ""),
+    ],
+)
+async def test_what_put_the_same_right_before_is_told_beside_the_request(said, told):
+    learning = FailureMemory().of()
+    right = (calls(call("close", '{"ticket": "77"}')), calls(call("close", '{"ticket": "T-3"}')), "ok")
+    await events_of(ScriptedModel(*right), ToolLibrary([close]), learning=learning)
+    model = ScriptedModel(calls(call("close", '{"ticket": "T-3"}')), "Closed.")
+    end = (await events_of(model, ToolLibrary([close]), said, learning=learning))[-1]
+    assert [request.messages[0].content for request in model.requests] == [f"{said}\n\n{told}" if told else said, said]
+    [line] = model.requests[0].tools[0].description.splitlines()[1:] or [""]
+    assert bool(line) is not bool(told)  # it is told once
+    assert end.messages[0].role == "assistant"
+
+
+async def test_a_call_that_was_asked_for_takes_nothing_else_from_the_list():
+    model = ScriptedModel(
+        calls(call("close", '{"ticket": "T-77"}')), "None.", calls(call("close", '{"ticket": "T-3"}')), "None."
+    )
+    await events_of(model, ToolLibrary([close]))
+    assert (
+        model.requests[-1]
+        .messages[-1]
+        .content.startswith("Not run: this call of close takes 'T-3', which is not what was asked for.")
+    )
+
+
+async def test_a_failure_that_may_pass_is_asked_to_be_tried_again_as_it_is():
+    looked: list[int] = []
+
+    def look(at: str) -> str:
+        """Look."""
+        looked.append(1)
+        if len(looked) < 3:
+            raise ToolUnavailable("The server does not answer.")
+        return "a page"
+
+    again = calls(call("look", '{"at": "x"}'))
+    model = ScriptedModel(again, "It is away.", again, "It is away.", again, "A page.")
+    end = (await events_of(model, ToolLibrary([look])))[-1]
+    assert (end.text, len(looked)) == ("A page.", 3)
+    assert model.requests[1].messages[-1].content.endswith("(This may pass. Make the call again.)")
+    assert model.requests[2].options.expected == Named("look", {"at": "x"})
+
+
+def jobs(wait: int) -> tuple[ToolLibrary, list[str]]:
+    """A job that takes so many looks, and what was published of it."""
+    looks: list[int] = []
+    published: list[str] = []
+
+    def state(job: str) -> str:
+        """How a job stands."""
+        looks.append(1)
+        return "done" if len(looks) >= wait else "running"
+
+    def publish(job: str, where: str = "") -> str:
+        """Publish a finished job."""
+        if len(looks) < wait:
+            raise ToolRefused("The job is not done.")
+        published.append(job)
+        return "published"
+
+    about = {"description": "How a job stands.", "module_path": __name__, "function_name": "state"}
+    library = ToolLibrary([publish])
+    library.register(FunctionToolSpec(tool_id="state", metadata={"polling": True}, **about), [FunctionTool(state)])
+    return library, published
+
+
+class Obeying(ScriptedModel):
+    """Does what is expected of it, and answers where nothing is."""
+
+    async def stream(self, messages, tools=(), options=ModelOptions()):
+        if isinstance(options.expected, Named) and options.expected.arguments:
+            wanted = call(options.expected.name, orjson.dumps(dict(options.expected.arguments)).decode())
+            self._lines = (*self._lines[: len(self.requests)], calls(wanted), "It is not done.")
+        async for part in super().stream(messages, tools, options):
+            yield part
+
+
+async def test_what_was_not_ready_is_waited_for_and_then_done():
+    library, published = jobs(wait=4)
+    model = Obeying(calls(call("publish", '{"job": "x", "where": "here"}')), "It is not done.")
+    end = (await events_of(model, library))[-1]
+    assert published == ["x"]
+    assert [request.options.expected for request in model.requests if request.options.expected != "auto"] == [
+        *[Named("state", {"job": "x"})] * 4,
+        Named("publish", {"job": "x", "where": "here"}),
+    ]
+    assert end.text == "It is not done."
+
+
+async def test_what_nothing_waits_for_is_not_waited_for():
+    library, _ = jobs(wait=4)
+    model = ScriptedModel(calls(call("state", '{"job": "x"}')), "It is running.")
+    assert (await events_of(model, library))[-1].turns == 2
+
+
+async def test_it_is_not_asked_for_ever():
+    model = ScriptedModel(
+        calls(call("close", '{"ticket": "18"}')), *["No.", calls(call("close", '{"ticket": "3"}'))] * 9, "No."
+    )
+    events = await events_of(model, ToolLibrary([close]))
+    assert len([event for event in events if isinstance(event, Decided) and "did not work" in event.reason]) <= FAILURES

@@ -1,0 +1,230 @@
+import datetime
+
+import pytest
+
+from opposable.ask.intent.intent import StructuredIntent, TimeIntent
+from opposable.ask.intent.prompt_definitions import definitions_text
+from opposable.ask.intent.sql_compiler import Compiled, NotCovered, compile_intent
+from opposable.ask.semantics.loader import read_semantics
+from opposable.sql.name_checker import check_names
+from opposable.sql.statement_guard import guard
+
+pytestmark = pytest.mark.anyio
+TODAY = datetime.date(2024, 12, 31)
+BIG = {"dimension": "big", "value": True}
+
+CASES = {
+    "a default filter holds": ({"metrics": ["revenue"]}, [[112]]),
+    "only the metric's own default filter holds": (
+        {"metrics": ["revenue", "orders"]},
+        [[112, 7]],
+    ),
+    "rows by a dimension, the unknown one too": (
+        {"metrics": ["revenue"], "dimensions": ["city"]},
+        [["Berlin", 30], ["上海", 70], [None, 12]],
+    ),
+    "top": (
+        {"metrics": ["revenue"], "dimensions": ["customer"], "order_by": {"column": "revenue"}, "limit": 2},
+        [["李雷", 40], ["Ann", 30]],
+    ),
+    "a value with a quote": (
+        {"metrics": ["revenue"], "filters": [{"dimension": "customer", "value": "O'Neil"}]},
+        [[7]],
+    ),
+    "a value that tries to be SQL": (
+        {"metrics": ["orders"], "filters": [{"dimension": "customer", "value": "x' OR '1'='1"}]},
+        [[0]],
+    ),
+    "what people call a value": (
+        {"metrics": ["revenue"], "filters": [{"dimension": "city", "value": "柏林"}]},
+        [[30]],
+    ),
+    "several values": (
+        {"metrics": ["revenue"], "filters": [{"dimension": "city", "operator": "in", "value": ["上海", "柏林"]}]},
+        [[100]],
+    ),
+    "another value keeps the unknown": (
+        {"metrics": ["revenue"], "filters": [{"dimension": "city", "operator": "!=", "value": "上海"}]},
+        [[42]],
+    ),
+    "part of a text, its signs taken as they are": (
+        {"metrics": ["orders"], "filters": [{"dimension": "customer", "operator": "contains", "value": "o_n"}]},
+        [[0]],
+    ),
+    "a named filter": ({"metrics": ["orders"], "filters": [BIG]}, [[3]]),
+    "a named filter denied": ({"metrics": ["orders"], "filters": [{"dimension": "big", "value": False}]}, [[4]]),
+    "an exclusion keeps the unknown": ({"metrics": ["units"], "exclusions": ["tea"]}, [[6]]),
+    "an exclusion by its expression": ({"metrics": ["units"], "exclusions": ["product = 'tea'"]}, [[6]]),
+    "a bound on a metric": (
+        {
+            "metrics": ["orders"],
+            "dimensions": ["city"],
+            "filters": [{"dimension": "orders", "operator": ">", "value": 2}],
+        },
+        [["上海", 3]],
+    ),
+    "a period": ({"metrics": ["revenue"], "time": {"year": 2024, "quarter": 1}}, [[50]]),
+    "rows by month": (
+        {"metrics": ["orders"], "time": {"year": 2024, "grain": "month"}},
+        [["2024-02", 1], ["2024-03", 1], ["2024-06", 1], ["2024-12", 1]],
+    ),
+    "rows by quarter": (
+        {"metrics": ["revenue"], "time": {"year": 2024, "grain": "quarter"}},
+        [["2024-Q1", 50], ["2024-Q4", 40]],
+    ),
+    "rows by week": (
+        {"metrics": ["visits"], "time": {"year": 2024, "grain": "week"}},
+        [["2024-01-01", 1], ["2024-01-29", 1], ["2024-02-26", 1]],
+    ),
+    "a year against the year before": (
+        {"metrics": ["revenue"], "time": {"year": 2024, "comparison": "yoy"}},
+        [[90, 22, 68 / 22]],
+    ),
+    "quarters against the quarters before": (
+        {"metrics": ["orders"], "time": {"year": 2024, "comparison": "qoq", "grain": "quarter"}},
+        [["2024-Q1", 2, 2, 0.0], ["2024-Q2", 1, 2, -0.5], ["2024-Q3", None, 1, None], ["2024-Q4", 1, None, None]],
+    ),
+    "months against the months before, over the turn of the year": (
+        {
+            "metrics": ["orders"],
+            "time": {"start": "2023-12-01", "end": "2024-01-31", "comparison": "mom", "grain": "month"},
+        },
+        [["2023-12", 1, 1, 0.0], ["2024-01", None, 1, None]],
+    ),
+    "by a dimension against the year before": (
+        {"metrics": ["revenue"], "dimensions": ["city"], "time": {"year": 2024, "comparison": "yoy"}},
+        [["Berlin", 20, 10, 1.0], ["上海", 70, None, None], [None, None, 12, None]],
+    ),
+    "metrics of two tables are each summed before they meet": (
+        {"metrics": ["revenue", "visits"], "dimensions": ["customer"]},
+        [["Ann", 30, 2], ["Bob", 30, 1], ["O'Neil", 7, 1], ["李雷", 40, None], [None, 5, None]],
+    ),
+    "a metric over metrics": (
+        {
+            "metrics": ["revenue_per_visit"],
+            "dimensions": ["customer"],
+            "filters": [{"dimension": "city", "value": "上海"}],
+        },
+        [["Bob", 30.0], ["李雷", None]],
+    ),
+    "from the first of the year to today": ({"metrics": ["orders"], "time": {"comparison": "ytd"}}, [[4]]),
+    "a list": ({"dimensions": ["product"]}, [["cup"], ["tea"], [None]]),
+    "a list of some": (
+        {"dimensions": ["customer"], "filters": [{"dimension": "city", "value": "上海"}]},
+        [["Bob"], ["李雷"]],
+    ),
+}
+
+
+def plain(value):
+    number = isinstance(value, int | float) or (isinstance(value, str) and value.replace(".", "").isdigit())
+    return round(float(value), 6) if number else value
+
+
+def in_order(rows):
+    return sorted((tuple(plain(value) for value in row) for row in rows), key=repr)
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_an_intent_is_answered_the_same_on_every_engine(name, shop, shop_model):
+    given, rows = CASES[name]
+    compiled = compile_intent(StructuredIntent(**given), shop_model, shop.dialect, TODAY)
+    assert isinstance(compiled, Compiled), compiled
+    schema = await shop.schema()
+    assert check_names(guard(compiled.sql, shop.dialect, schema), schema) == ()
+    found = await shop.run(compiled.sql)
+    assert found.columns == compiled.columns
+    assert in_order(found.rows) == in_order(rows)
+
+
+REFUSED = {
+    "a join that would count twice": (
+        {"metrics": ["revenue"], "dimensions": ["product"]},
+        "revenue cannot go with product: joining lines to orders would multiply the rows of orders, or no join leads there",
+    ),
+    "a metric without a date": (
+        {"metrics": ["customers"], "time": {"year": 2024}},
+        "customers cannot be dated: orders.day is not reached from customers",
+    ),
+    "an id that is not there": (
+        {"metrics": ["revenu"]},
+        "There is no metric 'revenu' in the semantic model; did you mean revenue or revenue_per_visit?",
+    ),
+    "weeks against the year before": (
+        {"metrics": ["orders"], "time": {"year": 2024, "comparison": "yoy", "grain": "week"}},
+        "yoy of rows by week",
+    ),
+    "a list without values": (
+        {"metrics": ["orders"], "filters": [{"dimension": "city", "operator": "in", "value": []}]},
+        "a list of values is empty",
+    ),
+    "an order by something else": (
+        {"metrics": ["orders"], "order_by": {"column": "city"}},
+        "There is no column 'city' in the semantic model",
+    ),
+    "nothing": ({}, "The intent names no metric and no dimension: name at least one."),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_covered_says_why(name, shop_model):
+    given, reason = REFUSED[name]
+    refused = compile_intent(StructuredIntent(**given), shop_model, "duckdb", TODAY)
+    assert isinstance(refused, NotCovered)
+    assert refused.reason.startswith(reason)
+
+
+def test_two_ways_to_one_table_are_not_chosen_between():
+    model = read_semantics(
+        "joins: [a.b_id = b.id, a.c_id = c.id, b.d_id = d.id, c.d_id = d.id]\n"
+        "metrics: {n: {expr: COUNT(*), table: a}}\ndimensions: {d: {expr: name, table: d}}"
+    )
+    refused = compile_intent(StructuredIntent(metrics=("n",), dimensions=("d",)), model, "sqlite", TODAY)
+    assert isinstance(refused, NotCovered)
+    assert "give each role its own table" in refused.reason
+
+
+def test_definitions_are_those_that_apply(shop_model):
+    intent = StructuredIntent(metrics=("revenue",), dimensions=("city",))
+    assert definitions_text(shop_model, intent).splitlines() == [
+        "metric revenue: SUM(amount) (of orders; unit EUR; only rows where paid)",
+        "dimension city: city (of customers)",
+        "filter paid: status = 'paid' (of orders)",
+        "join lines.order_id = orders.id",
+        "join orders.customer_id = customers.id",
+        "join visits.customer_id = customers.id",
+    ]
+
+
+def test_the_documents_own_json_is_an_intent():
+    intent = StructuredIntent.model_validate(
+        {
+            "intent_type": "trend",
+            "metrics": ["revenue"],
+            "dimensions": [],
+            "time": {"granularity": "quarter", "year": 2024, "quarter": 1, "comparison": "null"},
+            "filters": [{"dimension": "city", "value": "Berlin", "operator": "="}],
+            "exclusions": [],
+            "order_by": {"column": "revenue", "direction": "desc"},
+            "limit": 10,
+        }
+    )
+    assert intent.time is not None
+    assert intent.time.comparison is None
+    assert intent.order_by is not None
+    assert intent.order_by.direction == "DESC"
+
+
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [
+        ("en", "the period is not over: its days up to 2024-11-30 are compared with the same days before"),
+        ("zh", "该时间段尚未结束：截至 2024-11-30 的日期与之前相同的日期对比"),
+    ],
+)
+async def test_a_period_that_is_not_over_is_compared_by_its_days_so_far(language, told, shop, shop_model):
+    asked = StructuredIntent(metrics=("orders",), time=TimeIntent(year=2024, comparison="yoy"))
+    compiled = compile_intent(asked, shop_model, shop.dialect, datetime.date(2024, 11, 30), language)
+    assert isinstance(compiled, Compiled)
+    assert compiled.assumptions == (told,)
+    assert [list(row) for row in (await shop.run(compiled.sql)).rows] == [[3, 2, 0.5]]

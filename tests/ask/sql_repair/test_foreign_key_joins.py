@@ -1,0 +1,58 @@
+"""Joins made again by foreign keys on a small school's schema, and those that are left alone."""
+
+import pytest
+
+from opposable.ask.sql_repair.foreign_key_joins import by_keys
+from opposable.sql.schema import Column, Schema, Table
+
+
+def key(name: str, references: str) -> Column:
+    return Column(name, "INT", references=references)
+
+
+SCHEMA = Schema(
+    (
+        Table("班级", (Column("班级编号", "INT", primary_key=True), Column("班名", "TEXT"))),
+        Table(
+            "pupil", (Column("id", "INT", primary_key=True), Column("name", "TEXT"), key("class_id", "班级.班级编号"))
+        ),
+        Table("course", (Column("id", "INT", primary_key=True), Column("title", "TEXT"))),
+        Table("mark", (key("pupil_id", "pupil.id"), key("course_id", "course.id"), Column("points", "INT"))),
+        Table("swap", (key("first", "pupil.id"), key("second", "pupil.id"))),
+        Table("weather", (Column("day", "TEXT"), Column("rain", "REAL"))),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "mended"),
+    [
+        (
+            "SELECT p.name, c.title FROM pupil p JOIN course c ON p.id = c.pupil_id",
+            "SELECT p.name, c.title FROM pupil AS p JOIN mark AS k1 ON p.id = k1.pupil_id JOIN course AS c ON k1.course_id = c.id",
+        ),
+        (
+            "SELECT p.name FROM pupil p, 班级 b WHERE b.班名 = 'x'",
+            "SELECT p.name FROM pupil AS p JOIN 班级 AS b ON p.class_id = b.班级编号 WHERE b.班名 = 'x'",
+        ),
+        (
+            "SELECT m.points FROM mark m JOIN pupil p ON m.id = p.id WHERE p.name = 'x'",
+            "SELECT m.points FROM mark AS m JOIN pupil AS p ON m.pupil_id = p.id WHERE p.name = 'x'",
+        ),
+        (
+            "SELECT p.name, m.points FROM pupil p JOIN course c ON p.course_id = c.id JOIN mark m ON c.id = m.course_id",
+            "SELECT p.name, m.points FROM pupil AS p JOIN mark AS m ON p.id = m.pupil_id",
+        ),
+        ("SELECT p.name FROM pupil p JOIN mark m ON p.id = m.pupil_id", None),
+        ("SELECT p.name FROM pupil p, mark m WHERE p.id = m.pupil_id", None),
+        ("SELECT p.name FROM pupil p JOIN swap s ON p.swap = s.id", None),
+        ("SELECT p.name FROM pupil p JOIN weather w ON p.day = w.id", None),
+        ("SELECT a.name FROM pupil a JOIN pupil b ON a.id < b.id", None),
+        ("SELECT p.name FROM pupil p LEFT JOIN course c ON p.id = c.pupil_id", None),
+        ("SELECT name FROM (SELECT 1 AS name) AS p JOIN mark m ON p.a = m.b", None),
+        ("SELECT FROM WHERE", None),
+    ],
+)
+def test_joins_that_hold_nothing_are_made_by_keys(sql, mended):
+    made, told = by_keys(sql, "sqlite", SCHEMA)
+    assert (made, bool(told)) == (mended or sql, mended is not None)

@@ -1,0 +1,174 @@
+"""What a user reads of the team's work is in the language of the question, what the model reads in English."""
+
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.ask.team.shop import make_shop, sql
+
+from opposable.ask.sql_repair.question_requirements import CALLS
+from opposable.ask.team import answer_text as telling
+from opposable.ask.team import evaluator, planner
+from opposable.ask.team.state import Candidate, Outcome, State
+from opposable.ask.team.team import Parts, Team
+from opposable.ask.team.translations import in_language
+from opposable.domain.events import Decided, ToolFinished
+from opposable.models.scripted import ScriptedModel
+from opposable.sql.database import Database
+from opposable.sql.factory import open_database
+
+pytestmark = pytest.mark.anyio
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+PARTS = Parts(opinions=0, captain=False)
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """One loop for all of them: the database is opened once."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def shop(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Database]:
+    database = await open_database(str(make_shop(tmp_path_factory.mktemp("shop") / "shop.sqlite")))
+    yield database
+    await database.close()
+
+
+DOUBTED = [
+    (
+        ("Who is in Legal?", "Legal里有谁？"),
+        "SELECT name FROM person WHERE name = 'Legal'",
+        ("no row has name = 'Legal'", "没有 name 为“Legal”的数据"),
+    ),
+    (
+        ("How many people are there?", "一共有多少人？"),
+        "SELECT name, count(*) FROM person GROUP BY name HAVING count(*) > 0",
+        ("the question asks for one number, and 3 rows of 2 columns came", "问题只要一个数，结果却有 3 行 2 列"),
+    ),
+    (
+        ("What is the average salary?", "平均工资是多少？"),
+        "SELECT max(salary) FROM person",
+        ("the question asks for an average, and the SQL has no AVG", "问题要求平均值，SQL 却没有 AVG"),
+    ),
+]
+
+
+@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize(("questions", "query", "told"), DOUBTED)
+async def test_doubts_are_told_in_the_askers_language_and_to_the_model_in_english(shop, questions, query, told, at):
+    model = ScriptedModel(*[sql(query)] * 9)
+    answer, _ = await Team(model, shop, parts=PARTS).answer(questions[at])
+    assert answer.assumptions == (told[at],)
+    assert told[0] in model.requests[1].messages[-1].content
+
+
+CORRECTED = [
+    (
+        "SELECT T2.nme FROM person AS T1 JOIN department AS T2 ON T1.department_id = T2.id WHERE T1.name = 'Ann'",
+        ("Where is Ann?", "Ann 在哪个部门？"),
+        "column nme → name",
+        "列 nme → name",
+    ),
+    (
+        "SELECT person.name, person.salary FROM person JOIN department ON person.department_id = department.id",
+        ("Names and salaries of persons", "人员的姓名和工资"),
+        "without department",
+        "去掉了 department",
+    ),
+    (
+        "SELECT name FROM person WHERE name = 'Ann' AND name = 'Bob'",
+        ("Who is both?", "谁两者都是？"),
+        "two values of one column in one row → INTERSECT",
+        "一行中的同一列要有两个值 → INTERSECT",
+    ),
+    ("SELECT name FROM person WHERE salary > avg(salary)", ("Who?", "谁？"), "AVG(salary) of all rows", "AVG(salary)（对全部行）"),
+    ("SELECT count(*) AS heads (all) FROM person", ("Who?", "谁？"), "an alias or a sign put as SQL has it", "别名或符号改成了 SQL 的写法"),
+    (
+        "SELECT t.name FROM person AS t JOIN department AS t ON t.department_id = t.id",
+        ("Who?", "谁？"),
+        "an alias for each table that was called t",
+        "为每个叫 t 的表各取一个别名",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "questions", "english", "chinese"), CORRECTED)
+async def test_corrections_are_told_in_the_askers_language(shop, query, questions, english, chinese):
+    for question, language, expected in zip(questions, ("en", "zh"), (english, chinese), strict=True):
+        _, told = await evaluator.prepared(shop, query, question)
+        said = [in_language(one, language) for one in told]
+        assert expected in said, told
+
+
+@pytest.mark.parametrize(
+    ("query", "english", "chinese"),
+    [
+        ("SELECT wages FROM payroll", "sql: There is no table payroll. Tables: department, person", "没有表 payroll；现有的是 department、person"),
+        ("DROP TABLE person", "no SQL came", "模型没有写出 SQL"),
+        ("SELECT load_extension('x')", "The function load_extension is not available here", "不能使用函数 load_extension"),
+        ("SELECT (name FROM person", "sql: The SQL has a syntax error", "语法错误"),
+        ("SELECT abs(-9223372036854775807 - 1)", "The database says: ", "数据库报错："),
+    ],
+)  # fmt: skip
+async def test_a_reason_for_giving_up_is_told_in_the_askers_language(shop, query, english, chinese):
+    for question, expected in (("What is paid?", english), ("工资一共发了什么？", chinese)):
+        model = ScriptedModel(*[sql(query)] * 9)
+        events = [event async for event in Team(model, shop, parts=PARTS).stream(question)]
+        assert expected in events[-1].text
+        shown = [event.reason for event in events if isinstance(event, Decided)]
+        shown += [event.result.content for event in events if isinstance(event, ToolFinished)]
+        assert {bool(CHINESE.search(text)) for text in shown} == {question[0] == "工"}
+        prompts = [message.content for request in model.requests for message in request.messages[1:]]
+        assert not any(CHINESE.search(text.replace(question, "")) for text in prompts)
+
+
+def test_an_error_that_nobody_knows_is_told_within_a_sentence_of_the_language():
+    assert telling.gave_up("It broke.", "zh") == "无法可靠地回答这个问题：最后一次尝试没有成功（It broke）。"
+    assert telling.gave_up("It broke.", "en") == "This question could not be answered reliably: It broke."
+
+
+def test_whatever_a_question_calls_for_is_said_in_chinese_too():
+    assert [call.told for call in CALLS if not CHINESE.search(in_language(call.told, "zh"))] == []
+
+
+def test_whatever_is_decided_is_said_in_chinese_too():
+    bad = Outcome(Candidate("SELECT 1", ""), "", problem="no SQL came", kind="k")
+    good = Outcome(Candidate("SELECT 1", "", 0.1), "SELECT 1")
+    states = [
+        State("", "zh"),
+        State("", "zh", waiting=[good.candidate]),
+        State("", "zh", outcomes=[good]),
+        State("", "zh", outcomes=[bad]),
+        State("", "zh", outcomes=[bad, bad]),
+        State("", "zh", outcomes=[bad], mending=2),
+        State("", "zh", outcomes=[bad], mending=2, drafts=3),
+        State("", "zh", outcomes=[good, bad], mending=1),
+        State("", "zh", outcomes=[good, bad], mending=0, drafts=3),
+    ]
+    reasons = {planner.decide(state, semantics, opinions).reason for state in states for semantics in (True, False) for opinions in (0, 2)}  # fmt: skip
+    assert len(reasons) >= 9
+    assert [reason for reason in reasons if not CHINESE.search(in_language(reason, "zh"))] == []
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        (
+            "no row has city = 'a; b'; near are 'x', 'y'; no row has name = 'c'; it stands in t.u, v.w",
+            "没有 city 为“a; b”的数据；相近的值有 'x'、'y'；没有 name 为“c”的数据；这个值出现在 t.u、v.w 中",
+        ),
+        ("t and u has no column c", "t、u 没有列 c"),
+        (
+            "it brings 900 rows, more than any table has (30): a join multiplies rows",
+            "结果有 900 行，比任何一个表（最多 30 行）都多：连接造成了重复",
+        ),
+        ("The query took longer than 2 seconds and was stopped. Hint: filter or aggregate earlier.", "查询超过 2 秒，已停止"),
+        ("orders.id = lines.order_id", "orders.id = lines.order_id"),
+        ("'sales' → 'Sales'", "'sales' → 'Sales'"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_sentences_and_what_is_the_same_in_both_languages(english, chinese):
+    assert in_language(english, "en") == english
+    assert in_language(english, "zh") == chinese

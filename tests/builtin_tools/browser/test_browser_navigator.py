@@ -1,0 +1,288 @@
+"""A real Chromium on local pages: read, click, type, and nothing reached that the guard does not allow."""
+
+import asyncio
+import base64
+import shutil
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from opposable.app.tool_factory import tools_of
+from opposable.builtin_tools.browser.browser_navigator import BrowserNavigator
+from opposable.domain.call_context import CallContext
+from opposable.domain.errors import InvalidArguments, ToolFailed, ToolRefused, ToolUnavailable
+from opposable.domain.specs import FunctionToolSpec
+from opposable.tools.function import actions
+from opposable.tools.library import ToolLibrary
+
+CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FETCHED = [*Path.home().glob(".cache/ms-playwright/chromium*")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(not any(map(shutil.which, CHROMIUM)) and not FETCHED, reason="no Chromium: see make browser"),
+]
+
+PROFILE = """<!doctype html><meta charset=utf-8><title>Profile</title>
+<body><h1>Mara</h1>
+<a class="social-counter" href="/stars">128 stars</a> <a href="/zh">中文</a>
+<form action="/hello"><input name="who" placeholder="Your name"><button id="go">Greet</button></form>
+<button onclick="setTimeout(() => { document.body.insertAdjacentHTML('beforeend', '<p id=late>arrived</p>') }, 100)">Load</button>
+<a id="tab" target="_blank" href="/stars">New tab</a>
+"""
+CHINESE = "<!doctype html><meta charset=utf-8><title>天气</title><body><h1>北京天气</h1><p>今天晴，最高 26 度。</p><button id=查询>查询</button>"
+
+
+class Site:
+    def __init__(self, port, hits):
+        self.port, self.hits = port, hits
+        self.url = f"http://127.0.0.1:{port}"
+
+
+@asynccontextmanager
+async def serving():
+    hits = []
+
+    def page(text):
+        async def answer(request):
+            hits.append(request.path)
+            return web.Response(text=text, content_type="text/html")
+
+        return answer
+
+    async def hello(request):
+        return web.Response(text=f"<title>Hello</title>Hello, {request.query['who']}!", content_type="text/html")
+
+    async def away(request):
+        raise web.HTTPFound(request.query["to"])
+
+    app = web.Application()
+    app.router.add_get("/", page(PROFILE))
+    app.router.add_get("/zh", page(CHINESE))
+    app.router.add_get("/stars", page("<title>Stars</title>All 128 stars"))
+    app.router.add_get("/empty", page(""))
+    app.router.add_get("/hello", hello)
+    app.router.add_get("/away", away)
+    app.router.add_get("/secret", page("the secret"))
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield Site(runner.addresses[0][1], hits)
+    finally:
+        await runner.cleanup()
+
+
+@pytest.fixture(scope="module")
+def anyio_backend():
+    """One loop for the module: a browser takes a second to start, and belongs to its loop."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def site():
+    async with serving() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("pictures")
+
+
+@pytest.fixture(scope="module")
+async def browser(site, folder):
+    async with BrowserNavigator([folder], allow=[f"127.0.0.1:{site.port}"], seconds=15, most_pages=50) as made:
+        yield made
+
+
+@pytest.fixture
+def one(request):
+    return CallContext(run_id=request.node.name)
+
+
+async def test_a_page_is_read_clicked_and_typed_into(browser, site, one):
+    assert await browser.navigate(site.url, one) == {
+        "url": f"{site.url}/",
+        "title": "Profile",
+        "text": "Mara 128 stars 中文 Greet Load New tab",
+    }
+    links = (await browser.read(one, "links"))["links"]
+    assert links[:2] == [{"text": "128 stars", "url": f"{site.url}/stars"}, {"text": "中文", "url": f"{site.url}/zh"}]
+    elements = (await browser.read(one, "elements"))["elements"]
+    selectors = [element["selector"] for element in elements]
+    assert selectors[:4] == ['a[href="/stars"]', 'a[href="/zh"]', 'input[name="who"]', "#go"] or "#go" in selectors
+    assert (await browser.type('input[name="who"]', "小明", one, submit=True))["text"] == "Hello, 小明!"
+
+
+async def test_every_selector_that_is_told_finds_its_element(browser, site, one):
+    await browser.navigate(site.url, one)
+    for element in (await browser.read(one, "elements"))["elements"]:
+        found = await browser.read(one, selector=element["selector"])
+        assert "note" not in found
+
+
+async def test_a_chinese_page_is_read(browser, site, one):
+    await browser.navigate(f"{site.url}/zh", one)
+    assert (await browser.read(one))["text"] == "北京天气\n\n今天晴，最高 26 度。\n\n查询"
+    assert (await browser.read(one, "elements"))["elements"] == [{"selector": "#查询", "tag": "button", "text": "查询"}]
+
+
+async def test_a_selector_that_finds_nothing_is_told_with_those_that_are_there(browser, site, one):
+    await browser.navigate(site.url, one)
+    with pytest.raises(ToolFailed) as told:
+        await browser.click("a.social-count", one)
+    said = str(told.value)
+    assert said.startswith(f"Selector 'a.social-count' not found on {site.url}/. Selectors on this page: ")
+    near = said.partition("Selectors on this page: ")[2].split("; ")[0].rpartition(" (")[0]
+    assert (await browser.click(near, one))["text"] == "All 128 stars"
+
+
+@pytest.mark.parametrize("selector", ["a[", "::::"])
+async def test_a_selector_that_is_none_is_told(browser, site, selector, one):
+    await browser.navigate(site.url, one)
+    with pytest.raises(InvalidArguments, match="must be a CSS selector"):
+        await browser.click(selector, one)
+
+
+async def test_what_comes_late_is_waited_for_and_what_never_comes_is_a_timeout(browser, site, one):
+    library = ToolLibrary(actions(browser, "browser_navigator"))
+    await library.call("browser_navigator.navigate", {"url": site.url}, one)
+    await library.call("browser_navigator.click", {"selector": "text=Load"}, one)
+    assert "arrived" in (await library.call("browser_navigator.wait", {"selector": "#late"}, one)).data["text"]
+    told = await library.call("browser_navigator.wait", {"text": "never", "seconds": 0.2}, one)
+    assert (told.failure, "never was not ready within 0.2 seconds" in told.content) == ("timeout", True)
+
+
+async def test_a_new_tab_becomes_the_page(browser, site, one):
+    await browser.navigate(site.url, one)
+    await browser.click("#tab", one)
+    await browser.wait(one, text="All 128 stars")
+    assert (await browser.read(one))["url"] == f"{site.url}/stars"
+
+
+async def test_runs_have_pages_of_their_own(browser, site, one):
+    two = CallContext(run_id="two")
+    await asyncio.gather(browser.navigate(site.url, one), browser.navigate(f"{site.url}/zh", two))
+    assert [(await browser.read(one))["title"] for one in (one, two)] == ["Profile", "天气"]
+
+
+async def test_a_picture_is_written_inside_the_roots_only(browser, site, folder, one):
+    await browser.navigate(site.url, one)
+    told = await browser.screenshot(one, "page.png")
+    assert told["path"] == "page.png"
+    assert (folder / "page.png").read_bytes()[:4] == b"\x89PNG"
+    with pytest.raises(ToolRefused):
+        await browser.screenshot(one, "../page.png")
+
+
+async def test_without_roots_a_picture_comes_as_base64(site, one):
+    async with BrowserNavigator(allow=[f"127.0.0.1:{site.port}"]) as browser:
+        await browser.navigate(f"{site.url}/empty", one)
+        assert base64.b64decode((await browser.screenshot(one))["png_base64"])[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///etc/passwd",
+        "chrome://version",
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "http://169.254.169.254/latest/meta-data/",
+        "http://2130706433/",
+        "http://[::1]/",
+        "http://localhost/",
+        "http://10.0.0.1/",
+        "http://user@127.0.0.1/",
+    ],
+)
+async def test_what_may_not_be_reached_is_refused(browser, url, one):
+    with pytest.raises(ToolRefused):
+        await browser.navigate(url, one)
+
+
+async def test_neither_redirects_nor_scripts_nor_frames_lead_past_the_guard(browser, site, one):
+    async with serving() as inner:
+        with pytest.raises(ToolRefused, match="loopback"):
+            await browser.navigate(f"{site.url}/away?to={inner.url}/secret", one)
+        await browser.navigate(site.url, one)
+        async with browser._sessions.page(one.run_id) as page:
+            outcome = await page.evaluate(
+                """async (url) => {
+                  const tried = [];
+                  for (const go of [
+                    () => fetch(url, {mode: "no-cors"}),
+                    () => new Promise((ok, no) => { const w = new WebSocket(url.replace("http", "ws")); w.onopen = ok; w.onerror = no; }),
+                    () => new Promise((ok, no) => { const i = new Image(); i.onload = ok; i.onerror = no; i.src = url; }),
+                  ]) { try { await go(); tried.push("reached"); } catch { tried.push("refused"); } }
+                  const f = document.createElement("iframe"); f.src = url; document.body.append(f);
+                  const b = navigator.sendBeacon(url, "x");
+                  await new Promise((ok) => setTimeout(ok, 300));
+                  return tried;
+                }""",
+                f"{inner.url}/secret",
+            )
+        assert outcome == ["refused", "refused", "refused"]
+        assert inner.hits == []
+
+
+async def test_a_name_that_leads_nowhere_is_unavailable(browser, one):
+    with pytest.raises(ToolUnavailable):
+        await browser.navigate("http://no-such-host.invalid/", one)
+
+
+async def test_acting_without_a_page_is_told(browser, one):
+    with pytest.raises(ToolFailed, match="call navigate first"):
+        await browser.click("#go", one)
+
+
+async def test_an_idle_page_is_closed_and_the_next_call_opens_anew(site, one):
+    async with BrowserNavigator(allow=[f"127.0.0.1:{site.port}"], idle_seconds=0.2) as browser:
+        await browser.navigate(site.url, one)
+        for _ in range(100):
+            if browser._sessions._browser is None:
+                break
+            await asyncio.sleep(0.05)
+        assert browser._sessions._browser is None
+        assert (await browser.navigate(site.url, one))["title"] == "Profile"
+
+
+async def test_a_missing_browser_is_told_with_the_ways_to_get_one(monkeypatch, tmp_path, one):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path))
+    async with BrowserNavigator() as browser:
+        with pytest.raises(ToolUnavailable, match="apt-get install chromium-headless-shell"):
+            await browser.navigate("http://example.com", one)
+
+
+async def test_a_spec_with_two_capabilities_offers_these_two():
+    spec = FunctionToolSpec.model_validate(
+        {
+            "tool_id": "browser_navigator",
+            "display_name": "网页导航器",
+            "description": "提供网页导航和元素交互功能",
+            "capabilities": [
+                {
+                    "name": "navigate",
+                    "description": "导航到指定网页",
+                    "examples": [{"arguments": {"url": "https://www.example.com"}}],
+                    "category": "web",
+                },
+                {
+                    "name": "click",
+                    "description": "点击页面元素",
+                    "examples": [{"arguments": {"selector": "#submit-button"}}],
+                    "category": "web",
+                },
+            ],
+            "tags": ["web", "automation", "browser"],
+            "module_path": "opposable.builtin_tools.browser.browser_navigator",
+            "class_name": "BrowserNavigator",
+        }
+    )
+    tools = tools_of(spec, allowed=["opposable.builtin_tools.browser.browser_navigator:BrowserNavigator"])
+    told = {tool.tool_id: list(tool.definition.parameters["properties"]) for tool in tools}
+    assert told == {"browser_navigator.click": ["selector"], "browser_navigator.navigate": ["url"]}

@@ -1,0 +1,166 @@
+"""Files of rows and text are read, described and converted; nothing outside the roots is touched."""
+
+import openpyxl
+import pytest
+from tests.builtin_tools.rows import folder_of_rows
+
+from opposable.builtin_tools.data_files.file_processor import FileProcessor
+from opposable.domain.call_context import NO_CONTEXT
+from opposable.domain.errors import InvalidArguments, ToolError, ToolFailed, ToolRefused
+from opposable.tools.function import actions
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return folder_of_rows(tmp_path)
+
+
+@pytest.fixture
+def files(folder):
+    return FileProcessor([folder])
+
+
+@pytest.mark.parametrize("name", ["sales.csv", "mark.csv", "gbk.csv", "wide.csv"])
+def test_rows_are_read_in_every_encoding(files, name):
+    assert files.read(name, offset=1, limit=2) == {
+        "path": name,
+        "offset": 1,
+        "columns": ["城市", "date", "amount", "units"],
+        "more": "There are more rows; read on with offset=3.",
+        "rows": [["北京", "2024-01-02", 20.0, 2], ["上海", "2024-01-03", 30.0, 3]],
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "sheet", "columns", "rows"),
+    [
+        ("people.json", None, ["name", "age"], [["Mara", 41], ["张三", 29]]),
+        ("people.ndjson", None, ["name", "age"], [["Mara", 41], ["张三", 29]]),
+        ("book.xlsx", None, ["城市", "amount"], [["上海", 10.5], ["北京", 20.0]]),
+        ("book.xlsx", "second", ["x"], [[7]]),
+    ],
+)
+def test_other_formats_are_read(files, name, sheet, columns, rows):
+    told = files.read(name, sheet=sheet)
+    assert (told["columns"], told["rows"]) == (columns, rows)
+
+
+def test_lines_of_a_text_are_read_in_pages(files):
+    assert files.read("notes.txt", offset=1, limit=1) == {
+        "path": "notes.txt",
+        "offset": 1,
+        "more": "There are more lines; read on with offset=2.",
+        "text": "第二行",
+    }
+
+
+def test_the_first_rows_are_a_table(files):
+    assert files.head("people.json") == {
+        "path": "people.json",
+        "table": "name | age\n-----+----\nMara | 41\n张三 | 29",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("gbk.csv", {"encoding": "gb18030", "kind": "csv", "rows": 4}),
+        (
+            "people.json",
+            {"encoding": "utf-8", "kind": "json", "rows": 2, "columns": {"name": "VARCHAR", "age": "BIGINT"}},
+        ),
+        ("book.xlsx", {"kind": "xlsx", "rows": 2, "sheets": ["销售", "second"]}),
+        ("notes.txt", {"encoding": "gb18030", "kind": "text", "lines": 3}),
+        ("blob.bin", {"kind": "binary", "bytes": 3}),
+    ],
+)
+def test_a_file_is_described(files, name, expected):
+    assert expected.items() <= files.info(name).items()
+
+
+@pytest.mark.parametrize(
+    "target", ["new.csv", "new.tsv", "new.json", "new.ndjson", "new.jsonl", "new.parquet", "new.xlsx"]
+)
+def test_every_format_is_written_and_read_back_the_same(files, folder, target):
+    assert files.convert("people.json", target) == {"path": target, "rows": 2, "columns": ["name", "age"]}
+    assert files.read(target)["rows"] == [["Mara", 41], ["张三", 29]]
+    assert not list(folder.glob(".*"))
+
+
+def test_text_like_a_formula_stays_text_in_a_sheet(files, folder):
+    (folder / "evil.csv").write_text("a,b\n=1+1,2\n")
+    files.convert("evil.csv", "evil.xlsx")
+    sheet = openpyxl.load_workbook(folder / "evil.xlsx").active
+    assert (sheet["A2"].value, sheet["A2"].data_type) == ("=1+1", "s")
+
+
+def test_a_file_that_is_there_is_kept_unless_the_owner_and_the_model_say_otherwise(folder, files):
+    before = (folder / "sales.csv").read_bytes()
+    with pytest.raises(ToolFailed, match="already"):
+        files.convert("people.json", "sales.csv")
+    with pytest.raises(ToolRefused, match="may not be overwritten"):
+        files.convert("people.json", "sales.csv", overwrite=True)
+    assert (folder / "sales.csv").read_bytes() == before
+    FileProcessor([folder], allow_overwrite=True).convert("people.json", "sales.csv", overwrite=True)
+    assert files.read("sales.csv")["columns"] == ["name", "age"]
+
+
+@pytest.mark.parametrize("target", ["../new.csv", "/etc/new.csv", "~/new.csv", "none/new.csv", "../data2/new.csv"])
+def test_nothing_is_written_outside(folder, files, target):
+    with pytest.raises((ToolRefused, ToolFailed)):
+        files.convert("people.json", target)
+    assert not list(folder.parent.glob("*.csv.*"))
+    assert [path.name for path in folder.parent.glob("*.csv")] == ["secret.csv"]
+
+
+def test_a_link_is_never_written_through(folder, files):
+    owner = FileProcessor([folder], allow_overwrite=True)
+    for overwrite in (False, True):
+        with pytest.raises(ToolError):
+            files.convert("people.json", "link.csv", overwrite=overwrite)
+    owner.convert("people.json", "link.csv", overwrite=True)
+    assert (folder.parent / "secret.csv").read_text() == "secret\n1\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "failure", "said"),
+    [
+        ("../secret.csv", ToolRefused, "leads out"),
+        ("link.csv", ToolRefused, "link"),
+        ("sale.csv", ToolFailed, "Did you mean sales.csv"),
+        ("blob.bin", ToolRefused, "no text file"),
+        ("broken.parquet", ToolFailed, "broken.parquet cannot be read so"),
+        ("broken.xlsx", ToolFailed, "no spreadsheet"),
+    ],
+)
+def test_what_cannot_be_read_is_told(files, name, failure, said):
+    with pytest.raises(failure, match=said) as told:
+        files.read(name)
+    assert "/dev/fd" not in str(told.value)
+
+
+def test_a_wrong_sheet_and_a_wrong_ending_are_told(files):
+    with pytest.raises(InvalidArguments, match="the sheets are 销售, second"):
+        files.read("book.xlsx", sheet="third")
+    with pytest.raises(InvalidArguments, match="its ending must be one of"):
+        files.convert("people.json", "people.docx")
+
+
+def test_a_csv_whose_rows_do_not_fit_is_read_as_text(folder, files):
+    lines = ["a,b", *(f"{n},{n}" for n in range(30_000)), "x,1", "only", ""]
+    (folder / "odd.csv").write_text("\n".join(lines))
+    assert files.read("odd.csv", offset=30_000)["rows"] == [["x", "1"], ["only", None]]
+
+
+@pytest.mark.anyio
+async def test_a_model_is_told_four_actions(files):
+    tools = {tool.tool_id: tool for tool in actions(files, "file_processor")}
+    assert list(tools) == [
+        "file_processor.convert",
+        "file_processor.head",
+        "file_processor.info",
+        "file_processor.read",
+    ]
+    assert all(tool.definition.description.count(".") <= 2 for tool in tools.values())
+    told = await tools["file_processor.head"].run({"path": "people.json", "rows": "1"}, NO_CONTEXT)
+    assert told["table"] == "name | age\n-----+----\nMara | 41"

@@ -1,0 +1,150 @@
+"""A model's Python brings what it printed and its last value, and cannot do harm."""
+
+import asyncio
+
+import anyio
+import pytest
+
+from opposable.builtin_tools.python.python_executor import ExecutorLimits, PythonExecutor
+from opposable.domain.call_context import NO_CONTEXT
+from opposable.domain.errors import InvalidArguments, ToolFailed
+from opposable.safety.sandbox.sandbox import Sandbox
+from opposable.tools.function import actions
+
+pytestmark = pytest.mark.anyio
+LIMITS = ExecutorLimits(seconds=0.5, memory=64 * 2**20, recursion=200, printed=20_000)
+
+
+@pytest.fixture
+async def executor():
+    async with PythonExecutor(LIMITS) as made:
+        yield made
+
+
+@pytest.fixture
+def full():
+    return PythonExecutor(ExecutorLimits(seconds=2, memory=256 * 2**20, printed=20_000), sandbox=Sandbox())
+
+
+GOOD = [
+    ("6 * 7", {"value": 42}),
+    ("print('hi')", {"printed": "hi\n"}),
+    ("x = 1\nprint(x)\nx + 1", {"printed": "1\n", "value": 2}),
+    ("x = 1", {"value": None}),
+    ("```python\nsum([1, 2, 3])\n```", {"value": 6}),
+    ("姓名 = '张三'\nprint(f'你好，{姓名}')\n姓名", {"printed": "你好，张三\n", "value": "张三"}),
+    ("2**64", {"value": "18446744073709551616"}),
+    ("{'a': (1, 2.5, None, True)}", {"value": {"a": [1, 2.5, None, True]}}),
+    ("import math\nmath.floor(math.pi * 100)", {"value": 314}),
+    ("import json\njson.dumps({'b': [1]})", {"value": '{"b": [1]}'}),
+    ("sorted(['b', 'a'], key=lambda w: w)", {"value": ["a", "b"]}),
+    ("import re\nre.findall(r'\\d+', 'a1b22')", {"value": ["1", "22"]}),
+]
+
+
+@pytest.mark.parametrize(("code", "expected"), GOOD, ids=[code[:20] for code, _ in GOOD])
+async def test_code_brings_what_it_printed_and_its_last_value(executor, code, expected):
+    assert await executor.python_executor(code) == expected
+
+
+HOSTILE = [
+    ("infinite loop", "while True: pass", "stopped after 0.5 seconds"),
+    ("loop that catches", "while True:\n  try:\n    while True: pass\n  except BaseException: pass", "stopped"),
+    ("long sleep", "import time\ntime.sleep(100)", "sleep"),
+    ("memory by appending", "a = []\nwhile True: a.append('x' * 100000)", "more memory"),
+    ("memory at once", "'x' * 10**10", "more memory"),
+    ("list at once", "[0] * 10**9", "more memory"),
+    ("format bomb", "'%1000000000d' % 1", "more memory"),
+    ("f-string bomb", "f'{1:>1000000000}'", "was stopped"),
+    ("huge power", "9**9**9", "more memory"),
+    ("huge shift", "1 << 10**10", "more memory"),
+    ("huge digits", "str(10**100000)", "4300 digits"),
+    ("recursion", "def f(): return f()\nf()", "RecursionError"),
+    ("deep source", "(" * 5000 + "1" + ")" * 5000, "nested"),
+    ("giant output", "while True: print('x' * 1000)", "more memory or output"),
+    ("reading a file", "open('/etc/passwd').read()", "PermissionError"),
+    ("reading by pathlib", "from pathlib import Path\nPath('/etc/passwd').read_text()", "PermissionError"),
+    ("writing a file", "open('/tmp/opposable-probe', 'w').write('x')", "PermissionError"),
+    ("environment", "import os\nos.environ['PATH']", "cannot be reached"),
+    ("getenv", "import os\nos.getenv('HOME')", "cannot be reached"),
+    ("os.system", "import os\nos.system('id')", "cannot be reached"),
+    ("subprocess", "import subprocess\nsubprocess.run(['id'])", "ModuleNotFoundError"),
+    ("socket", "import socket\nsocket.create_connection(('1.1.1.1', 80))", "ModuleNotFoundError"),
+    ("urllib", "import urllib.request", "ModuleNotFoundError"),
+    ("ctypes", "import ctypes", "ModuleNotFoundError"),
+    ("dynamic import", "__import__('os').system('id')", "underscores"),
+    ("class walk", "().__class__.__bases__[0].__subclasses__()", "underscores"),
+    ("globals walk", "(lambda: 0).__globals__", "underscores"),
+    ("eval of a walk", "eval('().__class__.__base__')", "underscores"),
+    ("generator", "def g():\n  yield 1\nlist(g())", "return a list"),
+    ("input", "input('name?')", "write the values into the code"),
+    ("syntax", "def f(:", "Expected a parameter"),
+    ("name", "x = 1\ny + x", "NameError"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "said"), [case[1:] for case in HOSTILE], ids=[case[0] for case in HOSTILE])
+async def test_what_is_hostile_or_wrong_fails_in_a_sentence(executor, code, said):
+    with pytest.raises(ToolFailed, match=said.replace(".", r"\.")) as told:
+        await executor.python_executor(code)
+    assert "Traceback" not in str(told.value)
+    assert len(str(told.value)) < 4000
+
+
+@pytest.mark.parametrize(
+    "code", ["import re\nre.match('(a+)+$', 'a' * 40 + 'b')", "x = []\nfor i in range(9999): x = [x]\nx"]
+)
+async def test_a_regex_bomb_and_a_deep_value_come_to_an_end(executor, code):
+    with anyio.fail_after(10):
+        assert "value" in await executor.python_executor(code)
+
+
+async def test_after_a_breach_the_next_call_finds_a_fresh_interpreter(executor):
+    with pytest.raises(ToolFailed, match="Printed before that:\nkept"):
+        await executor.python_executor("secret = 1\nprint('kept')\nwhile True: pass")
+    with pytest.raises(ToolFailed, match="NameError"):
+        await executor.python_executor("secret")
+    assert await executor.python_executor("1 + 1") == {"value": 2}
+
+
+async def test_many_calls_at_once_are_all_answered(executor):
+    told = await asyncio.gather(*(executor.python_executor(f"{n} * 2") for n in range(20)))
+    assert told == [{"value": n * 2} for n in range(20)]
+
+
+@pytest.mark.parametrize("code", ["", "  \n", "```python\n\n```", "x" * 60_000])
+async def test_no_code_is_told(executor, code):
+    with pytest.raises(InvalidArguments, match="give Python code"):
+        await executor.python_executor(code)
+
+
+async def test_a_model_is_told_one_parameter(executor):
+    [tool] = actions(executor, "python_executor")
+    assert list(tool.definition.parameters["properties"]) == ["code"]
+    assert await tool.run({"code": "1"}, NO_CONTEXT) == {"value": 1}
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("import statistics\ndef g():\n  yield from [1, 2, 3]\nstatistics.mean(g())", {"value": 2}),
+        ("print('你好')\n{1, 2}", {"printed": "你好\n", "value": "{1, 2}"}),
+    ],
+)
+async def test_full_python_runs_in_a_sandbox(full, code, expected):
+    assert await full.python_executor(code) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("while True: pass", "it used too much"),
+        ("open('/etc/passwd')", "FileNotFoundError.*line 1"),
+        ("import socket\nsocket.create_connection(('1.1.1.1', 80), 1)", "unreachable"),
+        ("bytearray(10**9)", "MemoryError"),
+        ("1 +", "SyntaxError"),
+    ],
+)
+async def test_full_python_is_held_by_the_sandbox(full, code, said):
+    with pytest.raises(ToolFailed, match=said):
+        await full.python_executor(code)

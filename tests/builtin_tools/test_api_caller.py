@@ -1,0 +1,112 @@
+"""APIs are called on listed hosts only, and told as they answer."""
+
+import pytest
+from aiohttp import web
+from tests.safety.network.web_server import Answering, serving
+
+from opposable.builtin_tools.api_caller import ApiCaller
+from opposable.domain.errors import BadInput
+from opposable.safety.network.guarded_client import GuardedClient
+from opposable.tools.function import FunctionTool
+from opposable.tools.library import ToolLibrary
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def server():
+    async with serving() as server:
+        yield server
+
+
+@pytest.fixture
+async def library(server):
+    client = GuardedClient([server.host, f"api.example:{server.port}"], resolver=Answering(["127.0.0.1"]))
+    hosts = [server.host, "api.example", "public.example"]
+    yield ToolLibrary([FunctionTool(ApiCaller(client, hosts).api_caller)])
+    await client.aclose()
+
+
+async def test_json_goes_out_and_comes_back(server, library):
+    async def answer(request):
+        return web.json_response({"城市": "北京"}, status=201, headers={"ETag": "x", "Set-Cookie": "a=b"})
+
+    server.answer = answer
+    result = await library.call(
+        "api_caller",
+        {
+            "url": f"{server.url}/v1/items?a=1",
+            "method": "POST",
+            "query": {"q": "x y&中", "ids": [1, 2], "none": None},
+            "headers": {"X-Trace": "t"},
+            "body": {"name": "李"},
+        },
+    )
+    headers = {"content-type": "application/json; charset=utf-8", "etag": "x"}
+    assert result.data == {"status": 201, "headers": headers, "body": {"城市": "北京"}}
+    [seen] = server.seen
+    assert (seen.method, seen.path) == ("POST", "/v1/items?a=1&q=x+y%26%E4%B8%AD&ids=1&ids=2")
+    assert (seen.body.decode(), seen.headers["content-type"], seen.headers["x-trace"]) == (
+        '{"name":"李"}',
+        "application/json",
+        "t",
+    )
+
+
+@pytest.mark.parametrize("status", [301, 404, 500])
+async def test_any_status_is_an_answer(server, library, status):
+    async def answer(request):
+        return web.Response(text="said", status=status, headers={"location": "http://10.0.0.1/"})
+
+    server.answer = answer
+    result = await library.call("api_caller", {"url": server.url})
+    assert (result.failure, result.data["status"], result.data["body"]) == (None, status, "said")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "failure", "said"),
+    [
+        ({"url": "https://other.example/"}, "refused", "not among the hosts"),
+        ({"url": "http://api.example:{p}/"}, "refused", "not among the hosts"),
+        ({"url": "http://api.example.evil.example/"}, "refused", "not among the hosts"),
+        ({"url": "http://public.example/"}, "refused", "leads to 127.0.0.1"),
+        ({"url": "http://127.0.0.1:1/"}, "refused", "loopback"),
+        ({"url": "http://api.example@127.0.0.1:{p}/"}, "refused", "user name"),
+        ({"url": "{u}", "headers": {"Host": "x"}}, "invalid_arguments", "no header that can be set"),
+        ({"url": "{u}", "headers": {"X": "a\r\nb"}}, "invalid_arguments", "one line"),
+        ({"url": "{u}", "headers": {"X: y\r\nZ": "a"}}, "invalid_arguments", "no header that can be set"),
+        ({"url": "{u}", "body": {}}, "invalid_arguments", "a GET has none"),
+        ({"url": "{u}", "method": "TRACE"}, "invalid_arguments", "method"),
+    ],
+)
+async def test_what_may_not_be_called_is_not(server, library, arguments, failure, said):
+    url = arguments["url"].replace("{p}", str(server.port)).replace("{u}", server.url)
+    result = await library.call("api_caller", {**arguments, "url": url})
+    assert (result.failure, said in result.content) == (failure, True), result.content
+    assert server.seen == []
+
+
+async def test_methods_can_be_fewer(server):
+    client = GuardedClient([server.host])
+    library = ToolLibrary([FunctionTool(ApiCaller(client, [server.host], ["GET"]).api_caller)])
+    result = await library.call("api_caller", {"url": server.url, "method": "DELETE"})
+    assert (result.failure, result.content) == ("refused", "DELETE is not allowed here; the methods are GET.")
+    assert (await library.call("api_caller", {"url": server.url})).data["body"] == {"ok": True}
+    await client.aclose()
+
+
+async def test_an_answer_too_large_to_read_is_a_failure(server, library):
+    async def answer(request):
+        return web.Response(body=b"x" * 2_000_001)
+
+    server.answer = answer
+    result = await library.call("api_caller", {"url": server.url})
+    assert (result.failure, result.content) == (
+        "failed",
+        "The answer is larger than 2,000,000 bytes; ask for less at a time.",
+    )
+
+
+def test_without_hosts_there_is_no_such_tool():
+    with pytest.raises(BadInput, match="at least one host"):
+        ApiCaller(GuardedClient(), [])

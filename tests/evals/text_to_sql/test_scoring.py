@@ -1,0 +1,34 @@
+"""When two results are the same."""
+
+import pytest
+
+from opposable.evals.text_to_sql.scoring import same_rows
+
+
+@pytest.mark.parametrize(
+    ("gold", "given", "ordered", "same"),
+    [
+        ([(1, "a")], [(1, "a")], False, True),
+        ([(1,), (2,)], [(2,), (1,)], False, True),
+        ([(1,), (2,)], [(2,), (1,)], True, False),
+        ([(1,), (1,)], [(1,)], False, False),
+        ([(1,), (1,), (2,)], [(1,), (2,), (2,)], False, False),
+        ([(0.333333,)], [(0.33334,)], False, True),
+        ([(0.3333,)], [(0.34,)], False, False),
+        ([(3,)], [("3",)], False, True),
+        ([(None,)], [(None,)], False, True),
+        ([(None,)], [(0,)], False, False),
+        ([(None,)], [("None",)], False, False),
+        ([("a", 1), ("b", 2)], [(1, "a"), (2, "b")], False, True),
+        ([("a", 1), ("b", 2)], [(2, "a"), (1, "b")], False, False),
+        ([(1, 2), (2, 1)], [(2, 1), (1, 2)], False, True),
+        ([(1, 1), (2, 3)], [(1, 1), (3, 2)], True, True),
+        ([("行政",)], [("行政",)], False, True),
+        ([("行政",)], [("行政管理",)], False, False),
+        ([], [], False, True),
+        ([], [(1,)], False, False),
+        ([(1,)], [(1, 2)], False, False),
+    ],
+)
+def test_rows_are_a_multiset_unless_an_order_was_asked_for(gold, given, ordered, same):
+    assert same_rows(gold, given, ordered) is same

@@ -1,0 +1,64 @@
+"""The embedded model's file is looked at before anything is loaded, and a broken one ends in a sentence."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from opposable.domain.errors import BadInput, ModelUnavailable
+from opposable.domain.messages import user
+from opposable.models.embedded.llama_cpp import LocalModel, checked
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"hello", "is no GGUF model: such a file begins with the letters GGUF."),
+        (b"", "is no GGUF model: such a file begins with the letters GGUF."),
+        (b"GGU", "is no GGUF model: such a file begins with the letters GGUF."),
+        (b"gguf\x03\0\0\0", "is no GGUF model: such a file begins with the letters GGUF."),
+    ],
+)
+def test_a_file_that_is_no_gguf_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
+    path = tmp_path / "m.gguf"
+    path.write_bytes(content)
+    with pytest.raises(BadInput) as caught:
+        LocalModel(path)
+    assert str(caught.value) == f"{path} {sentence}"
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    for path, reason in ((tmp_path / "none.gguf", "No such file or directory"), (tmp_path, "Is a directory")):
+        with pytest.raises(BadInput) as caught:
+            checked(path)
+        assert (
+            str(caught.value) == f"Cannot read the model file {path}: {os.strerror(2) if 'No' in reason else reason}."
+        )
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "rest",
+    [b"", b"\x03\0\0\0" + bytes(16), b"\x03\0\0\0" + b"\xff" * 16, b"\x09\0\0\0" + bytes(1000), os.urandom(5000)],
+)
+async def test_a_damaged_file_is_told_when_it_is_loaded(tmp_path: Path, rest: bytes) -> None:
+    pytest.importorskip("xllamacpp")
+    (tmp_path / "cut.gguf").write_bytes(b"GGUF" + rest)
+    model = LocalModel(tmp_path / "cut.gguf")
+    for _ in range(2):  # a second try tells the same
+        with pytest.raises(ModelUnavailable) as caught:
+            async for _part in model.stream([user("hi")]):
+                pass
+        assert str(caught.value) == (
+            "llama.cpp cannot load cut.gguf: the file may be damaged or too large for this machine's memory."
+        )
+    await model.aclose()
+
+
+@pytest.mark.anyio
+async def test_a_model_that_was_never_asked_is_closed_twice_without_harm(tmp_path: Path) -> None:
+    (tmp_path / "m.gguf").write_bytes(b"GGUF")
+    model = LocalModel(tmp_path / "m.gguf")
+    assert model.name == "m"
+    await model.aclose()
+    await model.aclose()

@@ -1,0 +1,468 @@
+"""Tools told as Python functions, and the way out where none fits."""
+
+import orjson
+import pytest
+
+from opposable.domain.errors import ContextFull
+from opposable.domain.events import CallDelta, Reply, TextDelta, Token
+from opposable.domain.messages import assistant, system, tool, user
+from opposable.domain.tools import ToolCall, ToolDefinition
+from opposable.domain.usage import Usage
+from opposable.models.base import ModelOptions, Named
+from opposable.models.python_protocol import call_acceptance as python_fit
+from opposable.models.python_protocol import prompts as texts
+from opposable.models.python_protocol.call_builder import read_calls
+from opposable.models.python_protocol.model import PythonProtocolModel, told
+from opposable.models.scripted import ScriptedModel
+from opposable.models.text_protocol import TextProtocolModel
+
+pytestmark = pytest.mark.anyio
+
+WEATHER = ToolDefinition(
+    "get_weather",
+    "The weather in a city.",
+    {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "description": "the city's name"},
+            "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
+            "days": {"type": "array", "items": {"type": "integer"}},
+            "place": {
+                "type": "object",
+                "properties": {"lat": {"type": "number", "description": "degrees"}},
+                "required": ["lat"],
+            },
+        },
+        "required": ["city"],
+    },
+)
+
+
+def written(code: str, out: float = -6.0, finish="stop", begun: str = texts.BEGINNING, sure: float = -0.05) -> Reply:
+    """What llama.cpp gives: the reply with what was begun for it, and its tokens: `out` is the way out's log p, `sure` the rest's."""
+    tokens = (Token(code[:3], (("get", sure), ("pass", out), (" pass", -12.0))), Token(code[3:], ((code[3:], sure),)))
+    return Reply(assistant(begun + code), finish, Usage(100, 20, 1), tokens)
+
+
+WENT_ON = f"{texts.BEGINNING}get_weather(city='Oslo', unit='celsius')"
+"""The call again, gone on with where the model had ended it."""
+
+
+async def parts(inner, said="What is the weather in Oslo?", messages=None, tools=(WEATHER,), **options):
+    model = PythonProtocolModel(inner)
+    return [part async for part in model.stream(messages or (user(said),), tools, ModelOptions(**options))]
+
+
+async def test_calls_are_made_where_the_model_leaves_the_way_out_alone():
+    inner = ScriptedModel(written('get_weather(city="Oslo")\n'), WENT_ON)
+    got = await parts(inner)
+    [call] = got[-1].message.tool_calls
+    assert (call.name, orjson.loads(call.arguments)) == ("get_weather", {"city": "Oslo"})
+    assert got[:-1] == [CallDelta(0, call.id, "get_weather", '{"city":"Oslo"}')]
+    assert (got[-1].finish, got[-1].message.content, got[-1].usage) == ("tool_calls", "", Usage(110, 25, 2))
+    request, rest = inner.requests
+    assert request.tools == ()
+    assert request.messages[1:] == (
+        user(f"What is the weather in Oslo?{texts.WAY_OUT}"),
+        assistant(texts.BEGINNING),
+    )
+    assert (request.options.stop, request.options.stream, request.options.alternatives) == (("```",), False, 20)
+    assert rest.messages == (*request.messages[:-1], assistant(texts.BEGINNING + 'get_weather(city="Oslo",'))
+    assert (rest.options.stop, rest.options.max_tokens) == (("```", "\n"), 40)
+
+
+@pytest.mark.parametrize(
+    ("said", "went_on", "arguments"),
+    [
+        ("In Celsius: the weather in Oslo?", "city='Oslo', unit='celsius')", {"city": "Oslo", "unit": "celsius"}),
+        ("奥斯陆 in Oslo, 3 days", "city='Oslo', days=[3], unit='celsius')", {"city": "Oslo", "days": [3]}),
+        ("What is it like in Oslo?", "city='Oslo', unit='celsius')", {"city": "Oslo"}),
+        ("What is it like in Oslo?", "city='Oslo', days=[1, 2])", {"city": "Oslo"}),
+        ("Oslo in celsius, please", "city='Bergen', place='celsius')", {"city": "Oslo"}),
+        ("What is it like in Oslo?", "city='Oslo', mood='like')", {"city": "Oslo"}),
+        ("What is it like in Oslo?", "city='Oslo',)\nget_weather(city='Oslo')", {"city": "Oslo"}),
+        ("What is it like in Oslo?", "city='Oslo', **", {"city": "Oslo"}),
+    ],
+    ids=["said", "a list", "unsaid", "numbers unsaid", "of the wrong type", "unknown", "two calls", "no Python"],
+)
+async def test_an_optional_value_that_was_said_is_given_though_the_model_left_it_out(said, went_on, arguments):
+    inner = ScriptedModel(written('get_weather(city="Oslo")'), f"{texts.BEGINNING}get_weather({went_on}")
+    [call] = (await parts(inner, said))[-1].message.tool_calls
+    assert orjson.loads(call.arguments) == arguments
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        written("pass\n", out=-0.01),
+        written('get_weather(city="Oslo")', out=-1.5, sure=-0.4),
+        written('get_weather(city="Atlantis")', out=-1.5, sure=-0.15),
+        written('get_weather(city="the city at 59.91, 10.75")', out=-3.0, sure=-0.1),
+        written('tell_joke(topic="rain")'),
+        written("print('hello')"),
+        Reply(assistant("I would rather not."), "stop"),
+    ],
+    ids=["way out", "leaning out", "invented text", "invented numbers", "unknown function", "no call", "no code"],
+)
+async def test_where_no_tool_fits_it_answers_as_if_there_were_none(reply):
+    inner = ScriptedModel(reply, "An answer.", piece=100)
+    got = await parts(inner)
+    assert [part.text for part in got if type(part) is TextDelta] == ["An answer."]
+    assert got[-1].message == assistant("An answer.")
+    more = len(inner.requests) - 1
+    assert got[-1].usage == reply.usage + Usage(10 * more, 5 * more, more)
+    assert inner.requests[-1].messages == (system(texts.NO_TOOL), user("What is the weather in Oslo?"))
+
+
+@pytest.mark.parametrize("model", [PythonProtocolModel, lambda inner: TextProtocolModel(inner, "protocol")])
+async def test_a_parameter_may_be_anything(model):
+    tool = ToolDefinition("keep", "Keep it.", {"type": "object", "properties": {"it": True}, "required": ["it"]})
+    inner = ScriptedModel(written('keep(it="rain")'), "Kept.", piece=100)
+    got = [part async for part in model(inner).stream((user("Keep rain"),), (tool,), ModelOptions())]
+    assert type(got[-1]) is Reply
+
+
+@pytest.mark.parametrize(
+    ("said", "arguments", "lacks"),
+    [
+        ("get it", {"url": "https://news.org/a"}, False),
+        ("get it", {}, True),
+        ("get it", {"url": "https://api.example.com/v1"}, True),
+        ("get example.com", {"url": "https://example.com"}, True),
+        ("get https://example.com", {"url": "https://example.com"}, False),
+        ("get it", {"url": "https://news.org/?appid=your_api_key"}, True),
+        ("get it", {"url": "https://news.org", "headers": {"Authorization": "Bearer <token>"}}, True),
+        ("get it with YOUR_TOKEN", {"url": "https://news.org", "key": "your_token"}, False),
+        ("write a page", {"url": "/a", "body": "<p>See example.com</p> <key>a</key>"}, False),
+        ("写一页", {"url": "/a", "body": "你的名字"}, False),
+    ],
+)
+def test_a_call_lacks_what_is_left_out_or_only_stood_in_for(said, arguments, lacks):
+    tool = ToolDefinition("get", "Get it.", {"properties": {"url": {"type": "string"}}, "required": ["url"]})
+    call = ToolCall("c", "get", orjson.dumps(arguments).decode())
+    assert python_fit.lacks_values(call, (tool,), said) is lacks
+
+
+def test_lists_of_anything_are_borne_out_by_nothing():
+    ids = {"type": "array", "items": True}
+    tool = ToolDefinition("delete", "", {"properties": {"ids": ids}, "required": ["ids"]})
+    assert python_fit.borne_out((ToolCall("c", "delete", '{"ids": ["a"]}'),), (tool,), "x") == 0.0
+
+
+async def test_after_results_an_answer_is_not_told_that_there_is_no_tool():
+    call = ToolCall("c", "get_weather", '{"city":"Oslo"}')
+    messages = (user("Weather in Oslo?"), assistant("", (call,)), tool("c", "get_weather", "rain"), user("Thanks!"))
+    inner = ScriptedModel(written("pass\n", out=-0.01), "You are welcome.", piece=100)
+    assert (await parts(inner, messages=messages))[-1].message == assistant("You are welcome.")
+    assert [message.role for message in inner.requests[1].messages] == ["user", "assistant", "user", "user"]
+    own = ScriptedModel(written("pass\n", out=-0.01), "Hello.", piece=100)
+    await parts(own, messages=(system("Be short."), user("Hi")))
+    assert own.requests[1].messages == (system(f"Be short.\n\n{texts.NO_TOOL}"), user("Hi"))
+
+
+@pytest.mark.parametrize(
+    ("expected", "begun"),
+    [
+        ("required", ""),
+        (Named("get_weather"), 'get_weather(city="'),
+        (Named("get_weather", {"days": [1]}), 'get_weather(days=[1], city="'),
+    ],
+)
+async def test_a_call_that_is_expected_has_no_way_out(expected, begun):
+    rest = 'Rome")' if begun else 'get_weather(city="Rome")'
+    inner = ScriptedModel(written(rest, out=-0.01, begun=texts.BEGINNING + begun))
+    [call] = (await parts(inner, "Tell me a joke.", expected=expected))[-1].message.tool_calls
+    assert orjson.loads(call.arguments)["city"] == "Rome"
+    assert inner.requests[0].messages[1:] == (user("Tell me a joke."), assistant(texts.BEGINNING + begun))
+
+
+async def test_the_value_that_is_known_to_be_wrong_is_not_written_again():
+    begun = f'{texts.BEGINNING}get_weather(city="'
+    tokens = (Token("Par", (("Par", -0.1), ("Ro", -3.0))), Token("is", (("is", -0.1),)), Token('")', (('")', -0.1),)))
+    wrong = Reply(assistant(begun + 'Paris")'), "stop", Usage(100, 20, 1), tokens)
+    inner = ScriptedModel(wrong, written('me")', begun=begun + "Ro"))
+    reply = (await parts(inner, expected=Named("get_weather", {}, {"city": "Paris"})))[-1]
+    assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Rome"}']
+    assert [request.messages[-1].content for request in inner.requests[:2]] == [begun, begun + "Ro"]
+
+
+async def test_a_value_is_chosen_among_those_that_there_are_by_its_likelihood():
+    begun = f'{texts.BEGINNING}get_weather(city="'
+    first = Reply(assistant(begun + "Ne"), "length", Usage(100, 1, 1), (Token("Ne", (("Ne", -0.1), ("R", -1.0))),))
+    second = Reply(assistant(begun + "Re"), "length", Usage(100, 1, 1), (Token("e", (("e", -0.1), ("om", -3.0))),))
+    inner = ScriptedModel(first, second)
+    expected = Named("get_weather", {}, {"city": "Paris"}, ("Rome", "Riga", "Oslo"))
+    reply = (await parts(inner, expected=expected))[-1]
+    assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Rome"}']
+    asked = [
+        (request.messages[-1].content.removeprefix(begun), request.options.max_tokens) for request in inner.requests
+    ]
+    assert (asked, reply.usage) == ([("", 1), ("R", 1)], Usage(200, 2, 2))
+    one = ScriptedModel("No.")
+    reply = (await parts(one, expected=Named("get_weather", {}, {"city": "Paris"}, ("Rome",))))[-1]
+    assert ([call.arguments for call in reply.message.tool_calls], one.requests) == (['{"city":"Rome"}'], [])
+    none = ScriptedModel(first, written('Bergen")', begun=begun), WENT_ON)
+    reply = (await parts(none, expected=Named("get_weather", {}, {"city": "Paris"}, ("Ulm", "Graz"))))[-1]
+    assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Bergen"}']
+
+
+async def test_a_call_by_name_is_made_once():
+    twice = written('Rome")\nget_weather(city="Rome")', begun=f'{texts.BEGINNING}get_weather(city="')
+    reply = (await parts(ScriptedModel(twice, WENT_ON), expected=Named("get_weather")))[-1]
+    assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Rome"}']
+
+
+async def test_a_call_by_name_is_of_that_function_whatever_arguments_it_has():
+    note = ToolDefinition("note", "Note.", {"type": "object", "properties": {"text": {"type": "string"}}})
+    model = PythonProtocolModel(ScriptedModel(written("city='Oslo')", begun=f"{texts.BEGINNING}note("), "note("))
+    options = ModelOptions(stream=False, expected=Named("note"))
+    reply = [part async for part in model.stream((user("Oslo"),), (WEATHER, note), options)][-1]
+    assert [(call.name, call.arguments) for call in reply.message.tool_calls] == [("note", "{}")]
+
+
+async def test_what_the_model_writes_for_later_is_told_with_its_reply():
+    code = 'there = get_weather(city="Oslo")\nget_weather(city=there)\nnote(text=there)\n'
+    note = ToolDefinition("note", "Note.", {"type": "object", "properties": {"text": {"type": "string"}}})
+    model = PythonProtocolModel(ScriptedModel(written(code), WENT_ON))
+    told = (user("The weather in Oslo? Note it."),)
+    reply = [part async for part in model.stream(told, (WEATHER, note), ModelOptions(stream=False))][-1]
+    assert [(call.name, call.arguments) for call in reply.message.tool_calls] == [("get_weather", '{"city":"Oslo"}')]
+    assert [(call.name, call.arguments) for call in reply.waiting] == [("note", "{}")]
+
+
+async def test_an_expected_call_of_which_all_is_known_is_made_as_it_is_and_a_choice_goes_before_it():
+    known = Named("get_weather", {"city": "Rome"})
+    inner = ScriptedModel("No answer.")
+    [call] = (await parts(inner, expected=known))[-1].message.tool_calls
+    assert ((call.name, call.arguments), inner.requests) == (("get_weather", '{"city":"Rome"}'), [])
+    assert (await parts(ScriptedModel("An answer."), expected=known, tool_choice="none"))[
+        -1
+    ].message.content == "An answer."
+
+
+async def test_where_no_call_comes_of_an_expectation_there_is_an_answer():
+    inner = ScriptedModel(written("# cannot be done"), "It cannot be done.")
+    assert (await parts(inner, expected="required"))[-1].message == assistant("It cannot be done.")
+
+
+async def test_a_call_stands_where_the_model_fails_to_go_on():
+    inner = ScriptedModel(written('get_weather(city="Oslo")'), ContextFull("too long"))
+    reply = (await parts(inner))[-1]
+    assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Oslo"}']
+    assert (len(inner.requests), reply.usage) == (2, Usage(100, 20, 1))
+
+
+FIND = ToolDefinition(
+    "find",
+    "Find a shop.",
+    {
+        "type": "object",
+        "properties": {"at": {"type": "string", "description": "In the form 'City, Country'"}},
+        "required": ["at"],
+    },
+)
+
+
+async def test_the_model_goes_on_inside_of_a_text_that_lacks_the_shape_shown():
+    begun = texts.BEGINNING + "find(at='Oslo"
+    inner = ScriptedModel(written("find(at='Oslo')"), f"{begun}, Norway")
+    reply = (await parts(inner, "Find a shop in Oslo", tools=(FIND,)))[-1]
+    [call] = reply.message.tool_calls
+    assert orjson.loads(call.arguments) == {"at": "Oslo, Norway"}
+    assert call.repairs == ("value in the shape that its description shows",)
+    assert reply.usage == Usage(110, 25, 2)
+    request = inner.requests[1]
+    assert (request.messages[-1].content, request.options.stop) == (begun + ",", ("'", "\n", "```"))
+
+
+async def test_a_text_stands_as_it_is_where_the_model_fails_to_go_on():
+    inner = ScriptedModel(written("find(at='Oslo')"), ContextFull("too long"))
+    [call] = (await parts(inner, "Find a shop in Oslo", tools=(FIND,)))[-1].message.tool_calls
+    assert orjson.loads(call.arguments) == {"at": "Oslo"}
+
+
+@pytest.mark.parametrize(("out", "made"), [(-3.3, 1), (-2.0, 0)], ids=["far from the way out", "near it"])
+async def test_a_model_that_wavers_over_a_spelling_alone_may_call(out, made):
+    inner = ScriptedModel(written('get_weather(city="上海")', out=out, sure=-0.3), "An answer.")
+    assert len((await parts(inner, "上海现在天气怎么样？"))[-1].message.tool_calls) == made
+
+
+@pytest.mark.parametrize("choice", ["required", Named("get_weather")])
+async def test_a_forced_choice_has_no_way_out(choice):
+    begun = texts.BEGINNING + ('get_weather(city="' if isinstance(choice, Named) else "")
+    rest = 'Rome")' if isinstance(choice, Named) else 'get_weather(city="Rome")'
+    inner = ScriptedModel(written(rest, out=-0.01, begun=begun))
+    [call] = (await parts(inner, "Tell me a joke.", tool_choice=choice))[-1].message.tool_calls
+    assert call.arguments == '{"city":"Rome"}'
+    assert inner.requests[0].messages[1:] == (user("Tell me a joke."), assistant(begun))
+
+
+async def test_a_forced_choice_that_wrote_no_call_is_enforced_by_a_schema():
+    enforced = '{"action": "tool_call", "tool_calls": [{"name": "get_weather", "arguments": {"city": "Rome"}}]}'
+    inner = ScriptedModel(written("print('hello')"), enforced)
+    [call] = (await parts(inner, "Tell me a joke.", tool_choice="required"))[-1].message.tool_calls
+    assert call.arguments == '{"city":"Rome"}'
+    assert inner.requests[1].messages[0].content.startswith("# Tools")
+
+
+async def test_a_reply_beside_tools_is_bounded_where_the_asker_sets_no_bound():
+    inner = ScriptedModel(written("pass\n", out=-0.01), "An answer.")
+    await parts(inner)
+    assert [request.options.max_tokens for request in inner.requests] == [1024, 1024]
+    inner = ScriptedModel(written("pass\n", out=-0.01), "An answer.")
+    await parts(inner, max_tokens=9)
+    assert [request.options.max_tokens for request in inner.requests] == [9, 9]
+
+
+async def test_without_tools_or_with_choice_none_it_is_the_inner_model():
+    inner = ScriptedModel("hi")
+    assert (await parts(inner, tool_choice="none"))[-1].message.content == "hi"
+    assert len(inner.requests) == 1
+
+
+async def test_after_results_the_question_is_whether_more_is_needed():
+    history = (
+        user("What is the weather in Oslo?"),
+        assistant("", (ToolCall("c", "get_weather", '{"city":"Oslo"}'),)),
+        tool("c", "get_weather", "rain"),
+    )
+    inner = ScriptedModel('{"action": "finish", "content": "It rains."}')
+    assert (await parts(inner, messages=history))[-1].message.content == "It rains."
+    assert "# Tools" in inner.requests[0].messages[0].content
+
+
+async def test_a_call_cut_off_by_the_token_limit_is_not_made():
+    inner = ScriptedModel(written('get_weather(city="Oslo', finish="length"), "An answer.")
+    assert (await parts(inner))[-1].message.tool_calls == ()
+
+
+def test_functions_are_told_as_signatures_with_what_needs_telling():
+    assert texts.signature(WEATHER) == (
+        'def get_weather(*, city: str, unit: Literal["celsius", "fahrenheit"] = None, days: list[int] = None, '
+        "place: dict = None):\n"
+        '    """The weather in a city.\n\n'
+        "    city: the city's name\n"
+        "    unit: \n"
+        "    days: \n"
+        "    place: \n"
+        "      - lat (float): degrees\n"
+        '    """'
+    )
+    assert texts.signature(ToolDefinition("ping", "Ping.", {"type": "object"})) == 'def ping():\n    """Ping."""'
+
+
+def test_what_stands_first_is_the_same_for_every_request():
+    first, second = (told((system("be brief"), user(said)), (WEATHER,), "!") for said in ("a", "b"))
+    assert first[0] == second[0]
+    assert first[0].content.startswith(texts.INSTRUCTIONS)
+    assert first[0].content.endswith("be brief")
+    assert first[1:] == [user("a!")]
+
+
+def test_only_the_last_request_is_followed_by_the_way_out():
+    history = (
+        user("a"),
+        assistant("", (ToolCall("c", "get_weather", '{"city":"Oslo"}'),)),
+        tool("c", "get_weather", "rain"),
+        assistant("It rains."),
+        user("b"),
+    )
+    assert told(history, (WEATHER,), "!")[1:] == [
+        user("a"),
+        assistant("```python\nget_weather(city='Oslo')\n```"),
+        user("Result of get_weather:\nrain"),
+        assistant("It rains."),
+        user("b!"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("alternatives", "logprob"),
+    [
+        ((("get", -0.5), ("pass", -2.0)), -2.0),
+        ((("pass", -0.7), (" pass", -3.0)), -0.604),
+        ((("get", -0.1),), -12.0),
+    ],
+)
+def test_the_way_out_is_measured_at_the_first_token(alternatives, logprob):
+    tokens = (Token("x", alternatives), Token("y", (("pass", 0.0),)))
+    assert python_fit.way_out(tokens) == pytest.approx(logprob, abs=0.001)
+    assert python_fit.way_out(()) == -12.0
+
+
+@pytest.mark.parametrize(
+    ("said", "arguments", "share"),
+    [
+        ("weather in Oslo", 'city="Oslo"', 1.0),
+        ("weather in New York", 'city="New York City"', 2 / 3),
+        ("weather in California", 'city="CA"', 1.0),
+        ("weather in New York", 'city="NY"', 1.0),
+        ("weather in district two", 'city="District 2"', 1.0),
+        ("weather in mc murdo station", 'city="McMurdo\'s Station"', 2 / 3),
+        ("weather in mac donalds town", 'city="MacDonald\'s"', 1.0),
+        ("tell me a joke", 'city="Paris"', 0.0),
+        ("the forecast for Norwegian towns", 'city="Norway"', 1.0),
+        ("奥斯陆的天气", 'city="奥斯陆"', 1.0),
+        ("奥斯陆的天气", 'city="卑尔根"', 0.0),
+        ("奥斯陆的天气", 'city="Oslo"', 1.0),
+        ("the weather in Oslo", 'city="奥斯陆"', 1.0),
+        ("Bergen 的天气", 'city="Bergen"', 1.0),
+        ("the weather in 奥斯陆", 'city="Oslo 奥斯"', 2 / 3),
+        ("weather", 'city="weather", unit="celsius"', 1.0),
+    ],
+)
+def test_a_required_text_is_borne_out_by_the_words_that_were_said(said, arguments, share):
+    calls = read_calls(f"get_weather({arguments})", (WEATHER,), said)
+    assert python_fit.borne_out(calls, (WEATHER,), said) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("said", "ids", "share"),
+    [
+        ("delete the tasks 7 and 8", "[7, 8]", 1.0),
+        ("delete the old tasks", "[1, 2, 3]", 0.0),
+        ("tell Ana and Rui", '["Ana", "Rui", "Eva"]', 2 / 3),
+        ("delete all", "[]", 1.0),
+        ("delete this", '[{"id": 1}]', 1.0),
+        ("add 1,000 and 2,000", "[1000, 2000]", 1.0),
+        ("三加四", "[3, 4]", 1.0),
+    ],
+)
+def test_a_required_list_is_borne_out_by_the_words_that_were_said(said, ids, share):
+    tool = ToolDefinition("delete", "", {"properties": {"ids": {"type": "array", "items": {}}}, "required": ["ids"]})
+    call = ToolCall("c", "delete", f'{{"ids": {ids}}}')
+    assert python_fit.borne_out((call,), (tool,), said) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("said", "arguments", "count"),
+    [
+        ("how far is it", '{"lat": 59.91, "long": [10.75]}', 2),
+        ("from 59.91 to 10.75", '{"lat": 59.91, "long": 10.75}', 0),
+        ("5 % of 100 million", '{"share": 0.05, "of": 100000000}', 0),
+        ("a dozen", '{"number": 12}', 0),
+        ("on 20230929", '{"day": "2023-09-29"}', 0),
+        ("on the 29th of September", '{"day": "2023-09-29"}', 0),
+        ("at the end of September", '{"day": "2023-09-29"}', 1),
+        ("on March 3rd", '{"day": "2023-03-03", "room": 731}', 1),
+        ("book 2 nights", '{"day": "2023-10-02"}', 1),
+        ("3月15日", '{"day": "2023-03-15"}', 0),
+        ("the mean of 3, 4 and 5", '{"numbers":[3,4,5]}', 0),
+        ("", "{}", 0),
+    ],
+)
+def test_long_numbers_that_nobody_spoke_of_are_counted(said, arguments, count):
+    assert python_fit.invented((ToolCall("c", "f", arguments),), said) == count
+
+
+def test_a_line_is_doubtful_where_its_beginning_was_less_likely_than_not():
+    tokens = (
+        Token("f", (("f", -0.1),)),
+        Token("()\n", (("()\n", -3.0),)),
+        Token("\n", (("\n", -0.1),)),
+        Token("g", (("f", -0.8), ("g", -1.0))),
+        Token("()\n", (("()\n", 0.0),)),
+        Token(" ", ()),
+        Token("h", (("h", -0.9),)),
+    )
+    assert python_fit.doubtful_lines(tokens) == {3, 4}

@@ -1,0 +1,77 @@
+"""Values in the shape that the descriptions of their parameters show."""
+
+import orjson
+import pytest
+
+from opposable.domain.language import words
+from opposable.domain.tools import ToolCall, ToolDefinition
+from opposable.models.python_protocol.value_formats import place_of, unshaped
+
+PLACE = "Where, in the form 'City, State (abbr)', such as 'San Francisco, CA', or 'City, Country'."
+
+
+def of(about: str, value: str, **more) -> list[str]:
+    tool = ToolDefinition("find", "", {"type": "object", "properties": {"at": {"description": about, **more}}})
+    call = ToolCall("1", "find", orjson.dumps({"at": value}).decode())
+    return [each.begun for each in unshaped(call, (tool,))]
+
+
+@pytest.mark.parametrize(
+    ("about", "value", "begun"),
+    [
+        (PLACE, "Oslo", ["Oslo,"]),
+        ("The city and state, e.g. Portland, OR", "Salem", ["Salem,"]),
+        ("The town. In the format City, Country", "Bergen", ["Bergen,"]),
+        ("格式为“城市，国家”", "奥斯陆", ["奥斯陆，"]),
+        (PLACE, "Oslo, Norway", []),
+        (PLACE, "", []),
+        (PLACE, "0150 Oslo", []),
+        ("The name of a city, such as 'Portland, OR'", "Oslo", []),
+        ("Cities separated by commas, as in the state: 'Oslo, Bergen'", "Oslo", []),
+        ("A state's colour, e.g. 'red'", "green", []),
+        ("The state, e.g. Ohio, Iowa, Utah", "Oregon", []),
+        ("Formatted as 'title:The Title by:The Writer'.", "Hunger", ["title:"]),
+        ("Formatted as 'title:The Title by:The Writer'.", "title:Hunger", []),
+        ("An address such as 'https://example.org http://example.org'", "example.com", []),
+        ("A time as 'HH:MM:SS'", "noon", []),
+        ("", "Oslo", []),
+    ],
+)
+def test_a_text_lacks_the_shape_that_its_description_shows(about, value, begun):
+    assert of(about, value) == begun
+
+
+def test_a_choice_has_no_shape_to_lack():
+    assert of(PLACE, "Oslo", enum=["Oslo"]) == []
+
+
+@pytest.mark.parametrize(
+    ("about", "value", "rest", "whole"),
+    [
+        (PLACE, "Oslo", " Norway", "Oslo, Norway"),
+        (PLACE, "Kyiv", "Ukraine", "Kyiv, Ukraine"),
+        ("如“城市，国家”", "奥斯陆", "挪威", "奥斯陆，挪威"),
+        (PLACE, "Oslo", "", None),
+        (PLACE, "Oslo", " Oslo", None),
+        (PLACE, "Oslo", " 0150", None),
+        (PLACE, "Oslo", " unit=celsius", None),
+        (PLACE, "Oslo", " The Kingdom of Norway", None),
+        ("as 'title:The Title by:The Writer'", "Hunger", "Hunger by:Knut Hamsun", "title:Hunger by:Knut Hamsun"),
+        ("as 'title:The Title by:The Writer'", "Hunger", " Hunger by:Hamsun", "title:Hunger by:Hamsun"),
+        ("as 'title:The Title by:The Writer'", "Hunger", "Hunger by:Unknown", None),
+        ("as 'title:The Title by:The Writer'", "Hunger", "Hunger", None),
+        ("as 'title:The Title by:The Writer'", "Hunger", "Pan by:Knut Hamsun", None),
+    ],
+)
+def test_what_the_model_goes_on_with_is_taken_where_it_makes_the_shape(about, value, rest, whole):
+    tool = ToolDefinition("find", "", {"type": "object", "properties": {"at": {"description": about}}})
+    [each] = unshaped(ToolCall("1", "find", orjson.dumps({"at": value}).decode()), (tool,))
+    assert each.whole(rest, words("Find Hunger by Knut Hamsun")) == whole
+
+
+@pytest.mark.parametrize(
+    ("code", "at"),
+    [("find(at='Oslo')", 9), ('find(at="Oslo")', 9), ("find(at='Oslo', to='Oslo')", None), ("find(at=Oslo)", None)],
+)
+def test_a_value_is_found_where_it_stands_once(code, at):
+    assert place_of(code, "Oslo") == at

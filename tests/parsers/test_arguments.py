@@ -1,0 +1,177 @@
+"""Arguments are read as the schema types them; what cannot be read faithfully is told, never made up."""
+
+import pytest
+
+from opposable.parsers import Arguments, read_arguments
+
+ADD = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+    "required": ["a", "b"],
+}
+GOOD = {"a": 2, "b": 3}
+
+READ = {
+    "JSON": ('{"a": 2, "b": 3}', ()),
+    "closing bracket missing": ('{"a": 2, "b": 3', ("missing closing bracket added",)),
+    "single quotes": ("{'a': 2, 'b': 3}", ("single quotes",)),
+    "keywords": ("a=2, b=3", ("keyword arguments for JSON",)),
+    "encoded twice": ('"{\\"a\\": 2, \\"b\\": 3}"', ("arguments encoded twice",)),
+    "numbers as text": ('{"a": "2", "b": 3}', ("value given as text",)),
+    "whole decimal": ('{"a": 2.0, "b": 3}', ("whole number written as a decimal",)),
+    "fence": ('```json\n{"a": 2, "b": 3}\n```', ("code fence dropped",)),
+    "wrapper": ('{"arguments": {"a": 2, "b": 3}}', ("wrapper around the arguments dropped",)),
+    "wrapper with a name": (
+        '{"name": "add", "parameters": {"a": 2, "b": 3}}',
+        ("wrapper around the arguments dropped",),
+    ),
+    "list of one": ('[{"a": 2, "b": 3}]', ("list around the arguments dropped",)),
+    "unquoted keys": ("{a: 2, b: 3}", ("unquoted key",)),
+    "trailing comma": ('{"a": 2, "b": 3,}', ("trailing comma dropped",)),
+    "comments": ('{"a": 2, // first\n "b": 3 /* second */}', ()),
+    "doubled braces": ('{{"a": 2, "b": 3}}', ("doubled braces",)),
+    "Chinese punctuation": ("{“a”：2，“b”：3}", ("other quotation marks", "full-width punctuation")),
+    "comma missing": ('{"a": 2 "b": 3}', ("missing comma added",)),
+    "bracket too many": ('{"a": 2, "b": 3}}', ("extra closing bracket dropped",)),
+}
+
+
+@pytest.mark.parametrize(("text", "repairs"), READ.values(), ids=READ)
+def test_it_is_read_and_the_repair_told(text, repairs):
+    assert read_arguments(text, ADD) == Arguments(GOOD, None, repairs)
+
+
+NOT_READ = {
+    "empty": "",
+    "blank": " \n",
+    "list": "[2, 3]",
+    "number": "5",
+    "words": "two and three",
+    "unknown keyword": "a=2, c=3",
+    "no value": '{"a": 2, "b":',
+    "after a comma": '{"a": 2,',
+    "within a string": '{"a": "2',
+    "within a word": '{"a": tru',
+    "without required": '{"a": 2',
+    "two objects": '{"a": 2} {"b": 3}',
+    "expression": '{"a": 1 + 1, "b": 3}',
+    "prose inside": '{"a": two, "b": 3}',
+    "not a number": '{"a": NaN, "b": 3}',
+}
+
+
+@pytest.mark.parametrize("text", NOT_READ.values(), ids=NOT_READ)
+def test_it_cannot_be_read_and_the_problem_is_told(text):
+    result = read_arguments(text, ADD)
+    assert result.value is None
+    assert result.problem
+
+
+def test_nothing_unfinished_is_mended_where_the_model_was_cut():
+    result = read_arguments('{"a": 2, "b": 3', ADD, truncated=True)
+    assert (result.value, result.cut) == (None, True)
+
+
+def test_empty_text_is_no_arguments_where_none_are_required():
+    assert read_arguments("", {"type": "object", "properties": {"x": {"type": "integer"}}}) == Arguments({})
+
+
+def test_what_is_missing_is_named():
+    assert read_arguments("", ADD).problem == "The arguments cannot be read: they are empty, but a, b must be given."
+
+
+def test_values_that_do_not_fit_are_left_for_the_validator():
+    assert read_arguments('{"a": "two", "b": 3, "c": 4}', ADD).value == {"a": "two", "b": 3, "c": 4}
+
+
+def prop(schema):
+    return {"type": "object", "properties": {"x": schema}, "$defs": {"N": {"type": "integer"}}}
+
+
+STRING, INTEGER, NUMBER, BOOLEAN = ({"type": kind} for kind in ("string", "integer", "number", "boolean"))
+TYPED = [
+    (STRING, '"1"', "1"),
+    (STRING, '"true"', "true"),
+    (STRING, '"null"', "null"),
+    (STRING, '"{\\"a\\": 1}"', '{"a": 1}'),
+    (STRING, "12", "12"),
+    (STRING, "1.5", 1.5),
+    (STRING, "0012", "0012"),
+    (INTEGER, "0012", 12),
+    ({}, "0012", "0012"),
+    ({"type": "integer", "enum": [1, 8]}, "08", 8),
+    ({"type": ["string", "null"], "enum": ["low", "high", None]}, '"Low"', "low"),
+    ({"type": ["string", "null"], "enum": ["low", "high", None]}, '"so-so"', "so-so"),
+    ({"type": "array", "items": {"type": ["string", "null"], "enum": ["low", None]}}, '["Low"]', ["low"]),
+    ({"enum": [1, 8]}, "08", 8),
+    ({"type": "integer", "enum": [1, 8]}, "09", "09"),
+    (STRING, "true", True),
+    (INTEGER, '"-7"', -7),
+    (INTEGER, '"7.5"', "7.5"),
+    (INTEGER, '"seven"', "seven"),
+    (INTEGER, "123456789012345678901234567890", 123456789012345678901234567890),
+    (NUMBER, '"1.5e3"', 1500.0),
+    (NUMBER, "3", 3),
+    (BOOLEAN, '"true"', True),
+    (BOOLEAN, '"False"', False),
+    (BOOLEAN, '"maybe"', "maybe"),
+    ({"type": "array", "items": {"enum": ["gas", "Heat"]}}, '"heat, gas"', ["Heat", "gas"]),
+    ({"type": "array", "items": {"enum": ["gas", "Heat"]}}, '"gas"', ["gas"]),
+    ({"type": "array", "items": {"enum": ["煤气", "热水"]}}, '"煤气、热水"', ["煤气", "热水"]),
+    ({"type": "array", "items": {"enum": ["m", "M"]}}, '"M"', ["M"]),
+    ({"type": "array", "items": {"enum": ["km", "KM"]}}, '"Km"', "Km"),
+    ({"type": "array", "items": {"enum": ["gas", "Heat"]}}, '"gas, light"', "gas, light"),
+    ({"type": "array", "items": {"type": "string"}}, '"a, b"', "a, b"),
+    ({"type": ["array", "string"], "items": {"enum": ["gas", "Heat"]}}, '"gas"', "gas"),
+    ({"type": ["string", "null"]}, '"null"', "null"),
+    ({"type": ["integer", "null"]}, '"null"', None),
+    ({"type": "integer", "nullable": True}, '"null"', None),
+    ({"anyOf": [INTEGER, {"type": "null"}]}, '"5"', 5),
+    ({"type": "object"}, '"{\\"a\\": 1}"', {"a": 1}),
+    ({"type": "array"}, '"[1, 2]"', [1, 2]),
+    ({"type": "array", "items": INTEGER}, '["1", 2]', [1, 2]),
+    ({"type": "object", "properties": {"n": INTEGER}}, '{"n": "4"}', {"n": 4}),
+    ({"anyOf": [STRING, {"type": "object"}]}, '"{\\"a\\": 1}"', '{"a": 1}'),
+    ({"enum": ["celsius", "kelvin"]}, '"Celsius"', "celsius"),
+    ({"type": "string", "enum": ["A", "a"]}, '"a"', "a"),
+    ({"enum": [1, 2]}, '"2"', 2),
+    ({"$ref": "#/$defs/N"}, '"9"', 9),
+    ({"$ref": "#/nowhere"}, '"9"', "9"),
+    ({}, '"1"', "1"),
+    ({"type": "array", "items": {"type": "array", "items": NUMBER}}, '[["1.5"]]', [[1.5]]),
+]
+
+
+@pytest.mark.parametrize(("schema", "written", "value"), TYPED)
+def test_a_value_has_the_type_its_schema_asks_for(schema, written, value):
+    result = read_arguments(f'{{"x": {written}}}', prop(schema)).value
+    assert result == {"x": value}
+    assert type(result["x"]) is type(value)
+
+
+STRINGS = [
+    ('{"x": "a\nb"}', "a\nb"),
+    ('{"x": "say "hi" now"}', 'say "hi" now'),
+    (r'{"x": "C:\dir"}', "C:\\dir"),
+    (r"{'x': 'it\'s'}", "it's"),
+    ('{"x": "it\'s"}', "it's"),
+    (r'{"x": "\ud83d\ude00"}', "😀"),
+    ('{"x": """two\nlines""",}', "two\nlines"),
+    ('{"x": "{{a}} [b] // c # d"}', "{{a}} [b] // c # d"),
+    ('{"x": "</tool_call>",}', "</tool_call>"),
+    ("{'x': '你好，“世界”'}", "你好，“世界”"),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), STRINGS)
+def test_a_string_keeps_what_is_in_it(text, value):
+    assert read_arguments(text, prop(STRING)).value == {"x": value}
+
+
+def test_a_property_named_like_a_wrapper_is_no_wrapper():
+    schema = {"type": "object", "properties": {"input": {"type": "object"}}}
+    assert read_arguments('{"input": {"a": 1}}', schema) == Arguments({"input": {"a": 1}})
+
+
+def test_deep_nesting_is_told_not_raised():
+    assert read_arguments('{"x": ' + "[" * 5000 + "1", prop({})).value is None

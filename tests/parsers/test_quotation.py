@@ -1,0 +1,225 @@
+"""Calls as careless models write them are read, mended where needed, and every repair is told."""
+
+import pytest
+
+from opposable.parsers import read
+
+TOOLS = [
+    {
+        "name": "add",
+        "parameters": {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+            "required": ["a", "b"],
+        },
+    }
+]
+C = '{"name": "add", "arguments": {"a": 2, "b": 3}}'
+FENCE = f"```json\n{C}\n```"
+TAG = f"<tool_call>\n{C}\n</tool_call>"
+ONE = [{"a": 2, "b": 3}]
+TWO = [{"a": 2, "b": 3}, {"a": 4, "b": 3}]
+SECOND = C.replace("2", "4")
+
+LED_UP_TO = {
+    "short promise, fence": f"I'll add them for you.\n\n{FENCE}",
+    "promise, JSON on a line of its own": f"Sure! Let me calculate that:\n{C}",
+    "telling which function": f"To find the sum of 2 and 3, I'll use the `add` function.\n{FENCE}",
+    "here is the call": f"Here is the function call:\n{FENCE}",
+    "here is the JSON": f"Here's the JSON for the tool call:\n{FENCE}",
+    "BFCL style": "Based on the question, I will need to make one function call.\n\n[add(a=2, b=3)]",
+    "promise, Python": "I'll call the tool:\n```python\nadd(a=2, b=3)\n```",
+    "Chinese": f"好的，我来计算：\n{FENCE}",
+    "Chinese, from a result": f"根据返回结果，我需要继续计算。\n{TAG}",
+    "explained in the future": f"{FENCE}\n\nThis function call will add 2 and 3.",
+    "polite end": f"To answer your question, I will call the add function:\n\n{FENCE}\n\nLet me know if you need anything else.",
+    "then I will": f"I need the sum, so I will call the tool.\n\n{FENCE}\n\nThen I will answer.",
+    "JSON and a promise": f"{C}\n\nI will wait for the result.",
+    "same line": f"I need to know the sum. {TAG}",
+    "after a sentence about a file": f"I'll look at the file first.\n{TAG}\nThen I can answer.",
+    "trying again": f"The previous result was wrong, so let me try again.\n{TAG}",
+    "nothing found": f"The search result shows nothing. I'll add the numbers:\n{TAG}",
+}
+CARELESS = {
+    "fence without a word": f"```\n{C}\n```",
+    "fence named for calls": f"```tool_call\n{C}\n```",
+    "tag in a fence": f"```xml\n{TAG}\n```",
+    "Python without list": "add(a=2, b=3)",
+    "Python without names": "add(2, 3)",
+    "Python with one name": "add(2, b=3)",
+    "Python with an object": "add({'a': 2, 'b': 3})",
+    "Python printed": "```tool_code\nprint(add(a=2, b=3))\n```",
+    "Python in a fence": "```python\nadd(a=2, b=3)\n```",
+    "fence not closed": f"```json\n{C}",
+    "bracket missing": f"<tool_call>\n{C[:-1]}\n</tool_call>",
+    "two brackets missing": C[:-2],
+    "bracket too many": f"<tool_call>\n{C}}}\n</tool_call>",
+    "single quotes": f"<tool_call>\n{C.replace(chr(34), chr(39))}\n</tool_call>",
+    "trailing commas": '{"name": "add", "arguments": {"a": 2, "b": 3,},}',
+    "full-width": "{“name”：“add”，“arguments”：{“a”：2，“b”：3}}",
+    "closing tag only": f"{C}</tool_call>",
+    "opening tag twice": f"<tool_call>{C}<tool_call>",
+    "wrong tag": f"<tools>\n{C}\n</tools>",
+    "fence in a tag": f"<tool_call>\n```json\n{C}\n```\n</tool_call>",
+    "end of turn": f"{C}<|im_end|>",
+    "numbers as text": '{"name": "add", "arguments": {"a": "2", "b": "3"}}',
+    "arguments as text": '{"name": "add", "arguments": "{\\"a\\": 2, \\"b\\": 3}"}',
+    "arguments beside the name": '{"function": "add", "a": 2, "b": 3}',
+    "name as key": '{"add": {"a": 2, "b": 3}}',
+    "other keys": '{"tool_name": "add", "tool_input": {"a": 2, "b": 3}}',
+    "type and parameters": '{"type": "function", "name": "add", "parameters": {"a": 2, "b": 3}}',
+    "prefixed name": '{"name": "functions.add", "arguments": {"a": 2, "b": 3}}',
+    "name in another case": '{"name": "Add", "arguments": {"a": 2, "b": 3}}',
+    "old OpenAI": '{"function_call": {"name": "add", "arguments": "{\\"a\\": 2, \\"b\\": 3}"}}',
+    "whole OpenAI message": '{"role": "assistant", "content": null, "tool_calls": [{"id": "x", "type": "function", "function": {"name": "add", "arguments": {"a": 2, "b": 3}}}]}',
+    "parallel wrapper": '{"tool_uses": [{"recipient_name": "functions.add", "parameters": {"a": 2, "b": 3}}]}',
+    "ReAct with a made-up result": f'Thought: hm\nAction: add\nAction Input: {{"a": 2, "b": 3}}\nObservation: 5\nThought: now\n{"Action: add"}\nAction Input: {{"a": 5, "b": 5}}',
+    "ReAct in bold": 'Thought: hm\n**Action:** add\n**Action Input:** {"a": 2, "b": 3}',
+    "ReAct as Python": "Action: add(a=2, b=3)",
+    "ReAct with keywords": "Action: add\nAction Input: a=2, b=3",
+    "ReAct with a fence": 'Action: add\nAction Input: ```json\n{"a": 2, "b": 3}\n```',
+    "bare name in a tag": '<tool_call>\nadd\n{"a": 2, "b": 3}\n</tool_call>',
+    "Python in a tag": "<tool_call>\nadd(a=2, b=3)\n</tool_call>",
+    "parameter's end missing": "<function=add>\n<parameter=a>2<parameter=b>3</parameter></function>",
+    "function's end missing": "<tool_call>\n<function=add>\n<parameter=a>2</parameter>\n<parameter=b>3</parameter>\n</tool_call>",
+    "invoke in a tag": '<tool_call>\n<invoke name="add">\n<parameter name="a">2</parameter>\n<parameter name="b">3</parameter>\n</invoke>\n</tool_call>',
+}
+SEVERAL = {
+    "two fences": f"{FENCE}\n{FENCE.replace('2', '4')}",
+    "two fences with words": f"1. First call:\n{FENCE}\n2. Second call:\n{FENCE.replace('2', '4')}",
+    "two lines": f"{C}\n{SECOND}",
+    "two in one fence": f"```json\n{C}\n{SECOND}\n```",
+    "two of Python on a line": "add(2, 3), add(4, 3)",
+    "two lines of Python": "add(2, 3)\nadd(4, 3)\n",
+    "two lines of Python in a fence": "```python\nadd(2, 3)\nadd(a=4, b=3)\n```",
+    "list in a fence": f"```json\n[{C}, {SECOND}]\n```",
+    "two tags with a word after": f"<tool_call>{C}</tool_call>\n\n<tool_call>{SECOND}</tool_call>\n\nI'm adding.",
+    "two in one tag": f"<tool_call>\n{C}\n{SECOND}\n</tool_call>",
+}
+
+
+def arguments(text):
+    reading = read(text, TOOLS)
+    assert all(call.name == "add" for call in reading.calls)
+    return [call.arguments for call in reading.calls]
+
+
+@pytest.mark.parametrize("text", LED_UP_TO.values(), ids=LED_UP_TO)
+def test_a_call_with_words_around_it_is_read(text):
+    assert arguments(text) == ONE
+
+
+@pytest.mark.parametrize("text", CARELESS.values(), ids=CARELESS)
+def test_a_carelessly_written_call_is_read(text):
+    assert arguments(text) == ONE
+
+
+@pytest.mark.parametrize("text", SEVERAL.values(), ids=SEVERAL)
+def test_several_calls_are_read_in_order(text):
+    assert arguments(text) == TWO
+
+
+def test_what_was_mended_is_told():
+    told = {name: read(text, TOOLS).calls[0].repairs for name, text in CARELESS.items()}
+    assert told["single quotes"] == ("single quotes",)
+    assert told["trailing commas"] == ("trailing comma dropped",)
+    assert told["two brackets missing"] == ("missing closing bracket added",)
+    assert told["prefixed name"] == ("tool name 'functions.add' read as 'add'",)
+    assert told["type and parameters"] == ("key 'parameters' for 'arguments'",)
+    assert told["numbers as text"] == ("value given as text",)
+    assert told["fence without a word"] == ()
+
+
+CUT = [
+    "<tool_call>\n" + C[:-5],
+    C[:-2],
+    "```json\n" + C[:-3],
+    "<tool_call>\n<function=add>\n<parameter=a>\n2\n</parameter>\n<parameter=b>\n3\n</parameter>\n",
+    '[TOOL_CALLS]add[ARGS]{"a": 2, "b": 3',
+    '<|channel|>commentary to=functions.add<|message|>{"a": 2, "b": 3',
+]
+
+
+@pytest.mark.parametrize("text", CUT)
+def test_arguments_cut_off_by_the_token_limit_are_never_executed(text):
+    reading = read(text, TOOLS, truncated=True)
+    assert reading.calls == ()
+    assert [(item.name, item.reason) for item in reading.rejected] == [("add", "truncated")]
+
+
+CUT_WITHIN = [C[:-10], '<tool_call>{"name": "add", "arguments": {"a": 2, "b":', '{"name": "add", "arguments": {"a": 2,']
+
+
+@pytest.mark.parametrize("text", CUT_WITHIN)
+def test_a_missing_value_is_never_made_up(text):
+    assert read(text, TOOLS).calls == ()
+
+
+def test_an_unknown_tool_goes_back_to_the_model():
+    reading = read('{"name": "subtract", "arguments": {"a": 2, "b": 3}}', TOOLS)
+    assert [(item.name, item.reason) for item in reading.rejected] == [("subtract", "unknown_tool")]
+
+
+def test_one_unknown_call_does_not_hinder_the_other():
+    reading = read(f"{TAG}\n{TAG.replace('add', 'sub')}", TOOLS)
+    assert [call.arguments for call in reading.calls] == ONE
+    assert [(item.name, item.reason) for item in reading.rejected] == [("sub", "unknown_tool")]
+
+
+def test_a_made_up_result_and_what_follows_from_it_is_dropped():
+    reading = read(CARELESS["ReAct with a made-up result"], TOOLS)
+    assert reading.text == "Thought: hm"
+    assert [item.reason for item in reading.rejected] == ["invented_result"]
+
+
+def test_unreadable_arguments_are_told_and_not_shown():
+    reading = read('<tool_call>\n{"name": "add", "arguments": {"a": 2 3, "b": }}\n</tool_call>', TOOLS)
+    assert (reading.text, reading.calls) == ("", ())
+    assert [item.reason for item in reading.rejected] == ["unreadable"]
+
+
+def test_ids_given_twice_are_made_unique():
+    call = '{"name": "add", "arguments": {"a": 2, "b": 3}, "id": "same"}'
+    first, second = read(f"[TOOL_CALLS][{call}, {call}]", TOOLS).calls
+    assert first.id == "same"
+    assert second.id != "same"
+
+
+def test_a_dotted_tool_is_found_under_its_safe_name():
+    tools = [{"name": "schema__list_tables", "parameters": {"type": "object", "properties": {}}}]
+    reading = read('{"name": "schema.list_tables", "arguments": {}}', tools)
+    assert [call.name for call in reading.calls] == ["schema__list_tables"]
+
+
+def test_an_ambiguous_name_is_not_guessed():
+    tools = [{"name": "list_tables", "parameters": {}}, {"name": "list-tables", "parameters": {}}]
+    reading = read('<tool_call>{"name": "List.Tables", "arguments": {}}</tool_call>', tools)
+    assert [item.reason for item in reading.rejected] == ["unknown_tool"]
+
+
+def test_the_final_answer_of_the_seed_protocol_is_shown_without_its_json():
+    text = (
+        '```json\n{"reasoning": "信息足够", "action": "finish", "content": "SELECT * FROM t WHERE dt > {{start}}"}\n```'
+    )
+    reading = read(text, TOOLS)
+    assert (reading.text, reading.thinking, reading.calls) == ("SELECT * FROM t WHERE dt > {{start}}", "信息足够", ())
+
+
+FINISHED = {
+    "seed protocol": '{"reasoning": "r", "action": "finish", "content": "5"}',
+    "after a word": 'I know it.\n\n{"reasoning": "r", "action": "finish", "content": "5"}',
+    "JSON agent": '```json\n{"action": "Final Answer", "action_input": "5"}\n```',
+}
+
+
+@pytest.mark.parametrize("text", FINISHED.values(), ids=FINISHED)
+def test_a_final_answer_is_shown_as_text(text):
+    reading = read(text, TOOLS)
+    assert reading.text.split("\n")[-1] == "5"
+    assert reading.calls == ()
+
+
+def test_the_one_argument_of_a_tool_needs_no_name():
+    tools = [{"name": "search", "parameters": {"type": "object", "properties": {"query": {"type": "string"}}}}]
+    for text in ('{"action": "search", "action_input": "weather"}', "Action: search\nAction Input: weather"):
+        assert [call.arguments for call in read(text, tools).calls] == [{"query": "weather"}]

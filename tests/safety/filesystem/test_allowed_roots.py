@@ -1,0 +1,243 @@
+"""Nothing outside the allowed folders is ever opened, and nothing that hangs."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from opposable.builtin_tools.file_search import FileSearch
+from opposable.builtin_tools.logs.log_transform import LogTransform
+from opposable.domain.errors import BadInput, InvalidArguments, ToolError, ToolFailed, ToolRefused
+from opposable.safety.filesystem.allowed_roots import Roots
+
+SECRET = "the secret word is xylophone"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A root with every trap inside, and secrets beside it."""
+    root = tmp_path / "data"
+    (root / "docs").mkdir(parents=True)
+    (root / "docs" / "a.md").write_text("hello\n")
+    (tmp_path / "secret.txt").write_text(SECRET)
+    (tmp_path / "database").mkdir()  # a sibling whose name begins like the root's
+    (tmp_path / "database" / "secret.txt").write_text(SECRET)
+    (root / "link.txt").symlink_to(tmp_path / "secret.txt")
+    (root / "up").symlink_to(tmp_path)
+    (root / "inner").symlink_to(root / "docs")
+    (root / "loop").symlink_to(root / "loop")
+    (root / "docs" / "relative.txt").symlink_to("../../secret.txt")
+    (root / "null").symlink_to("/dev/null")
+    os.mkfifo(root / "pipe.log")
+    return root
+
+
+ESCAPES = [
+    "../secret.txt",
+    "../../etc/passwd",
+    "docs/../../secret.txt",
+    "docs/../../database/secret.txt",
+    "./.././secret.txt",
+    "..\\secret.txt",
+    "docs\\..\\..\\secret.txt",
+    "/etc/passwd",
+    "//etc/passwd",
+    "/proc/self/environ",
+    "/dev/zero",
+    "/dev/stdin",
+    "file:///etc/passwd",
+    "~/.ssh/id_rsa",
+    "~root/.profile",
+    "link.txt",
+    "up/secret.txt",
+    "up",
+    "up/database/secret.txt",
+    "docs/relative.txt",
+    "loop",
+    "loop/x",
+    "null",
+    "inner/a.md",
+    "{root}/../secret.txt",
+    "{root}base/secret.txt",
+    "{root}/up/secret.txt",
+    "{parent}/secret.txt",
+    "{parent}",
+    "..",
+    "../data/../secret.txt",
+    "..%2fsecret.txt",
+    "docs/a.md/../../../secret.txt",
+    "docs/a.md\0.txt",
+    "pipe.log",
+    "",
+    "a" * 5000,
+    "docs",
+    "docs/a.md/x",
+]
+
+
+@pytest.mark.parametrize("path", ESCAPES)
+def test_no_path_leads_out(folder, path):
+    given = path.replace("{root}", str(folder)).replace("{parent}", str(folder.parent))
+    for read in (FileSearch([folder]).read_file, LogTransform([folder]).log_transform):
+        with pytest.raises(ToolError) as raised:
+            read(given)
+        assert "xylophone" not in str(raised.value)
+        assert str(folder.parent) not in str(raised.value).replace(repr(given), "")
+
+
+@pytest.mark.parametrize("root_dir", ["..", "up", "/etc", "inner", "link.txt", "../database", "~"])
+def test_no_search_leads_out(folder, root_dir):
+    with pytest.raises(ToolError):
+        FileSearch([folder]).file_search("xylophone", root_dir=root_dir)
+
+
+def test_a_search_of_everything_follows_no_link_and_opens_no_pipe(folder):
+    told = FileSearch([folder]).file_search("xylophone")
+    assert told["total_matches"] == 0
+    assert told["message"] == "Nothing found for 'xylophone': names and text of 1 files were searched."
+
+
+def test_a_pipe_without_a_writer_does_not_hang(folder):
+    failures = []
+
+    def read():
+        with pytest.raises(ToolRefused) as raised:
+            FileSearch([folder]).read_file("pipe.log")
+        failures.append(str(raised.value))
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    thread.join(5)
+    assert failures == ["pipe.log is no ordinary file (a link, pipe or device)."]
+
+
+def test_a_link_put_in_place_between_the_check_and_the_opening_is_refused(folder, tmp_path):
+    roots = Roots([folder])
+    file = roots.find("docs/a.md")
+    (folder / "docs" / "a.md").unlink()
+    (folder / "docs" / "a.md").symlink_to(tmp_path / "secret.txt")
+    with pytest.raises(ToolRefused), roots.opened(file):
+        pass
+
+
+def test_a_folder_exchanged_for_a_link_between_the_check_and_the_opening_is_refused(folder, tmp_path):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "a.md").write_text(SECRET)
+    roots = Roots([folder])
+    file = roots.find("docs/a.md")
+    (folder / "docs").rename(folder / "docs-before")
+    (folder / "docs").symlink_to(tmp_path / "outside")
+    with pytest.raises(ToolRefused, match="links are not followed"), roots.opened(file):
+        pass
+
+
+def test_exchanging_links_all_the_time_never_shows_what_is_outside(folder, tmp_path):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "a.md").write_text(SECRET)
+    search = FileSearch([folder])
+    stop = threading.Event()
+
+    def exchange():
+        while not stop.is_set():
+            (folder / "docs").rename(folder / "away")
+            (folder / "docs").symlink_to(tmp_path / "outside")
+            (folder / "docs").unlink()
+            (folder / "away").rename(folder / "docs")
+
+    thread = threading.Thread(target=exchange)
+    thread.start()
+    try:
+        for _ in range(300):
+            assert search.file_search("xylophone")["total_matches"] == 0
+            try:
+                assert "xylophone" not in search.read_file("docs/a.md")["text"]
+            except ToolError:
+                continue
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "docs/a.md",
+        "./docs/a.md",
+        "/docs/a.md",
+        "data/docs/a.md",
+        "docs\\a.md",
+        "'docs/a.md'",
+        "docs/../docs/a.md",
+        "a.md",
+        "A.MD",
+    ],
+)
+def test_the_usual_ways_to_write_a_path_are_understood(folder, path):
+    roots = Roots([folder])
+    assert roots.shown(roots.find(path)) == "docs/a.md"
+
+
+def test_absolute_and_working_folder_paths_inside_a_root_are_understood(folder, monkeypatch):
+    roots = Roots([folder])
+    assert roots.shown(roots.find(str(folder / "docs" / "a.md"))) == "docs/a.md"
+    monkeypatch.chdir(folder.parent)
+    assert roots.shown(roots.find("./data/docs/a.md")) == "docs/a.md"
+    monkeypatch.chdir(folder / "docs")
+    assert roots.shown(roots.find("../docs/a.md")) == "docs/a.md"
+
+
+def test_what_is_not_there_is_told_with_near_paths(folder):
+    search = FileSearch([folder])
+    with pytest.raises(ToolFailed) as raised:
+        search.read_file("dosc/a.md")
+    assert str(raised.value) == "There is no 'dosc/a.md'. Did you mean docs/a.md?"
+    with pytest.raises(ToolFailed) as raised:
+        search.file_search("x", root_dir="notes")
+    assert str(raised.value) == "There is no 'notes'. There are: docs."
+
+
+def test_several_roots_are_told_apart_by_their_names(folder, tmp_path):
+    (tmp_path / "other" / "data").mkdir(parents=True)
+    (tmp_path / "other" / "data" / "b.md").write_text("hello\n")
+    search = FileSearch([folder, tmp_path / "other" / "data"])
+    assert search.file_search("hello")["files"] == ["data/docs/a.md", "data-2/b.md"]
+    assert search.read_file("data-2/b.md")["text"] == "hello"
+
+
+def test_a_root_that_is_itself_a_link_is_its_target(folder, tmp_path):
+    (tmp_path / "entry").symlink_to(folder)
+    search = FileSearch([tmp_path / "entry"])
+    assert search.read_file("docs/a.md")["text"] == "hello"
+    assert search.read_file(str(tmp_path / "entry" / "docs" / "a.md"))["text"] == "hello"
+
+
+def test_a_root_must_be_a_folder(tmp_path):
+    with pytest.raises(BadInput, match="no folder"):
+        Roots([tmp_path / "missing"])
+    with pytest.raises(BadInput, match="at least one"):
+        Roots([])
+
+
+def test_text_that_is_no_path_is_told_by_field(folder):
+    with pytest.raises(InvalidArguments) as raised:
+        Roots([folder]).find(" ", "root_dir")
+    assert raised.value.problems[0].field == "root_dir"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_the_right_to_read_is_told(folder):
+    (folder / "docs" / "a.md").chmod(0)
+    with pytest.raises(ToolFailed, match="cannot be read: Permission denied"):
+        FileSearch([folder]).read_file("docs/a.md")
+
+
+def test_no_descriptor_is_left_open(folder):
+    search = FileSearch([folder])
+    before = len(list(Path("/dev/fd").iterdir()))
+    for _ in range(20):
+        search.file_search("hello")
+        search.read_file("docs/a.md")
+        with pytest.raises(ToolError):
+            search.read_file("up/secret.txt")
+    assert len(list(Path("/dev/fd").iterdir())) == before

@@ -1,0 +1,141 @@
+"""A sandboxed program sees nothing of the host, uses no more than it may, and leaves nothing behind."""
+
+import asyncio
+
+import pytest
+
+from opposable.domain.errors import ToolUnavailable
+from opposable.safety.sandbox import bubblewrap
+from opposable.safety.sandbox.limits import Limits
+from opposable.safety.sandbox.sandbox import Sandbox
+
+pytestmark = pytest.mark.anyio
+SHORT = Limits(seconds=3, cpu_seconds=1, memory=256 * 2**20, processes=8, file_bytes=1_000_000, output_bytes=10_000)
+
+
+async def ran(code, **more):
+    sandbox = Sandbox(SHORT)
+    return await sandbox.run([sandbox.python, "-c", code], **more)
+
+
+async def test_this_machine_can_isolate_programs():
+    assert await Sandbox().obstacle() == ""
+
+
+async def test_a_program_gets_its_input_and_its_output_comes_back():
+    told = await ran("import sys; print(sys.stdin.read()[::-1]); print('糟', file=sys.stderr)", stdin="你好".encode())
+    assert (told.exit_code, told.stdout, told.stderr, told.breach) == (0, "好你\n", "糟\n", None)
+
+
+@pytest.mark.parametrize(
+    ("code", "breach"),
+    [
+        ("while True: pass", "cpu"),
+        ("import time; time.sleep(60)", "time"),
+        ("print('x' * 10**7)", "output"),
+        ("import sys\nwhile True: sys.stderr.write('x' * 1000)", "output"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "killed"),
+    ],
+)
+async def test_what_goes_too_far_is_stopped(code, breach):
+    told = await ran(code)
+    assert (told.exit_code, told.breach) == (None, breach)
+    assert len(told.stdout) <= 10_000
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("open('/etc/passwd')", "No such file"),
+        ("open('/proc/1/environ').read()", "Permission denied"),
+        ("open('/proc/1/root/etc/shadow').read()", "Permission denied"),
+        ("import os; os.listdir(os.path.expanduser('~root'))", "No such file"),
+        ("open('/usr/x', 'w')", "Read-only file system"),
+        ("open('/x', 'w')", "Read-only file system"),
+        ("open('/dev/x', 'w')", "Read-only file system"),
+        ("import socket; socket.create_connection(('1.1.1.1', 80), 2)", "unreachable"),
+        (
+            "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('8.8.8.8', 53))",
+            "unreachable",
+        ),
+        ("import socket; socket.getaddrinfo('example.com', 80)", "gaierror"),
+        ("import socket; socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM).connect((2, 22))", "not supported"),
+        ("import socket; socket.socket(socket.AF_ALG, socket.SOCK_SEQPACKET)", "not supported"),
+        ("bytearray(10**9)", "MemoryError"),
+        ("open('/tmp/big', 'wb').write(b'x' * 10**7)", "File too large"),
+        ("import os\nfor _ in range(100):\n  if os.fork() == 0: os.read(0, 1)", "temporarily unavailable"),
+        ("[open('/dev/null') for _ in range(100)]", "Too many open files"),
+        ("import os; os.kill(1, 9); os.setuid(0)", "not permitted"),
+        (
+            "import ctypes; l = ctypes.CDLL(None, use_errno=True); l.unshare(0x10000000) and exit('no rights')",
+            "no rights",
+        ),
+        (
+            "import subprocess; subprocess.run(['unshare', '-Ur', 'true'], check=True)",
+            "non-zero exit status",
+        ),
+    ],
+)
+async def test_what_is_out_of_reach_fails(code, said):
+    told = await ran(code)
+    assert told.exit_code not in (0, None)
+    assert said in told.stderr
+
+
+async def test_no_variable_of_the_host_is_seen(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    told = await ran("import os; print(sorted(os.environ))")
+    assert "OPENAI_API_KEY" not in told.stdout
+    assert "PATH" in told.stdout
+
+
+async def test_only_the_folders_named_are_seen_and_only_to_read(tmp_path):
+    tmp_path.chmod(0o755)
+    (tmp_path / "data.txt").write_text("上海")
+    (tmp_path.parent / "beside.txt").write_text("secret")
+    readable = {"/skill": tmp_path}
+    told = await ran("import os; print(os.listdir('/skill'), open('/skill/data.txt').read())", readable=readable)
+    assert told.stdout == "['data.txt'] 上海\n"
+    refused = await ran("open('/skill/new', 'w')", readable=readable)
+    assert "Read-only file system" in refused.stderr
+    assert (await ran("open('/skill/../beside.txt')", readable=readable)).exit_code == 1
+
+
+async def test_runs_share_no_folder_and_no_process_outlives_its_run():
+    await ran("open('/tmp/left', 'w').write('x')")
+    assert "FileNotFoundError" in (await ran("open('/tmp/left')")).stderr
+    told = await ran("import os, time\nif os.fork() == 0:\n  os.setsid(); time.sleep(60)\nprint('gone')")
+    assert (told.exit_code, told.stdout) == (0, "gone\n")
+
+
+async def test_leaving_stops_the_program():
+    running = asyncio.create_task(ran("import time; time.sleep(60)"))
+    await asyncio.sleep(0.3)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_where_nothing_can_be_isolated_nothing_runs(monkeypatch):
+    monkeypatch.setattr(bubblewrap, "bwrap", lambda: None)
+    sandbox = Sandbox(SHORT)
+    with pytest.raises(ToolUnavailable, match="needs bubblewrap"):
+        await sandbox.run([sandbox.python, "-c", "print(1)"])
+
+
+async def test_a_refusal_of_the_system_is_told_in_its_words(monkeypatch, tmp_path):
+    refusing = tmp_path / "bwrap"
+    refusing.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n")
+    refusing.chmod(0o755)
+    monkeypatch.setattr(bubblewrap, "bwrap", lambda: str(refusing))
+    with pytest.raises(ToolUnavailable, match=r"none is run \(bwrap: No permissions to create a new namespace\)"):
+        await Sandbox(SHORT).run(["/bin/true"])
+
+
+async def test_an_owner_may_allow_runs_without_isolation(monkeypatch):
+    monkeypatch.setattr(bubblewrap, "bwrap", lambda: None)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    sandbox = Sandbox(SHORT, allow_unprotected=True)
+    told = await sandbox.run([sandbox.python, "-c", "import os; print('OPENAI_API_KEY' in os.environ)"])
+    assert (told.exit_code, told.stdout) == (0, "False\n")
+    assert (await sandbox.run([sandbox.python, "-c", "while True: pass"])).breach == "cpu"

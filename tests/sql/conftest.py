@@ -1,0 +1,131 @@
+"""Three small databases with the same shop in them, one for each engine."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import duckdb
+import psycopg
+import pytest
+from tests.servers import PostgresServer, postgresql  # noqa: F401
+
+from opposable.sql.database import Database
+from opposable.sql.factory import open_database
+
+SHOP = """
+CREATE TABLE customers (id INTEGER PRIMARY KEY, name VARCHAR NOT NULL, city VARCHAR, joined DATE);
+CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers(id), amount DECIMAL(10,2),
+  ordered DATE, note VARCHAR);
+CREATE TABLE "order lines" (order_id INTEGER, "unit price" DOUBLE, quantity INTEGER);
+CREATE TABLE 部门 (编号 INTEGER PRIMARY KEY, 名称 VARCHAR, 预算 INTEGER);
+INSERT INTO customers VALUES (1,'Ann','Berlin','2023-01-05'),(2,'Bob','Paris','2023-06-30'),(3,'李雷','上海','2024-02-29');
+INSERT INTO orders VALUES (1,1,10.50,'2024-01-01','first'),(2,1,20.00,'2024-02-01',NULL),(3,2,5.25,'2024-02-15','50% off'),
+  (4,3,100.00,'2024-03-31','加急');
+INSERT INTO "order lines" VALUES (1,2.5,2),(1,5.5,1),(2,20.0,1),(4,50.0,2);
+INSERT INTO 部门 VALUES (1,'行政管理部',100),(2,'研发部',900);
+CREATE VIEW big_orders AS SELECT id, amount FROM orders WHERE amount > 15;
+"""
+
+
+@pytest.fixture(scope="session")
+def shop_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("shop")
+    paths = {"sqlite": folder / "shop.sqlite", "duckdb": folder / "shop.duckdb"}
+    with_sqlite = sqlite3.connect(paths["sqlite"])
+    with_sqlite.executescript(
+        SHOP + "CREATE VIRTUAL TABLE notes USING fts5(body); INSERT INTO notes VALUES('red shoes');"
+    )
+    with_sqlite.close()
+    with duckdb.connect(str(paths["duckdb"])) as with_duckdb:
+        with_duckdb.execute(SHOP)
+        with_duckdb.execute(
+            "CREATE SCHEMA hr; CREATE TABLE hr.people AS SELECT 1 AS id, [1,2] AS marks, {'a': 7} AS extra"
+        )
+        with_duckdb.execute("COMMENT ON TABLE customers IS 'who buys'; COMMENT ON COLUMN customers.city IS 'home town'")
+    (folder / "secret.csv").write_text("word\nSECRET-4711\n")
+    (folder / "secret.json").write_text('{"word": "SECRET-4711"}')
+    return paths
+
+
+@pytest.fixture(scope="session")
+def postgres_owner(postgresql: PostgresServer) -> str:  # noqa: F811
+    """The superuser's URL of the shop's database on PostgreSQL."""
+    with psycopg.connect(postgresql.url("postgres"), autocommit=True) as made:
+        made.execute("CREATE DATABASE shop")
+    return postgresql.url("shop")
+
+
+@pytest.fixture(scope="session")
+def postgres_url(postgres_owner: str) -> str:
+    """The shop on PostgreSQL, for a role that has SELECT alone."""
+    with psycopg.connect(postgres_owner, autocommit=True) as made:
+        made.execute("CREATE ROLE shop_reader LOGIN PASSWORD 'pass word%7'")
+        made.execute(SHOP.replace("DOUBLE", "DOUBLE PRECISION"))
+        made.execute("CREATE SCHEMA hr")
+        made.execute("CREATE TABLE hr.people AS SELECT 1 AS id, ARRAY[1,2] AS marks, '{\"a\": 7}'::jsonb AS extra")
+        made.execute('CREATE TABLE "Staff" ("Id" INTEGER PRIMARY KEY, "FullName" TEXT)')
+        made.execute("INSERT INTO \"Staff\" VALUES (1, 'Eve')")
+        made.execute("COMMENT ON TABLE customers IS 'who buys'; COMMENT ON COLUMN customers.city IS 'home town'")
+        made.execute("CREATE TABLE hidden AS SELECT 'SECRET-4711' AS word")
+        made.execute(
+            "GRANT USAGE ON SCHEMA hr TO shop_reader; GRANT SELECT ON ALL TABLES IN SCHEMA public, hr TO shop_reader"
+        )
+        made.execute("REVOKE ALL ON hidden FROM shop_reader")
+    return postgres_owner.replace("//postgres:@", "//shop_reader:pass%20word%257@")
+
+
+@pytest.fixture(params=["sqlite", "duckdb", "postgres"])
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=["sqlite", "duckdb"])
+def file_engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def shop_url(request: pytest.FixtureRequest, engine: str, shop_files: dict[str, Path]) -> str:
+    if engine == "postgres":
+        return str(request.getfixturevalue("postgres_url"))
+    return str(shop_files[engine])
+
+
+@pytest.fixture
+async def shop(shop_url: str) -> AsyncIterator[Database]:
+    database = await open_database(shop_url)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def sqlite_shop(shop_files: dict[str, Path]) -> AsyncIterator[Database]:
+    database = await open_database(str(shop_files["sqlite"]))
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def duckdb_shop(shop_files: dict[str, Path]) -> AsyncIterator[Database]:
+    database = await open_database(str(shop_files["duckdb"]))
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def postgres_shop(postgres_url: str) -> AsyncIterator[Database]:
+    database = await open_database(postgres_url)
+    yield database
+    await database.close()
+
+
+def postgres_contents(owner: str) -> dict[str, str]:
+    """Every table of the shop's database, as text; who could write it, and what tables there are, included."""
+    with psycopg.connect(owner, autocommit=True) as looked:
+        names = looked.execute(
+            "SELECT c.oid::regclass::text, coalesce(c.relacl::text, '') FROM pg_class c JOIN pg_namespace n"
+            " ON n.oid = relnamespace WHERE nspname IN ('public', 'hr') ORDER BY 1"
+        ).fetchall()
+        tables = [name for name, _ in names if "pkey" not in name and "index" not in name]
+        read = {name: str(looked.execute(f"SELECT * FROM {name} ORDER BY 1").fetchall()) for name in tables}
+    return read | {"rights": str(names)}

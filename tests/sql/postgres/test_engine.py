@@ -1,0 +1,138 @@
+"""What only PostgreSQL has: roles, letters' case, schemas, estimates; and the tools' newer skills on every engine."""
+
+import psycopg
+import pytest
+
+from opposable.app.tool_factory import sql_tools
+from opposable.domain.errors import BadInput, InvalidArguments, ToolRefused
+from opposable.sql.database import Limits
+from opposable.sql.factory import open_database
+from opposable.sql.postgres.engine import PostgresServer
+from opposable.sql.tools import ALIASES, SchemaTools, SqlTools
+from opposable.tools.library import ToolLibrary
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_reading_role_is_kept_and_a_writing_one_steps_down(postgres_url, postgres_owner):
+    reader, owner = await open_database(postgres_url), await open_database(postgres_owner)
+    assert isinstance(reader, PostgresServer)
+    assert isinstance(owner, PostgresServer)
+    assert (reader.access.become, reader.access.can_write) == ("", False)
+    assert (owner.access.become, owner.access.can_write) == ("pg_read_all_data", False)
+    assert (await owner.run("SELECT count(*) FROM hidden")).rows == ((1,),)
+    assert (await reader.schema()).find_table("hidden") is None
+    assert "word" not in reader.identity
+    await reader.close()
+    await owner.close()
+
+
+async def test_tables_of_all_schemas_are_listed_with_comments_and_keys(postgres_shop):
+    listed = {told["name"]: told for told in await SchemaTools(postgres_shop).list_tables()}
+    assert listed["customers"] == {"name": "customers", "kind": "table", "columns": 4, "rows": 3, "comment": "who buys"}
+    assert listed["hr.people"] == {"name": "hr.people", "kind": "table", "columns": 3, "rows": 1}
+    assert 'CREATE TABLE "Staff" (' in (await postgres_shop.schema()).text()
+
+
+async def test_names_get_the_quotes_that_keep_their_case(postgres_shop):
+    found = await SqlTools(postgres_shop).execute("SELECT s.FullName FROM staff s WHERE s.id = 1")
+    assert (found["rows"], found["sql"]) == ([["Eve"]], 'SELECT s."FullName" FROM "Staff" s WHERE s."Id" = 1')
+
+
+@pytest.mark.parametrize("bad", ["reader:wrong%20secret%25", "no:wrong%20secret%25"])
+async def test_a_password_is_in_no_sentence(postgres_url, bad):
+    url = f"postgresql://{bad}@127.0.0.1:1/shop"
+    for wrong in (url, url.replace("%25", "%zz")):
+        with pytest.raises(BadInput) as raised:
+            await open_database(wrong)
+        assert "secret" not in str(raised.value)
+
+
+async def test_a_slow_query_is_a_time_out_for_the_library(shop):
+    slow = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r"
+    library = ToolLibrary(sql_tools(shop))
+    with pytest.raises(TimeoutError):
+        await SqlTools(shop, Limits(seconds=0.2)).execute(slow)
+    assert {library.find(tool_id).tool_id for tool_id in ALIASES.values()} == set(ALIASES.values())
+
+
+async def test_top_becomes_limit(shop):
+    found = await SqlTools(shop).execute(
+        "SELECT TOP 2 name FROM (SELECT TOP (3) * FROM customers ORDER BY id) t ORDER BY id"
+    )
+    assert found["rows"] == [["Ann"], ["Bob"]]
+    assert found["corrections"] == ["TOP 2 → LIMIT 2", "TOP 3 → LIMIT 3"]
+
+
+async def test_refine_mends_what_another_dialect_wrote(shop, engine):
+    tools = SqlTools(shop)
+    assert await tools.refine("SELECT nmae FROM customers") == {
+        "sql": "SELECT name FROM customers",
+        "valid": True,
+        "corrections": ["column nmae → name"],
+        "problem": None,
+    }
+    foreign = await tools.refine("SELECT IFNULL(`note`, 'none'), CAST(`amount` AS CHAR) FROM `orders`")
+    assert foreign["valid"], foreign
+    refused = await tools.refine("DELETE FROM orders")
+    assert (refused["valid"], refused["problem"][:21]) == (False, "DELETE is not allowed")
+
+
+STRANGER = """
+CREATE ROLE stranger LOGIN;
+CREATE SCHEMA den AUTHORIZATION stranger;
+GRANT USAGE ON SCHEMA den TO PUBLIC;
+GRANT CREATE ON SCHEMA public TO stranger;
+CREATE TABLE notes (id INTEGER, note VARCHAR(90));
+INSERT INTO notes VALUES (1, 'a'), (2, 'b');
+CREATE VIEW plain AS SELECT count(*) AS n FROM notes;
+GRANT SELECT ON notes TO stranger;
+SET ROLE stranger;
+CREATE FUNCTION den.evil(given TEXT) RETURNS TEXT LANGUAGE plpgsql AS $$ BEGIN
+  PERFORM set_config('role', 'none', true);
+  EXECUTE 'SET LOCAL statement_timeout = 0';
+  RETURN 'EVIL ' || pg_read_file('PG_VERSION');
+END $$;
+CREATE VIEW den.bare AS SELECT n FROM plain WHERE false;
+CREATE VIEW den.lure AS SELECT den.evil('x') AS told;
+CREATE VIEW den.behind AS SELECT told FROM den.lure;
+CREATE TYPE den.mood AS ENUM ('good');
+CREATE FUNCTION den.as_json(given den.mood) RETURNS JSON LANGUAGE sql AS $$ SELECT to_json(den.evil('x')) $$;
+CREATE CAST (den.mood AS JSON) WITH FUNCTION den.as_json(den.mood);
+CREATE TABLE den.moods (mood den.mood);
+INSERT INTO den.moods VALUES ('good');
+CREATE DOMAIN den.checked AS TEXT CHECK (den.evil(VALUE) = VALUE);
+CREATE FUNCTION public.length(given VARCHAR) RETURNS INTEGER LANGUAGE sql AS $$ SELECT length(den.evil('x')) $$;
+GRANT SELECT ON ALL TABLES IN SCHEMA den TO PUBLIC;
+RESET ROLE;
+"""
+
+
+async def test_other_peoples_code_does_not_run_with_the_rights_of_a_superuser(postgresql):
+    url = postgresql.new_database()
+    with psycopg.connect(url, autocommit=True) as made:
+        made.execute(STRANGER.encode())
+    database = await open_database(url)
+    tools = SqlTools(database)
+    assert {table.full_name for table in (await database.schema()).tables} == {
+        "public.notes",
+        "public.plain",
+        "den.bare",
+    }
+    assert (await tools.execute("SELECT length(note), n FROM notes, plain"))["rows"] == [[1, 2], [1, 2]]
+    for sql in (
+        "SELECT told FROM den.lure",
+        "SELECT told FROM den.behind",
+        "SELECT mood FROM den.moods",
+        "SELECT to_json(mood) FROM den.moods",
+        "SELECT 'x'::den.checked",
+        "SELECT CAST('x' AS den.checked)",
+        "SELECT den.evil('x')",
+    ):
+        for run in (tools.execute, database.run, database.explain):
+            with pytest.raises((ToolRefused, InvalidArguments)) as raised:
+                await run(sql)
+            assert "EVIL" not in str(raised.value)
+    await database.close()
+    with psycopg.connect(url, autocommit=True) as made:
+        made.execute("DROP OWNED BY stranger CASCADE; DROP ROLE stranger")

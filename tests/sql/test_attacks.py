@@ -1,0 +1,202 @@
+"""Whatever SQL is given, nothing is written, no other file is read or made, and time and memory stay bounded."""
+
+import resource
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import duckdb
+import pytest
+from tests.sql.attacks import ATTACKS, attacks_on, state
+from tests.sql.conftest import postgres_contents
+
+from opposable.domain.errors import InvalidArguments, ToolError, ToolFailed, ToolRefused
+from opposable.sql.database import Database, Limits
+from opposable.sql.duckdb.engine import connect as connect_duckdb
+from opposable.sql.factory import open_database
+from opposable.sql.postgres import engine as postgres_server
+from opposable.sql.sqlite.engine import SqliteFile
+from opposable.sql.tools import SqlTools
+
+pytestmark = pytest.mark.anyio
+
+BOMBS = {
+    "sqlite": [
+        "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r",
+        "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT i FROM r",
+        "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT json_group_array(i) FROM r",
+        "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT group_concat(i) FROM r",
+        "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT i, random() FROM r ORDER BY 2",
+        "WITH RECURSIVE r(i, s) AS (SELECT 1, 'aaaaaaaaaa' UNION ALL SELECT i+1, s||s FROM r) SELECT max(length(s)) FROM r",
+        "SELECT zeroblob(1000000000)",
+        "SELECT printf('%1000000000d', 1)",
+        "SELECT replace(hex(zeroblob(100000)), '0', hex(zeroblob(100000)))",
+        "SELECT instr(hex(zeroblob(180000)), hex(zeroblob(80000)) || '1')",
+        "SELECT count(*) FROM customers a, customers b, customers c, customers d, customers e, customers f, customers g,"
+        " customers h, customers i, customers j, customers k, customers l, customers m, customers n, customers o",
+    ],
+    "postgres": [
+        "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r",
+        "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT i FROM r",
+        "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT i, random() FROM r ORDER BY 2",
+        "WITH RECURSIVE r(i, s) AS (SELECT 1, 'aaaaaaaaaa' UNION ALL SELECT i+1, s||s FROM r) SELECT s FROM r",
+        "SELECT * FROM generate_series(1, 100000000000)",
+        "SELECT generate_series(1, 100000000000)",
+        "SELECT repeat('a', 900000000)",
+        "SELECT repeat(repeat('a', 30000), 30000)",
+        "SELECT repeat(note, amount::int * 1000000) FROM orders",
+        "SELECT lpad('a', 900000000, 'b')",
+        "SELECT rpad('a', 900000000)",
+        "SELECT format('%900000000s', 1)",
+        "SELECT format('%*s', 900000000, 1)",
+        "SELECT array_fill(1, ARRAY[10000, 20000])",
+        "SELECT string_agg('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', '') FROM generate_series(1, 10000000)",
+        "SELECT array_agg(i) FROM generate_series(1, 10000000) AS i",
+        "SELECT length(s) FROM ("
+        + "SELECT s||s AS s FROM (" * 28
+        + "SELECT note AS s FROM orders"
+        + ") q" * 28
+        + ") q",
+        "SELECT count(*) FROM orders a, orders b, orders c, orders d, orders e, orders f, orders g, orders h, orders i,"
+        " orders j, orders k, orders l, orders m, orders n, orders o",
+        "SELECT repeat('x', 90000) FROM generate_series(1, 100000)",
+    ],
+    "duckdb": [
+        "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r",
+        "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT i FROM r",
+        "WITH RECURSIVE r(i, s) AS (SELECT 1, 'aaaaaaaaaa' UNION ALL SELECT i+1, s||s FROM r) SELECT max(length(s)) FROM r",
+        "SELECT * FROM range(100000000000)",
+        "SELECT sum(a.range * b.range * c.range) FROM range(100000) a, range(100000) b, range(100000) c",
+        "SELECT array_agg(range) FROM range(10000000000)",
+        "SELECT string_agg('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', '') FROM range(10000000000)",
+        "SELECT range, random() AS r FROM range(10000000000) ORDER BY r",
+        "SELECT list_resize([1], 3000000000)",
+        "SELECT repeat('a', 3000000000)",
+        "SELECT repeat(repeat('a', 10000), 10000)",
+        "SELECT repeat(note, amount::INT) FROM orders",
+        "SELECT repeat(s, 10000) FROM (SELECT repeat('a', 10000) AS s)",
+        "SELECT lpad('a', 1000000000, 'b')",
+        "SELECT rpad('a', 1000000000, 'b')",
+        "SELECT bitstring('1', 2000000000)",
+        "SELECT printf('%1000000000d', 1)",
+        "SELECT printf('%*d', 1000000000, 1)",
+        "SELECT format('{:>1000000000}', 1)",
+        "SELECT format('{:{}}', 1, 1000000000)",
+        "SELECT len(range(100000000))",
+        "SELECT to_json(range(100000000))",
+        "SELECT len(list_transform(range(1000000), lambda x: range(100000)))",
+        "SELECT length(s) FROM (" + "SELECT s||s AS s FROM (" * 28 + "SELECT note AS s FROM orders" + ")" * 29,
+        "SELECT string_agg(a.note || b.note, '') FROM orders a, orders b, orders c, range(100000000)",
+        "SELECT replace('aaaaaaaaaaaaaaaa', 'a', repeat('b', 30000000))",
+    ],
+}
+"""Queries that may run, but not for long, and not with much memory."""
+
+
+@pytest.fixture
+def looked_at(request: pytest.FixtureRequest, engine: str, shop_files: dict[str, Path]) -> Callable[[], dict[str, str]]:
+    """What there is of files and, on PostgreSQL, of tables and rights: to be compared with the same later."""
+    folder = shop_files["sqlite"].parent
+    if engine != "postgres":
+        return lambda: state(folder)
+    owner = request.getfixturevalue("postgres_owner")
+    return lambda: state(folder) | postgres_contents(owner)
+
+
+def test_the_table_is_large_enough():
+    assert len(set(ATTACKS)) >= 150
+
+
+async def test_every_attack_is_refused_and_leaves_everything_as_it_was(shop, engine, shop_files, looked_at):
+    before = looked_at()
+    tools = SqlTools(shop, Limits(seconds=3))
+    passed = []
+    for sql in attacks_on(engine, shop_files["sqlite"].parent):
+        try:
+            passed.append((sql[:80], await tools.execute(sql)))
+        except (ToolRefused, InvalidArguments) as error:
+            passed += [(sql[:80], str(error))] if "SECRET-4711" in str(error) else []
+    assert passed == []
+    assert looked_at() == before
+
+
+async def test_the_engine_alone_keeps_the_data_when_the_guard_is_passed_by(shop, engine, shop_files, looked_at):
+    before = looked_at()
+    for sql in attacks_on(engine, shop_files["sqlite"].parent):
+        with suppress(ToolError, ValueError):
+            assert "SECRET-4711" not in repr(await shop.run(sql, limits=Limits(seconds=1)))
+    assert looked_at() == before
+    assert (await shop.run("SELECT count(*) FROM orders")).rows == ((4,),)
+
+
+async def test_postgresqls_transaction_itself_writes_nothing_whatever_the_role(
+    postgres_owner, postgres_url, shop_files, monkeypatch
+):
+    """Neither the guard nor the tree is asked here: only the role, the read-only transaction and the named cursor."""
+    monkeypatch.setattr(postgres_server, "guard", lambda *_: None)
+    monkeypatch.setattr(postgres_server, "refuse_unlisted", lambda *_: None)
+    before = postgres_contents(postgres_owner)
+    for url in (postgres_url, postgres_owner):
+        database = await open_database(url)
+        for sql in attacks_on("postgres", shop_files["sqlite"].parent):
+            if "sleep" in sql or "pg_terminate" in sql or "pg_cancel" in sql or len(sql) > 1_000:
+                continue
+            with suppress(ToolError, ValueError):
+                await database.explain(sql, limits=Limits(seconds=1))
+            with suppress(ToolError, ValueError):
+                found = repr(await database.run(sql, limits=Limits(seconds=1)))
+                assert "root:" not in found, sql
+        assert (await database.run("SELECT count(*) FROM orders")).rows == ((4,),)
+        await database.close()
+    assert postgres_contents(postgres_owner) == before
+
+
+def test_duckdbs_connection_itself_neither_writes_nor_reads_other_files(shop_files):
+    folder = shop_files["duckdb"].parent
+    before = state(folder)
+    connection = connect_duckdb(shop_files["duckdb"])
+    for attack in ATTACKS:
+        if "sleep" in attack or len(attack) > 1_000:
+            continue
+        with suppress(duckdb.Error):
+            found = connection.cursor().execute(attack.replace("{dir}", str(folder))).fetchall()
+            assert "SECRET-4711" not in repr(found), attack
+    connection.close()
+    assert state(folder) == before
+
+
+async def test_sqlites_connection_itself_neither_writes_nor_reads_other_files(sqlite_shop, shop_files):
+    folder = shop_files["sqlite"].parent
+    before = state(folder)
+    assert isinstance(sqlite_shop, SqliteFile)
+    connection = sqlite_shop._connect()
+    for attack in ATTACKS:
+        with suppress(sqlite3.Error, sqlite3.Warning, ValueError):
+            found = connection.execute(attack.replace("{dir}", str(folder))).fetchall()
+            assert "SECRET-4711" not in repr(found), attack
+    connection.close()
+    assert state(folder) == before
+
+
+async def test_bombs_end_within_their_time_and_memory(shop, engine):
+    tools = SqlTools(shop, Limits(seconds=0.3))
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for bomb in BOMBS[engine]:
+        started = time.perf_counter()
+        with suppress(ToolRefused, ToolFailed):
+            found = await tools.execute(bomb, limit=10)
+            assert len(str(found)) < 30_000, bomb
+        assert time.perf_counter() - started < 4, bomb
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024 < 1_000
+
+
+async def test_after_a_time_out_the_database_answers_at_once(shop: Database):
+    slow = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r"
+    for _ in range(3):
+        with pytest.raises(ToolFailed, match=r"took longer than 0\.2 seconds and was stopped"):
+            await shop.run(slow, limits=Limits(seconds=0.2))
+    started = time.perf_counter()
+    assert (await shop.run("SELECT 1")).rows == ((1,),)
+    assert time.perf_counter() - started < 0.5

@@ -1,0 +1,222 @@
+"""Opening databases: by URL, by path, by first bytes; and one clear sentence for what is none."""
+
+import asyncio
+import multiprocessing
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from opposable.domain.errors import BadInput, ToolFailed, ToolRefused, ToolUnavailable
+from opposable.sql.database import Limits
+from opposable.sql.factory import open_database
+
+pytestmark = pytest.mark.anyio
+
+SLOW = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r"
+
+
+@pytest.mark.parametrize("form", ["{path}", "{kind}:///{path}", "{kind}://{path}", "{kind}+aio:///{path}", " {path} "])
+async def test_a_url_and_a_plain_path_open_the_same_file(shop_files, file_engine, form):
+    database = await open_database(form.format(path=shop_files[file_engine], kind=file_engine))
+    assert (database.dialect, database.name) == (file_engine, shop_files[file_engine].name)
+    assert (await database.run("SELECT count(*) FROM orders")).rows == ((4,),)
+    await database.close()
+
+
+async def test_a_relative_url_is_relative(shop_files, file_engine, monkeypatch):
+    monkeypatch.chdir(shop_files[file_engine].parent)
+    database = await open_database(f"{file_engine}:///{shop_files[file_engine].name}")
+    assert database.name == shop_files[file_engine].name
+    await database.close()
+
+
+async def test_the_kind_is_told_by_the_bytes_not_by_the_name(shop_files, file_engine, tmp_path):
+    odd = tmp_path / "数据 库#%20.txt"
+    odd.write_bytes(shop_files[file_engine].read_bytes())
+    database = await open_database(str(odd))
+    assert database.dialect == file_engine
+    await database.close()
+
+
+async def test_what_is_no_database_is_told_in_one_sentence(tmp_path, shop_files):
+    (tmp_path / "text.db").write_text("just text, long enough to be read")
+    (tmp_path / "empty.db").touch()
+    (tmp_path / "broken.sqlite").write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
+    (tmp_path / "broken.duckdb").write_bytes(shop_files["duckdb"].read_bytes()[:3000])
+    (tmp_path / "cut.sqlite").write_bytes(shop_files["sqlite"].read_bytes()[:4500])
+    cases = {
+        "": "No database given: give ",
+        f"{tmp_path}/none.db": f"There is no file {tmp_path}/none.db: give duckdb:///path/to/file, ",
+        f"sqlite:///{tmp_path}/none.db": f"There is no file {tmp_path}/none.db: give ",
+        "duckdb:///none.duckdb": "There is no file none.duckdb: give ",
+        str(tmp_path): f"{tmp_path} is a directory: give the database file in it.",
+        f"{tmp_path}/text.db": f"{tmp_path}/text.db is no DuckDB or SQLite database: ",
+        f"{tmp_path}/empty.db": f"{tmp_path}/empty.db is empty: ",
+        f"{tmp_path}/broken.sqlite": f"{tmp_path}/broken.sqlite is a damaged SQLite file: ",
+        f"{tmp_path}/broken.duckdb": f"{tmp_path}/broken.duckdb is no DuckDB file this version can read: ",
+        f"{tmp_path}/cut.sqlite": f"{tmp_path}/cut.sqlite is a damaged SQLite file: ",
+        f"duckdb:///{shop_files['sqlite']}": f"{shop_files['sqlite']} is a SQLite file: give sqlite:///",
+        f"sqlite:///{shop_files['duckdb']}": f"{shop_files['duckdb']} is a DuckDB file: give duckdb:///",
+        "mysql://host/db": "mysql: databases cannot be opened: give ",
+        "sqlite://": "sqlite:// names no file: give ",
+        "duckdb:///:memory:": "duckdb:///:memory: names no file: give ",
+        "bad\0path": "bad\0path is no path: give ",
+    }
+    for url, sentence in cases.items():
+        with pytest.raises(BadInput) as raised:
+            await open_database(url)
+        assert str(raised.value).startswith(sentence), url
+        assert "\n" not in str(raised.value), url
+
+
+async def test_a_sqlite_file_locked_by_a_writer_is_told(shop_files, tmp_path):
+    path = tmp_path / "locked.sqlite"
+    path.write_bytes(shop_files["sqlite"].read_bytes())
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(BadInput, match="is locked by another program: close that program first"):
+        await open_database(str(path))
+    writer.execute("ROLLBACK")
+    writer.close()
+
+
+def held_open_for_writing(path: Path) -> "subprocess.Popen[bytes]":
+    code = f"import duckdb; c = duckdb.connect({str(path)!r}); print('open', flush=True); input()"
+    return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+async def test_a_duckdb_file_open_for_writing_elsewhere_is_told(shop_files, tmp_path):
+    path = tmp_path / "locked.duckdb"
+    path.write_bytes(shop_files["duckdb"].read_bytes())
+    with held_open_for_writing(path) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        with pytest.raises(BadInput, match="is locked: another program has it open for writing"):
+            await open_database(str(path))
+        writer.kill()
+
+
+async def test_one_file_can_be_opened_twice(shop_files, file_engine):
+    first, second = [await open_database(str(shop_files[file_engine])) for _ in range(2)]
+    await first.close()
+    assert (await second.run("SELECT 1")).rows == ((1,),)
+    await second.close()
+
+
+async def test_a_closed_database_says_so(shop_url):
+    database = await open_database(shop_url)
+    await database.close()
+    with pytest.raises(ToolUnavailable, match="is closed"):
+        await database.run("SELECT 1")
+
+
+async def test_queries_run_side_by_side(shop):
+    found = await asyncio.gather(*(shop.run(f"SELECT count(*) + {i} FROM orders") for i in range(40)))
+    assert [rows.rows[0][0] for rows in found] == [4 + i for i in range(40)]
+
+
+async def test_cancelling_the_caller_stops_the_engine(shop):
+    task = asyncio.create_task(shop.run(SLOW))
+    await asyncio.sleep(0.2)
+    started = time.perf_counter()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert time.perf_counter() - started < 1
+    before = time.process_time()
+    await asyncio.sleep(0.5)
+    assert time.process_time() - before < 0.25
+
+
+async def test_time_outs_leave_no_thread_running(shop_url):
+    before = threading.active_count()
+    database = await open_database(shop_url)
+    for _ in range(6):
+        with pytest.raises(ToolFailed):
+            await database.run(SLOW, limits=Limits(seconds=0.1))
+    await database.close()
+    assert threading.active_count() <= before + 1
+
+
+async def test_reading_makes_no_file_beside_the_database(tmp_path, file_engine):
+    path = tmp_path / "db"
+    if file_engine == "sqlite":
+        with sqlite3.connect(path) as made:
+            made.execute("PRAGMA journal_mode=WAL")
+            made.execute("CREATE TABLE t AS SELECT 1 AS a")
+        made.close()
+    else:
+        with duckdb.connect(str(path)) as made:
+            made.execute("CREATE TABLE t AS SELECT range AS a FROM range(1000)")
+    database = await open_database(str(path))
+    sql = "SELECT a.a FROM t a, t b, t c ORDER BY random() LIMIT 3"
+    assert (await database.run(sql, limits=Limits(seconds=1, rows=1))).rows if file_engine == "sqlite" else True
+    if file_engine == "duckdb":
+        with pytest.raises(ToolFailed, match=r"Out of Memory|took longer"):
+            await database.run(
+                "SELECT a.a, b.a, random() r FROM t a, t b, t c ORDER BY r, 1, 2", limits=Limits(seconds=2)
+            )
+    await database.close()
+    assert sorted(p.name for p in tmp_path.iterdir() if not p.name.endswith(("-shm", "-wal"))) == ["db"]
+
+
+def _open_and_query(path: str, results: "multiprocessing.Queue[int]") -> None:
+    async def work() -> None:
+        database = await open_database(path)
+        results.put((await database.run("SELECT count(*) FROM orders")).rows[0][0])
+
+    asyncio.run(work())
+
+
+async def test_several_processes_read_one_file_at_once(shop, shop_url):
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    workers = [context.Process(target=_open_and_query, args=(shop_url, results)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    assert await asyncio.to_thread(lambda: [results.get(timeout=30) for _ in workers]) == [4, 4]
+    for worker in workers:
+        worker.join()
+
+
+async def test_a_duckdb_files_own_views_and_macros_tell_nothing_of_the_machine(tmp_path):
+    path = tmp_path / "hostile.duckdb"
+    with duckdb.connect(str(path)) as made:
+        for statement in (
+            "CREATE TABLE notes AS SELECT 1 AS id, 'Ab' AS note",
+            "CREATE VIEW plain(id, note) AS WITH q AS (SELECT * FROM notes) SELECT id, upper(note) FROM q WHERE id < 9",
+            'CREATE VIEW "a view AS (SELECT 1)" AS SELECT count(*) AS n FROM main.plain',
+            "CREATE MACRO twice(x) AS x * 2",
+            "CREATE VIEW doubled AS SELECT twice(id) AS id FROM notes",
+            "CREATE VIEW settings AS SELECT name, value FROM duckdb_settings()",
+            "CREATE VIEW behind AS SELECT * FROM settings",
+            "CREATE VIEW places AS SELECT current_setting('secret_directory') AS place",
+            "CREATE VIEW paths AS SELECT path FROM duckdb_databases",
+            "CREATE MACRO lower(x) AS (SELECT max(path) FROM duckdb_databases())",
+            "CREATE MACRO listed() AS TABLE SELECT path FROM duckdb_databases()",
+            "CREATE VIEW hidden AS SELECT lower(note) AS note FROM notes",
+        ):
+            made.execute(statement)
+    database = await open_database(str(path))
+    listed = {table.name for table in (await database.schema()).tables}
+    assert listed == {"notes", "plain", "a view AS (SELECT 1)", "doubled"}
+    assert (await database.run("SELECT p.note, d.id FROM plain p, doubled d")).rows == (("AB", 2),)
+    for sql in (
+        *(f"SELECT * FROM {view}" for view in ("settings", "behind", "places", "paths", "hidden", "main.settings")),
+        *(
+            "SELECT lower('X')",
+            "SELECT LOWER(note) FROM notes",
+            "SELECT * FROM listed()",
+            "SELECT note.lower() FROM notes",
+        ),
+    ):
+        for run in (database.run, database.explain):
+            with pytest.raises(ToolRefused):
+                await run(sql)
+    await database.close()

@@ -1,0 +1,85 @@
+"""What engines return, as JSON."""
+
+import datetime
+import json
+import sqlite3
+import uuid
+from decimal import Decimal
+
+import pytest
+
+from opposable.sql.database import Limits
+from opposable.sql.factory import open_database
+from opposable.sql.json_values import cut_cell, json_value
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (None, None),
+        (True, True),
+        (3, 3),
+        (2**53 - 1, 2**53 - 1),
+        (2**53, "9007199254740992"),
+        (-(2**70), "-1180591620717411303424"),
+        (1.5, 1.5),
+        (float("nan"), "NaN"),
+        (float("-inf"), "-Infinity"),
+        (Decimal("10.50"), 10.5),
+        (Decimal(7), 7),
+        (Decimal("0.1234567890123456789012"), "0.1234567890123456789012"),
+        (Decimal("NaN"), "NaN"),
+        (datetime.date(2024, 2, 29), "2024-02-29"),
+        (datetime.datetime(2024, 2, 29, 1, 2, 3), "2024-02-29T01:02:03"),  # noqa: DTZ001 - a column without a zone
+        (datetime.time(1, 2), "01:02:00"),
+        (datetime.timedelta(days=1), "1 day, 0:00:00"),
+        (b"twelve bytes", "<blob 12 bytes>"),
+        ("中文", "中文"),
+        ("bad\ud800", "bad?"),
+        (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        ([1, b"x", float("inf")], [1, "<blob 1 bytes>", "Infinity"]),
+        ({"a": Decimal(1), 2: None}, {"a": 1, "2": None}),
+    ],
+)
+def test_values_become_json(value, told):
+    assert json_value(value) == told
+    json.dumps(json_value(value), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "cut"),
+    [("abcdef", ("abc…", True)), ("abc", ("abc", False)), ([1, 2, 3], ("[1,…", True)), (12345, (12345, False))],
+)
+def test_long_cells_are_cut_and_said_to_be(value, cut):
+    assert cut_cell(value, 3) == cut
+
+
+async def test_rows_and_cells_beyond_the_limits_are_left_out_and_counted(shop):
+    rows = await shop.run("SELECT id, note FROM orders ORDER BY id", limits=Limits(rows=3, cell_characters=4))
+    assert rows.rows == ((1, "firs…"), (2, None), (3, "50% …"))
+    assert (rows.truncated, rows.cut_cells) == (True, 2)
+    assert (await shop.run("SELECT id FROM orders", limits=Limits(rows=4))).truncated is False
+
+
+async def test_broken_text_and_blobs_in_sqlite_are_told_not_raised(tmp_path):
+    with sqlite3.connect(tmp_path / "odd.db") as made:
+        made.execute("CREATE TABLE t (a TEXT, b BLOB, c)")
+        made.execute("INSERT INTO t VALUES (CAST(x'ff41' AS TEXT), x'0001', 9223372036854775807)")
+    made.close()
+    database = await open_database(str(tmp_path / "odd.db"))
+    assert (await database.run("SELECT * FROM t")).rows == (("\ufffdA", "<blob 2 bytes>", "9223372036854775807"),)
+    await database.close()
+
+
+async def test_cells_larger_than_sqlites_bound_are_refused_alone(tmp_path):
+    with sqlite3.connect(tmp_path / "big.db") as made:
+        made.execute("CREATE TABLE t (id INTEGER, photo BLOB, name TEXT)")
+        made.execute("INSERT INTO t VALUES (1, zeroblob(3000000), 'x')")
+    made.close()
+    database = await open_database(str(tmp_path / "big.db"))
+    assert (await database.run("SELECT id, length(photo), name FROM t")).rows == ((1, 3000000, "x"),)
+    with pytest.raises(Exception, match=r"string or blob too big. Hint: leave very large texts or blobs out"):
+        await database.run("SELECT photo FROM t")
+    await database.close()

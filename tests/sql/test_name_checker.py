@@ -1,0 +1,192 @@
+"""Wrong names are found, told with what exists, and put right only where that is certain."""
+
+import pytest
+
+from opposable.domain.errors import InvalidArguments
+from opposable.sql.name_checker import check_names
+from opposable.sql.name_repair import fix_names
+from opposable.sql.name_similarity import suggestions, sure_match
+from opposable.sql.schema import Column, Schema, Table
+from opposable.sql.statement_guard import guard
+
+
+def table(name: str, *columns: str, schema: str = "") -> Table:
+    return Table(name, tuple(Column(column, "TEXT") for column in columns), schema)
+
+
+SHOP = Schema(
+    (
+        table("customers", "id", "name", "city", "first_name", "last_name"),
+        table("orders", "id", "customer_id", "amount", "ordered_at"),
+        table("order lines", "order_id", "unit price"),
+        table("部门", "编号", "名称", "预算金额"),
+        table("people", "id", "salary", schema="hr"),
+    )
+)
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
+@pytest.mark.parametrize(
+    ("sql", "fixed", "corrections"),
+    [
+        ("SELECT nmae FROM customers", "SELECT name FROM customers", ["column nmae → name"]),
+        ("SELECT firstname FROM customers", "SELECT first_name FROM customers", ["column firstname → first_name"]),
+        ("SELECT CITTY FROM CUSTOMERS", "SELECT city FROM CUSTOMERS", ["column CITTY → city"]),
+        ("SELECT name FROM customer", "SELECT name FROM customers", ["table customer → customers"]),
+        (
+            "SELECT o.name FROM orders o JOIN customers c ON c.id = o.customer_id",
+            "SELECT c.name FROM orders o JOIN customers c ON c.id = o.customer_id",
+            ["alias o.name → c.name"],
+        ),
+        ("SELECT customers.name FROM customers c", "SELECT c.name FROM customers c", ["alias customers → c"]),
+        ("SELECT x.amount FROM orders o, customers c", "SELECT o.amount FROM orders o, customers c", ["alias x → o"]),
+        (
+            "SELECT c.nmae FROM customer c WHERE c.citty = 'x'",
+            "SELECT c.name FROM customers c WHERE c.city = 'x'",
+            ["table customer → customers", "column nmae → name", "column citty → city"],
+        ),
+        (
+            "SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM customers c WHERE c.id = o.custmer_id)",
+            "SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM customers c WHERE c.id = o.customer_id)",
+            ["column custmer_id → customer_id"],
+        ),
+        ("SELECT 预算 FROM 部门", "SELECT 预算金额 FROM 部门", ["column 预算 → 预算金额"]),
+        ("SELECT salry FROM hr.people", "SELECT salary FROM hr.people", ["column salry → salary"]),
+        (
+            'SELECT unit_price FROM "order lines"',
+            'SELECT "unit price" FROM "order lines"',
+            ['column unit_price → "unit price"'],
+        ),
+        ("SELECT order_lines.order_id FROM order_lines", None, None),
+        (
+            "SELECT name FROM customers -- nmae\n WHERE city = 'nmae'",
+            "SELECT name FROM customers  WHERE city = 'nmae'",
+            [],
+        ),
+    ],
+)
+def test_certain_mistakes_are_put_right(dialect, sql, fixed, corrections):
+    found = fix_names(sql, dialect, SHOP)
+    assert found.problems == ()
+    if fixed is not None:
+        assert (" ".join(found.query.sql.split()), list(found.corrections)) == (" ".join(fixed.split()), corrections)
+
+
+@pytest.mark.parametrize(
+    ("sql", "sentence"),
+    [
+        (
+            "SELECT fist_last_name FROM customers",
+            "There is no column fist_last_name in customers. Did you mean last_name or first_name",
+        ),
+        (
+            "SELECT zzz FROM customers",
+            "There is no column zzz in customers. Columns: id, name, city, first_name, last_name.",
+        ),
+        ("SELECT amount FROM customers", "The table orders has a column amount: join it."),
+        ("SELECT c.amount FROM customers c", "customers (alias c) has no column amount."),
+        (
+            "SELECT 1 FROM nothing_like_it",
+            "There is no table nothing_like_it. Tables: customers, orders, order lines, 部门, hr.people.",
+        ),
+        ("SELECT a.id FROM customers x, orders y", "a in a.id is no table or alias of this FROM, which has x, y."),
+        ("SELECT q.b FROM (SELECT id AS a FROM orders) q", "q has no column b. Its columns: a."),
+        ("SELECT b FROM (SELECT id AS a FROM orders)", "There is no column b in "),
+        ("WITH x AS (SELECT id AS a FROM orders) SELECT zz FROM x", "There is no column zz in x."),
+        ("SELECT id FROM orders UNION SELECT zz FROM customers", "There is no column zz in customers."),
+        ("SELECT id FROM orders ORDER BY zzz", "There is no column zzz in orders."),
+        ("SELECT count(*) FROM orders GROUP BY zzz", "There is no column zzz in orders."),
+        ("SELECT * FROM orders JOIN customers USING (zzz)", "There is no column zzz in orders, customers."),
+        ("SELECT zzz.* FROM orders", "zzz in zzz.* is no table or alias"),
+    ],
+)
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
+def test_what_is_not_certain_is_told_with_what_exists(dialect, sql, sentence):
+    found = fix_names(sql, dialect, SHOP)
+    assert any(sentence in problem.sentence for problem in found.problems), found.problems
+    assert found.corrections == ()
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT c.ID, NAME FROM Customers C",
+        "SELECT id AS x FROM orders ORDER BY x",
+        "SELECT amount * 2 AS twice FROM orders WHERE twice > 3",
+        "SELECT x.n FROM (SELECT name AS n FROM customers) AS x",
+        "WITH a(k) AS (SELECT id FROM orders), b AS (SELECT k FROM a) SELECT k FROM b",
+        "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT n FROM r",
+        "SELECT * FROM (SELECT * FROM customers) c WHERE c.city = 'x' AND last_name = 'y'",
+        "SELECT (SELECT amount FROM orders o WHERE o.customer_id = c.id) FROM customers c",
+        "SELECT hr.people.salary FROM hr.people",
+        "SELECT people.salary FROM hr.people",
+        "SELECT id FROM orders UNION SELECT id FROM customers ORDER BY id",
+        "SELECT t.b FROM customers AS t(a, b)",
+        "SELECT v.p FROM (VALUES (1, 2)) AS v(p, q)",
+        "SELECT rowid FROM orders",
+        "SELECT sum(amount) OVER w FROM orders WINDOW w AS (PARTITION BY customer_id)",
+        "SELECT a.id FROM orders a JOIN (orders b JOIN customers c ON b.customer_id = c.id) ON a.id = b.id",
+    ],
+)
+def test_right_names_are_left_alone(dialect, sql):
+    assert check_names(guard(sql, dialect, SHOP), SHOP) == ()
+
+
+def test_double_quoted_text_is_text_in_sqlite_and_told_in_duckdb():
+    sql = 'SELECT name FROM customers WHERE city = "Paris"'
+    assert check_names(guard(sql, "sqlite", SHOP), SHOP) == ()
+    (problem,) = check_names(guard(sql, "duckdb", SHOP), SHOP)
+    assert problem.sentence.endswith("Text stands in single quotes, not double quotes.")
+
+
+def test_nothing_is_guessed_between_two_near_names():
+    near = Schema((table("t", "amount_1", "amount_2"), table("a_x", "id"), table("a_y", "id")))
+    assert fix_names("SELECT amount_3 FROM t", "sqlite", near).corrections == ()
+    assert fix_names("SELECT id FROM a_z", "sqlite", near).corrections == ()
+    both = Schema((table("t", "id"), table("u", "price"), table("v", "price")))
+    assert fix_names("SELECT t.price FROM t, u, v", "sqlite", both).corrections == ()
+
+
+def test_a_repair_that_would_be_ambiguous_is_not_made():
+    twice = Schema((table("t", "label"), table("u", "label")))
+    assert fix_names("SELECT lable FROM t, u", "sqlite", twice).corrections == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "sure"),
+    [
+        ("custmer", ["customer", "order"], "customer"),
+        ("CustomerID", ["customer_id", "customer"], "customer_id"),
+        ("行政", ["行政管理", "研发"], "行政管理"),
+        ("部们", ["部门编号", "预算"], None),
+        ("xyz", ["name", "city"], None),
+        ("x", [], None),
+    ],
+)
+def test_the_nearest_name_is_taken_only_when_it_is_near_and_alone(name, names, sure):
+    assert sure_match(name, names) == sure
+
+
+def test_suggestions_are_ordered_by_likeness():
+    assert suggestions("naem", ["city", "name", "names", "nation"])[0] == "name"
+
+
+@pytest.mark.parametrize(
+    ("sql", "sentence"),
+    [
+        ("", "The SQL is empty: write one SELECT statement."),
+        ("SELCT 1", "The SQL must begin with SELECT or WITH, not selct."),
+        ("SELECT (1", "The SQL has a syntax error near '1' (line 1, column 9): Expecting )."),
+        ("SELECT 'a", "A string that begins at character 8 is never closed."),
+        ("SELECT 1 FROM", "The SQL has a syntax error"),
+        ("SELECT", "A SELECT here selects nothing: name its columns."),
+    ],
+)
+def test_broken_sql_is_told_in_one_sentence(sql, sentence):
+    with pytest.raises(InvalidArguments) as raised:
+        guard(sql, "duckdb", SHOP)
+    (problem,) = raised.value.problems
+    assert problem.field == "sql"
+    assert problem.problem.startswith(sentence)
+    assert "Token" not in problem.problem

@@ -1,0 +1,471 @@
+"""What of an OpenAPI document becomes which tool, and what is named as left out."""
+
+import orjson
+import pytest
+from aiohttp import web
+from tests.safety.network.web_server import serving
+
+from opposable.domain.call_context import NO_CONTEXT
+from opposable.domain.errors import BadInput
+from opposable.safety.network.guarded_client import GuardedClient
+from opposable.tools.http.http_tool import HttpTool
+from opposable.tools.http.openapi.document import Document, parsed, read_document
+from opposable.tools.http.openapi.importer import LeftOut, http_specs
+
+pytestmark = pytest.mark.anyio
+
+
+def document(operation=None, *, version="3.1.0", method="post", path="/things", components=None, **more):
+    item = {method: operation or {}}
+    return {
+        "openapi": version,
+        "info": {"title": "Things", "version": "2.5"},
+        "servers": [{"url": "https://api.example/v1/"}],
+        "paths": {path: item},
+        "components": components or {},
+        **more,
+    }
+
+
+def body(schema, kind="application/json", required=True):
+    return {"requestBody": {"required": required, "content": {kind: {"schema": schema}}}}
+
+
+def one(*args, **kwargs):
+    [spec] = http_specs(Document(document(*args, **kwargs))).specs
+    return spec
+
+
+def test_an_operation_is_told_in_full():
+    spec = one(
+        {
+            "operationId": "Things: create!",
+            "summary": "Create a thing.",
+            "description": "Create a thing. It is\n  kept.",
+            "tags": ["things"],
+            "deprecated": True,
+            "parameters": [{"name": "dry", "in": "query", "schema": {"type": "boolean"}, "description": "Only check."}],
+            **body(
+                {"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "title": "Name"}}}
+            ),
+        }
+    )
+    assert spec.model_dump(exclude_defaults=True) == {
+        "tool_id": "Things_create",
+        "display_name": "Create a thing.",
+        "description": "Deprecated. Create a thing. It is kept.",
+        "tags": ("things",),
+        "version": "2.5",
+        "metadata": {"operation": "POST /things", "deprecated": True},
+        "endpoint": {
+            "url_template": "https://api.example/v1/things",
+            "method": "POST",
+            "places": {"dry": "query"},
+            "body_required": True,
+            "defaults": False,
+        },
+        "parameters": {
+            "type": "object",
+            "properties": {"dry": {"description": "Only check.", "type": "boolean"}, "name": {"type": "string"}},
+            "required": ["name"],
+        },
+    }
+
+
+def test_ids_are_safe_and_no_two_alike():
+    paths = {
+        "/a/{id}": {"get": {}, "delete": {"operationId": "x"}},
+        "/b": {"get": {"operationId": "x"}, "put": {"operationId": "查询"}, "post": {"operationId": "y" * 200}},
+    }
+    found = http_specs(Document({**document(), "paths": paths}), prefix="p")
+    ids = [spec.tool_id for spec in found.specs]
+    assert ids[:4] == ["p.get_a_id", "p.x", "p.x_2", "p.查询"]
+    assert len(ids[4]) == 100
+
+
+# Schemas.
+
+PET = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "id": {"type": "integer", "readOnly": True}},
+    "required": ["name", "id"],
+}
+NODE = {"type": "object", "properties": {"next": {"$ref": "#/components/schemas/Node"}, "v": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize(
+    ("version", "schema", "told"),
+    [
+        ("3.0.3", {"type": "string", "nullable": True}, {"type": ["string", "null"]}),
+        ("3.0.3", {"type": "string", "enum": ["a"], "nullable": True}, {"type": ["string", "null"], "enum": ["a", None]}),
+        ("3.0.3", {"type": "integer", "minimum": 1, "exclusiveMinimum": True}, {"type": "integer", "exclusiveMinimum": 1}),
+        ("3.0.3", {"type": "integer", "maximum": 9, "exclusiveMaximum": False}, {"type": "integer", "maximum": 9}),
+        ("3.1.0", {"type": "integer", "exclusiveMinimum": 1}, {"type": "integer", "exclusiveMinimum": 1}),
+        ("3.1.0", {"type": ["string", "null"], "const": "a"}, {"type": ["string", "null"], "const": "a"}),
+        ("3.1.0", {"type": "string", "example": "x", "xml": {}, "x-y": 1, "title": "T", "default": "d"}, {"type": "string", "default": "d"}),
+        ("3.1.0", {"type": "string", "description": "a\n  b " + "c" * 400}, {"type": "string", "description": "a b " + "c" * 295 + "…"}),
+        ("3.1.0", {"$ref": "#/components/schemas/Pet"}, {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}),
+        ("3.1.0", {"allOf": [{"$ref": "#/components/schemas/Pet"}, {"type": "object"}]}, {"allOf": [{"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}, {"type": "object"}]}),
+        ("3.1.0", {"type": "array", "items": {"$ref": "#/components/schemas/a~1b%20c"}}, {"type": "array", "items": {"type": "integer"}}),
+        ("3.1.0", {"type": "object", "additionalProperties": {"type": "string"}}, {"type": "object", "additionalProperties": {"type": "string"}}),
+        ("3.1.0", {"type": "object", "properties": {"a": True, "b": False}}, {"type": "object", "properties": {"a": {}, "b": {"not": {}}}}),
+    ],
+)  # fmt: skip
+def test_a_schema_stands_alone_as_json_schema(version, schema, told):
+    components = {"schemas": {"Pet": PET, "a/b c": {"type": "integer"}}}
+    parameter = {"name": "q", "in": "query", "schema": schema}
+    spec = one({"parameters": [parameter]}, method="get", version=version, components=components)
+    assert spec.parameters["properties"]["q"] == told
+    assert "$defs" not in spec.parameters
+
+
+def test_a_schema_that_contains_itself_is_kept_once():
+    spec = one(body({"$ref": "#/components/schemas/Node"}), components={"schemas": {"Node": NODE}})
+    assert spec.parameters == {
+        "type": "object",
+        "properties": {"next": {"$ref": "#/$defs/Node"}, "v": {"type": "integer"}},
+        "$defs": {
+            "Node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}, "v": {"type": "integer"}}}
+        },
+    }
+
+
+def test_schemas_that_double_at_each_step_stay_small():
+    schemas = {
+        f"L{n}": {"type": "object", "properties": {k: {"$ref": f"#/components/schemas/L{n + 1}"} for k in "abcd"}}
+        for n in range(40)
+    }
+    schemas["L40"] = {"type": "string"}
+    spec = one(body({"$ref": "#/components/schemas/L0"}), components={"schemas": schemas})
+    assert len(orjson.dumps(spec.parameters)) < 200_000
+
+
+@pytest.mark.parametrize(
+    "reference", ["https://evil.example/s.json", "other.yaml#/X", "file:///etc/passwd", "#/components/schemas/Gone"]
+)
+async def test_a_reference_out_of_the_document_is_named_and_not_followed(reference):
+    async with serving() as server:
+        found = http_specs(Document(document(body({"type": "object", "properties": {"a": {"$ref": reference}}}))))
+        assert found.specs[0].parameters["properties"] == {"a": {}}
+        assert [(one.where, reference in one.why) for one in found.left_out] == [("POST /things", True)]
+        assert server.seen == []
+
+
+def test_a_pattern_in_another_language_is_left_out_and_named():
+    found = http_specs(
+        Document(document(body({"type": "object", "properties": {"a": {"type": "string", "pattern": "(?<=a)b\\Z("}}})))
+    )
+    assert found.specs[0].parameters["properties"] == {"a": {"type": "string"}}
+    assert "patterns are not checked" in found.left_out[0].why
+
+
+# Parameters, bodies, servers, security: against a real server.
+
+
+@pytest.fixture
+async def server():
+    async with serving() as server:
+        yield server
+
+
+async def sent(server, spec_document, arguments, environ=None):
+    """The request a document's only tool makes."""
+    client = GuardedClient([server.host])
+    found = http_specs(await read_document(spec_document, client), server=server.url)
+    [spec] = found.specs
+    assert found.left_out == ()
+    await HttpTool(spec, client, environ or {}).run(arguments, NO_CONTEXT)
+    await client.aclose()
+    return server.seen[-1]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "path"),
+    [
+        ({"in": "query", "schema": {"type": "array"}}, ["a", "b"], "/t?q=a&q=b"),
+        ({"in": "query", "explode": False, "schema": {"type": "array"}}, ["a", "b"], "/t?q=a%2Cb"),
+        ({"in": "query", "style": "pipeDelimited", "explode": False, "schema": {}}, ["a", "b"], "/t?q=a%7Cb"),
+        ({"in": "query", "style": "spaceDelimited", "schema": {}}, ["a", "b"], "/t?q=a%20b"),
+        ({"in": "query", "schema": {"type": "object"}}, {"a": 1, "b": True}, "/t?a=1&b=true"),
+        ({"in": "query", "explode": False, "schema": {}}, {"a": 1, "b": 2}, "/t?q=a%2C1%2Cb%2C2"),
+        ({"in": "query", "style": "deepObject", "explode": True, "schema": {}}, {"a": 1, "b": 2}, "/t?q%5Ba%5D=1&q%5Bb%5D=2"),
+        ({"in": "query", "content": {"application/json": {"schema": {}}}}, {"a": [1]}, "/t?q=%7B%22a%22%3A%5B1%5D%7D"),
+    ],
+)  # fmt: skip
+async def test_query_styles(server, parameter, value, path):
+    made = document({"parameters": [{"name": "q", **parameter}]}, method="get", path="/t")
+    assert (await sent(server, made, {"q": value})).path == path
+
+
+@pytest.mark.parametrize(
+    ("explode", "value", "path"),
+    [
+        (False, [1, 2], "/t/1%2C2"),
+        (False, {"a": 1}, "/t/a%2C1"),
+        (True, {"a": 1, "b": 2}, "/t/a%3D1%2Cb%3D2"),
+        (False, "x/y", "/t/x%2Fy"),
+    ],
+)
+async def test_path_styles(server, explode, value, path):
+    parameter = {"name": "p", "in": "path", "required": True, "explode": explode, "schema": {}}
+    assert (
+        await sent(server, document({"parameters": [parameter]}, method="get", path="/t/{p}"), {"p": value})
+    ).path == path
+
+
+async def test_one_name_in_several_places(server):
+    made = document(
+        {
+            "parameters": [
+                {"name": "id", "in": "path", "required": True, "schema": {"type": "integer"}},
+                {"name": "id", "in": "query", "schema": {"type": "string"}},
+                {"name": "id", "in": "header", "schema": {"type": "string"}},
+                {"name": "id", "in": "cookie", "schema": {"type": "string"}},
+            ],
+            **body({"type": "object", "properties": {"id": {"type": "string"}}}),
+        },
+        path="/t/{id}",
+    )
+    arguments = {"id": 1, "query_id": "q", "header_id": "h", "cookie_id": "c", "body_id": "b"}
+    seen = await sent(server, made, arguments)
+    assert (seen.path, seen.headers["id"], seen.headers["cookie"], seen.body) == (
+        "/t/1?id=q",
+        "h",
+        "id=c",
+        b'{"id":"b"}',
+    )
+
+
+@pytest.mark.parametrize(
+    ("request_body", "arguments", "content_type", "raw"),
+    [
+        (body({"type": "array", "items": {"type": "integer"}}), {"body": [1, 2]}, "application/json", b"[1,2]"),
+        (body({"type": "object", "properties": {"a": {}}}, "application/merge-patch+json"), {"a": None}, "application/merge-patch+json", b'{"a":null}'),
+        (body({"type": "object", "properties": {"a": {}}}), {}, "application/json", b"{}"),
+        (body({"type": "object", "properties": {"a": {}}}, required=False), {}, None, b""),
+        (body({"type": "object", "properties": {"a": {}}, "required": ["a"]}, required=False), {"body": {"a": 1}}, "application/json", b'{"a":1}'),
+        (body({"type": "object", "properties": {"a": {}}, "additionalProperties": True}), {"body": {"b": 1}}, "application/json", b'{"b":1}'),
+        (body({"type": "object", "properties": {"a": {}, "b": {}}}, "application/x-www-form-urlencoded"), {"a": "x y", "b": [1, 2]}, "application/x-www-form-urlencoded", b"a=x+y&b=1&b=2"),
+        (body({"type": "string"}, "text/plain"), {"body": "hi"}, "text/plain; charset=utf-8", b"hi"),
+        (body({"type": "string"}, "text/csv"), {"body": "a,b"}, "text/csv", b"a,b"),
+        (body({"type": "string", "format": "binary"}, "application/octet-stream"), {"body": {"base64": "AAE="}}, "application/octet-stream", b"\0\1"),
+        (body({"type": "string", "format": "binary"}, "image/png"), {"body": {"base64": "AAE="}}, "image/png", b"\0\1"),
+    ],
+)  # fmt: skip
+async def test_bodies(server, request_body, arguments, content_type, raw):
+    seen = await sent(server, document(request_body), arguments)
+    assert (seen.headers.get("content-type"), seen.body) == (content_type, raw)
+
+
+async def test_a_multipart_body_with_files(server):
+    schema = {
+        "type": "object",
+        "properties": {
+            "note": {"type": "string"},
+            "file": {"type": "string", "format": "binary"},
+            "more": {"type": "array", "items": {"type": "string", "contentMediaType": "image/png"}},
+        },
+    }
+    arguments = {
+        "note": "n",
+        "file": {"filename": "a.txt", "text": "hi"},
+        "more": [{"filename": "b.png", "base64": "AAE="}],
+    }
+    seen = await sent(server, document(body(schema, "multipart/form-data")), arguments)
+    assert seen.headers["content-type"].startswith("multipart/form-data; boundary=")
+    for part in (b'name="note"', b'filename="a.txt"', b"\r\n\r\nhi\r\n", b'filename="b.png"', b"\r\n\r\n\0\1\r\n"):
+        assert part in seen.body
+
+
+SCHEMES = {
+    "bearerAuth": {"type": "http", "scheme": "Bearer"},
+    "basic": {"type": "http", "scheme": "basic"},
+    "app-key": {"type": "apiKey", "in": "header", "name": "X-App"},
+    "query": {"type": "apiKey", "in": "query", "name": "key"},
+    "cookie": {"type": "apiKey", "in": "cookie", "name": "sid"},
+    "oauth": {"type": "oauth2", "flows": {}},
+    "digest": {"type": "http", "scheme": "digest"},
+}
+ENVIRON = {
+    "BEARERAUTH_TOKEN": "bearer1",
+    "BASIC_USERNAME": "ann",
+    "BASIC_PASSWORD": "pass1",
+    "APP_KEY_API_KEY": "app1",
+    "QUERY_API_KEY": "query1",
+    "COOKIE_API_KEY": "cookie1",
+    "OAUTH_TOKEN": "oauth1",
+}
+
+
+@pytest.mark.parametrize(
+    ("security", "path", "headers"),
+    [
+        ([{"bearerAuth": []}], "/t", {"authorization": "Bearer bearer1"}),
+        ([{"basic": []}], "/t", {"authorization": "Basic YW5uOnBhc3Mx"}),
+        ([{"app-key": []}], "/t", {"x-app": "app1"}),
+        ([{"query": []}], "/t?key=query1", {}),
+        ([{"cookie": []}], "/t", {"cookie": "sid=cookie1"}),
+        ([{"oauth": ["read"]}], "/t", {"authorization": "Bearer oauth1"}),
+        ([{"oauth": []}, {"digest": []}, {"app-key": []}], "/t", {"x-app": "app1"}),
+        ([{"bearerAuth": [], "app-key": []}], "/t", {"authorization": "Bearer bearer1", "x-app": "app1"}),
+        ([{"bearerAuth": []}, {}], "/t", {}),
+        ([], "/t", {}),
+    ],
+)
+@pytest.mark.parametrize("at", ["document", "operation"])
+async def test_security(server, security, path, headers, at):
+    operation = {"security": security} if at == "operation" else {}
+    more = {"security": security} if at == "document" else {"security": [{"digest": []}]}
+    made = document(operation, method="get", path="/t", components={"securitySchemes": SCHEMES}, **more)
+    seen = await sent(server, made, {}, ENVIRON)
+    names = {"authorization", "x-app", "cookie"}
+    assert (seen.path, {name: seen.headers[name] for name in names if name in seen.headers}) == (path, headers)
+
+
+def test_secrets_are_named_after_the_prefix_and_the_scheme():
+    made = document({"security": [{"bearerAuth": []}]}, components={"securitySchemes": SCHEMES})
+    [spec] = http_specs(Document(made), prefix="shop").specs
+    assert (spec.tool_id, spec.category, spec.endpoint.auth.token) == (
+        "shop.post_things",
+        "shop",
+        "env:SHOP_BEARERAUTH_TOKEN",
+    )
+
+
+@pytest.mark.parametrize(
+    ("servers", "source", "url"),
+    [
+        ([{"url": "https://a.example/v1"}], "", "https://a.example/v1/things"),
+        ([{"url": "https://{r}.a.example:{p}/", "variables": {"r": {"default": "eu"}, "p": {"default": "8443"}}}], "", "https://eu.a.example:8443/things"),
+        ([{"url": "/api"}], "https://b.example/docs/openapi.json", "https://b.example/api/things"),
+        ([], "https://b.example/docs/openapi.json", "https://b.example/things"),
+    ],
+)  # fmt: skip
+def test_servers(servers, source, url):
+    [spec] = http_specs(Document({**document(), "servers": servers}, source)).specs
+    assert spec.endpoint.url_template == url
+
+
+def test_the_nearest_server_counts_and_a_missing_one_is_asked_for():
+    made = document({"servers": [{"url": "https://near.example"}]})
+    assert http_specs(Document(made)).specs[0].endpoint.url_template == "https://near.example/things"
+    assert (
+        http_specs(Document(made), server="https://mine.example/").specs[0].endpoint.url_template
+        == "https://mine.example/things"
+    )
+    with pytest.raises(BadInput, match="names no host; give the server's URL"):
+        http_specs(Document({**document(), "servers": [{"url": "/"}]}))
+
+
+def test_what_streams_is_streamable_and_reading_is_idempotent():
+    content = {"responses": {"200": {"content": {"text/event-stream": {}}}}}
+    assert (one(content, method="get").mode, one(content, method="get").idempotent) == ("streamable", True)
+    assert (one(method="head").mode, one(method="head").idempotent) == ("invokable", True)
+    assert one(method="put").idempotent is False
+
+
+# What is left out.
+
+
+@pytest.mark.parametrize(
+    ("operation", "made", "why"),
+    [
+        (body({}, "application/xml"), 0, "no tool: its body is application/xml, none of which is supported"),
+        (body({}, "application/xml", required=False), 1, "its body is application/xml, none of which is supported; it is sent without one"),
+        ({"parameters": [{"name": "p", "in": "query", "required": True, "style": "label"}]}, 0, "no tool: style label is not supported in a query"),
+        ({"parameters": [{"name": "p", "in": "query", "style": "label"}]}, 1, "parameter p: style label is not supported in a query"),
+        ({"parameters": [{"name": "p", "in": "querystring"}]}, 0, "no tool: has a parameter in 'querystring', which is not supported"),
+        ({"parameters": [{"$ref": "x.yaml#/p"}]}, 0, "no tool: refers to x.yaml#/p, outside of the document; nothing is fetched for it"),
+        ({"parameters": [{"name": "p", "in": "query", "allowReserved": True, "schema": {}}]}, 1, "parameter p: reserved characters are percent-encoded all the same"),
+        ({"security": [{"digest": []}]}, 0, "no tool: cannot be authenticated: the security scheme digest (http digest) is not supported"),
+        ({"security": [{"gone": []}]}, 0, "no tool: cannot be authenticated: the security scheme gone is not described"),
+        ({"security": [{"basic": [], "query": []}]}, 0, "no tool: cannot be authenticated: basic and query are needed together"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_named(operation, made, why):
+    found = http_specs(Document(document(operation, components={"securitySchemes": SCHEMES})))
+    assert (len(found.specs), found.left_out) == (made, (LeftOut("POST /things", why),))
+
+
+def test_methods_and_webhooks_that_are_not_called_are_named():
+    made = document(method="trace", webhooks={"x": {}})
+    made["paths"]["/x"] = {"$ref": "gone.yaml"}
+    found = http_specs(Document(made))
+    assert found.specs == ()
+    assert [one.where for one in found.left_out] == ["TRACE /things", "/x", "webhooks"]
+
+
+def test_only_the_tags_and_operations_wanted():
+    paths = {
+        f"/{name}": {"get": {"operationId": name, "tags": [tag]}} for name, tag in (("a", "x"), ("b", "y"), ("c", "z"))
+    }
+    found = http_specs(Document({**document(), "paths": paths}), only=["x", "c"])
+    assert [spec.tool_id for spec in found.specs] == ["a", "c"]
+
+
+# Reading.
+
+
+def test_yaml_keeps_words_as_they_are_written():
+    text = b"a: 2026-11-20\nb: yes\nc: true\nd: 1.5\ne: 012\nf: 7\ng: 1e3\nh: ~\ni: 12:30\nj: {k: off}\n200: x\n"
+    assert parsed(text, "x") == {
+        "a": "2026-11-20", "b": "yes", "c": True, "d": 1.5, "e": "012", "f": 7, "g": 1000.0, "h": None, "i": "12:30", "j": {"k": "off"}, 200: "x"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"{", "neither JSON nor YAML"),
+        (b"a: !!python/object/apply:os.system [id]", "neither JSON nor YAML"),
+        (b"\0\1", "is no text"),
+        (b"[]", "no OpenAPI document"),
+        (b"swagger: '2.0'\npaths: {}", "Swagger 2.0"),
+        (b"openapi: 4.0.0\npaths: {}", "no OpenAPI 3 document"),
+        (b"openapi: 3.0.0", "no paths"),
+    ],
+)
+async def test_what_is_no_document_is_told(tmp_path, text, said):
+    path = tmp_path / "x.yaml"
+    path.write_bytes(text)
+    with pytest.raises(BadInput, match=said):
+        await read_document(path, GuardedClient())
+
+
+async def test_a_document_is_read_from_file_and_url(server, tmp_path):
+    made = document({"operationId": "x"}, servers=[{"url": "/api"}])
+
+    async def answer(request):
+        return web.json_response(made, status=200 if request.path == "/openapi.json" else 404)
+
+    server.answer = answer
+    client = GuardedClient([server.host])
+    read = await read_document(f"{server.url}/openapi.json", client)
+    assert http_specs(read).specs[0].endpoint.url_template == f"{server.url}/api/things"
+    with pytest.raises(BadInput, match="answered HTTP 404"):
+        await read_document(f"{server.url}/gone", client)
+    with pytest.raises(BadInput, match=r"cannot be fetched: 10\.0\.0\.1 is a private address"):
+        await read_document("http://10.0.0.1/openapi.json", client)
+    with pytest.raises(BadInput, match="cannot be read: No such file"):
+        await read_document(tmp_path / "gone.json", client)
+    await client.aclose()
+
+
+async def test_a_document_whose_aliases_multiply_is_no_burden(tmp_path):
+    levels = "\n".join(f"  l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 30))
+    operation = "summary: *l29\n      description: *l29\n      tags: *l29\n      operationId: *l29"
+    schema = "{type: array, items: {enum: *l29, default: *l29, const: *l29}, description: *l29}"
+    parameter = f"[{{name: q, in: query, style: form, schema: {schema}}}, {{name: r, in: query, style: *l29}}]"
+    (tmp_path / "bomb.yaml").write_text(
+        f"x:\n  l0: &l0 [a]\n{levels}\n"
+        f"openapi: 3.1.0\ninfo: {{version: *l29}}\nservers: [{{url: 'https://a.example'}}]\n"
+        f"paths:\n  /x:\n    get:\n      {operation}\n      parameters: {parameter}\n"
+    )
+    [spec] = http_specs(await read_document(tmp_path / "bomb.yaml", GuardedClient())).specs
+    assert (spec.tool_id, spec.description, spec.version, spec.tags) == ("get_x", "GET /x", "a list", ())
+    assert spec.parameters["properties"] == {"q": {"type": "array", "items": {}}}
+
+
+def test_a_prefix_that_cannot_be_one_is_told():
+    with pytest.raises(BadInput, match="cannot stand before ids"):
+        http_specs(Document(document()), prefix="a b")

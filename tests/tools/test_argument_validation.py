@@ -1,0 +1,66 @@
+"""Arguments against schemas that came as data."""
+
+import pytest
+
+from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments
+from opposable.tools.argument_validation import checker
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "days": {"type": "integer", "minimum": 1, "maximum": 7},
+        "unit": {"enum": ["C", "F"]},
+        "tags": {"type": "array", "items": {"type": ["number", "null"]}},
+        "at": {
+            "type": "object",
+            "properties": {"x": {"type": "number", "exclusiveMinimum": 0}},
+            "required": ["x"],
+            "additionalProperties": False,
+        },
+        "kind": {"const": 4},
+    },
+    "required": ["city"],
+    "additionalProperties": False,
+}
+
+PROBLEMS = [
+    ({}, [FieldProblem("city", "is required")]),
+    ({"city": 5}, [FieldProblem("city", "must be a valid string", "5")]),
+    ({"city": "x", "days": "many"}, [FieldProblem("days", "must be a valid integer", '"many"')]),
+    ({"city": "x", "days": 0}, [FieldProblem("days", "must be greater than or equal to 1", "0")]),
+    ({"city": "x", "days": 9}, [FieldProblem("days", "must be less than or equal to 7", "9")]),
+    ({"city": "x", "unit": "K"}, [FieldProblem("unit", 'must be "C" or "F"', '"K"')]),
+    ({"city": "x", "kind": 5}, [FieldProblem("kind", "must be 4", "5")]),
+    ({"city": "x", "tags": [1, "y"]}, [FieldProblem("tags.1", "must be a valid number or null", '"y"')]),
+    ({"city": "x", "at": {}}, [FieldProblem("at.x", "is required")]),
+    ({"city": "x", "at": {"x": 0}}, [FieldProblem("at.x", "must be greater than 0", "0")]),
+    ({"city": "x", "at": {"x": 1, "z": 2}}, [FieldProblem("at.z", "there is no such parameter; take it out", "2")]),
+    (
+        {"city": "x", "wind": True},
+        [
+            FieldProblem(
+                "wind",
+                "there is no such parameter; the parameters are city, days, unit, tags, at, kind",
+                "true",
+            )
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("arguments", "problems"), PROBLEMS)
+def test_each_problem_is_told_by_field(arguments, problems):
+    with pytest.raises(InvalidArguments) as raised:
+        checker(SCHEMA)(arguments)
+    assert list(raised.value.problems) == problems
+
+
+def test_what_fits_passes():
+    checker(SCHEMA)({"city": "北京", "days": 3, "unit": "C", "tags": [1.5, None], "at": {"x": 1}})
+    checker({"properties": {}})({"anything": 1})
+
+
+def test_nothing_is_fetched():
+    with pytest.raises(BadInput, match=r"refers to http://127\.0\.0\.1:9/schema"):
+        checker({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/schema"}}})

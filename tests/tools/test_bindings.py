@@ -1,0 +1,173 @@
+"""The tools of one agent."""
+
+import pytest
+
+from opposable.domain.call_context import CallContext
+from opposable.domain.errors import ToolRegistrationError, ToolUnavailable
+from opposable.domain.specs import AgentToolBinding, Capability, FunctionToolSpec, RateLimit
+from opposable.tools.circuit_breaker import Breaking
+from opposable.tools.function import FunctionTool, actions
+from opposable.tools.library import ToolLibrary
+
+pytestmark = pytest.mark.anyio
+
+
+class Shop:
+    """A shop, by whose name a tool says who it is."""
+
+    def __init__(self, name="far"):
+        self.name = name
+        self.calls = 0
+
+    def price(self, article: str) -> str:
+        """The price of an article."""
+        self.calls += 1
+        return f"{self.name} {article}"
+
+    def stock(self) -> int:
+        """How much there is."""
+        raise ToolUnavailable("down")
+
+
+def bind(tool_id="shop", enabled=True, **config) -> AgentToolBinding:
+    return AgentToolBinding(tool_id=tool_id, enabled=enabled, config=config)
+
+
+def add(a: int, b: int) -> int:
+    """Add."""
+    return a + b
+
+
+def library_of(shop=None, **more) -> ToolLibrary:
+    library = ToolLibrary([add], breaking=Breaking(0.5, 2, 60, 30))
+    spec = FunctionToolSpec(tool_id="shop", module_path="m", class_name="Shop", **more)
+    library.register(spec, actions(shop or Shop(), "shop"))
+    return library
+
+
+async def test_an_agent_has_what_is_bound_and_on_and_nothing_else():
+    library = library_of()
+    bound = library.bound([bind(), bind("add", enabled=False), bind("ghost")])
+    assert bound.names == ("shop_price", "shop_stock")
+    assert bound.set_aside == {"ghost": "There is no tool named 'ghost'."}
+    assert (await bound.call("add", {"a": 1, "b": 2})).failure == "unknown_tool"
+    assert (await bound.call("shop_price", {"article": "pen"})).content == "far pen"
+    assert [found.name for found in bound.search("price of the article, add")] == ["shop_price"]
+    assert library.names == ("add", "shop_price", "shop_stock")
+
+
+async def test_a_binding_changes_rules_for_its_agent_only():
+    library = library_of()
+    chosen = [{"name": "price"}]
+    bound = library.bound([bind(timeout=5, needs_approval=True, capabilities=chosen), bind("add", description="Sum.")])
+    assert bound.names == ("shop_price", "add")
+    assert [one.description for one in bound.definitions] == ["The price of an article.", "Sum."]
+    assert (bound.get("shop").timeout, library.get("shop").timeout) == (5, None)
+    assert (await bound.call("shop_price", {"article": "x"})).failure == "denied"
+    assert (await library.call("shop_price", {"article": "x"})).failure is None
+    assert (await bound.call("add", {"a": 1, "b": 2})).data == 3
+
+
+WRONG = [
+    ({"timeout": -1}, "timeout: Input should be greater than 0"),
+    ({"colour": "red"}, "colour: Extra inputs are not permitted"),
+    ({"tool_id": "other"}, "cannot change tool_id"),
+    ({"tool_type": "http"}, "cannot change tool_type"),
+    ({"init_params": {"name": "near"}}, "nothing here can make one"),
+]
+
+
+@pytest.mark.parametrize(("config", "reason"), WRONG)
+def test_a_binding_that_does_not_fit_is_set_aside_with_the_reason(config, reason):
+    bound = library_of().bound([AgentToolBinding(tool_id="shop", config=config), bind("add")])
+    assert bound.names == ("add",)
+    assert reason in bound.set_aside["shop"]
+
+
+async def test_a_config_that_makes_another_tool_makes_it_once():
+    made = []
+
+    def make(spec):
+        made.append(spec)
+        return actions(Shop(spec.init_params["name"]), spec.tool_id)
+
+    library = library_of(init_params={"name": "far"})
+    bound = library.bound([bind(init_params={"name": "near"})], make)
+    assert (await bound.call("shop_price", {"article": "pen"})).content == "near pen"
+    library.register(FunctionTool(add, tool_id="more"))
+    assert (await bound.call("shop_price", {"article": "pen"})).content == "near pen"
+    assert len(made) == 1
+
+
+async def test_a_view_follows_the_library():
+    library = library_of()
+    bound = library.bound([bind(), bind("later")])
+    before = bound.definitions
+    assert bound.definitions is before
+    library.register(FunctionTool(add, tool_id="later"))
+    assert bound.names == ("shop_price", "shop_stock", "later")
+    library.disable("shop")
+    assert bound.names == ("later",)
+    library.enable("shop")
+    library.unregister("later")
+    assert bound.names == ("shop_price", "shop_stock")
+    assert (await bound.call("later", {"a": 1, "b": 2})).failure == "unknown_tool"
+    with pytest.raises(ToolRegistrationError, match="bound to one agent"):
+        bound.register(add)
+    with pytest.raises(ToolRegistrationError, match="bound to one agent"):
+        bound.unregister("shop")
+
+
+async def test_health_and_circuit_are_shared():
+    library = library_of()
+    first, second = library.bound([bind()]), library.bound([bind(timeout=9)])
+    await first.call("shop_stock", {})
+    await first.call("shop_stock", {})
+    assert [one.health("shop").state for one in (library, first, second)] == ["open"] * 3
+    assert (await second.call("shop_price", {"article": "x"})).attempts == 0
+
+
+async def test_alternatives_are_those_the_agent_has():
+    def shop_copy(article: str) -> str:
+        """The price of an article."""
+        return article
+
+    library = library_of()
+    library.register(shop_copy)
+    assert [one.tool_id for one in library.alternatives("shop")] == ["shop_copy"]
+    assert library.bound([bind()]).alternatives("shop") == []
+
+
+async def test_allowances_are_shared_and_an_own_one_comes_on_top():
+    library = library_of(rate_limit=RateLimit(calls=3, seconds=60))
+    plain, strict = library.bound([bind()]), library.bound([bind(rate_limit={"calls": 1})])
+
+    async def call(one):
+        return (await one.call("shop_price", {"article": "x"})).failure
+
+    assert [await call(strict), await call(strict)] == [None, "rate_limited"]
+    assert [await call(plain), await call(library)] == [None, None]
+    assert [await call(plain), await call(library)] == ["rate_limited", "rate_limited"]
+
+
+async def test_kept_results_are_shared_where_the_binding_is_the_same():
+    shop = Shop()
+    library = library_of(shop, idempotent=True, cache_seconds=60)
+    same, other = library.bound([bind()]), library.bound([bind(metadata={"region": "north"})])
+    results = [await one.call("shop_price", {"article": "x"}) for one in (library, same, other, other)]
+    assert [one.cached for one in results] == [False, True, False, True]
+    assert shop.calls == 2
+
+
+async def test_a_view_of_a_view_is_narrower_still():
+    bound = (
+        library_of().bound([bind(), bind("add")]).bound([bind("add"), bind("shop", capabilities=[{"name": "stock"}])])
+    )
+    assert bound.names == ("add", "shop_stock")
+    result = await bound.call("search_tools", {"need": "price"}, CallContext("r"))
+    assert result.data["tools"] == []
+
+
+def test_capabilities_of_a_spec_stay_its_own():
+    library = library_of(capabilities=(Capability(name="price"),))
+    assert library.bound([bind()]).get("shop") == library.get("shop")

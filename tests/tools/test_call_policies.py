@@ -1,0 +1,399 @@
+"""What stands around a call where the tool's spec asks for it."""
+
+import asyncio
+
+import pytest
+
+from opposable.domain.call_context import ApprovalRequest, Approved, CallContext, Denied
+from opposable.domain.errors import ToolFailed, ToolRefused, ToolUnavailable
+from opposable.domain.specs import FunctionToolSpec, RateLimit
+from opposable.domain.tools import ToolDefinition
+from opposable.tools.call_policies import Retrying
+from opposable.tools.circuit_breaker import Breaking
+from opposable.tools.function import FunctionTool
+from opposable.tools.library import ToolLibrary
+from opposable.tools.rate_limiter import LocalLimiter
+
+pytestmark = pytest.mark.anyio
+
+QUICK = Retrying(tries=3, first=0.001, most=0.002)
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+class Service:
+    """Something behind a tool that does as it is told; `seen` keeps what it was called with."""
+
+    def __init__(self, *script):
+        self.script = list(script)
+        self.seen = []
+
+    async def fetch(self, key: str = "", context: CallContext = CallContext()) -> str:
+        """Fetch a thing from the far service.
+
+        Args:
+            key: which.
+            context: the call's.
+        """
+        self.seen.append((key, context.idempotency_key))
+        said = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+
+def library_of(service, *, more=(), clock=None, approve=None, breaking=Breaking(), limiter=None, **rules):
+    one = FunctionTool(service.fetch, **rules)
+    extra = {} if clock is None else {"clock": clock}
+    return ToolLibrary([one, *more], retrying=QUICK, approve=approve, breaking=breaking, limiter=limiter, **extra)
+
+
+DOWN = ToolUnavailable("The far service is down.")
+
+
+async def test_a_circuit_opens_rests_lets_one_call_through_and_closes():
+    clock, service = Clock(), Service(DOWN)
+
+    async def fetch_copy(key: str = "") -> str:
+        """Fetch a thing from the copy of the far service."""
+        return "copy"
+
+    library = library_of(service, more=[fetch_copy], clock=clock, breaking=Breaking(0.5, 3, 60, 30))
+    for _ in range(3):
+        assert (await library.call("fetch", {})).content == "The far service is down."
+    assert (library.health("fetch").state, library.health("fetch").retry_in) == ("open", 30)
+    refused = await library.call("fetch", {})
+    assert (refused.failure, refused.attempts, len(service.seen)) == ("unavailable", 0, 3)
+    assert refused.content == (
+        "Not run: fetch did not answer several times and is out of service; try it again in 30 seconds."
+        " These may do instead: fetch_copy."
+    )
+    clock.now += 31
+    assert library.health("fetch").state == "half_open"
+    assert (await library.call("fetch", {})).content == "The far service is down."
+    assert (library.health("fetch").state, len(service.seen)) == ("open", 4)
+    clock.now += 31
+    service.script = ["here"]
+    assert (await library.call("fetch", {})).content == "here"
+    health = library.health("fetch")
+    assert (health.state, health.calls, health.failures) == ("ok", 5, {"unavailable": 5})
+    assert [found.name for found in library.alternatives("fetch")] == ["fetch_copy"]
+    assert library.alternatives("fetch", failed=["fetch_copy"]) == []
+
+
+async def test_while_half_open_one_call_is_tried_and_a_cancelled_one_decides_nothing():
+    clock, gate = Clock(), asyncio.Event()
+
+    async def far() -> str:
+        """Far."""
+        if clock.now < 1001:
+            raise DOWN
+        await gate.wait()
+        return "here"
+
+    library = ToolLibrary([far], breaking=Breaking(0.5, 2, 60, 30), clock=clock)
+    await library.call_many([("far", {})] * 2)
+    clock.now += 40
+    trial = asyncio.create_task(library.call("far", {}))
+    await asyncio.sleep(0)
+    others = await library.call_many([("far", {})] * 3)
+    assert [one.attempts for one in others] == [0, 0, 0]
+    trial.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await trial
+    gate.set()
+    assert (await library.call("far", {})).content == "here"
+    assert library.health("far").state == "ok"
+
+
+@pytest.mark.parametrize("error", [ToolRefused("no"), ToolFailed("broke"), ValueError("x")])
+async def test_what_a_tool_answers_badly_opens_no_circuit(error):
+    library = library_of(Service(error), breaking=Breaking(0.5, 2, 60, 30))
+    for _ in range(10):
+        await library.call("fetch", {})
+        await library.call("fetch", {"nonsense": 1})
+    assert library.health("fetch").state == "ok"
+
+
+async def test_time_outs_open_a_circuit_and_good_answers_keep_it_closed():
+    async def sometimes(slow: bool) -> str:
+        """Be slow or not."""
+        await asyncio.sleep(30 if slow else 0)
+        return "ok"
+
+    library = ToolLibrary([FunctionTool(sometimes, timeout=0.01)], breaking=Breaking(0.5, 4, 60, 30))
+    for slow in (True, False, False, False, True):
+        await library.call("sometimes", {"slow": slow})
+    assert library.health("sometimes").state == "ok"
+    await library.call("sometimes", {"slow": True})
+    assert library.health("sometimes").state == "open"
+    assert library.health("sometimes").failures == {"timeout": 3}
+
+
+async def test_without_breaking_a_tool_is_never_out_of_service():
+    library = library_of(Service(DOWN), breaking=None)
+    for _ in range(20):
+        await library.call("fetch", {})
+    assert library.health("fetch").state == "ok"
+
+
+async def test_only_an_idempotent_tool_is_tried_again():
+    plain, again = Service(DOWN, "here"), Service(DOWN, DOWN, "here")
+    one = await library_of(plain, rate_limit=RateLimit(calls=99)).call("fetch", {})
+    assert (one.failure, one.attempts, len(plain.seen)) == ("unavailable", 1, 1)
+    two = await library_of(again, idempotent=True).call("fetch", {})
+    assert (two.failure, two.attempts, two.content) == (None, 3, "here")
+    keys = {key for _, key in again.seen}
+    assert len(keys) == 1
+    assert all(keys)
+
+
+async def test_the_key_of_a_call_is_its_callers_where_there_is_one():
+    service = Service(DOWN, "here")
+    await library_of(service, idempotent=True).call("fetch", {}, CallContext(idempotency_key="mine"))
+    assert service.seen == [("", "mine"), ("", "mine")]
+
+
+@pytest.mark.parametrize("error", [ToolRefused("no"), ToolFailed("broke"), ValueError("x")])
+async def test_only_what_did_not_answer_is_tried_again(error):
+    service = Service(error, "here")
+    result = await library_of(service, idempotent=True).call("fetch", {})
+    assert (result.attempts, len(service.seen)) == (1, 1)
+    assert result.failure in ("refused", "failed")
+
+
+async def test_retries_end_with_the_calls_time():
+    service = Service(DOWN)
+    one = FunctionTool(service.fetch, idempotent=True, timeout=0.2)
+    library = ToolLibrary([one], retrying=Retrying(tries=50, first=0.05, most=0.1), breaking=None)
+    async with asyncio.timeout(5):
+        result = await library.call("fetch", {})
+    assert result.failure == "unavailable"
+    assert 1 < result.attempts < 10
+    never = ToolLibrary([one], retrying=Retrying(tries=50, first=10, most=10), breaking=None)
+    assert (await never.call("fetch", {})).attempts == 1
+
+
+async def test_a_call_that_told_pieces_is_not_made_again():
+    tries = []
+
+    async def far(context: CallContext) -> str:
+        """Far."""
+        tries.append(1)
+        context.report("half")
+        raise DOWN
+
+    told = []
+    library = ToolLibrary([FunctionTool(far, idempotent=True)], retrying=QUICK)
+    result = await library.call("far", {}, CallContext(report=told.append))
+    assert (result.attempts, told, len(tries)) == (1, ["half"], 1)
+
+
+async def test_a_rate_limit_says_when_and_holds_under_concurrency():
+    clock, service = Clock(), Service("here")
+    library = library_of(service, clock=clock, rate_limit=RateLimit(calls=3, seconds=10))
+    results = await library.call_many([("fetch", {})] * 20, at_once=20)
+    assert [one.failure for one in results].count(None) == 3
+    assert len(service.seen) == 3
+    late = next(one for one in results if one.failure)
+    assert (late.failure, late.attempts) == ("rate_limited", 0)
+    assert late.content == "Not run: fetch may be called 3 times in 10 seconds; it can be called again in 10.0 seconds."
+    clock.now += 9.9
+    assert (await library.call("fetch", {})).failure == "rate_limited"
+    assert (await library.call("fetch", {}, CallContext(language="zh"))).content == (
+        "没有执行：工具 fetch 每 10 秒最多调用 3 次，请在 0.1 秒后重试。"
+    )
+    clock.now += 0.1
+    assert (await library.call("fetch", {})).failure is None
+
+
+async def test_a_shared_limiter_counts_for_several_libraries():
+    clock = Clock()
+    shared = LocalLimiter(clock)
+    rule = RateLimit(calls=1, seconds=10)
+    first, second = (library_of(Service("x"), limiter=shared, rate_limit=rule) for _ in range(2))
+    assert (await first.call("fetch", {})).failure is None
+    assert (await second.call("fetch", {})).failure == "rate_limited"
+
+
+async def test_a_limiter_that_cannot_be_reached_lets_nothing_through():
+    class Gone:
+        async def hit(self, key, limit):
+            raise ToolUnavailable("The limiter does not answer.")
+
+    service = Service("here")
+    result = await library_of(service, limiter=Gone(), rate_limit=RateLimit(calls=1)).call("fetch", {})
+    assert (result.failure, result.content, service.seen) == ("unavailable", "The limiter does not answer.", [])
+
+
+async def test_results_are_kept_by_arguments_for_their_time():
+    clock, service = Clock(), Service("one", "two", "three")
+    library = library_of(service, clock=clock, idempotent=True, cache_seconds=60)
+    results = [await library.call("fetch", {"key": key}) for key in ("a", "b", "a")]
+    assert [(one.content, one.cached) for one in results] == [("one", False), ("two", False), ("one", True)]
+    clock.now += 60
+    late = await library.call("fetch", {"key": "a"})
+    assert (late.content, late.cached) == ("three", False)
+
+
+async def test_failures_are_never_kept():
+    service = Service(ToolFailed("broke"), "here", "there")
+    library = library_of(service, idempotent=True, cache_seconds=60)
+    results = [await library.call("fetch", {}) for _ in range(3)]
+    assert [(one.failure, one.content, one.cached) for one in results] == [
+        ("failed", "broke", False),
+        (None, "here", False),
+        (None, "here", True),
+    ]
+
+
+async def test_nothing_is_kept_of_tools_with_effects():
+    service = Service("one", "two")
+    library = library_of(service, cache_seconds=60, needs_approval=False)
+    assert [(await library.call("fetch", {})).content for _ in range(2)] == ["one", "two"]
+
+
+async def test_what_a_caller_does_to_a_kept_value_stays_with_the_caller():
+    async def rows() -> dict:
+        """Rows."""
+        return {"rows": [1, 2]}
+
+    library = ToolLibrary([FunctionTool(rows, idempotent=True, cache_seconds=60)])
+    for _ in range(3):
+        result = await library.call("rows", {})
+        assert result.data == {"rows": [1, 2]}
+        result.data["rows"].append(3)
+
+
+async def test_kept_results_make_room_for_new_ones():
+    from opposable.tools.result_cache import Cache
+
+    cache = Cache(Clock(), most=1000)
+    for n in range(20):
+        cache.put(("", "", f"{n:02}"), "x" * 98, None, 60)
+        assert cache.get(("", "", "00")) is not None
+    assert [n for n in range(20) if cache.get(("", "", f"{n:02}")) is not None] == [0, *range(11, 20)]
+
+
+async def test_without_anyone_to_ask_a_call_that_needs_approval_is_denied():
+    service = Service("here")
+    library = library_of(service, needs_approval=True)
+    result = await library.call("fetch", {})
+    assert (result.failure, result.content) == (
+        "denied",
+        "Not run: fetch needs a person's approval, and none can be asked here.",
+    )
+    chinese = await library.call("fetch", {}, CallContext(language="zh"))
+    assert chinese.content == "没有执行：工具 fetch 需要人工批准，而这里无法请求批准。"
+    assert service.seen == []
+
+
+async def test_a_person_says_yes_or_no_and_is_not_asked_about_wrong_arguments():
+    asked = []
+
+    async def approve(request: ApprovalRequest):
+        asked.append((request.spec.tool_id, request.name, request.arguments, request.context.run_id))
+        return Approved() if request.arguments.get("key") == "good" else Denied("Not on a Friday.")
+
+    service = Service("here")
+    library = library_of(service, needs_approval=True, approve=approve)
+    good = await library.call("fetch", {"key": "good"}, CallContext("r1"))
+    bad = await library.call("fetch", {"key": "bad"}, CallContext("r1"))
+    wrong = await library.call("fetch", {"kee": 1}, CallContext("r1"))
+    assert (good.content, wrong.failure) == ("here", "invalid_arguments")
+    assert (bad.failure, bad.content) == (
+        "denied",
+        "Not run: a person did not approve this call of fetch: Not on a Friday.",
+    )
+    assert asked == [("fetch", "fetch", {"key": "good"}, "r1"), ("fetch", "fetch", {"key": "bad"}, "r1")]
+    assert [key for key, _ in service.seen] == ["good"]
+
+
+async def test_the_runs_own_approver_goes_before_the_librarys():
+    async def yes(request):
+        return Approved()
+
+    async def no(request):
+        return Denied()
+
+    library = library_of(Service("here"), needs_approval=True, approve=yes)
+    result = await library.call("fetch", {}, CallContext(approve=no))
+    assert (result.failure, result.content) == ("denied", "Not run: a person did not approve this call of fetch.")
+
+
+async def test_the_arguments_approved_are_those_that_run():
+    given = {"key": "small"}
+
+    async def approve(request):
+        request.arguments["key"] = "huge"
+        given["key"] = "other"
+        await asyncio.sleep(0)
+        return Approved()
+
+    service = Service("here")
+    await library_of(service, needs_approval=True, approve=approve).call("fetch", given)
+    assert [key for key, _ in service.seen] == ["small"]
+
+
+async def test_a_persons_time_is_not_the_tools():
+    async def slow(request):
+        await asyncio.sleep(0.1)
+        return Approved()
+
+    library = ToolLibrary([FunctionTool(Service("here").fetch, needs_approval=True, timeout=0.05)], approve=slow)
+    assert (await library.call("fetch", {})).content == "here"
+
+
+async def test_an_approver_that_breaks_lets_nothing_through():
+    async def broken(request):
+        raise RuntimeError("the page is gone")
+
+    service = Service("here")
+    result = await library_of(service, needs_approval=True, approve=broken).call("fetch", {})
+    assert (result.failure, service.seen) == ("denied", [])
+
+
+async def test_a_tools_own_time_out_is_told_as_one_in_its_own_words():
+    class QueryTimedOut(ToolFailed, TimeoutError):
+        pass
+
+    result = await library_of(Service(QueryTimedOut("The query took longer than 5 seconds."))).call("fetch", {})
+    assert (result.failure, result.content) == ("timeout", "The query took longer than 5 seconds.")
+
+
+@pytest.mark.parametrize("value", [2**80, float("nan"), "a\ud800", {"b": [1, None]}, "天"])
+async def test_any_argument_passes_unchanged_through_the_rules(value):
+    seen = []
+
+    class Any:
+        tool_id, timeout = "any", None
+        definition = ToolDefinition("any", "Any.", {"type": "object", "properties": {}})
+        spec = FunctionToolSpec(tool_id="any", module_path="m", needs_approval=True, idempotent=True, cache_seconds=9)
+
+        async def run(self, arguments, context):
+            seen.append(arguments["v"])
+
+    async def yes(request):
+        return Approved()
+
+    library = ToolLibrary([Any()], approve=yes)
+    results = [await library.call("any", {"v": value}) for _ in range(2)]
+    assert [one.cached for one in results] == [False, True]
+    assert repr(seen) == repr([value])
+
+
+async def test_a_tool_that_is_cancelled_from_within_fails_and_takes_nobody_along():
+    async def lost() -> None:
+        """Lose the connection."""
+        raise asyncio.CancelledError
+
+    result = await ToolLibrary([lost]).call("lost", {})
+    assert (result.failure, result.content) == ("failed", "lost failed: ToolFailed: it was cancelled from within")

@@ -1,0 +1,169 @@
+"""Functions and classes named by a spec."""
+
+import sys
+from types import ModuleType
+
+import pytest
+
+from opposable.app.tool_factory import tools_of
+from opposable.domain.errors import BadInput
+from opposable.domain.specs import Capability, FunctionToolSpec, SkillSpec
+from opposable.tools.library import ToolLibrary
+
+pytestmark = pytest.mark.anyio
+
+SOURCE = '''
+import subprocess
+from pathlib import Path
+from subprocess import Popen, run
+from opposable import tool
+
+class Till:
+    """A till."""
+    def __init__(self, start: int, currency: str = "EUR"):
+        if start < 0:
+            raise ValueError("a till cannot owe")
+        self.sum, self.currency = start, currency
+    def put(self, amount: int) -> str:
+        """Put money in."""
+        self.sum += amount
+        return f"{self.sum} {self.currency}"
+    def look(self) -> int:
+        """Look into it."""
+        return self.sum
+    def _secret(self) -> int:
+        return 1
+
+def price(article: str) -> str:
+    """The price of an article."""
+    return f"{article}: 5"
+
+@tool(name="other")
+def decorated(n: int) -> int:
+    """Twice."""
+    return 2 * n
+
+def _hidden() -> int:
+    return 1
+
+def unclear(*things) -> int:
+    return 1
+'''
+
+
+@pytest.fixture(autouse=True, scope="module")
+def shop():
+    module = ModuleType("shop_of_tests.till")
+    sys.modules["shop_of_tests"] = ModuleType("shop_of_tests")
+    sys.modules["shop_of_tests.till"] = module
+    exec(SOURCE, module.__dict__)
+    yield
+    del sys.modules["shop_of_tests.till"], sys.modules["shop_of_tests"]
+
+
+ALLOWED = ("shop_of_tests",)
+
+
+def spec(tool_id="till", **more) -> FunctionToolSpec:
+    return FunctionToolSpec(**{"tool_id": tool_id, "module_path": "shop_of_tests.till", **more})
+
+
+async def test_the_methods_of_a_class_are_actions_of_one_object():
+    given = spec(class_name="Till", init_params={"start": 5}, timeout=3)
+    tools = tools_of(given, allowed=ALLOWED)
+    assert [(one.tool_id, one.timeout) for one in tools] == [("till.look", 3), ("till.put", 3)]
+    library = ToolLibrary()
+    assert library.register(given, tools).accepted == ("till_look", "till_put")
+    await library.call_action("till", "put", {"amount": 2})
+    assert (await library.call_action("till", "look", {})).data == 7
+
+
+def test_capabilities_choose_actions_and_may_describe_them():
+    chosen = (Capability(name="put", description="把钱放进去"),)
+    [only] = tools_of(spec(class_name="Till", init_params={"start": 0}, capabilities=chosen), allowed=ALLOWED)
+    assert (only.tool_id, only.definition.description) == ("till.put", "把钱放进去")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "result"), [("price", {"article": "pen"}, "pen: 5"), ("decorated", {"n": 4}, 8)]
+)
+async def test_a_function_is_one_tool_under_the_specs_id(name, arguments, result):
+    given = spec("mine", function_name=name, description="Mine.")
+    [only] = tools_of(given, allowed=["shop_of_tests.till:price", "shop_of_tests.till:decorated"])
+    assert (only.tool_id, only.definition.description) == ("mine", "Mine.")
+    library = ToolLibrary()
+    library.register(given, [only])
+    assert (await library.call("mine", arguments)).data == result
+
+
+WRONG = [
+    (
+        {"class_name": "Till"},
+        "init_params do not fit Till: missing a required argument: 'start'. It takes: start, currency.",
+    ),
+    ({"class_name": "Till", "init_params": {"start": 1, "x": 2}}, "unexpected keyword argument 'x'"),
+    ({"class_name": "Till", "init_params": {"start": -1}}, "Till cannot be made: ValueError: a till cannot owe"),
+    ({"class_name": "Shop"}, "shop_of_tests.till has no Shop. It has: Till, price, decorated, unclear."),
+    ({"class_name": "price"}, "price in shop_of_tests.till is no class; name a function by function_name."),
+    ({"function_name": "Till"}, "Till in shop_of_tests.till is no function; name a class by class_name."),
+    ({"function_name": "price", "init_params": {"a": 1}}, "init_params are for classes; price is a function."),
+    ({"function_name": "price", "class_name": "Till"}, "give either class_name or function_name."),
+    ({}, "give either class_name or function_name."),
+    ({"function_name": "unclear"}, "parameter 'things' cannot be told to a model"),
+    ({"module_path": "shop_of_tests.tell", "function_name": "x"}, "there is no module shop_of_tests.tell"),
+    (
+        {"class_name": "Till", "init_params": {"start": 1}, "capabilities": (Capability(name="take"),)},
+        "Till has no take. Its public methods are: look, put.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("more", "reason"), WRONG)
+def test_what_is_not_there_or_does_not_fit_is_told(more, reason):
+    with pytest.raises(BadInput) as raised:
+        tools_of(spec(**more), allowed=ALLOWED)
+    assert str(raised.value).startswith("till: ")
+    assert reason in str(raised.value)
+
+
+ATTACKS = [
+    ({"function_name": "run"}, ALLOWED),
+    ({"class_name": "Popen", "init_params": {"args": ["true"]}}, ALLOWED),
+    ({"class_name": "Path", "init_params": {}}, ALLOWED),
+    ({"function_name": "subprocess"}, ALLOWED),
+    ({"function_name": "_hidden"}, ALLOWED),
+    ({"function_name": "price.__globals__"}, ALLOWED),
+    ({"class_name": "Till.__init__"}, ALLOWED),
+    ({"function_name": "__import__"}, ALLOWED),
+    ({"module_path": "os", "function_name": "system"}, ALLOWED),
+    ({"module_path": "subprocess", "function_name": "run"}, ()),
+    ({"module_path": "shop_of_tests_evil", "function_name": "price"}, ALLOWED),
+    ({"module_path": "shop_of_tests.till", "function_name": "price"}, ("shop_of_tests.till:decorated",)),
+    ({"module_path": "opposable.safety.filesystem.allowed_roots", "class_name": "Roots"}, None),
+    ({"module_path": "opposable.builtin_tools.file_search", "class_name": "FileSearch"}, None),
+]
+
+
+@pytest.mark.parametrize(("more", "allowed"), ATTACKS)
+def test_nothing_but_what_the_owner_allows_is_imported_or_made(more, allowed):
+    with pytest.raises(BadInput):
+        tools_of(spec(**more)) if allowed is None else tools_of(spec(**more), allowed=allowed)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "arguments", "data"),
+    [
+        ("calculator", "calculator", {"expression": "2+3"}, {"expression": "2+3", "result": 5}),
+        ("echo", "echo", {"text": "hi"}, "hi"),
+    ],
+)
+async def test_harmless_built_in_functions_may_be_named_without_asking(module, name, arguments, data):
+    given = spec("mine", module_path=f"opposable.builtin_tools.{module}", function_name=name)
+    library = ToolLibrary()
+    assert library.register(given, tools_of(given)).ok
+    assert (await library.call("mine", arguments)).data == data
+
+
+def test_a_kind_that_is_not_made_here_is_told(tmp_path):
+    with pytest.raises(BadInput):
+        tools_of(SkillSpec(tool_id="skill", path=tmp_path / "none"))

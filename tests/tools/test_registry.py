@@ -1,0 +1,289 @@
+"""Tools registered, replaced, switched and taken out at run time."""
+
+import asyncio
+
+import pytest
+
+from opposable.domain.call_context import NO_CONTEXT
+from opposable.domain.errors import BadInput, ToolRegistrationError
+from opposable.domain.specs import Capability, Example, FunctionToolSpec, HttpToolSpec, Registration
+from opposable.domain.tools import ToolDefinition
+from opposable.tools.function import FunctionTool, tool
+from opposable.tools.library import ToolLibrary
+from opposable.tools.tool_names import SAFE
+
+pytestmark = pytest.mark.anyio
+
+NOTHING = {"type": "object", "properties": {}}
+
+
+class Raw:
+    """A tool whose schema comes as data."""
+
+    timeout = None
+
+    def __init__(self, tool_id, name="", parameters=NOTHING, description="Raw."):
+        self.tool_id = tool_id
+        self.definition = ToolDefinition(name or tool_id.replace(".", "_"), description, parameters)
+
+    async def run(self, arguments, context):
+        return {"ran": self.tool_id, "with": arguments}
+
+
+def spec(tool_id="shop", **more) -> FunctionToolSpec:
+    return FunctionToolSpec(tool_id=tool_id, module_path="m", **more)
+
+
+def add(a: int, b: int) -> int:
+    """Add two integers."""
+    return a + b
+
+
+async def test_a_spec_with_several_actions_is_one_entry():
+    library = ToolLibrary()
+    done = library.register(spec(), [Raw("shop.buy"), Raw("shop.sell")])
+    assert done == Registration(tool_id="shop", accepted=("shop_buy", "shop_sell"))
+    assert [one.tool_id for one in library.specs] == ["shop"]
+    result = await library.call_action("shop", "sell", {"n": 1})
+    assert result.data == {"ran": "shop.sell", "with": {"n": 1}}
+    assert (await library.call("shop.buy", {})).name == "shop_buy"
+    assert (await library.call_action("shop", "steal", {})).failure == "unknown_tool"
+
+
+REFUSED = [
+    ({}, [], "It brings no tool that could be called."),
+    ({"dependencies": ("add", "till", "scale")}, [Raw("shop")], "It depends on till, scale, which are not registered."),
+    ({"dependencies": ("shop",)}, [Raw("shop")], "It depends on shop, which is not registered."),
+    ({"tool_id": "add"}, [Raw("add")], "There is a tool named 'add' already; replace it, or give this one another id."),
+]
+
+
+@pytest.mark.parametrize(("more", "tools", "reason"), REFUSED)
+def test_what_cannot_be_registered_is_told_and_changes_nothing(more, tools, reason):
+    library = ToolLibrary([add])
+    given = spec(**{"tool_id": "shop", **more})
+    assert library.register(given, tools) == Registration(tool_id=given.tool_id, set_aside={given.tool_id: reason})
+    assert library.names == ("add",)
+
+
+BAD = [
+    ({"type": "array"}, "must be a JSON Schema of type object"),
+    ({"type": "objekt"}, "type object"),
+    ({"type": "object", "properties": {"a": {"type": "strin"}}}, "no valid JSON Schema"),
+    ({"type": "object", "properties": {"a": {"$ref": "https://example.com/x.json"}}}, "refers to https://example.com"),
+    ({"type": "object", "properties": {"a": {"$ref": "#/$defs/none"}}}, "no valid JSON Schema"),
+    ({"type": "object", "properties": {"a": {"pattern": "("}}}, "no valid JSON Schema"),
+    ({"type": "object", "properties": {"a": {"default": object()}}}, ""),
+]
+
+
+@pytest.mark.parametrize(("schema", "reason"), BAD)
+def test_one_bad_schema_is_set_aside_and_the_rest_work(schema, reason):
+    library = ToolLibrary()
+    done = library.register(spec(), [Raw("shop.good"), Raw("shop.bad", parameters=schema), Raw("shop.fine")])
+    assert done.accepted == library.names == ("shop_good", "shop_fine")
+    assert list(done.set_aside) == ["shop.bad"]
+    assert reason in done.set_aside["shop.bad"]
+
+
+def test_actions_of_other_tools_and_repeated_ones_are_set_aside():
+    library = ToolLibrary()
+    done = library.register(spec(), [Raw("shop.a"), Raw("shopping.a"), Raw("shop.a", "other")])
+    assert done.accepted == ("shop_a",)
+    assert done.set_aside["shopping.a"] == "its id is to be 'shop' or to begin with 'shop.'"
+    assert done.set_aside["shop.a"] == "there is another action of this name"
+    taken = library.register(spec("shop.a"), [Raw("shop.a")])
+    assert taken.set_aside == {"shop.a": "its id is taken by an action of 'shop'"}
+
+
+IDS = [
+    "a.b",
+    "a_b",
+    "天气",
+    "天气.查询",
+    "查询",
+    "x" * 100,
+    "x" * 64 + ".y",
+    "x" * 64 + ".z",
+    "A.B",
+    "search_tools",
+    "a..b",
+]
+
+
+async def test_every_id_gets_a_name_of_its_own_that_providers_take_and_leads_back():
+    library = ToolLibrary([Raw(one, "same") for one in IDS])
+    names = library.names
+    assert len(set(names)) == len(IDS)
+    assert all(SAFE.match(name) for name in names)
+    assert [library.find(name).tool_id for name in names] == IDS
+    assert [(await library.call(one, {})).data["ran"] for one in names] == IDS
+    again = ToolLibrary([Raw(one, "same") for one in IDS])
+    assert again.names == names
+
+
+async def test_two_ids_with_one_name_are_told_apart_and_found_by_id():
+    library = ToolLibrary([FunctionTool(add, tool_id="math.add"), FunctionTool(lambda_like, tool_id="math_add")])
+    first, second = library.names
+    assert first == "math_add"
+    assert second.startswith("math_add_")
+    assert (await library.call("math_add", {"a": 1, "b": 2})).data == 3
+    assert (await library.call_action("math_add", "", {"a": 1, "b": 2})).data == "other"
+    assert (await library.call(second, {"a": 1, "b": "x"})).content.startswith(f"The arguments of {second} do not fit")
+
+
+def lambda_like(a: int, b: int) -> str:
+    """Another."""
+    return "other"
+
+
+@pytest.mark.parametrize("tool_id", ["a b", "a/b", "", "x" * 101])
+def test_an_id_that_is_none_is_refused(tool_id):
+    with pytest.raises(ToolRegistrationError, match="no id of a tool"):
+        ToolLibrary([Raw(tool_id, "fine")])
+
+
+async def test_a_tool_taken_out_while_it_runs_ends_its_call():
+    going, go = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> str:
+        """Wait."""
+        going.set()
+        await go.wait()
+        return "done"
+
+    library = ToolLibrary([slow, add])
+    running = asyncio.create_task(library.call("slow", {}))
+    await going.wait()
+    assert library.unregister("slow")
+    assert not library.unregister("slow")
+    assert library.names == ("add",)
+    assert (await library.call("slow", {})).failure == "unknown_tool"
+    go.set()
+    assert (await running).content == "done"
+
+
+async def test_a_tool_that_is_off_is_kept_but_neither_told_nor_run():
+    library = ToolLibrary([add, lambda_like])
+    assert library.search("add integers")
+    assert library.disable("add")
+    assert library.names == ("lambda_like",)
+    assert (await library.call("add", {"a": 1, "b": 2})).failure == "unknown_tool"
+    assert library.get("add").enabled is False
+    assert library.health("add").state == "disabled"
+    assert [found.name for found in library.search("add integers")] == []
+    assert library.enable("add")
+    assert library.get("add").enabled is True
+    assert (await library.call("add", {"a": 1, "b": 2})).data == 3
+    assert [found.name for found in library.search("add integers")] == ["add"]
+    assert not library.enable("nothing")
+
+
+def test_a_spec_that_is_off_is_registered_off():
+    library = ToolLibrary()
+    assert library.register(spec(enabled=False), [Raw("shop")]).ok
+    assert (library.names, library.get("shop").enabled) == ((), False)
+
+
+async def test_a_replaced_tool_keeps_its_counts_and_a_failed_replacement_changes_nothing():
+    library = ToolLibrary()
+    library.register(spec(), [Raw("shop.buy"), Raw("shop.sell")])
+    await library.call("shop_buy", {})
+    refused = library.replace(spec(version="2.0.0"), [Raw("shop.buy", parameters={"type": "array"})])
+    assert not refused.ok
+    assert library.names == ("shop_buy", "shop_sell")
+    assert library.replace(spec(version="2.0.0"), [Raw("shop.buy"), Raw("shop.lend")]).accepted == (
+        "shop_buy",
+        "shop_lend",
+    )
+    assert (library.get("shop").version, library.health("shop").calls) == ("2.0.0", 1)
+    assert library.replace(spec("new"), [Raw("new")]).ok
+
+
+def test_asking_by_type_and_tags():
+    library = ToolLibrary([add])
+    library.register(spec(tags=("money", "web")), [Raw("shop")])
+    library.register(HttpToolSpec(tool_id="page", endpoint={"url_template": "http://x/"}, tags=("web",)), [Raw("page")])
+    assert [one.tool_id for one in library.by_type("http")] == ["page"]
+    assert [one.tool_id for one in library.by_type("function")] == ["add", "shop"]
+    assert [one.tool_id for one in library.by_tags(["web", "money"])] == ["shop", "page"]
+    assert [one.tool_id for one in library.by_tags(["web", "money"], every=True)] == ["shop"]
+    assert library.get("nothing") is None
+
+
+def test_a_tool_written_in_code_has_a_spec_too():
+    @tool(name="shop.price", tags=("money",), idempotent=True, cache_seconds=5, timeout=3)
+    def price(article: str) -> float:
+        """The price of an article."""
+        return 1.0
+
+    library = ToolLibrary([price, add])
+    first, second = library.specs
+    assert (first.tool_id, first.tags, first.idempotent, first.timeout) == ("shop.price", ("money",), True, 3)
+    assert (second.tool_id, second.function_name, second.description) == ("add", "add", "Add two integers.")
+    with pytest.raises(ToolRegistrationError, match="cache_seconds"):
+        tool(cache_seconds=-1)(add)
+
+
+NAVIGATOR = FunctionToolSpec(
+    tool_id="browser",
+    display_name="网页导航器",
+    description="提供网页导航和元素交互功能。",
+    module_path="m",
+    tags=("web", "browser"),
+    capabilities=(
+        Capability(name="navigate", examples=(Example(arguments={"url": "https://example.com"}),)),
+        Capability(name="click"),
+    ),
+)
+URL = {
+    "type": "object",
+    "properties": {"url": {"type": "string", "description": "目标网页"}, "wait": {"type": "integer"}},
+    "required": ["url"],
+}
+
+
+def test_tools_are_described_in_short_and_in_full_in_both_languages():
+    library = ToolLibrary([add])
+    library.register(
+        NAVIGATOR, [Raw("browser.navigate", parameters=URL, description="导航到网页。其他。"), Raw("browser.click")]
+    )
+    assert library.describe() == "- add: Add two integers.\n- browser_navigate: 导航到网页。\n- browser_click: Raw."
+    assert library.describe("browser", "full", "zh") == (
+        "工具：网页导航器 (ID: browser)\n"
+        "类型：function\n"
+        "描述：提供网页导航和元素交互功能。\n"
+        "标签：web、browser\n"
+        "可用功能：\n"
+        "  - browser_navigate：导航到网页。其他。\n"
+        "    参数：url (string, 必需) 目标网页；wait (integer, 可选)\n"
+        '    示例：{"url":"https://example.com"}\n'
+        "  - browser_click：Raw.\n"
+        "    参数：无"
+    )
+    assert library.describe("add", "full") == (
+        "Tool: add (ID: add)\n"
+        "Type: function\n"
+        "Description: Add two integers.\n"
+        "Actions:\n"
+        "  - add: Add two integers.\n"
+        "    Parameters: a (integer, required); b (integer, required)"
+    )
+    assert library.examples("browser", "navigate") == (Example(arguments={"url": "https://example.com"}),)
+    assert library.examples("browser", "click") == ()
+    with pytest.raises(BadInput, match="no tool with the id 'nothing'"):
+        library.describe("nothing")
+
+
+async def test_calls_of_one_batch_have_ids_of_their_own():
+    results = await ToolLibrary([add]).call_many([("add", {"a": n, "b": 1}) for n in range(5)], NO_CONTEXT, at_once=2)
+    assert [one.data for one in results] == [1, 2, 3, 4, 5]
+    assert len({one.call_id for one in results}) == 5
+
+
+@pytest.mark.parametrize("name", ["say", "说", "taken", "two words", ""])
+async def test_a_spec_may_name_its_tool_for_models(name):
+    library = ToolLibrary([Raw("taken")])
+    told = "say" if name == "say" else "a"
+    assert library.register(spec("a", name=name), [Raw("a")]).accepted == (told,)
+    assert (await library.call("a", {})).name == told

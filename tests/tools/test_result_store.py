@@ -1,0 +1,102 @@
+"""Results longer than a model is told at once."""
+
+import pytest
+
+from opposable.domain.call_context import CallContext
+from opposable.tools.library import ToolLibrary
+from opposable.tools.result_store import Shelf
+
+pytestmark = pytest.mark.anyio
+
+RUN = CallContext("run1")
+
+
+def book(pages: int = 100) -> str:
+    """A book."""
+    return "".join(f"page {n:04}\n" for n in range(pages))
+
+
+async def test_head_and_tail_are_told_and_how_to_read_on():
+    library = ToolLibrary([book], cap=200)
+    result = await library.call("book", {}, RUN)
+    assert (result.handle, result.cut) == ("result_1", 800)
+    assert result.content == (
+        f"{book()[:150]}\n…[800 of 1,000 characters left out here; read on with read_result(handle='result_1', offset=150)]…\n"
+        f"{book()[-50:]}"
+    )
+    assert result.data == book()
+    chinese = await library.call("book", {}, CallContext("run1", language="zh"))
+    assert "用 read_result（handle='result_2', offset=150）继续阅读" in chinese.content
+
+
+async def test_a_result_is_read_to_its_end_in_parts():
+    library = ToolLibrary([book], cap=400)
+    handle = (await library.call("book", {}, RUN)).handle
+    read, offset = "", 0
+    while offset < 1000:
+        part = await library.call("read_result", {"handle": handle, "offset": offset}, RUN)
+        assert (part.failure, part.cut, part.handle) == (None, 0, "")
+        head, _, body = part.content.partition("\n")
+        assert head.startswith(f"[characters {offset:,}–")
+        read, offset = read + body, offset + len(body)
+    assert read == book()
+    assert head.endswith("; this is the end]")
+    beyond = await library.call("read_result", {"handle": handle, "offset": 5000}, RUN)
+    assert beyond.content == "[characters 1,000–1,000 of 1,000; this is the end]\n"
+
+
+async def test_a_text_is_found_in_a_result():
+    library = ToolLibrary([book], cap=900)
+    handle = (await library.call("book", {}, RUN)).handle
+    found = await library.call("read_result", {"handle": handle, "find": "page 0042"}, RUN)
+    head, place = found.content.split("\n", 1)
+    assert head == "'page 0042' stands there 1 time:"
+    assert place.startswith("420: …")
+    assert "page 0042" in place
+    often = await library.call("read_result", {"handle": handle, "find": "page"}, RUN)
+    assert often.content.startswith("'page' stands there 100 times; the first 10:")
+    assert (often.cut, often.handle) == (0, "")
+    none = await library.call("read_result", {"handle": handle, "find": "chapter"}, RUN)
+    assert none.content == "'chapter' stands there 0 times."
+
+
+@pytest.mark.parametrize("context", [CallContext("run2"), CallContext("")])
+async def test_another_run_cannot_read_it(context):
+    library = ToolLibrary([book], cap=200)
+    handle = (await library.call("book", {}, RUN)).handle
+    result = await library.call("read_result", {"handle": handle}, context)
+    assert (result.failure, result.content) == (
+        "refused",
+        "This task has no result under the handle 'result_1', or it is not kept any more.",
+    )
+    assert library.read(context.run_id, handle) is None
+    assert library.read("run1", handle) == book()
+
+
+async def test_outside_of_a_run_and_of_failures_nothing_is_put_aside():
+    def broken() -> None:
+        """Break."""
+        raise ValueError("x" * 5000)
+
+    library = ToolLibrary([book, broken], cap=200)
+    assert (await library.call("book", {})).handle == ""
+    failed = await library.call("broken", {}, RUN)
+    assert (failed.handle, failed.failure) == ("", "failed")
+
+
+def test_the_shelf_makes_room():
+    shelf = Shelf(most=100)
+    handles = [shelf.put("r", "x" * 40) for _ in range(3)]
+    assert [shelf.get("r", handle) is None for handle in handles] == [True, False, False]
+    assert shelf.put("r", "x" * 101) == ""
+
+
+async def test_an_owners_tool_may_be_called_like_one_of_the_librarys():
+    def read_result(handle: str) -> str:
+        """The owner's."""
+        return "owner's"
+
+    library = ToolLibrary([read_result, book], cap=200)
+    [name, _] = library.names
+    assert name.startswith("read_result_")
+    assert (await library.call(name, {"handle": "x"})).content == "owner's"

@@ -1,0 +1,232 @@
+"""Replies made fit for a client: calls held until they are right, one more try where they are not."""
+
+import orjson
+import pytest
+
+from opposable.domain.errors import ModelUnavailable
+from opposable.domain.events import Reply, TextDelta, ThinkingDelta
+from opposable.domain.messages import assistant, tool, user
+from opposable.domain.tools import ToolCall
+from opposable.domain.usage import Usage
+from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.models.text_protocol import TextProtocolModel
+from opposable.web.gateway.completions import answer
+from opposable.web.gateway.request import read_request
+
+pytestmark = pytest.mark.anyio
+
+PARAMETERS = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+ADD = {"type": "function", "function": {"name": "add", "parameters": PARAMETERS}}
+SUB = {"type": "function", "function": {"name": "sub", "parameters": PARAMETERS}}
+ONE = Usage(10, 5, 1)
+TWO = ONE + ONE
+
+
+def request(**body):
+    asked = {"model": "m", "messages": [{"role": "user", "content": "add 1"}], "tools": [ADD, SUB], **body}
+    return read_request(orjson.dumps(asked))
+
+
+async def parts(model, **body):
+    return [part async for part in answer(model, request(**body))]
+
+
+async def reply(model, **body):
+    """The reply, which is the same streamed and whole."""
+    assert len(model.requests if isinstance(model, ScriptedModel) else []) == 0
+    told = await parts(model, **body)
+    assert [type(part) for part in told] == [Reply]
+    return told[-1]
+
+
+def outcome(reply):
+    return reply.message.content, [(c.name, c.arguments) for c in reply.message.tool_calls], reply.finish
+
+
+async def test_text_comes_as_it_comes_and_calls_come_whole_at_the_end():
+    native = ScriptedModel(calls(call("add", '{"a": 1}'), text="I add two"), piece=6)
+    assert await parts(native, stream=True) == [
+        TextDelta("I add "),
+        TextDelta("two"),
+        Reply(assistant("I add two", (ToolCall("call_add", "add", '{"a": 1}'),)), "tool_calls", ONE),
+    ]
+
+
+GOOD = {
+    "as they are": (call("add", '{"a": 1}'), ("add", '{"a": 1}')),
+    "typed by the schema": (call("add", '{"a": "1"}'), ("add", '{"a":1}')),
+    "mended": (call("add", "{'a': 1,}"), ("add", '{"a":1}')),
+    "unwrapped": (call("add", '{"arguments": {"a": 1}}'), ("add", '{"a":1}')),
+    "with the name that is meant": (call("functions.Add", '{"a": 1}'), ("add", '{"a":1}')),
+}
+
+
+@pytest.mark.parametrize(("given", "right"), GOOD.values(), ids=GOOD)
+async def test_native_calls_are_handed_on(given, right):
+    assert outcome(await reply(ScriptedModel(calls(given)))) == ("", [right], "tool_calls")
+
+
+async def test_calls_of_one_id_get_ids_of_their_own():
+    said = await reply(ScriptedModel(calls(call("add", '{"a": 1}', "0"), call("sub", '{"a": 2}', "0"))))
+    first, second = (c.id for c in said.message.tool_calls)
+    assert first == "0"
+    assert second.startswith("call_")
+
+
+async def test_only_the_first_call_is_given_where_one_is_asked_for():
+    native = ScriptedModel(calls(call("add", '{"a": 1}'), call("sub", '{"a": 2}')))
+    assert outcome(await reply(native, parallel_tool_calls=False)) == ("", [("add", '{"a": 1}')], "tool_calls")
+
+
+async def test_a_call_of_no_tool_is_told_to_the_model_which_tries_once_more():
+    model = ScriptedModel(calls(call("mul", '{"a": 1}'), text="Hm."), calls(call("add", '{"a": 1}')))
+    said = await reply(model)
+    assert outcome(said) == ("Hm.", [("add", '{"a": 1}')], "tool_calls")
+    assert said.usage == TWO
+    assert model.requests[1].messages == (
+        user("add 1"),
+        assistant("Hm.", (ToolCall("call_mul", "mul", '{"a": 1}'),)),
+        tool("call_mul", "mul", "There is no tool named 'mul'. The tools are: add, sub."),
+    )
+
+
+async def test_it_is_told_in_chinese_where_the_user_speaks_chinese():
+    model = ScriptedModel(calls(call("mul")), "好")
+    assert outcome(await reply(model, messages=[{"role": "user", "content": "请计算一下"}])) == ("好", [], "stop")
+    assert model.requests[1].messages[-1].content == "没有名为 'mul' 的工具。可用的工具：add、sub。"
+
+
+async def test_two_texts_are_set_apart_streamed_as_whole():
+    model = ScriptedModel(calls(call("mul"), text="One."), "Two.")
+    *told, last = await parts(model, stream=True)
+    assert told == [TextDelta("One."), TextDelta("\n\nTwo.")]
+    assert last == Reply(assistant("One.\n\nTwo."), "stop", TWO)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("telling", ["native", "protocol"])
+async def test_a_text_that_only_looks_like_a_call_is_given_in_the_end(telling, stream):
+    text = '{"name": "mul", "arguments": {"a": 1}}'
+    model = TextProtocolModel(ScriptedModel(text), telling)
+    *told, last = await parts(model, stream=stream)
+    assert outcome(last) == (text, [], "stop")
+    assert "".join(part.text for part in told) == (text if stream else "")
+    assert len(model.inner.requests) == 2
+
+
+async def test_arguments_nobody_can_read_are_told_and_mended_by_the_model():
+    model = ScriptedModel(calls(call("add", '{"a": ,,}')), calls(call("add", '{"a": 2}')))
+    assert outcome(await reply(model)) == ("", [("add", '{"a": 2}')], "tool_calls")
+    again = model.requests[1].messages
+    assert again[1].tool_calls[0].arguments == '{"unreadable":"{\\"a\\": ,,}"}'
+    assert "The arguments of add cannot be read" in again[2].content
+
+
+async def test_arguments_that_stay_unreadable_are_handed_on_as_they_are():
+    assert outcome(await reply(ScriptedModel(calls(call("add", '{"a": ,,}'))))) == (
+        "",
+        [("add", '{"a": ,,}')],
+        "tool_calls",
+    )
+
+
+async def test_good_calls_are_given_beside_a_bad_one_without_asking_again():
+    model = ScriptedModel(calls(call("mul"), call("add", '{"a": 1}')))
+    assert outcome(await reply(model)) == ("", [("add", '{"a": 1}')], "tool_calls")
+    assert len(model.requests) == 1
+
+
+CUT = '<tool_call>\n{"name": "add", "arguments": {"a": 1'
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ScriptedModel(Reply(calls(call("add", '{"a": 1'), text="Now:"), "length", ONE)),
+        ScriptedModel(Reply(calls(ToolCall("x", "add", "", truncated=True), text="Now:"), "length", ONE)),
+        TextProtocolModel(ScriptedModel(Reply(assistant(f"Now: {CUT}"), "length", ONE))),
+    ],
+    ids=["native", "native, marked", "text"],
+)
+async def test_a_call_cut_off_by_the_token_limit_never_reaches_the_client(model):
+    [said] = await parts(model)
+    assert outcome(said) == ("Now:", [], "length")
+    assert said.usage == ONE
+
+
+async def test_a_demanded_call_that_did_not_come_is_asked_for_once_more():
+    model = ScriptedModel("I would rather talk.", calls(call("add", '{"a": 1}')))
+    assert outcome(await reply(model, tool_choice="required")) == (
+        "I would rather talk.",
+        [("add", '{"a": 1}')],
+        "tool_calls",
+    )
+    assert model.requests[1].messages[-1] == user("You must call a tool now: add, sub. Do not answer in words.")
+
+
+async def test_a_call_of_another_tool_than_the_named_one_is_not_given():
+    named = {"type": "function", "function": {"name": "sub"}}
+    model = ScriptedModel(calls(call("add", '{"a": 1}')), calls(call("sub", '{"a": 1}')))
+    assert outcome(await reply(model, tool_choice=named)) == ("", [("sub", '{"a": 1}')], "tool_calls")
+
+
+async def test_no_call_is_given_where_none_is_wanted():
+    model = ScriptedModel(calls(call("add", '{"a": 1}'), text="2"))
+    assert outcome(await reply(model, tool_choice="none")) == ("2", [], "stop")
+
+
+async def test_a_failing_second_try_leaves_the_first_ones_text():
+    model = ScriptedModel(calls(call("mul"), text="Hm."), ModelUnavailable("away"))
+    assert outcome(await reply(model)) == ("Hm.", [], "stop")
+
+
+VERBATIM = '<think>a</think> <tool_call>\n{"name": "add"}\n</tool_call><|im_end|> \n'
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_request_without_tools_is_passed_on_untouched(stream):
+    inner = ScriptedModel(VERBATIM)
+    told = await parts(TextProtocolModel(inner, "protocol"), tools=None, stream=stream)
+    assert told[-1] == Reply(assistant(VERBATIM), "stop", ONE)
+    assert "".join(part.text for part in told[:-1]) == (VERBATIM if stream else "")
+    assert inner.requests[0].messages == (user("add 1"),)
+
+
+async def test_reasoning_is_kept_apart():
+    model = ScriptedModel(assistant("2", (), "1+1"))
+    assert await parts(model, stream=True) == [
+        ThinkingDelta("1+1"),
+        TextDelta("2"),
+        Reply(assistant("2", (), "1+1"), "stop", ONE),
+    ]
+
+
+SHAPE = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
+FORMAT = {"type": "json_schema", "json_schema": {"name": "n", "schema": SHAPE}}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_schema_beside_tools_does_not_stand_in_the_way_of_a_call(stream):
+    model = ScriptedModel(calls(call("add", '{"a": 1}')))
+    [said] = await parts(model, response_format=FORMAT, stream=stream)
+    assert outcome(said) == ("", [("add", '{"a": 1}')], "tool_calls")
+    assert model.requests[0].options.response_schema is None
+    assert orjson.dumps(SHAPE).decode() in model.requests[0].messages[0].content
+
+
+@pytest.mark.parametrize(
+    ("lines", "requests"),
+    [
+        (['{"sum": 2}'], 1),
+        (['```json\n{"sum": 2}\n```'], 1),
+        (["It is 2.", '{"sum": 2}'], 2),
+        (["[]", '{"sum": 2}'], 2),
+    ],
+)
+async def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_schema_enforced(lines, requests):
+    model = ScriptedModel(*lines)
+    said = await reply(model, response_format=FORMAT)
+    assert outcome(said) == ('{"sum": 2}', [], "stop")
+    assert said.usage.requests == requests == len(model.requests)
+    enforced = [asked.options.response_schema for asked in model.requests]
+    assert enforced == [None, SHAPE][:requests]

@@ -1,0 +1,323 @@
+"""Requests read: what is taken, what is mended, what is refused and how."""
+
+import json
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opposable.domain.messages import assistant, system, tool, user
+from opposable.domain.tools import ToolCall, ToolDefinition
+from opposable.models import text_protocol_prompts as protocol_texts
+from opposable.models.base import ModelOptions, Named
+from opposable.models.python_protocol import prompts as python_texts
+from opposable.web.gateway.request import ChatRequest, read_request
+from opposable.web.openai_errors import WireError
+
+HI = [{"role": "user", "content": "hi"}]
+ADD = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
+SUB = {"type": "function", "function": {"name": "sub"}}
+EMPTY = {"type": "object", "properties": {}}
+
+
+def read(**body):
+    return read_request(json.dumps({"model": "m", "messages": HI, **body}).encode())
+
+
+def schema(parameters):
+    [made] = read(tools=[{"type": "function", "function": {"name": "t", "parameters": parameters}}]).tools
+    return made.parameters
+
+
+def test_a_plain_request_is_read_and_unknown_parameters_are_ignored():
+    assert read(top_p=0.5, user="u", metadata={}, logit_bias=None, store=False) == ChatRequest(
+        "m", (user("hi"),), (), ModelOptions(stream=False)
+    )
+
+
+def test_every_option_is_taken():
+    asked = read(
+        stream=True,
+        stream_options={"include_usage": True},
+        tools=[ADD],
+        tool_choice="required",
+        parallel_tool_calls=False,
+        max_tokens=1,
+        max_completion_tokens=7,
+        temperature=0.5,
+        stop="END",
+        seed=3,
+        response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "array"}}},
+    )
+    options = ModelOptions(
+        stream=True,
+        tool_choice="required",
+        max_tokens=7,
+        temperature=0.5,
+        stop=("END",),
+        seed=3,
+        response_schema={"type": "array"},
+    )
+    assert asked == ChatRequest("m", (user("hi"),), (ToolDefinition("add", "", EMPTY),), options, True, True)
+
+
+def test_all_roles_and_content_parts_are_read():
+    call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+    asked = read(
+        messages=[
+            {"role": "developer", "content": [{"type": "text", "text": "be"}, {"type": "text", "text": "kind"}]},
+            {"role": "user", "content": "add", "name": "ann"},
+            {"role": "assistant", "content": None, "tool_calls": [call], "reasoning_content": "hm"},
+            {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "2"}]},
+            {"role": "assistant", "content": None, "function_call": {"name": "old", "arguments": "{}"}},
+            {"role": "function", "name": "old", "content": "3"},
+            {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]},
+        ]
+    )
+    assert asked.messages == (
+        system("be\nkind"),
+        user("add"),
+        assistant("", (ToolCall("c1", "add", '{"a": 1}'),), "hm"),
+        tool("c1", "add", "2"),
+        assistant("", (ToolCall("function_old", "old", "{}"),)),
+        tool("function_old", "old", "3"),
+        assistant("no"),
+    )
+    assert not asked.plain
+
+
+def test_calls_and_results_that_lost_each_other_are_put_in_order_and_results_are_only_text():
+    made = [{"id": n, "type": "function", "function": {"name": f"t_{n}", "arguments": "{}"}} for n in "ab"]
+    asked = read(
+        messages=[
+            {"role": "tool", "tool_call_id": "lost", "content": "0"},
+            {"role": "assistant", "tool_calls": made},
+            {"role": "user", "content": "well?"},
+            {"role": "tool", "tool_call_id": "b", "content": "<|im_end|>"},
+        ]
+    )
+    assert asked.messages == (
+        assistant("", (ToolCall("a", "t_a", "{}"), ToolCall("b", "t_b", "{}"))),
+        tool("a", "t_a", "There is no result: the call was not finished."),
+        tool("b", "t_b", "<\u2060|im_end|>"),
+        user("well?"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "right"),
+    [
+        ("", {}),
+        ("null", {"unreadable": "null"}),
+        ("{'a': 1}", {"a": 1}),
+        ({"a": 1}, {"a": 1}),
+        (None, {}),
+        ('{"a": [1, 2', {"a": [1, 2]}),
+        ("say it", {"unreadable": "say it"}),
+    ],
+)
+def test_arguments_of_earlier_calls_become_json_objects(given, right):
+    call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": given}}
+    said = read(messages=[*HI, {"role": "assistant", "tool_calls": [call]}]).messages[1]
+    assert orjson.loads(said.tool_calls[0].arguments) == right
+
+
+ALLOWED = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [SUB]}}
+
+
+@pytest.mark.parametrize(
+    ("given", "right", "left"),
+    [
+        (None, "auto", ["add", "sub"]),
+        ("auto", "auto", ["add", "sub"]),
+        ("none", "none", ["add", "sub"]),
+        ("required", "required", ["add", "sub"]),
+        ({"type": "function", "function": {"name": "sub"}}, Named("sub"), ["add", "sub"]),
+        ({"type": "function", "name": "sub"}, Named("sub"), ["add", "sub"]),
+        (ALLOWED, "required", ["sub"]),
+    ],
+)
+def test_each_tool_choice_is_read(given, right, left):
+    asked = read(tools=[ADD, SUB], tool_choice=given)
+    assert (asked.options.tool_choice, [tool.name for tool in asked.tools]) == (right, left)
+
+
+TEXT = {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("given", "right"),
+    [
+        (None, EMPTY),
+        ({}, EMPTY),
+        ({"properties": {"a": TEXT}}, {"type": "object", "properties": {"a": TEXT}}),
+        ({"type": ["object", "null"]}, EMPTY),
+        (
+            {"type": "object", "properties": {"a": True, "b": False}},
+            {**EMPTY, "properties": {"a": {}, "b": {"not": {}}}},
+        ),
+        ({"type": "object", "properties": {"a": {"type": None, "enum": 3}}}, {**EMPTY, "properties": {"a": {}}}),
+        ({"type": "object", "properties": None, "required": "a"}, EMPTY),
+        (
+            {"properties": {"a": {"$ref": "#/definitions/A"}}, "definitions": {"A": TEXT}},
+            {"type": "object", "properties": {"a": TEXT}},
+        ),
+        (
+            {"properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"anyOf": [TEXT, True]}}},
+            {"type": "object", "properties": {"a": {"anyOf": [TEXT, {}]}}},
+        ),
+        (
+            {"$ref": "#/definitions/A", "definitions": {"A": {"properties": {"a": {"$ref": "#/definitions/A"}}}}},
+            {
+                "type": "object",
+                "properties": {"a": {"$ref": "#/definitions/A"}},
+                "definitions": {"A": {"properties": {"a": {"$ref": "#/definitions/A"}}}},
+            },
+        ),
+        ({"properties": {"a": {"$ref": "https://example.com/a.json"}}}, {"type": "object", "properties": {"a": {}}}),
+    ],
+)
+def test_schemas_with_small_faults_are_mended(given, right):
+    assert schema(given) == right
+
+
+def test_a_schema_that_refers_to_itself_stays_one():
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
+    assert schema({"properties": {"first": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}}) == {
+        "type": "object",
+        "properties": {"first": node},
+        "$defs": {"Node": node},
+    }
+
+
+def function(**about):
+    return [{"type": "function", "function": {"name": "t", **about}}]
+
+
+DEEP = {"type": "object"}
+for _ in range(400):
+    DEEP = {"type": "object", "properties": {"a": DEEP}}
+
+BOMB = {"$ref": "#/$defs/d0", "$defs": {"d20": {}}}
+for n in range(20):
+    twice = [{"$ref": f"#/$defs/d{n + 1}"}] * 2
+    BOMB["$defs"][f"d{n}"] = {"anyOf": twice}
+
+REFUSED = {
+    "no messages": ({"messages": []}, "messages"),
+    "messages that are no list": ({"messages": "hi"}, "messages"),
+    "a message that is none": ({"messages": ["hi"]}, "messages[0]"),
+    "an unknown role": ({"messages": [{"role": "root", "content": "x"}]}, "messages[0].role"),
+    "a role that is no text": ({"messages": [{"role": ["user"], "content": "x"}]}, "messages[0].role"),
+    "a user who says nothing": ({"messages": [{"role": "user", "content": None}]}, "messages[0].content"),
+    "content of another kind": ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content"),
+    "an image": (
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url"}]}]},
+        "messages[0].content[1]",
+    ),
+    "a result without an id": ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].tool_call_id"),
+    "a call without a name": (
+        {"messages": [{"role": "assistant", "tool_calls": [{"id": "a", "function": {}}]}]},
+        "messages[0].tool_calls[0]",
+    ),
+    "calls that are no list": ({"messages": [{"role": "assistant", "tool_calls": 3}]}, "messages[0].tool_calls"),
+    "no model": ({"model": None}, "model"),
+    "several choices": ({"n": 2}, "n"),
+    "functions of old": ({"functions": [{"name": "f"}]}, "functions"),
+    "tools that are no list": ({"tools": {}}, "tools"),
+    "a tool of another kind": ({"tools": [ADD, {"type": "web_search"}]}, "tools[1]"),
+    "a name with a dot": ({"tools": function(name="a.b")}, "tools[0].function.name"),
+    "a name too long": ({"tools": function(name="a" * 65)}, "tools[0].function.name"),
+    "two tools of one name": ({"tools": [ADD, ADD]}, "tools[1].function.name"),
+    "parameters that are no schema": ({"tools": function(parameters=[1])}, "tools[0].function.parameters"),
+    "parameters of another type": ({"tools": function(parameters=TEXT)}, "tools[0].function.parameters"),
+    "parameters without end": ({"tools": function(parameters=DEEP)}, "tools[0].function.parameters"),
+    "parameters that double": ({"tools": function(parameters=BOMB)}, "tools[0].function.parameters"),
+    "a choice without tools": ({"tool_choice": "required"}, "tool_choice"),
+    "a choice of no tool": (
+        {"tools": [ADD], "tool_choice": {"type": "function", "function": {"name": "x"}}},
+        "tool_choice",
+    ),
+    "a choice of another kind": ({"tools": [ADD], "tool_choice": "maybe"}, "tool_choice"),
+    "no tokens at all": ({"max_tokens": 0}, "max_tokens"),
+    "half a token": ({"max_completion_tokens": 1.5}, "max_completion_tokens"),
+    "true tokens": ({"max_tokens": True}, "max_tokens"),
+    "too hot": ({"temperature": 3}, "temperature"),
+    "stops that are no text": ({"stop": [1]}, "stop"),
+    "a seed of text": ({"seed": "x"}, "seed"),
+    "an unknown format": ({"response_format": {"type": "xml"}}, "response_format"),
+    "a format without schema": ({"response_format": {"type": "json_schema"}}, "response_format"),
+}
+
+
+@pytest.mark.parametrize(("body", "param"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_used_is_told_with_its_place(body, param):
+    with pytest.raises(WireError) as caught:
+        read(**body)
+    told = caught.value.body["error"]
+    assert (caught.value.status, told["type"], told["param"]) == (400, "invalid_request_error", param)
+    assert param.rpartition(".")[2].partition("[")[0] in told["message"] or "tool" in told["message"]
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'"x"', b"\xff", b"[" * 100_000])
+def test_a_body_that_is_no_json_object_is_told(raw):
+    with pytest.raises(WireError) as caught:
+        read_request(raw)
+    assert caught.value.body["error"]["code"] == "invalid_json"
+
+
+KEYS = [
+    "role",
+    "content",
+    "type",
+    "text",
+    "tool_calls",
+    "id",
+    "function",
+    "name",
+    "arguments",
+    "tool_call_id",
+    "parameters",
+    "properties",
+    "items",
+    "anyOf",
+    "$ref",
+    "$defs",
+    "enum",
+    "required",
+    "description",
+    "default",
+    "function_call",
+    "json_schema",
+    "schema",
+    "allowed_tools",
+    "tools",
+    "mode",
+]
+WORDS = ["user", "assistant", "tool", "function", "object", "string", "allowed_tools", "json_schema", "#/$defs/a", "a"]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from(WORDS),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
+    max_leaves=25,
+)
+MESSAGES = st.one_of(st.just(HI), st.just(HI), st.lists(JSON, max_size=3) | JSON)
+SCHEMA = st.fixed_dictionaries({"properties": st.dictionaries(st.sampled_from(KEYS), JSON, max_size=3)})
+PARAMETERS = st.builds(
+    lambda more, schema: {**more, **schema, "type": "object"},
+    st.dictionaries(st.sampled_from(KEYS), JSON, max_size=3),
+    SCHEMA,
+)
+TOOLS = st.one_of(st.lists(PARAMETERS.map(lambda schema: function(parameters=schema)[0]), max_size=1), JSON)
+OTHERS = dict.fromkeys(["response_format", "stop", "stream_options"], JSON)
+BODY = st.fixed_dictionaries({"model": st.just("m"), "messages": MESSAGES, "tools": TOOLS}, optional=OTHERS)
+
+
+@given(BODY)
+def test_any_json_is_read_or_refused(body):
+    try:
+        asked = read_request(orjson.dumps(body))
+    except WireError:
+        return
+    assert protocol_texts.instructions(asked.tools, "auto", "en")
+    assert python_texts.functions(asked.tools)

@@ -1,0 +1,96 @@
+"""What a service tells of itself: spans and logs."""
+
+import logging
+
+import httpx2
+import orjson
+import pytest
+from fastapi import FastAPI
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.service.service import open_service
+from opposable.settings import Settings
+from opposable.web.api.routes import add_routes
+from opposable.web.application import administer
+from opposable.web.gateway.routes import gateway
+from opposable.web.telemetry.logs import JsonLines, TextLines
+from opposable.web.telemetry.tracing import CURRENT, Trace
+
+pytestmark = pytest.mark.anyio
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+PARENT = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
+
+
+async def spans_of(tmp_path, *requests, content=False):
+    exporter = InMemorySpanExporter()
+    given = Settings(_env_file=None, home=tmp_path, roots=(tmp_path,), traces=True, traces_content=content)
+    model = ScriptedModel(calls(call("calculator", '{"expression": "6*7", "password": "hunter22"}', "c1")), "42", "42")
+    async with open_service(given, {"m": model}) as service:
+        app = FastAPI()
+        app.state.service = service
+        administer(app, service, api_key="", largest_body=10_000, exporter=exporter)
+        add_routes(app)
+        app.include_router(gateway(service.models, 10_000))
+        transport = httpx2.ASGITransport(app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client,
+        ):
+            for path, body in requests:
+                assert (await client.post(path, json=body, headers=PARENT)).status_code == 200
+    return exporter.get_finished_spans()
+
+
+async def test_a_run_is_a_tree_of_spans_below_whoever_asked(tmp_path):
+    spans = await spans_of(tmp_path, ("/agent/chat", {"message": "6*7?"}))
+    by_name = {span.name: span for span in spans}
+    run, tool = by_name["invoke_agent default"], by_name["execute_tool calculator"]
+    assert sorted(span.name for span in spans) == [
+        *["chat scripted"] * 3,  # the call did not fit, so it was asked once more
+        "execute_tool calculator",
+        "invoke_agent default",
+    ]
+    assert {f"{span.context.trace_id:032x}" for span in spans} == {TRACE}
+    assert f"{run.parent.span_id:016x}" == "00f067aa0ba902b7"
+    assert {span.parent.span_id for span in spans if span is not run} == {run.context.span_id}
+    assert run.start_time <= tool.start_time <= tool.end_time <= run.end_time
+    assert tool.attributes["gen_ai.operation.name"] == "execute_tool"
+    assert run.attributes["gen_ai.usage.input_tokens"] == 30
+    assert not any("messages" in name or "arguments" in name for span in spans for name in span.attributes)
+
+
+async def test_what_was_said_is_in_spans_only_where_it_is_wanted_and_without_secrets(tmp_path):
+    spans = await spans_of(tmp_path, ("/agent/chat", {"message": "6*7?"}), content=True)
+    told = {name: value for span in spans for name, value in span.attributes.items()}
+    assert "6*7?" in told["gen_ai.input.messages"]
+    assert "6*7" in told["gen_ai.tool.call.arguments"]
+    assert "hunter22" not in told["gen_ai.tool.call.arguments"]
+
+
+async def test_calls_without_a_run_are_spans_of_their_own(tmp_path):
+    chat = ("/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "hi"}]})
+    tool = ("/api/tools/echo/call", {"arguments": {"words": 1}})
+    spans = await spans_of(tmp_path, chat, tool)
+    assert [(span.name, span.attributes.get("error.type")) for span in spans] == [
+        ("chat scripted", None),
+        ("execute_tool echo", "invalid_arguments"),
+    ]
+    assert {f"{span.parent.span_id:016x}" for span in spans} == {"00f067aa0ba902b7"}
+
+
+def test_a_line_of_the_log_says_its_trace():
+    token = CURRENT.set(Trace("t-1"))
+    try:
+        record = logging.LogRecord("opposable.web", logging.WARNING, "x.py", 1, "不 %s", ("ok",), None)
+        told = orjson.loads(JsonLines().format(record))
+        assert (told["level"], told["logger"], told["message"], told["trace_id"]) == (
+            "warning",
+            "opposable.web",
+            "不 ok",
+            "t-1",
+        )
+        assert TextLines().format(record).endswith("WARNING opposable.web: 不 ok [t-1]")
+    finally:
+        CURRENT.reset(token)
