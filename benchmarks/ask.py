@@ -15,28 +15,28 @@ import duckdb
 
 from opposable.ask.team.factory import open_team
 from opposable.ask.team.team import Team
-from opposable.domain.events import ModelPart
+from opposable.domain.events import ModelEvent
 from opposable.models.scripted import ScriptedModel
 from opposable.sql.factory import open_database
 
-TABLES = 300
-ROWS = 10_000_000
+TABLE_COUNT = 300
+ROW_COUNT = 10_000_000
 
 
-class Timed:
+class TimedModel:
     """A scripted model that counts the seconds spent in it, so that they can be taken off."""
 
     def __init__(self, *lines: str) -> None:
-        self.inner = ScriptedModel(*lines)
-        self.name = self.inner.name
+        self.wrapped_model = ScriptedModel(*lines)
+        self.name = self.wrapped_model.name
         self.seconds = 0.0
         self.characters = 0
 
-    async def stream(self, messages, tools=(), options=None) -> AsyncGenerator[ModelPart, None]:
+    async def stream(self, messages, tools=(), options=None) -> AsyncGenerator[ModelEvent, None]:
         """One reply, timed."""
         self.characters = sum(len(message.content) for message in messages)
         begun = time.perf_counter()
-        async with contextlib.aclosing(self.inner.stream(messages, tools, options)) as parts:
+        async with contextlib.aclosing(self.wrapped_model.stream(messages, tools, options)) as parts:
             async for part in parts:
                 yield part
         self.seconds += time.perf_counter() - begun
@@ -45,35 +45,35 @@ class Timed:
         """Nothing is open."""
 
 
-def many_tables(path: Path) -> None:
+def create_many_tables(path: Path) -> None:
     """300 tables of ten columns and a hundred rows each."""
     with duckdb.connect(str(path)) as made:
-        for n in range(TABLES):
+        for n in range(TABLE_COUNT):
             columns = ", ".join(f"'value {n} ' || (i % 7) AS field_{n}_{c}" for c in range(9))
             made.execute(f"CREATE TABLE area_{n} AS SELECT i AS id, {columns} FROM range(100) t(i)")
 
 
-def many_rows(path: Path, rows: int) -> None:
+def create_large_table(path: Path, row_count: int) -> None:
     """One table of sales."""
     with duckdb.connect(str(path)) as made:
         made.execute(
             "CREATE TABLE sales AS SELECT i AS id, 'customer ' || (i % 100000) AS customer, "
             "['North', 'South', 'East', 'West'][1 + i % 4] AS region, (i * 7919 % 100000) / 100.0 AS amount, "
-            f"DATE '2020-01-01' + CAST(i % 2000 AS INTEGER) AS day FROM range({rows}) t(i)"
+            f"DATE '2020-01-01' + CAST(i % 2000 AS INTEGER) AS day FROM range({row_count}) t(i)"
         )
 
 
-async def measured(name: str, path: Path, question: str, sql: str, cache: Path) -> None:
+async def measure_team(name: str, path: Path, question: str, sql: str, cache: Path) -> None:
     """The first answer with nothing known yet, one more, and the first of a process that finds the catalogue kept."""
-    model = Timed(f"```sql\n{sql}\n```")
+    model = TimedModel(f"```sql\n{sql}\n```")
     database = await open_database(str(path))
     begun = time.perf_counter()
-    async with open_team(model, database, cache=cache) as team:
-        first = await _answered(team, question, model, begun)
-        again = await _answered(team, question, model, time.perf_counter())
+    async with open_team(model, database, cache_directory=cache) as team:
+        first = await _time_answer(team, question, model, begun)
+        again = await _time_answer(team, question, model, time.perf_counter())
     begun = time.perf_counter()
-    async with open_team(model, database, cache=cache) as team:
-        kept = await _answered(team, question, model, begun)
+    async with open_team(model, database, cache_directory=cache) as team:
+        kept = await _time_answer(team, question, model, begun)
     run = time.perf_counter()
     await database.run(sql)
     query = time.perf_counter() - run
@@ -81,27 +81,27 @@ async def measured(name: str, path: Path, question: str, sql: str, cache: Path) 
     print(f"{name:22} {first:9.2f} {again:9.3f} {kept:9.3f} {query:9.3f} {model.characters // 4:9}")
 
 
-async def _answered(team: Team, question: str, model: Timed, begun: float) -> float:
+async def _time_answer(team: Team, question: str, model: TimedModel, started_at: float) -> float:
     before = model.seconds
     answer, _ = await team.answer(question)
     if not answer.rows:
         raise SystemExit(f"no rows came: {answer.text}")
-    return time.perf_counter() - begun - (model.seconds - before)
+    return time.perf_counter() - started_at - (model.seconds - before)
 
 
 async def main() -> None:
     """The table."""
-    rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROW_COUNT
     print(f"{'seconds beside the model':22} {'first':>7} {'next':>9} {'kept':>9} {'SQL alone':>9} {'tokens':>9}")
     with tempfile.TemporaryDirectory() as folder:
         tables, sales = Path(folder, "tables.duckdb"), Path(folder, "sales.duckdb")
-        many_tables(tables)
-        many_rows(sales, rows)
+        create_many_tables(tables)
+        create_large_table(sales, rows)
         asked = "How many rows of area 217 have the field 217 3 value 217 5?"
         sql = "SELECT count(*) FROM area_217 WHERE field_217_3 = 'value 217 5'"
-        await measured(f"{TABLES} tables", tables, asked, sql, Path(folder, "a"))
+        await measure_team(f"{TABLE_COUNT} tables", tables, asked, sql, Path(folder, "a"))
         sql = "SELECT region, sum(amount) FROM sales GROUP BY region"
-        await measured(f"{rows:,} rows", sales, "Total amount by region?", sql, Path(folder, "b"))
+        await measure_team(f"{rows:,} rows", sales, "Total amount by region?", sql, Path(folder, "b"))
 
 
 if __name__ == "__main__":

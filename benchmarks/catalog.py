@@ -19,24 +19,24 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.optimizer.qualify import qualify
 
-from opposable.ask.catalog import Bounds, Catalog, open_catalog
-from opposable.ask.catalog.schema_linking import Ranking
+from opposable.ask.catalog import Catalog, CatalogLimits, open_catalog
+from opposable.ask.catalog.schema_linking import SchemaLinker
 from opposable.ask.catalog.value_index import ValueIndex
 from opposable.sql.factory import open_database
-from opposable.sql.schema import Schema, Table
+from opposable.sql.schema import DatabaseSchema, Table
 
-BUDGETS = (500, 1_000, 2_000, 4_000, 8_000)
-TABLES = 250
+TOKEN_BUDGETS = (500, 1_000, 2_000, 4_000, 8_000)
+TABLE_COUNT = 250
 
 
-def gold_names(sql: str, schema: Schema) -> tuple[set[str], set[tuple[str, str]]]:
+def find_gold_names(sql: str, schema: DatabaseSchema) -> tuple[set[str], set[tuple[str, str]]]:
     """The tables and columns that a gold query reads."""
     known = {t.name.lower(): {c.name.lower(): c.type for c in t.columns} for t in schema.tables}
     tree = sqlglot.parse_one(sql, dialect=schema.dialect)
     names = {column.lower() for columns in known.values() for column in columns}
     for column in list(tree.find_all(exp.Column)):
-        if column.this.quoted and not column.table and column.name.lower() not in names:
-            column.replace(exp.Literal.string(column.name))
+        if column.this.quoted_name and not column.table and column.name.lower() not in names:
+            column.replace(exp.Literal.parse_string(column.name))
     tables = {t.name.lower() for t in tree.find_all(exp.Table) if t.name.lower() in known}
     try:
         full = qualify(tree, schema=known, dialect=schema.dialect, validate_qualify_columns=False)
@@ -47,63 +47,65 @@ def gold_names(sql: str, schema: Schema) -> tuple[set[str], set[tuple[str, str]]
     return tables, {(table, column) for table, column in owned if column in known.get(table, ())}
 
 
-async def recall(folder: Path, step: int) -> None:
+async def measure_recall(folder: Path, step: int) -> None:
     """One schema of 250 tables from all public databases: are the tables and columns of the gold SQL kept?"""
     questions = [json.loads(line) for line in (folder / "questions.jsonl").read_text("utf-8").splitlines()]
     spider = [q for q in questions if (folder / q["set"] / f"{q['db']}.sqlite").exists()][::step]
     names = list(dict.fromkeys((q["set"], q["db"]) for q in spider))
     opened = {db: await open_database(str(folder / of / f"{db}.sqlite")) for of, db in names}
     whole = {db: await open_catalog(database) for db, database in opened.items()}
-    results: dict[int, list[tuple[float, float, int]]] = {budget: [] for budget in BUDGETS}
+    results: dict[int, list[tuple[float, float, int]]] = {budget: [] for budget in TOKEN_BUDGETS}
     seconds: list[float] = []
     for db, own in whole.items():
-        catalog = merged(db, own, whole)
+        catalog = merge_catalogs(db, own, whole)
         for question in [q for q in spider if q["db"] == db]:
-            tables, columns = gold_names(question["gold_sql"], own.schema)
+            tables, columns = find_gold_names(question["gold_sql"], own.schema)
             text = " ".join([question["question"], question.get("evidence") or ""])
-            for budget in BUDGETS:
+            for budget in TOKEN_BUDGETS:
                 started = time.perf_counter()
-                view = await catalog.for_question(text, budget)
+                view = await catalog.select_schema(text, budget)
                 seconds.append(time.perf_counter() - started)
                 kept = {t.table.name.lower() for t in view.tables}
                 shown = {(t.table.name.lower(), c.name.lower()) for t in view.tables for c in t.columns}
                 results[budget].append(
-                    (len(tables & kept) / len(tables), tables <= kept and columns <= shown, view.tokens)
+                    (len(tables & kept) / len(tables), tables <= kept and columns <= shown, view.token_count)
                 )
-    print(f"{len(spider)} questions, {TABLES} tables, {statistics.median(seconds) * 1_000:.0f} ms a question (median)")
+    print(
+        f"{len(spider)} questions, {TABLE_COUNT} tables, {statistics.median(seconds) * 1_000:.0f} ms a question (median)"
+    )
     print("budget | tokens used | gold tables kept | questions with every gold table and column")
     for budget, rows in results.items():
         means = [statistics.mean(row[i] for row in rows) for i in range(3)]
         print(f"{budget} | {means[2]:.0f} | {means[0]:.1%} | {means[1]:.1%}")
 
 
-def merged(db: str, own: Catalog, whole: dict[str, Catalog]) -> Catalog:
+def merge_catalogs(db: str, own_catalog: Catalog, all_catalogs: dict[str, Catalog]) -> Catalog:
     """`own` with tables of the other databases beside its own, up to 250, none of the same name."""
-    tables: dict[str, Table] = {table.name.lower(): table for table in own.schema.tables}
-    samples = {name: dict(columns) for name, columns in own.samples.items()}
+    tables: dict[str, Table] = {table.name.lower(): table for table in own_catalog.schema.tables}
+    samples = {name: dict(columns) for name, columns in own_catalog.samples.items()}
     index = ValueIndex(None)
-    sources = [own, *(other for name, other in whole.items() if name != db)]
+    sources = [own_catalog, *(other for name, other in all_catalogs.items() if name != db)]
     for source in sources:
         for table in source.schema.tables:
-            if len(tables) < TABLES and table.name.lower() not in tables:
+            if len(tables) < TABLE_COUNT and table.name.lower() not in tables:
                 tables[table.name.lower()] = table
                 samples[table.full_name] = dict(source.samples.get(table.full_name, {}))
-    schema = Schema(tuple(tables.values()), own.schema.default, own.schema.dialect)
+    schema = DatabaseSchema(tuple(tables.values()), own_catalog.schema.default_schema, own_catalog.schema.dialect)
     for source in sources:
         for table in source.schema.tables:
             if tables.get(table.name.lower()) is table:
                 for column in table.columns:
-                    index.add(table.full_name, column.name, values_of(source, table.full_name, column.name))
-    return Catalog(schema, samples, True, index, Ranking(schema, samples, {}))
+                    index.add_values(table.full_name, column.name, get_values(source, table.full_name, column.name))
+    return Catalog(schema, samples, True, index, SchemaLinker(schema, samples, {}))
 
 
-def values_of(source: Catalog, table: str, column: str) -> list[str]:
+def get_values(source: Catalog, table: str, column: str) -> list[str]:
     """The values another catalogue has of one column."""
     sql = "SELECT v.text FROM value v JOIN place p ON p.id = v.place WHERE p.owner = ? AND p.name = ? LIMIT 300"
-    return [row[0] for row in source._index._all(sql, (table, column))]  # noqa: SLF001 - a look inside, to copy
+    return [row[0] for row in source._index._fetch_all(sql, (table, column))]  # noqa: SLF001 - a look inside, to copy
 
 
-FIRST = (
+FIRST_NAMES = (
     "Anna",
     "Bruno",
     "Carla",
@@ -120,12 +122,12 @@ FIRST = (
     "敏",
     "静",
 )
-STEMS = ("north", "harbour", "silver", "granite", "meadow", "falcon", "copper", "willow", "summit", "cedar")
+NAME_STEMS = ("north", "harbour", "silver", "granite", "meadow", "falcon", "copper", "willow", "summit", "cedar")
 CITIES = ("上海", "北京", "广州", "深圳", "成都", "杭州", "武汉", "西安")
 TRADES = ("贸易", "科技", "物流", "食品", "建筑", "医药", "电子", "纺织")
 
 
-def invented(count: int) -> list[str]:
+def make_names(count: int) -> list[str]:
     """Different names of people and companies, English and Chinese."""
     chance = random.Random(7)
     letters = "abcdefghijklmnopqrstuvwxyz"
@@ -136,15 +138,15 @@ def invented(count: int) -> list[str]:
             hanzi = "".join(chr(chance.randint(0x4E00, 0x9FA5)) for _ in range(3))
             found[f"{chance.choice(CITIES)}{hanzi}{chance.choice(TRADES)}有限公司"] = None
         else:
-            found[f"{chance.choice(FIRST)} {tail.title()} {chance.choice(STEMS).title()} {chance.randint(1, 99)}"] = (
-                None
-            )
+            found[
+                f"{chance.choice(FIRST_NAMES)} {tail.title()} {chance.choice(NAME_STEMS).title()} {chance.randint(1, 99)}"
+            ] = None
     return list(found)
 
 
-async def lookup(count: int) -> None:
+async def measure_lookup(count: int) -> None:
     """Values gathered from DuckDB into the index on disk, then questions that name some of them."""
-    names = invented(count)
+    names = make_names(count)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "values.duckdb"
         with duckdb.connect(str(path)) as made:
@@ -158,57 +160,59 @@ async def lookup(count: int) -> None:
             )
         database = await open_database(str(path))
         started = time.perf_counter()
-        catalog = await open_catalog(database, Path(folder), Bounds(seconds=600))
+        catalog = await open_catalog(database, Path(folder), CatalogLimits(max_seconds=600))
         took = time.perf_counter() - started
-        size = folder_size(Path(folder))
-        print(f"{await catalog.values()} values gathered in {took:.0f} s, index {size / 1e6:.0f} MB", end=", ")
+        size = get_index_bytes(Path(folder))
+        print(f"{await catalog.count_values()} values gathered in {took:.0f} s, index {size / 1e6:.0f} MB", end=", ")
         print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB at most")
         started = time.perf_counter()
-        again = await open_catalog(database, Path(folder), Bounds(seconds=600))
+        again = await open_catalog(database, Path(folder), CatalogLimits(max_seconds=600))
         print(f"opened again in {time.perf_counter() - started:.2f} s")
         await again.close()
         some = random.Random(1).sample([name for name in names if name.isascii()], 50)
-        await timed(catalog, "exact", [f"What did {name} buy in May?" for name in some], some)
-        typos = [f"{name.split()[0]} {swapped(name.split()[1])} {' '.join(name.split()[2:])}" for name in some]
-        await timed(catalog, "misspelt", [f"What did {name} buy in May?" for name in typos], some)
+        await measure_matches(catalog, "exact", [f"What did {name} buy in May?" for name in some], some)
+        typos = [
+            f"{name.split()[0]} {swap_middle_letters(name.split()[1])} {' '.join(name.split()[2:])}" for name in some
+        ]
+        await measure_matches(catalog, "misspelt", [f"What did {name} buy in May?" for name in typos], some)
         chinese = random.Random(2).sample([name for name in names if "有限公司" in name], 50)
-        await timed(catalog, "Chinese exact", [f"{name}今年的采购额是多少？" for name in chinese], chinese)
-        await timed(catalog, "Chinese part", [f"{name[:7]}今年的采购额是多少？" for name in chinese], chinese)
-        await timed(catalog, "行政", ["行政部门有多少人？"] * 20, ["行政管理部"] * 20)
+        await measure_matches(catalog, "Chinese exact", [f"{name}今年的采购额是多少？" for name in chinese], chinese)
+        await measure_matches(catalog, "Chinese part", [f"{name[:7]}今年的采购额是多少？" for name in chinese], chinese)
+        await measure_matches(catalog, "行政", ["行政部门有多少人？"] * 20, ["行政管理部"] * 20)
         await catalog.close()
         await database.close()
 
 
-def folder_size(folder: Path) -> int:
+def get_index_bytes(folder: Path) -> int:
     """Bytes of the index in a folder."""
     return sum(part.stat().st_size for part in folder.glob("*.sqlite*"))
 
 
-def swapped(word: str) -> str:
+def swap_middle_letters(word: str) -> str:
     """The word with two letters in its middle swapped."""
     middle = len(word) // 2
     return word[: middle - 1] + word[middle] + word[middle - 1] + word[middle + 1 :]
 
 
-async def timed(catalog: Catalog, what: str, questions: list[str], wanted: list[str]) -> None:
+async def measure_matches(catalog: Catalog, label: str, questions: list[str], expected_values: list[str]) -> None:
     times: list[float] = []
     found = 0
-    for question, value in zip(questions, wanted, strict=True):
+    for question, value in zip(questions, expected_values, strict=True):
         started = time.perf_counter()
-        matches = await catalog.matches(question)
+        matches = await catalog.match_values(question)
         times.append((time.perf_counter() - started) * 1_000)
         found += value in [match.value for match in matches]
     times.sort()
     print(
-        f"{what}: found {found} of {len(questions)}; {statistics.median(times):.1f} ms median, {times[-2]:.1f} ms p95"
+        f"{label}: found {found} of {len(questions)}; {statistics.median(times):.1f} ms median, {times[-2]:.1f} ms p95"
     )
 
 
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["recall", folder, *step]:
-            asyncio.run(recall(Path(folder), int(step[0]) if step else 1))
+            asyncio.run(measure_recall(Path(folder), int(step[0]) if step else 1))
         case ["lookup", *count]:
-            asyncio.run(lookup(int(count[0]) if count else 2_000_000))
+            asyncio.run(measure_lookup(int(count[0]) if count else 2_000_000))
         case _:
             sys.exit(__doc__)

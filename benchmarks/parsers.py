@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from opposable.parsers import Reader, read
+from opposable.parsers import StreamParser, parse
 
 TOOLS = [
     {
@@ -28,31 +28,33 @@ CODE = "".join(f'    total += prices[{i}] * count  # line {i} of "main"\n' for i
 ARGUMENTS = {"path": "src/main.py", "content": CODE, "mode": 420}
 CALL = json.dumps({"name": "write_file", "arguments": ARGUMENTS})
 PROSE = "Here is what I found in the report, and what it means for the next quarter.\n\n" * 8
-XML = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in ARGUMENTS.items())
-GLM = "".join(f"<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n" for key, value in ARGUMENTS.items())
-TAGS = "".join(f'<parameter name="{key}">{value}</parameter>\n' for key, value in ARGUMENTS.items())
-PYTHON = f"write_file(path='src/main.py', content={CODE!r}, mode=420)"
+XML_ARGUMENTS = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in ARGUMENTS.items())
+GLM_ARGUMENTS = "".join(
+    f"<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n" for key, value in ARGUMENTS.items()
+)
+TAG_ARGUMENTS = "".join(f'<parameter name="{key}">{value}</parameter>\n' for key, value in ARGUMENTS.items())
+PYTHON_CALL = f"write_file(path='src/main.py', content={CODE!r}, mode=420)"
 REPLIES = {
     "plain text": PROSE,
     "thinking": f"<think>\n{PROSE}</think>\n",
     "hermes": f"<tool_call>\n{CALL}\n</tool_call>\n",
-    "qwen xml": f"<tool_call>\n<function=write_file>\n{XML}</function>\n</tool_call>\n",
-    "glm": f"<tool_call>write_file\n{GLM}</tool_call>\n",
-    "invoke": f'<minimax:tool_call>\n<invoke name="write_file">\n{TAGS}</invoke>\n</minimax:tool_call>\n',
+    "qwen xml": f"<tool_call>\n<function=write_file>\n{XML_ARGUMENTS}</function>\n</tool_call>\n",
+    "glm": f"<tool_call>write_file\n{GLM_ARGUMENTS}</tool_call>\n",
+    "invoke": f'<minimax:tool_call>\n<invoke name="write_file">\n{TAG_ARGUMENTS}</invoke>\n</minimax:tool_call>\n',
     "mistral": f"[TOOL_CALLS]write_file[ARGS]{json.dumps(ARGUMENTS)}",
     "kimi k2": f"<|tool_call_begin|>functions.write_file:0<|tool_call_argument_begin|>{json.dumps(ARGUMENTS)}<|tool_call_end|>",
     "harmony": f"<|channel|>commentary to=functions.write_file<|message|>{json.dumps(ARGUMENTS)}<|call|><|start|>assistant",
-    "pythonic": f"<|tool_call_start|>[{PYTHON}]<|tool_call_end|>\n",
+    "pythonic": f"<|tool_call_start|>[{PYTHON_CALL}]<|tool_call_end|>\n",
     "fenced JSON": f"```json\n{CALL}\n```\n",
     "bare JSON": f"{CALL}\n",
     "react": f"Thought: I write it.\nAction: write_file\nAction Input: {json.dumps(ARGUMENTS)}\n",
     "seed": json.dumps({"reasoning": "r", "action": "tool_call", "tool_calls": [json.loads(CALL)]}) + "\n",
 }
-SIZE = 500_000
-PIECE = 12
+TEXT_CHARACTERS = 500_000
+CHUNK_CHARACTERS = 12
 
 
-def seconds(work: Callable[[], object], times: int = 3) -> float:
+def measure_seconds(work: Callable[[], object], times: int = 3) -> float:
     """The best of several runs."""
     best = float("inf")
     for _ in range(times):
@@ -62,30 +64,33 @@ def seconds(work: Callable[[], object], times: int = 3) -> float:
     return best
 
 
-def streamed(text: str) -> int:
+def count_streamed_calls(text: str) -> int:
     """Read a text in pieces of a token or two; gives the number of calls."""
-    reader = Reader(TOOLS)
-    for start in range(0, len(text), PIECE):
-        reader.feed(text[start : start + PIECE])
+    reader = StreamParser(TOOLS)
+    for start in range(0, len(text), CHUNK_CHARACTERS):
+        reader.feed(text[start : start + CHUNK_CHARACTERS])
     return len(reader.close().calls)
 
 
-def families() -> None:
+def print_families() -> None:
     """The table of families."""
     print(f"{'form':14} {'calls':>6} {'whole MB/s':>11} {'streamed MB/s':>14} {'µs a piece':>11}")
     for name, one in REPLIES.items():
-        text = one * (SIZE // len(one))
+        text = one * (TEXT_CHARACTERS // len(one))
         size = len(text.encode()) / 1e6
-        whole, pieces = seconds(lambda text=text: read(text, TOOLS)), seconds(lambda text=text: streamed(text))
-        each = pieces / (len(text) / PIECE) * 1e6
-        print(f"{name:14} {len(read(text, TOOLS).calls):6} {size / whole:11.1f} {size / pieces:14.1f} {each:11.2f}")
+        whole, pieces = (
+            measure_seconds(lambda text=text: parse(text, TOOLS)),
+            measure_seconds(lambda text=text: count_streamed_calls(text)),
+        )
+        each = pieces / (len(text) / CHUNK_CHARACTERS) * 1e6
+        print(f"{name:14} {len(parse(text, TOOLS).calls):6} {size / whole:11.1f} {size / pieces:14.1f} {each:11.2f}")
 
 
-def peers() -> None:
+def print_json_peers() -> None:
     """Public parsers on one call's JSON, beside the whole reading of it (which they are only a part of)."""
     print(f"\n{'one call of ' + str(len(CALL)) + ' bytes':34} {'µs':>8}")
     runs = 2000
-    ours = {"opposable: tag, JSON and types": lambda: read(f"<tool_call>{CALL}</tool_call>", TOOLS)}
+    ours = {"opposable: tag, JSON and types": lambda: parse(f"<tool_call>{CALL}</tool_call>", TOOLS)}
     theirs = {
         "orjson: valid JSON only": ("orjson", "loads"),
         "jiter: valid JSON only": ("jiter", "from_json"),
@@ -100,15 +105,15 @@ def peers() -> None:
         given = CALL.encode() if module == "jiter" else CALL
         ours[name] = lambda parse=parse, given=given: parse(given)
     broken = CALL[:-1].replace('"mode"', "mode") + ",}"
-    ours["opposable: broken JSON"] = lambda: read(f"<tool_call>{broken}</tool_call>", TOOLS)
+    ours["opposable: broken JSON"] = lambda: parse(f"<tool_call>{broken}</tool_call>", TOOLS)
     if importlib.util.find_spec("json_repair"):
         repair = importlib.import_module("json_repair").loads
         ours["json_repair: broken JSON"] = lambda: repair(broken)
     for name, work in ours.items():
-        print(f"{name:34} {seconds(lambda work=work: [work() for _ in range(runs)], 2) / runs * 1e6:8.1f}")
+        print(f"{name:34} {measure_seconds(lambda work=work: [work() for _ in range(runs)], 2) / runs * 1e6:8.1f}")
 
 
-MLX = {  # our family: the module of mlx-lm that reads it, and what stands around the part it is given
+MLX_PARSERS = {  # our family: the module of mlx-lm that reads it, and what stands around the part it is given
     "hermes": ("json_tools", "<tool_call>", "</tool_call>"),
     "qwen xml": ("qwen3_coder", "<tool_call>", "</tool_call>"),
     "glm": ("glm47", "<tool_call>", "</tool_call>"),
@@ -119,7 +124,7 @@ MLX = {  # our family: the module of mlx-lm that reads it, and what stands aroun
 }
 
 
-def parsers() -> None:
+def print_call_parsers() -> None:
     """One reply with one call, read by us and by public parsers of calls: microseconds, ✓ where the call came exact."""
     print(f"\n{'one reply with one call, µs':28} {'opposable':>12} {'agent-tool-parser':>18} {'mlx-lm':>12}")
     rust = importlib.util.find_spec("agent_tool_parser") and importlib.import_module("agent_tool_parser")
@@ -127,27 +132,29 @@ def parsers() -> None:
         if family in ("plain text", "thinking"):
             continue
         cells = [
-            cell(lambda text=text: [(call.name, call.arguments) for call in read(text, TOOLS).calls]),
-            cell(lambda text=text: [(call.name, call.args) for call in rust.try_parse_tool_calls(text)])
+            format_cell(lambda text=text: [(call.name, call.arguments) for call in parse(text, TOOLS).calls]),
+            format_cell(lambda text=text: [(call.name, call.args) for call in rust.try_parse_tool_calls(text)])
             if rust
             else "-",
-            cell(mlx_read(family, text)) if family in MLX and importlib.util.find_spec("mlx_lm") else "-",
+            format_cell(load_mlx_parser(family, text))
+            if family in MLX_PARSERS and importlib.util.find_spec("mlx_lm")
+            else "-",
         ]
         print(f"{family:28} {cells[0]:>12} {cells[1]:>18} {cells[2]:>12}")
 
 
-def cell(work: Callable[[], object], runs: int = 300) -> str:
+def format_cell(work: Callable[[], object], runs: int = 300) -> str:
     """How long `work` takes and whether it brings the call exactly; "fails" where it raises."""
     try:
         exact = work() == [("write_file", ARGUMENTS)]
     except Exception:  # noqa: BLE001 - whatever a peer raises on a form it does not know
         return "fails"
-    return f"{seconds(lambda: [work() for _ in range(runs)], 2) / runs * 1e6:.1f} {'✓' if exact else '✗'}"
+    return f"{measure_seconds(lambda: [work() for _ in range(runs)], 2) / runs * 1e6:.1f} {'✓' if exact else '✗'}"
 
 
-def mlx_read(family: str, text: str) -> Callable[[], object]:
+def load_mlx_parser(family: str, text: str) -> Callable[[], object]:
     """The parser of mlx-lm for a family, loaded by itself: the package as a whole wants a runtime of its own."""
-    module, before, after = MLX[family]
+    module, before, after = MLX_PARSERS[family]
     folder = Path(importlib.util.find_spec("mlx_lm").origin).parent / "tool_parsers"
     spec = importlib.util.spec_from_file_location(module, folder / f"{module}.py")
     loaded = importlib.util.module_from_spec(spec)
@@ -163,7 +170,7 @@ def mlx_read(family: str, text: str) -> Callable[[], object]:
 
 
 if __name__ == "__main__":
-    families()
+    print_families()
     if "--peers" in sys.argv:
-        peers()
-        parsers()
+        print_json_peers()
+        print_call_parsers()

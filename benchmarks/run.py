@@ -22,7 +22,7 @@ import orjson
 
 from opposable import Agent, Limits, RunFinished, TextDelta, ToolLibrary
 
-SERVER = Path(__file__).parent / "scripted_server.py"
+SERVER_SCRIPT = Path(__file__).parent / "scripted_server.py"
 Case = Callable[[str], Awaitable[dict[str, float]]]
 
 
@@ -36,7 +36,7 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-class Bare:
+class BareLoop:
     """The loop without a framework: what any Python agent on aiohttp has to pay."""
 
     def __init__(self, url: str) -> None:
@@ -58,7 +58,7 @@ class Bare:
                 value = add(**orjson.loads(call["function"]["arguments"]))
                 messages.append({"role": "tool", "tool_call_id": call["id"], "content": str(value)})
 
-    async def pieces(self, task: str) -> int:
+    async def count_stream_deltas(self, task: str) -> int:
         body = orjson.dumps({"model": "m", "messages": [{"role": "user", "content": task}], "stream": True})
         count, rest = 0, b""
         async with self.session.post(self.url, data=body) as response:
@@ -70,22 +70,22 @@ class Bare:
         return count
 
 
-async def cpu(what: Callable[[], Awaitable[object]], times: int) -> float:
+async def measure_cpu_us(work: Callable[[], Awaitable[object]], times: int) -> float:
     """CPU microseconds of one `what`, over `times`."""
     gc.collect()
     start = time.process_time()
     for _ in range(times):
-        await what()
+        await work()
     return (time.process_time() - start) / times * 1e6
 
 
-async def beside(
+async def compare_with_bare(
     ours: Callable[[], Awaitable[object]], bare: Callable[[], Awaitable[object]], times: int, rounds: int = 5
 ) -> dict[str, float]:
     """Both in each round; the medians and the median ratio."""
     await ours()
     await bare()
-    pairs = [(await cpu(ours, times), await cpu(bare, times)) for _ in range(rounds)]
+    pairs = [(await measure_cpu_us(ours, times), await measure_cpu_us(bare, times)) for _ in range(rounds)]
     return {
         "ours_us": statistics.median(a for a, _ in pairs),
         "bare_us": statistics.median(b for _, b in pairs),
@@ -95,24 +95,24 @@ async def beside(
 
 async def one_call(url: str) -> dict[str, float]:
     """A run with one tool call."""
-    return await run_of(f"{url}/calls-1/v1", times=150)
+    return await compare_runs(f"{url}/calls-1/v1", times=150)
 
 
 async def fifty_calls(url: str) -> dict[str, float]:
     """A run with fifty tool calls, one after the other."""
-    return await run_of(f"{url}/calls-50/v1", times=8)
+    return await compare_runs(f"{url}/calls-50/v1", times=8)
 
 
-async def run_of(url: str, times: int) -> dict[str, float]:
-    bare = Bare(url)
+async def compare_runs(url: str, times: int) -> dict[str, float]:
+    bare = BareLoop(url)
     async with Agent(f"{url}#m", [add], limits=Limits(turns=200, tool_calls=None)) as agent, bare.session:
-        return await beside(lambda: agent.run("go"), lambda: bare.run("go"), times)
+        return await compare_with_bare(lambda: agent.run("go"), lambda: bare.run("go"), times)
 
 
 async def streamed_piece(url: str) -> dict[str, float]:
     """A piece of a streamed answer, calls in the text being watched for."""
     url, pieces = f"{url}/stream-2000/v1", 2000
-    bare = Bare(url)
+    bare = BareLoop(url)
     async with Agent(f"{url}#m", [add]) as agent, bare.session:
 
         async def watched() -> None:
@@ -121,14 +121,14 @@ async def streamed_piece(url: str) -> dict[str, float]:
                 count += type(event) is TextDelta
             assert count == pieces, count
 
-        found = await beside(watched, lambda: bare.pieces("go"), times=5)
+        found = await compare_with_bare(watched, lambda: bare.count_stream_deltas("go"), times=5)
     return {"ours_us": found["ours_us"] / pieces, "bare_us": found["bare_us"] / pieces, "ratio": found["ratio"]}
 
 
 async def many_at_once(url: str) -> dict[str, float]:
     """200 runs at once, three calls each, the model taking 50 ms: runs a second."""
     url = f"{url}/calls-3-wait-50/v1"
-    bare = Bare(url)
+    bare = BareLoop(url)
     rates: dict[str, list[float]] = {"ours": [], "bare": []}
     async with Agent(f"{url}#m", [add]) as agent, bare.session:
         for _ in range(4):
@@ -158,7 +158,7 @@ async def thousand_tools(url: str) -> dict[str, float]:
     async with Agent(f"{url}/calls-1/v1#m", library) as agent:
         end: RunFinished = await agent.run("go")
         assert end.tool_calls == 1
-        return {"build_ms": built * 1e3, "run_ms": await cpu(lambda: agent.run("go"), 20) / 1e3}
+        return {"build_ms": built * 1e3, "run_ms": await measure_cpu_us(lambda: agent.run("go"), 20) / 1e3}
 
 
 async def importing(url: str) -> dict[str, float]:
@@ -191,7 +191,7 @@ async def main() -> None:
     given = parser.parse_args()
     if unknown := set(given.cases) - CASES.keys():
         parser.error(f"no such case: {', '.join(unknown)}; there are {', '.join(CASES)}")
-    server = subprocess.Popen([sys.executable, SERVER], stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220 - before all work
+    server = subprocess.Popen([sys.executable, SERVER_SCRIPT], stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220 - before all work
     try:
         assert server.stdout is not None
         url = server.stdout.readline().strip()

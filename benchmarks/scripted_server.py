@@ -13,7 +13,7 @@ from aiohttp import web
 USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
 
 
-def completion(turn: int, calls: int) -> bytes:
+def make_completion(turn: int, calls: int) -> bytes:
     """The reply of a turn."""
     arguments = f'{{"a": {turn}, "b": 2}}'
     wanted = [{"id": f"call_{turn}", "type": "function", "function": {"name": "add", "arguments": arguments}}]
@@ -25,24 +25,24 @@ def completion(turn: int, calls: int) -> bytes:
     return orjson.dumps({"choices": [{"index": 0, "message": said, "finish_reason": "stop"}], "usage": USAGE})
 
 
-def stream(pieces: int) -> bytes:
+def make_stream(delta_count: int) -> bytes:
     """A streamed answer."""
     piece = orjson.dumps({"choices": [{"index": 0, "delta": {"content": "word "}, "finish_reason": None}]})
-    return (b"data: " + piece + b"\n\n") * pieces + b"data: [DONE]\n\n"
+    return (b"data: " + piece + b"\n\n") * delta_count + b"data: [DONE]\n\n"
 
 
-async def paced(request: web.Request, pieces: int) -> web.StreamResponse:
+async def send_paced_stream(request: web.Request, delta_count: int) -> web.StreamResponse:
     """A streamed answer as a model writes it: piece by piece."""
     response = web.StreamResponse(headers={"content-type": "text/event-stream"})
     await response.prepare(request)
-    for piece in stream(pieces).split(b"\n\n")[:-1]:
+    for piece in make_stream(delta_count).split(b"\n\n")[:-1]:
         await response.write(piece + b"\n\n")
         await asyncio.sleep(0.0002)
     await response.write_eof()
     return response
 
 
-async def answer(request: web.Request) -> web.StreamResponse:
+async def handle_request(request: web.Request) -> web.StreamResponse:
     """Whatever the path's scenario says."""
     body = await request.read()
     found = re.fullmatch(r"(calls|stream|paced)-(\d+)(?:-wait-(\d+))?", request.match_info["scenario"])
@@ -51,18 +51,18 @@ async def answer(request: web.Request) -> web.StreamResponse:
     if found[3]:
         await asyncio.sleep(int(found[3]) / 1000)
     if found[1] == "paced":
-        return await paced(request, int(found[2]))
+        return await send_paced_stream(request, int(found[2]))
     if found[1] == "stream":
-        return web.Response(body=stream(int(found[2])), content_type="text/event-stream")
+        return web.Response(body=make_stream(int(found[2])), content_type="text/event-stream")
     return web.Response(
-        body=completion(body.count(b'"role":"assistant"'), int(found[2])), content_type="application/json"
+        body=make_completion(body.count(b'"role":"assistant"'), int(found[2])), content_type="application/json"
     )
 
 
 async def main() -> None:
     """Serve until killed."""
     app = web.Application(client_max_size=1 << 28)
-    app.router.add_post("/{scenario}/v1/chat/completions", answer)
+    app.router.add_post("/{scenario}/v1/chat/completions", handle_request)
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, backlog=1024).start()

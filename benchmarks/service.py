@@ -19,37 +19,39 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 from opposable import Client, Message, ModelOptions, ToolDefinition
-from opposable.domain.events import ModelPart
-from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.domain.events import ModelEvent
+from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.service.service import open_service
 from opposable.settings import Settings
 
-AT_ONCE = 200
-WAIT = 0.065
+CONCURRENT_RUNS = 200
+REPLY_SECONDS = 0.065
 """Seconds that the model takes for a reply: with two replies a run, 200 at once could do some 1,500 a second."""
 
 
-class Caller:
+class CallingModel:
     """A model that makes `times` calls, one a reply, and then answers; each reply takes `wait` seconds."""
 
     name = "caller"
 
-    def __init__(self, times: int, wait: float = 0.0) -> None:
-        self._times = times
-        self._wait = wait
+    def __init__(self, call_count: int, reply_seconds: float = 0.0) -> None:
+        self._call_count = call_count
+        self._reply_seconds = reply_seconds
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions | None = None
-    ) -> AsyncGenerator[ModelPart, None]:
-        if self._wait:
-            await asyncio.sleep(self._wait)
+    ) -> AsyncGenerator[ModelEvent, None]:
+        if self._reply_seconds:
+            await asyncio.sleep(self._reply_seconds)
         made = 0
         for message in reversed(messages):
             if message.role == "user":
                 break
             made += message.role == "tool"
         line = (
-            calls(call("calculator", f'{{"expression": "{made}+2"}}', f"c{made}")) if made < self._times else "It is 4."
+            reply_with_calls(tool_call("calculator", f'{{"expression": "{made}+2"}}', f"c{made}"))
+            if made < self._call_count
+            else "It is 4."
         )
         async for part in ScriptedModel(line).stream(messages, tools, options or ModelOptions()):
             yield part
@@ -58,20 +60,24 @@ class Caller:
         pass
 
 
-async def runs(model: Caller, count: int, at_once: int, *, kept: bool) -> tuple[float, float, list[float]]:
+async def measure_runs(
+    model: CallingModel, count: int, concurrency: int, *, stores_conversations: bool
+) -> tuple[float, float, list[float]]:
     """CPU and wall seconds of `count` runs, and the time of each; with `kept` each in a conversation of its own."""
     took: list[float] = []
     with tempfile.TemporaryDirectory() as home:
         async with open_service(Settings(_env_file=None, home=Path(home)), {"m": model}) as service:
-            spec = (await service.agent()).spec
-            gate = asyncio.Semaphore(at_once)
+            spec = (await service.get_agent()).spec
+            gate = asyncio.Semaphore(concurrency)
 
             async def one(n: int) -> None:
                 async with gate:
                     begun = time.perf_counter()
-                    conversation = f"c{n}" if kept else ""
-                    going = await service.chat(spec, "2+2?", conversation_id=conversation, stream=False, new=True)
-                    run = await going.ended()
+                    conversation = f"c{n}" if stores_conversations else ""
+                    going = await service.chat(
+                        spec, "2+2?", conversation_id=conversation, stream=False, is_new_conversation=True
+                    )
+                    run = await going.wait_until_ended()
                     assert (run.status, run.tool_calls) == ("finished", 1), run
                     took.append(time.perf_counter() - begun)
 
@@ -85,52 +91,59 @@ async def runs(model: Caller, count: int, at_once: int, *, kept: bool) -> tuple[
     return cpu, wall, took
 
 
-async def in_process() -> None:
+async def measure_in_process() -> None:
     for kept in (False, True):
-        found = [await runs(Caller(1), 300, 1, kept=kept) for _ in range(3)]
+        found = [await measure_runs(CallingModel(1), 300, 1, stores_conversations=kept) for _ in range(3)]
         micros = statistics.median(cpu / 300 for cpu, _, _ in found) * 1e6
         print(f"one run, one call{', kept in a conversation' if kept else ''}: {micros:.0f} µs of CPU")
-        found = [await runs(Caller(1, WAIT), 2000, AT_ONCE, kept=kept) for _ in range(3)]
+        found = [
+            await measure_runs(CallingModel(1, REPLY_SECONDS), 2000, CONCURRENT_RUNS, stores_conversations=kept)
+            for _ in range(3)
+        ]
         speed = statistics.median(2000 / wall for _, wall, _ in found)
         p50 = statistics.median(statistics.median(took) for _, _, took in found) * 1e3
-        print(f"  {AT_ONCE} at once, a model of {2 * WAIT * 1e3:.0f} ms a run: {speed:.0f} runs/s, p50 {p50:.0f} ms")
+        print(
+            f"  {CONCURRENT_RUNS} at once, a model of {2 * REPLY_SECONDS * 1e3:.0f} ms a run: {speed:.0f} runs/s, p50 {p50:.0f} ms"
+        )
     print(f"RSS at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 
-async def serve(home: str) -> None:
+async def run_server(home: str) -> None:
     from opposable.web import server
 
     settings = Settings(_env_file=None, home=Path(home))
-    async with open_service(settings, {"m": Caller(3, 0.05)}) as service:
+    async with open_service(settings, {"m": CallingModel(3, 0.05)}) as service:
         await server.serve(server.create_app(service), "127.0.0.1", 0, lambda url: print(url, flush=True))
 
 
-def over_http() -> None:
+def measure_over_http() -> None:
     with tempfile.TemporaryDirectory() as home:
         process = subprocess.Popen([sys.executable, __file__, "serve", home], stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None
-            url, before = process.stdout.readline().strip(), cpu(process.pid)
-            asyncio.run(asked(url))
-            print(f"CPU of the service {(cpu(process.pid) - before) / (5 * AT_ONCE + 10) * 1e3:.1f} ms a chat")
-            print(f"RSS of the service at most {peak(process.pid):.0f} MB")
+            url, before = process.stdout.readline().strip(), get_cpu_seconds(process.pid)
+            asyncio.run(measure_chats(url))
+            print(
+                f"CPU of the service {(get_cpu_seconds(process.pid) - before) / (5 * CONCURRENT_RUNS + 10) * 1e3:.1f} ms a chat"
+            )
+            print(f"RSS of the service at most {get_peak_megabytes(process.pid):.0f} MB")
         finally:
             process.terminate()
             process.wait()
-        asyncio.run(counted(home))
+        asyncio.run(count_executions(home))
 
 
-def cpu(pid: int) -> float:
+def get_cpu_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def peak(pid: int) -> float:
+def get_peak_megabytes(pid: int) -> float:
     status = Path(f"/proc/{pid}/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) / 1024
 
 
-async def asked(url: str) -> None:
+async def measure_chats(url: str) -> None:
     errors: list[str] = []
     took: list[float] = []
     first: list[float] = []
@@ -152,32 +165,34 @@ async def asked(url: str) -> None:
         wall = time.perf_counter()
         for wave in range(5):
             done = await asyncio.gather(
-                *(one(client, wave * AT_ONCE + n) for n in range(AT_ONCE)), return_exceptions=True
+                *(one(client, wave * CONCURRENT_RUNS + n) for n in range(CONCURRENT_RUNS)), return_exceptions=True
             )
             errors += [repr(error) for error in done if error is not None]
         wall = time.perf_counter() - wall
     cuts = statistics.quantiles(took, n=100)
     print(
-        f"{5 * AT_ONCE} chats in waves of {AT_ONCE}: {len(errors)} errors {errors[:2]}, {5 * AT_ONCE / wall:.0f} chats/s"
+        f"{5 * CONCURRENT_RUNS} chats in waves of {CONCURRENT_RUNS}: {len(errors)} errors {errors[:2]}, {5 * CONCURRENT_RUNS / wall:.0f} chats/s"
     )
     print(
         f"p50 {cuts[49] * 1e3:.0f} ms, p99 {cuts[98] * 1e3:.0f} ms, first event p50 {statistics.median(first) * 1e3:.0f} ms"
     )
 
 
-async def counted(home: str) -> None:
+async def count_executions(home: str) -> None:
     from opposable.store.factory import open_store
 
     async with open_store(f"sqlite:///{home}/opposable.sqlite") as store:
         found = [(one.run_id, one.call_id) async for one in store.executions.export()]
-        print(f"executions recorded: {len(found)}, different: {len(set(found))}, wanted: {3 * (5 * AT_ONCE + 10)}")
+        print(
+            f"executions recorded: {len(found)}, different: {len(set(found))}, wanted: {3 * (5 * CONCURRENT_RUNS + 10)}"
+        )
 
 
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["serve", home]:
-            asyncio.run(serve(home))
+            asyncio.run(run_server(home))
         case ["http"]:
-            over_http()
+            measure_over_http()
         case _:
-            asyncio.run(in_process())
+            asyncio.run(measure_in_process())

@@ -10,7 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from opposable.domain.records import Execution, Failure, canonical_sha256, now
+from opposable.domain.tally_recent_calls import Execution, Failure, canonical_sha256, get_utc_now
+
 from opposable.store import open_store
 from opposable.store.recorder import Recorder
 
@@ -21,16 +22,24 @@ ARGUMENTS = {
 }
 RESULT = "Sunny, 21 degrees, light wind from the west. " * 10
 KINDS = ("timeout", "failed", "invalid_arguments", "unavailable")
-BATCH = 5000
+BATCH_ROWS = 5000
 
 
-def execution(number: int) -> Execution:
+def make_execution(number: int) -> Execution:
     return Execution(
-        f"e{number:09}", f"r{number // 10}", f"c{number}", f"tool{number % 50}", "tool", ARGUMENTS, RESULT, now(), 0.01
+        f"e{number:09}",
+        f"r{number // 10}",
+        f"c{number}",
+        f"tool{number % 50}",
+        "tool",
+        ARGUMENTS,
+        RESULT,
+        get_utc_now(),
+        0.01,
     )
 
 
-def failure(number: int) -> Failure:
+def make_failure(number: int) -> Failure:
     """The failure of that number: 2,000 tools, 500 calls of each."""
     fingerprint = canonical_sha256([number // 2000])
     scope = "" if number % 3 else f"agent{number % 7}"
@@ -42,45 +51,47 @@ def failure(number: int) -> Failure:
         scope,
         "It took too long.",
         count=1 + number % 2,
-        last_seen=now(),
+        last_seen=get_utc_now(),
     )
 
 
-async def recording(store, rows: int) -> dict[str, float]:
+async def measure_recording(store, row_count: int) -> dict[str, float]:
     """Taking a record, and writing all of them."""
-    calls = [execution(number) for number in range(rows)]
+    calls = [make_execution(number) for number in range(row_count)]
     begun = time.perf_counter()
-    async with Recorder(store.executions, store.runs, room=rows, patience=600) as recorder:
+    async with Recorder(
+        store.executions, store.runs, max_queued_records=row_count, close_timeout_seconds=600
+    ) as recorder:
         taking = time.perf_counter()
         for one in calls:
             recorder.record(one)
         taken = time.perf_counter() - taking
     written = time.perf_counter() - begun
-    assert recorder.state.written == rows
-    return {"record(), µs": taken / rows * 1e6, "written, rows/s": rows / (written - taken)}
+    assert recorder.status.written == row_count
+    return {"record(), µs": taken / row_count * 1e6, "written, rows/s": row_count / (written - taken)}
 
 
-async def timed(times: int, ask) -> tuple[float, float]:
+async def time_queries(count: int, query) -> tuple[float, float]:
     """The median and the 99th percentile of some questions, in microseconds."""
     took = []
-    for _ in range(times):
+    for _ in range(count):
         begun = time.perf_counter()
-        await ask()
+        await query()
         took.append(time.perf_counter() - begun)
     took.sort()
     return took[len(took) // 2] * 1e6, took[int(len(took) * 0.99)] * 1e6
 
 
-async def failures(store, count: int) -> dict[str, float]:
+async def measure_failures(store, count: int) -> dict[str, float]:
     """Filling the table, and asking it."""
     begun = time.perf_counter()
-    for start in range(0, count, BATCH):
-        await store.failures.add([failure(number) for number in range(start, min(start + BATCH, count))])
+    for start in range(0, count, BATCH_ROWS):
+        await store.failures.add([make_failure(number) for number in range(start, min(start + BATCH_ROWS, count))])
     filling = time.perf_counter() - begun
     chance = random.Random(1)
 
     async def known() -> None:
-        one = failure(chance.randrange(count))
+        one = make_failure(chance.randrange(count))
         assert await store.failures.of_call(one.tool_id, one.action, one.fingerprint, ["", one.scope])
 
     async def unknown() -> None:
@@ -90,7 +101,7 @@ async def failures(store, count: int) -> dict[str, float]:
         assert await store.failures.of_tools([f"tool{1 + 2 * chance.randrange(1000)}" for _ in range(10)])
 
     async def again() -> None:
-        await store.failures.add([failure(chance.randrange(count))])
+        await store.failures.add([make_failure(chance.randrange(count))])
 
     figures = {"failures stored, rows/s": count / filling}
     for name, ask in (
@@ -99,14 +110,14 @@ async def failures(store, count: int) -> dict[str, float]:
         ("10 tools' last failures", of_tools),
         ("one more failure", again),
     ):
-        figures[f"{name}, median µs"], figures[f"{name}, p99 µs"] = await timed(500, ask)
+        figures[f"{name}, median µs"], figures[f"{name}, p99 µs"] = await time_queries(500, ask)
     return figures
 
 
 async def main(url: str, rows: int, count: int) -> None:
     async with open_store(url) as store:
-        figures = await recording(store, rows)
-        figures |= await failures(store, count)
+        figures = await measure_recording(store, rows)
+        figures |= await measure_failures(store, count)
     print(f"{url.partition(':')[0]}, {rows:,} calls recorded, {count:,} failures stored")
     for name, figure in figures.items():
         print(f"{name:40} {figure:12,.1f}")

@@ -19,11 +19,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import aiohttp
-from berkeley_questions import CATEGORIES, Call, Question, checker, fetched, questions
+from berkeley_questions import CATEGORIES, BerkeleyQuestion, ToolCallPair, fetch_wheel, load_checker, read_questions
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class AnswerResult:
     """How one question went; seconds of the raw server are None where it was not asked."""
 
     id: str
@@ -32,17 +32,22 @@ class Mark:
     seconds: float
     raw_right: bool | None
     raw_seconds: float | None
-    calls: list[Call]
+    calls: list[ToolCallPair]
     said: str
 
 
-async def asked(
-    session: aiohttp.ClientSession, url: str, question: Question, options: argparse.Namespace, *, named: bool
-) -> tuple[list[Call], str, float]:
+async def ask_question(
+    session: aiohttp.ClientSession,
+    url: str,
+    question: BerkeleyQuestion,
+    options: argparse.Namespace,
+    *,
+    names_model: bool,
+) -> tuple[list[ToolCallPair], str, float]:
     """The calls and the text of one answer, and its seconds. `named` says whether the request names the model."""
     body: dict[str, Any] = {"messages": question.messages, "tools": question.tools, "temperature": 0}
     body["max_tokens"] = options.max_tokens
-    if named:
+    if names_model:
         body["model"] = options.model
     started = time.perf_counter()
     async with session.post(f"{url.rstrip('/')}/chat/completions", json=body) as response:
@@ -52,13 +57,13 @@ async def asked(
         return [], json.dumps(answer), seconds
     message = answer["choices"][0]["message"]
     calls = [
-        (call["function"]["name"], arguments_of(call["function"]["arguments"]))
+        (call["function"]["name"], parse_arguments(call["function"]["arguments"]))
         for call in message.get("tool_calls") or ()
     ]
     return calls, message.get("content") or "", seconds
 
 
-def arguments_of(text: str) -> dict[str, Any]:
+def parse_arguments(text: str) -> dict[str, Any]:
     """The arguments of a call; none where they are no JSON object, which no question takes for right."""
     try:
         value = json.loads(text)
@@ -67,24 +72,26 @@ def arguments_of(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-async def examined(options: argparse.Namespace) -> list[Mark]:
+async def run_questions(options: argparse.Namespace) -> list[AnswerResult]:
     """Ask all questions, categories in turn, and mark the answers."""
-    folder = await fetched()
-    right = checker(folder)
+    folder = await fetch_wheel()
+    right = load_checker(folder)
     lists = [
-        questions(folder, name, options.part, options.skip + options.number, options.seed)
+        read_questions(folder, name, options.part, options.skip + options.number, options.seed)
         for name in options.categories
     ]
-    marks: list[Mark] = []
+    marks: list[AnswerResult] = []
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=1800)) as session:
         for n in range(options.skip, options.skip + options.number):
             for question in [each[n] for each in lists if n < len(each)]:
-                calls, said, seconds = await asked(session, options.gateway, question, options, named=True)
+                calls, said, seconds = await ask_question(session, options.gateway, question, options, names_model=True)
                 raw_right, raw_seconds = None, None
                 if options.raw:
-                    raw_calls, _, raw_seconds = await asked(session, options.raw, question, options, named=False)
+                    raw_calls, _, raw_seconds = await ask_question(
+                        session, options.raw, question, options, names_model=False
+                    )
                     raw_right = right(question, raw_calls)
-                mark = Mark(
+                mark = AnswerResult(
                     question.id, question.category, right(question, calls), seconds, raw_right, raw_seconds, calls, said
                 )
                 marks.append(mark)
@@ -93,15 +100,15 @@ async def examined(options: argparse.Namespace) -> list[Mark]:
     return marks
 
 
-def summed(marks: list[Mark]) -> dict[str, Any]:
+def summarize_results(results: list[AnswerResult]) -> dict[str, Any]:
     """Accuracy and median seconds of a list of marks, and the ratio of the medians where the raw server was asked."""
-    median = statistics.median(mark.seconds for mark in marks)
-    raw = [mark.raw_seconds for mark in marks if mark.raw_seconds is not None]
+    median = statistics.median(mark.seconds for mark in results)
+    raw = [mark.raw_seconds for mark in results if mark.raw_seconds is not None]
     return {
-        "questions": len(marks),
-        "right": sum(mark.right for mark in marks) / len(marks),
+        "questions": len(results),
+        "right": sum(mark.right for mark in results) / len(results),
         "median_s": median,
-        "raw_right": sum(bool(mark.raw_right) for mark in marks) / len(marks) if raw else None,
+        "raw_right": sum(bool(mark.raw_right) for mark in results) / len(results) if raw else None,
         "raw_median_s": statistics.median(raw) if raw else None,
         "ratio": median / statistics.median(raw) if raw else None,
     }
@@ -123,13 +130,13 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
     try:
-        marks = asyncio.run(examined(options))
+        marks = asyncio.run(run_questions(options))
     except aiohttp.ClientConnectorError as error:
         start = "Start the gateway by `opposable serve --model local`, the raw server by `python evals/raw_server.py`."
         print(f"Nothing answers at {error.host}:{error.port}. {start}", file=sys.stderr)
         return 1
     groups = {name: [mark for mark in marks if mark.category == name] for name in options.categories}
-    results = {name: summed(group) for name, group in {**groups, "all": marks}.items() if group}
+    results = {name: summarize_results(group) for name, group in {**groups, "all": marks}.items() if group}
     if options.json:
         print(json.dumps(results, indent=1))
         return 0

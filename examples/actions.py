@@ -7,8 +7,8 @@ python examples/actions.py local        on the embedded model; any other model's
 import asyncio
 import sys
 
-from opposable import Agent, Model, ScriptedModel, ToolFailed, ToolFinished, ToolRefused, actions
-from opposable.models.scripted import call, calls
+from opposable import Agent, Model, ScriptedModel, ToolFailed, ToolFinished, ToolRefused, tools_from_object
+from opposable.models.scripted import reply_with_calls, tool_call
 
 
 class Basket:
@@ -37,12 +37,14 @@ class Basket:
         return sum(self._prices[item] for item in self._items)
 
 
-def script() -> ScriptedModel:
+def make_scripted_model() -> ScriptedModel:
     """A model that meets both errors and gets over them."""
     return ScriptedModel(
-        calls(call("basket_add", '{"item": "lemonade"}')),
-        calls(call("basket_add", '{"item": "tea"}'), call("basket_add", '{"item": "cake"}', "call_cake")),
-        calls(call("basket_total")),
+        reply_with_calls(tool_call("basket_add", '{"item": "lemonade"}')),
+        reply_with_calls(
+            tool_call("basket_add", '{"item": "tea"}'), tool_call("basket_add", '{"item": "cake"}', "call_cake")
+        ),
+        reply_with_calls(tool_call("basket_total")),
         "Tea is in the basket, for 3; there is no lemonade, and cake is over the budget.",
     )
 
@@ -50,7 +52,7 @@ def script() -> ScriptedModel:
 async def main(model: Model | str) -> None:
     """Shop, and print what came of each call."""
     basket = Basket({"tea": 3, "cake": 40}, budget=10)
-    async with Agent(model, actions(basket, "basket")) as agent:
+    async with Agent(model, tools_from_object(basket, "basket")) as agent:
         async for event in agent.stream("Put lemonade, tea and cake into the basket; what does it cost?"):
             if isinstance(event, ToolFinished):
                 print(
@@ -60,4 +62,4 @@ async def main(model: Model | str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else script()))
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else make_scripted_model()))

@@ -10,23 +10,23 @@ from pathlib import Path
 
 import orjson
 
-from opposable import Agent, Model, ModelOptions, Named, RunFinished, ScriptedModel, ToolFinished
-from opposable.app.tool_factory import sql_tools
-from opposable.models.scripted import call, calls
+from opposable import Agent, ForcedTool, Model, ModelOptions, RunFinished, ScriptedModel, ToolFinished
+from opposable.app.tool_factory import create_sql_tools
+from opposable.models.scripted import reply_with_calls, tool_call
 from opposable.sql.factory import open_database
 
 CHINOOK = Path(__file__).parent / "data" / "chinook.sqlite"
-ASKING = "You answer questions about a {dialect} database. Call sql_execute with one SELECT.\n\n{schema}"
+INSTRUCTIONS = "You answer questions about a {dialect} database. Call sql_execute with one SELECT.\n\n{schema}"
 
 
-def script() -> ScriptedModel:
+def make_scripted_model() -> ScriptedModel:
     """A model that tries to write, then misspells a table and a column, then answers."""
     wrong = "SELECT Land, count(*) AS n FROM Customer GROUP BY Land ORDER BY n DESC LIMIT 1"
     slip = "SELECT Contry, count(*) AS n FROM Customers GROUP BY Contry ORDER BY n DESC LIMIT 1"
     return ScriptedModel(
-        calls(call("sql_execute", '{"sql": "DELETE FROM Customer"}')),
-        calls(call("sql_execute", orjson.dumps({"sql": wrong}).decode())),
-        calls(call("sql_execute", orjson.dumps({"sql": slip}).decode())),
+        reply_with_calls(tool_call("sql_execute", '{"sql": "DELETE FROM Customer"}')),
+        reply_with_calls(tool_call("sql_execute", orjson.dumps({"sql": wrong}).decode())),
+        reply_with_calls(tool_call("sql_execute", orjson.dumps({"sql": slip}).decode())),
         "Most customers live in the USA: 13.",
     )
 
@@ -34,12 +34,12 @@ def script() -> ScriptedModel:
 async def main(model: Model | str) -> None:
     """Ask, and print what came of each query."""
     database = await open_database(str(CHINOOK))
-    schema = (await database.schema()).text()
+    schema = (await database.get_schema()).to_ddl()
     async with Agent(
         model,
-        sql_tools(database),
-        instructions=ASKING.format(dialect=database.dialect, schema=schema),
-        options=ModelOptions(tool_choice=Named("sql_execute")),
+        create_sql_tools(database),
+        instructions=INSTRUCTIONS.format(dialect=database.dialect, schema=schema),
+        options=ModelOptions(tool_choice=ForcedTool("sql_execute")),
     ) as agent:
         async for event in agent.stream("Which country has the most customers?"):
             if isinstance(event, ToolFinished) and event.result.failure:
@@ -52,4 +52,4 @@ async def main(model: Model | str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else script()))
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else make_scripted_model()))

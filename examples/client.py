@@ -13,20 +13,20 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from opposable import Client, ScriptedModel
-from opposable.models.scripted import call, calls
+from opposable.models.scripted import reply_with_calls, tool_call
 from opposable.service.service import open_service
 from opposable.settings import Settings
 from opposable.web import server
 
 
 @asynccontextmanager
-async def own_service() -> AsyncIterator[str]:
+async def serve_scripted_model() -> AsyncIterator[str]:
     """The URL of a service on a script, for as long as the block lasts."""
-    model = ScriptedModel(calls(call("calculator", '{"expression": "25*4"}')), "25 乘以 4 等于 100。")
+    model = ScriptedModel(reply_with_calls(tool_call("calculator", '{"expression": "25*4"}')), "25 乘以 4 等于 100。")
     with tempfile.TemporaryDirectory() as home:
         async with (
             open_service(Settings(home=Path(home)), {"scripted": model}) as service,
-            server.running(server.create_app(service)) as url,
+            server.serve_in_background(server.create_app(service)) as url,
         ):
             yield url
 
@@ -42,16 +42,16 @@ async def main(url: str) -> None:
                     print(f"result  {event.data['success']}")
                 case "text":
                     print(f"text    {event.content!r}")
-        conversation = await client.conversation("example")
+        conversation = await client.get_conversation("example")
         print("kept   ", [message["role"] for message in conversation.messages])
         await client.delete_conversation("example")
 
 
-async def with_own_service() -> None:
+async def run_with_scripted_model() -> None:
     """The same on a service of its own."""
-    async with own_service() as url:
+    async with serve_scripted_model() as url:
         await main(url)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]) if len(sys.argv) > 1 else with_own_service())
+    asyncio.run(main(sys.argv[1]) if len(sys.argv) > 1 else run_with_scripted_model())

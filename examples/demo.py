@@ -19,13 +19,13 @@ from rich.markup import escape
 
 from opposable import Event, RunFinished, ToolFinished, app
 from opposable.agent.agent import Agent
-from opposable.app.tools import closing
+from opposable.app.tools import closing_database
 from opposable.ask.team.factory import open_team
-from opposable.cli.rendering import PullBar, Trace, table
-from opposable.domain.language import language_of
+from opposable.cli.rendering import DownloadBar, RunPrinter, render_table
+from opposable.domain.language import detect_language
 from opposable.models.base import Model
-from opposable.models.calling_modes import default_way
-from opposable.models.factory import build
+from opposable.models.calling_modes import get_default_calling_mode
+from opposable.models.factory import create_model
 from opposable.settings import Settings
 from opposable.sql.factory import open_database
 
@@ -42,57 +42,62 @@ class Job:
     """One task: what it shows, what is asked, the tools offered (or the database), and the check of its answer."""
 
     title: str
-    said: str
+    prompt: str
     check: Check
     tools: tuple[str, ...] = ()
     database: Path | None = None
 
 
-def jobs() -> list[Job]:
+def build_jobs() -> list[Job]:
     """The tasks, with what is right taken from the data."""
     log = (FILES / "logs" / "app.log").read_text()
     errors = len(re.findall(r"^\S+ \S+ - \S+ - ERROR - ", log, re.MULTILINE))
     mean = sum((12.5, 18, 7, 30.5)) / 4
-    [(country,)] = query("SELECT Country FROM Customer GROUP BY Country ORDER BY count(*) DESC LIMIT 1")
-    [(genre, tracks)] = query(
+    [(country,)] = query_chinook("SELECT Country FROM Customer GROUP BY Country ORDER BY count(*) DESC LIMIT 1")
+    [(genre, tracks)] = query_chinook(
         "SELECT g.Name, count(*) FROM Track t JOIN Genre g USING (GenreId) GROUP BY g.Name ORDER BY 2 DESC LIMIT 1"
     )
     return [
         Job(
             "one tool",
             "What is the average of 12.5, 18, 7 and 30.5?",
-            both(says(mean), called("calculator")),
+            combine_checks(expect_in_answer(mean), expect_calls("calculator")),
             ("calculator", "echo", "time"),
         ),
         Job(
             "two tools",
             "Search the files for 'refund', then calculate the mean of [1, 2, 3, 4, 6].",
-            both(says(3.2), called("file_search", "calculator")),
+            combine_checks(expect_in_answer(3.2), expect_calls("file_search", "calculator")),
             ("file_search", "calculator", "time"),
         ),
         Job(
             "a failing call to get over",
             "Search the folder ./data/docs for the word openSkill. Which file holds it?",
-            both(says("getting-started.md"), called("file_search"), failed_first),
+            combine_checks(expect_in_answer("getting-started.md"), expect_calls("file_search"), expect_recovery),
             ("file_search", "calculator", "time"),
         ),
         Job(
             "a log, in Chinese",
             "帮我分析一下 logs/app.log，有多少条 ERROR？",
-            both(says(errors), called("log_transform")),
+            combine_checks(expect_in_answer(errors), expect_calls("log_transform")),
             ("log_transform", "calculator", "time"),
         ),
-        Job("a question about data", "Which country has the most customers?", says(country), database=CHINOOK),
+        Job(
+            "a question about data",
+            "Which country has the most customers?",
+            expect_in_answer(country),
+            database=CHINOOK,
+        ),
         Job(
             "a question about data, in Chinese",
             "哪种音乐类型（Genre）的曲目最多？有多少首？",
-            both(says(genre), says(tracks)),
+            combine_checks(expect_in_answer(genre), expect_in_answer(tracks)),
             database=CHINOOK,
         ),
     ]
 
 
-def query(sql: str) -> list[tuple[object, ...]]:
+def query_chinook(sql: str) -> list[tuple[object, ...]]:
     """Rows of the demo's database, without any of the tools shown."""
     connection = sqlite3.connect(f"file:{CHINOOK}?mode=ro", uri=True)
     try:
@@ -101,18 +106,18 @@ def query(sql: str) -> list[tuple[object, ...]]:
         connection.close()
 
 
-def says(wanted: object) -> Check:
+def expect_in_answer(expected: object) -> Check:
     """The answer holds this word or number."""
 
     def check(answer: str, calls: Sequence[ToolFinished]) -> str:
         numbers = {float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", answer.replace(",", ""))}
-        right = wanted in numbers if isinstance(wanted, int | float) else str(wanted).lower() in answer.lower()
-        return "" if right else f"the answer does not say {wanted}"
+        right = expected in numbers if isinstance(expected, int | float) else str(expected).lower() in answer.lower()
+        return "" if right else f"the answer does not say {expected}"
 
     return check
 
 
-def called(*names: str) -> Check:
+def expect_calls(*names: str) -> Check:
     """These tools were called and worked."""
 
     def check(answer: str, calls: Sequence[ToolFinished]) -> str:
@@ -123,24 +128,24 @@ def called(*names: str) -> Check:
     return check
 
 
-def failed_first(answer: str, calls: Sequence[ToolFinished]) -> str:
+def expect_recovery(answer: str, calls: Sequence[ToolFinished]) -> str:
     """A call failed, and a later one worked."""
     failures = [call.result.failure is not None for call in calls]
     return "" if True in failures and not failures[-1] else "no failing call was followed by one that worked"
 
 
-def both(*checks: Check) -> Check:
+def combine_checks(*checks: Check) -> Check:
     """All of these."""
     return lambda answer, calls: "; ".join(filter(None, (check(answer, calls) for check in checks)))
 
 
-async def do(job: Job, model: Model, settings: Settings, console: Console) -> tuple[str, float, RunFinished]:
+async def run_job(job: Job, model: Model, settings: Settings, console: Console) -> tuple[str, float, RunFinished]:
     """Do one job with its trace; what is wrong with it ("" when nothing), its seconds and its end."""
     started = time.perf_counter()
     calls: list[ToolFinished] = []
     end: Event | None = None
-    trace = Trace(console, console)
-    async with events_of(job, model, settings) as events:
+    trace = RunPrinter(console, console)
+    async with stream_job_events(job, model, settings) as events:
         async for end in events:
             trace.show(end)
             if isinstance(end, ToolFinished):
@@ -150,19 +155,24 @@ async def do(job: Job, model: Model, settings: Settings, console: Console) -> tu
 
 
 @asynccontextmanager
-async def events_of(job: Job, model: Model, settings: Settings) -> AsyncIterator[AsyncIterator[Event]]:
+async def stream_job_events(job: Job, model: Model, settings: Settings) -> AsyncIterator[AsyncIterator[Event]]:
     """What happens in a job: an agent's run, or the team's where a database is asked."""
     if job.database is not None:
         async with (
-            closing(await open_database(str(job.database))) as database,
+            closing_database(await open_database(str(job.database))) as database,
             open_team(model, database) as team,
-            aclosing(team.stream(job.said)) as events,
+            aclosing(team.stream(job.prompt)) as events,
         ):
             yield events
         return
-    library = app.chosen(app.ready_tools(settings), job.tools)
-    agent = Agent(model, library, instructions=app.INSTRUCTIONS[language_of(job.said)], limits=app.limits(settings))
-    async with aclosing(agent.stream(job.said)) as events:
+    library = app.select_tools(app.create_builtin_library(settings), job.tools)
+    agent = Agent(
+        model,
+        library,
+        instructions=app.DEFAULT_INSTRUCTIONS[detect_language(job.prompt)],
+        limits=app.create_limits(settings),
+    )
+    async with aclosing(agent.stream(job.prompt)) as events:
         yield events
 
 
@@ -170,20 +180,22 @@ async def main() -> int:
     """Do all jobs; 0 when all are right."""
     console = Console(soft_wrap=True)
     settings = Settings(roots=(FILES,), turns=8, seconds=300)
-    with PullBar(console) as bar:
+    with DownloadBar(console) as bar:
         await app.pull_embedded(settings, bar)
-    model = build("local", models_directory=app.models_directory(settings), way=default_way("local"))
+    model = create_model(
+        "local", models_directory=app.models_directory(settings), calling_mode=get_default_calling_mode("local")
+    )
     rows = []
     try:
-        for n, job in enumerate(jobs(), start=1):
-            console.print(f"\n[bold]{n}. {job.title}[/]\n[magenta]{escape(job.said)}[/]", highlight=False)
-            wrong, seconds, end = await do(job, model, settings, console)
+        for n, job in enumerate(build_jobs(), start=1):
+            console.print(f"\n[bold]{n}. {job.title}[/]\n[magenta]{escape(job.prompt)}[/]", highlight=False)
+            wrong, seconds, end = await run_job(job, model, settings, console)
             console.print(f"[red]wrong: {escape(wrong)}[/]" if wrong else "[green]right[/]")
             rows.append((job.title, wrong or "right", end.tool_calls, end.usage.total_tokens, f"{seconds:.1f}"))
     finally:
         await model.aclose()
     console.print()
-    console.print(table(("task", "outcome", "calls", "tokens", "seconds"), rows))
+    console.print(render_table(("task", "outcome", "calls", "tokens", "seconds"), rows))
     failed = sum(row[1] != "right" for row in rows)
     console.print(f"{len(rows) - failed} of {len(rows)} tasks right on {model.name}", highlight=False)
     return 1 if failed else 0

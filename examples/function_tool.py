@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from opposable import Agent, Model, ScriptedModel
-from opposable.models.scripted import call, calls
+from opposable.models.scripted import reply_with_calls, tool_call
 
 STOCK = {"bolt": 4711, "nut": 12}
 
@@ -27,11 +27,11 @@ def stock(item: str, least: Annotated[int, Field(ge=0, le=9999)] = 0) -> dict[st
     return {"pieces": pieces, "enough": pieces >= least}
 
 
-def script() -> ScriptedModel:
+def make_scripted_model() -> ScriptedModel:
     """A model that gets an argument wrong, is told so, and mends it."""
     return ScriptedModel(
-        calls(call("stock", '{"item": "bolt", "least": "five thousand"}')),
-        calls(call("stock", '{"item": "bolt", "least": 5000}')),
+        reply_with_calls(tool_call("stock", '{"item": "bolt", "least": "five thousand"}')),
+        reply_with_calls(tool_call("stock", '{"item": "bolt", "least": 5000}')),
         "No: there are 4711 bolts.",
     )
 
@@ -47,4 +47,4 @@ async def main(model: Model | str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else script()))
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else make_scripted_model()))

@@ -15,15 +15,15 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from opposable import Agent, Limits, Message, ToolLibrary
-from opposable.agent.guard_options import GUARDED, UNGUARDED
+from opposable.agent.guard_options import ALL_GUARDS, NO_GUARDS
 from opposable.builtin_tools.browser.browser_navigator import BrowserNavigator
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import ToolFailed, ToolUnavailable
-from opposable.models.scripted import ScriptedModel, call, calls
-from opposable.tools.function import actions
+from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
+from opposable.tools.function import tools_from_object
 
 PAGE = '<title>Mara</title><h1>Mara</h1><a class="about" href="#">About</a> <a class="social-link" href="#f">1,204 followers</a>'
-WRONG, RIGHT = "a.social-count", "a.social-link"
+WRONG_SELECTOR, RIGHT_SELECTOR = "a.social-count", "a.social-link"
 
 
 class PageWithoutBrowser:
@@ -35,13 +35,15 @@ class PageWithoutBrowser:
 
     async def click(self, selector: str) -> str:
         """Click an element of the page."""
-        if selector != RIGHT:
-            raise ToolFailed(f"Selector {selector!r} not found. Selectors on this page: a.about (About); {RIGHT}.")
+        if selector != RIGHT_SELECTOR:
+            raise ToolFailed(
+                f"Selector {selector!r} not found. Selectors on this page: a.about (About); {RIGHT_SELECTOR}."
+            )
         return "Mara. 1,204 followers."
 
 
 @asynccontextmanager
-async def page() -> AsyncIterator[str]:
+async def serve_page() -> AsyncIterator[str]:
     """The page on a server of its own; its address."""
 
     async def answer(_: web.Request) -> web.Response:
@@ -60,7 +62,7 @@ async def page() -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-def stubborn(url: str) -> ScriptedModel:
+def make_stubborn_model(url: str) -> ScriptedModel:
     """A model that opens the page and clicks what it has in mind; see above."""
     model: ScriptedModel
 
@@ -68,34 +70,38 @@ def stubborn(url: str) -> ScriptedModel:
         results = [message.content for message in messages if message.role == "tool"]
         warned = any("Known from before" in tool.description for tool in model.requests[-1].tools)
         if not results:
-            return calls(call("browser_navigate", f'{{"url": "{url}"}}', "c0"))
+            return reply_with_calls(tool_call("browser_navigate", f'{{"url": "{url}"}}', "c0"))
         if "1,204" in results[-1] and len(results) > 1 and "not found" not in results[-1]:
             return "Mara has 1,204 followers."
-        selector = RIGHT if warned or "Not run" in results[-1] else WRONG
-        return calls(call("browser_click", f'{{"selector": "{selector}"}}', f"c{len(results)}"))
+        selector = RIGHT_SELECTOR if warned or "Not run" in results[-1] else WRONG_SELECTOR
+        return reply_with_calls(tool_call("browser_click", f'{{"selector": "{selector}"}}', f"c{len(results)}"))
 
     model = ScriptedModel(next_line)
     return model
 
 
 @asynccontextmanager
-async def browser() -> AsyncIterator[ToolLibrary]:
+async def open_browser_library() -> AsyncIterator[ToolLibrary]:
     """The browser's two actions; of Python where there is no Chromium."""
-    async with BrowserNavigator(allow=["127.0.0.1"]) as real:
+    async with BrowserNavigator(allowed_hosts=["127.0.0.1"]) as real:
         try:
-            async with page() as url:
+            async with serve_page() as url:
                 await real.navigate(url, CallContext("try"))
             subject: object = real
         except (ToolUnavailable, ImportError):
             subject = PageWithoutBrowser()
-        yield ToolLibrary(tool for tool in actions(subject, "browser") if tool.tool_id.endswith(("navigate", "click")))
+        yield ToolLibrary(
+            tool for tool in tools_from_object(subject, "browser") if tool.tool_id.endswith(("navigate", "click"))
+        )
 
 
-async def main(guarded: bool) -> None:
+async def main(is_guarded: bool) -> None:
     """Two runs of the same agent."""
-    async with page() as url, browser() as library:
+    async with serve_page() as url, open_browser_library() as library:
         limits = Limits(turns=16, tool_calls=None)
-        agent = Agent(stubborn(url), library, limits=limits, guarding=GUARDED if guarded else UNGUARDED)
+        agent = Agent(
+            make_stubborn_model(url), library, limits=limits, guarding=ALL_GUARDS if is_guarded else NO_GUARDS
+        )
         for number in ("first", "second"):
             end = await agent.run("How many followers does Mara have?")
             results = [message.content for message in end.messages if message.role == "tool"]
@@ -105,4 +111,4 @@ async def main(guarded: bool) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(guarded=sys.argv[1:] != ["bare"]))
+    asyncio.run(main(is_guarded=sys.argv[1:] != ["bare"]))

@@ -11,7 +11,7 @@ from typing import Any
 
 from opposable import Agent, CallableModel, Message, Model, TextProtocolModel
 from opposable.domain.events import Reply
-from opposable.models.factory import build
+from opposable.models.factory import create_model
 
 
 def add(a: int, b: int) -> int:
@@ -19,7 +19,7 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-def service(prompt: str) -> dict[str, Any]:
+def answer_prompt(prompt: str) -> dict[str, Any]:
     """Somebody else's HTTP endpoint, say: the prompt goes in, a dict with the text comes out."""
     result = re.search(r"Result of add:\n(\d+)", prompt)
     if result:
@@ -32,7 +32,7 @@ def service(prompt: str) -> dict[str, Any]:
     }
 
 
-def text_only(model: Model) -> CallableModel:
+def make_text_only_model(model: Model) -> CallableModel:
     """A real model reduced to what the service above is: a prompt in, text out."""
 
     async def generate(prompt: str) -> str:
@@ -44,10 +44,12 @@ def text_only(model: Model) -> CallableModel:
     return CallableModel(generate, model.name)
 
 
-async def main(name: str = "") -> None:
+async def main(model_name: str = "") -> None:
     """One question that needs the tool."""
-    real = build(name).inner if name else None  # `inner`: without the text protocol that `build` puts around it
-    plain = text_only(real) if real else CallableModel(service, "a service")
+    real = (
+        create_model(model_name).wrapped_model if model_name else None
+    )  # `inner`: without the text protocol that `build` puts around it
+    plain = make_text_only_model(real) if real else CallableModel(answer_prompt, "a service")
     async with Agent(TextProtocolModel(plain, "protocol"), [add]) as agent:
         end = await agent.run("What is 2500 + 42?")
     if real:

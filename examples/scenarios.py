@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from opposable import Agent, Model, ScriptedModel
-from opposable.app.tool_factory import builtin_tools
-from opposable.models.scripted import call, calls
+from opposable.app.tool_factory import create_builtin_tools
+from opposable.models.scripted import reply_with_calls, tool_call
 
 FILES = Path(__file__).parent / "data" / "files"
 
@@ -22,24 +22,24 @@ TASKS = (
 )
 
 
-def script() -> ScriptedModel:
+def make_scripted_model() -> ScriptedModel:
     """What a good model does with the tasks."""
     return ScriptedModel(
-        calls(call("echo", '{"text": "hello"}')),
+        reply_with_calls(tool_call("echo", '{"text": "hello"}')),
         "hello",
-        calls(call("file_search", '{"query": "calculator"}')),
-        calls(call("calculator", '{"numbers": [1, 2, 3, 4, 5], "operation": "mean"}')),
+        reply_with_calls(tool_call("file_search", '{"query": "calculator"}')),
+        reply_with_calls(tool_call("calculator", '{"numbers": [1, 2, 3, 4, 5], "operation": "mean"}')),
         "docs/calculator.md 等文件包含 calculator；平均值是 3。",
-        calls(call("log_transform", '{"path": "logs/app.log"}')),
+        reply_with_calls(tool_call("log_transform", '{"path": "logs/app.log"}')),
         "日志共 305 行，其中 ERROR 20 条。",
-        calls(call("file_search", '{"query": "refund", "root_dir": "nowhere"}')),
+        reply_with_calls(tool_call("file_search", '{"query": "refund", "root_dir": "nowhere"}')),
         "There is no folder called nowhere, so nothing could be searched.",
     )
 
 
 async def main(model: Model | str) -> None:
     """Do the tasks one after the other, each a run of its own."""
-    async with Agent(model, builtin_tools([FILES])) as agent:
+    async with Agent(model, create_builtin_tools([FILES])) as agent:
         for task in TASKS:
             end = await agent.run(task)
             print(f"task    {task}")
@@ -52,4 +52,4 @@ async def main(model: Model | str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else script()))
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else make_scripted_model()))

@@ -18,7 +18,7 @@ from opposable import (
     ToolFinished,
     ToolStarted,
 )
-from opposable.models.scripted import call, calls
+from opposable.models.scripted import reply_with_calls, tool_call
 
 POPULATION = {"Reykjavik": 139_000, "Oslo": 717_000}
 
@@ -33,15 +33,15 @@ async def population(city: str) -> int:
     return POPULATION[city]
 
 
-def script() -> ScriptedModel:
+def make_scripted_model() -> ScriptedModel:
     """A model that asks for two cities at once; Reykjavik's number comes first, being quicker."""
     return ScriptedModel(
-        calls(
-            call("population", '{"city": "Oslo"}', "call_1"),
-            call("population", '{"city": "Reykjavik"}', "call_2"),
+        reply_with_calls(
+            tool_call("population", '{"city": "Oslo"}', "call_1"),
+            tool_call("population", '{"city": "Reykjavik"}', "call_2"),
         ),
         "Oslo is larger than Reykjavik.",
-        piece=10,
+        chunk_size=10,
     )
 
 
@@ -64,4 +64,4 @@ async def main(model: Model | str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else script()))
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else make_scripted_model()))

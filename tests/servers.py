@@ -26,30 +26,30 @@ class PostgresServer:
         name = f"test_{next(self._numbers)}"
         with psycopg.connect(self._uri, autocommit=True) as connection:
             connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
-        return self.url(name)
+        return self.get_database_url(name)
 
-    def drop(self, url: str) -> None:
+    def drop_database(self, url: str) -> None:
         """Drop a database, whoever is connected to it."""
         with psycopg.connect(self._uri, autocommit=True) as connection:
-            connection.execute(f'DROP DATABASE IF EXISTS "{self.name(url)}" WITH (FORCE)')
+            connection.execute(f'DROP DATABASE IF EXISTS "{self.get_database_name(url)}" WITH (FORCE)')
 
-    def refuse(self, url: str) -> None:
+    def block_connections(self, url: str) -> None:
         """Break off all connections to a database and let nobody in, as if its server were away."""
         with psycopg.connect(self._uri, autocommit=True) as connection:
-            connection.execute(f'ALTER DATABASE "{self.name(url)}" WITH ALLOW_CONNECTIONS false')
+            connection.execute(f'ALTER DATABASE "{self.get_database_name(url)}" WITH ALLOW_CONNECTIONS false')
             ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
-            connection.execute(ended, [self.name(url)])
+            connection.execute(ended, [self.get_database_name(url)])
 
-    def admit(self, url: str) -> None:
+    def allow_connections(self, url: str) -> None:
         """Let everyone in again."""
         with psycopg.connect(self._uri, autocommit=True) as connection:
-            connection.execute(f'ALTER DATABASE "{self.name(url)}" WITH ALLOW_CONNECTIONS true')
+            connection.execute(f'ALTER DATABASE "{self.get_database_name(url)}" WITH ALLOW_CONNECTIONS true')
 
-    def name(self, url: str) -> str:
+    def get_database_name(self, url: str) -> str:
         """The name of the database a URL leads to."""
         return url.partition("?")[0].rpartition("/")[2]
 
-    def url(self, name: str) -> str:
+    def get_database_url(self, name: str) -> str:
         """The URL of the database of that name."""
         return self._uri.replace("/postgres?", f"/{name}?", 1)
 

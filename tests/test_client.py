@@ -5,21 +5,24 @@ import sys
 from contextlib import aclosing, asynccontextmanager
 
 import pytest
-from tests.web.api.chat_serving import serving
+from tests.web.api.chat_serving import serve_service
 
 from opposable import Client
 from opposable.client import ServiceError
 from opposable.domain.specs import AgentSpec, AgentToolBinding
-from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
-SUM = calls(call("calculator", '{"expression": "25*4"}', "c1"))
+SUM = reply_with_calls(tool_call("calculator", '{"expression": "25*4"}', "c1"))
 
 
 @asynccontextmanager
 async def client_of(folder, *lines):
-    async with serving(folder, ScriptedModel(*lines)) as (session, service), Client(str(session._base_url)) as client:
+    async with (
+        serve_service(folder, ScriptedModel(*lines)) as (session, service),
+        Client(str(session._base_url)) as client,
+    ):
         yield client, service
 
 
@@ -31,16 +34,16 @@ async def test_it_chats_and_reads_conversations_and_runs(tmp_path):
             "v1",
             "calculator",
         )
-        kept = await client.conversation("v1")
+        kept = await client.get_conversation("v1")
         assert [message["role"] for message in kept.messages] == ["user", "assistant", "tool", "assistant"]
-        assert [one.conversation_id async for one in client.conversations()] == ["v1"]
-        run = await client.run(answer.meta["run_id"])
+        assert [one.conversation_id async for one in client.list_conversations()] == ["v1"]
+        run = await client.get_run(answer.meta["run_id"])
         assert (run.status, run.tool_calls) == ("finished", 1)
-        assert [one.kind async for one in client.follow(run.run_id)][-1] == "run_finished"
-        assert not await client.cancel(run.run_id)
+        assert [one.kind async for one in client.follow_run(run.run_id)][-1] == "run_finished"
+        assert not await client.cancel_run(run.run_id)
         await client.delete_conversation("v1")
         with pytest.raises(ServiceError, match="no conversation 'v1'") as told:
-            await client.conversation("v1")
+            await client.get_conversation("v1")
         assert (told.value.status, told.value.kind) == (404, "not_found")
 
 
@@ -53,8 +56,8 @@ async def test_it_streams_and_decides(tmp_path):
             async for event in events:
                 text += event.content
                 if event.kind == "approval_needed":
-                    [waiting] = [one async for one in client.approvals()]
-                    assert (await client.decide(waiting, "approve")).status == "approved"
+                    [waiting] = [one async for one in client.list_approvals()]
+                    assert (await client.decide_approval(waiting, "approve")).status == "approved"
                 elif event.kind == "tool_finished":
                     results.append(event.data["success"])
         assert (text, results) == ("一共 100。", [True])

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from opposable.agent.agent import Agent
 from opposable.agent.failure_memory import FailureMemory
-from opposable.agent.guard_options import Guarding
+from opposable.agent.guard_options import GuardOptions
 from opposable.agent.limits import Limits
 from opposable.domain.call_context import ApprovalRequest, Approved, CallContext, Denied
 from opposable.domain.errors import (
@@ -19,7 +19,7 @@ from opposable.domain.errors import (
 from opposable.domain.events import (
     CallDelta,
     DataAnswered,
-    Decided,
+    DecisionMade,
     Event,
     ModelReplied,
     RunFinished,
@@ -33,12 +33,12 @@ from opposable.domain.events import (
 from opposable.domain.messages import Message
 from opposable.domain.tools import FailureKind, ToolCall, ToolDefinition, ToolResult
 from opposable.domain.usage import Price, Usage
-from opposable.models.base import Model, ModelOptions, Named
+from opposable.models.base import ForcedTool, Model, ModelOptions
 from opposable.models.callable import CallableModel
 from opposable.models.scripted import ScriptedModel
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.tools.base import Tool
-from opposable.tools.function import FunctionTool, actions, tool
+from opposable.tools.function import FunctionTool, tool, tools_from_object
 from opposable.tools.library import ToolLibrary
 
 if TYPE_CHECKING:
@@ -54,13 +54,14 @@ __all__ = [
     "CallableModel",
     "Client",
     "DataAnswered",
-    "Decided",
+    "DecisionMade",
     "Denied",
     "Event",
     "FailureKind",
     "FailureMemory",
+    "ForcedTool",
     "FunctionTool",
-    "Guarding",
+    "GuardOptions",
     "InvalidArguments",
     "Limits",
     "Message",
@@ -68,7 +69,6 @@ __all__ = [
     "ModelError",
     "ModelOptions",
     "ModelReplied",
-    "Named",
     "OpposableError",
     "Price",
     "RunFinished",
@@ -89,8 +89,8 @@ __all__ = [
     "ToolStarted",
     "ToolUnavailable",
     "Usage",
-    "actions",
     "tool",
+    "tools_from_object",
 ]
 
 

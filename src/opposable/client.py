@@ -12,7 +12,7 @@ from opposable.domain.errors import OpposableError
 
 T = TypeVar("T")
 
-PATIENCE = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=60)
+REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=60)
 """Seconds: a stream that is silent for a minute, comments included, is dead."""
 
 
@@ -26,7 +26,7 @@ class ServiceError(OpposableError):
 
 
 @dataclass(frozen=True, slots=True)
-class ChatAnswer:
+class ChatResult:
     """An answer, with the calls made on the way: `tool`, `arguments` and `result` of each."""
 
     response: str
@@ -131,10 +131,12 @@ class Client:
         conversation_id: str = "",
         max_tool_calls: int | None = None,
         max_tokens: int | None = None,
-    ) -> ChatAnswer:
+    ) -> ChatResult:
         """Ask an agent (by default the default one) and wait for the whole answer; leaving stops the run."""
-        body = _asked(message, conversation_id, max_tool_calls, max_tokens)
-        return _made(ChatAnswer, await self._json("POST", "/agent/chat", body=body, headers=_agent(agent)))
+        body = _build_chat_body(message, conversation_id, max_tool_calls, max_tokens)
+        return _from_json(
+            ChatResult, await self._request_json("POST", "/agent/chat", body=body, headers=_build_agent_headers(agent))
+        )
 
     async def stream(
         self,
@@ -147,60 +149,62 @@ class Client:
         detach: bool = False,
     ) -> AsyncGenerator[ServiceEvent, None]:
         """Ask an agent and see the answer as it comes. Leaving stops the run, unless `detach` lets it go on."""
-        body = {**_asked(message, conversation_id, max_tool_calls, max_tokens), "detach": detach}
-        async with self._answer("POST", "/api/agent", body=body, headers=_agent(agent)) as response:
-            async for event in _events(response):
+        body = {**_build_chat_body(message, conversation_id, max_tool_calls, max_tokens), "detach": detach}
+        async with self._request("POST", "/api/agent", body=body, headers=_build_agent_headers(agent)) as response:
+            async for event in _iter_events(response):
                 yield event
 
-    async def follow(self, run_id: str, after: str = "") -> AsyncGenerator[ServiceEvent, None]:
+    async def follow_run(self, run_id: str, after: str = "") -> AsyncGenerator[ServiceEvent, None]:
         """A run's events, or those behind the event of id `after`, until it ends. Leaving stops nothing."""
         headers = {"last-event-id": after} if after else {}
-        async with self._answer("GET", f"/api/runs/{run_id}/events", headers=headers) as response:
-            async for event in _events(response):
+        async with self._request("GET", f"/api/runs/{run_id}/events", headers=headers) as response:
+            async for event in _iter_events(response):
                 yield event
 
-    async def run(self, run_id: str) -> RunInfo:
+    async def get_run(self, run_id: str) -> RunInfo:
         """A run as it stands."""
-        return _made(RunInfo, await self._json("GET", f"/api/runs/{run_id}"))
+        return _from_json(RunInfo, await self._request_json("GET", f"/api/runs/{run_id}"))
 
-    def runs(self, **which: str) -> AsyncIterator[RunInfo]:
+    def list_runs(self, **filters: str) -> AsyncIterator[RunInfo]:
         """One's own runs, newest first; `which` may give agent_id, conversation_id, status."""
-        return self._all(RunInfo, "/api/runs", which)
+        return self._iter_pages(RunInfo, "/api/runs", filters)
 
-    async def cancel(self, run_id: str) -> bool:
+    async def cancel_run(self, run_id: str) -> bool:
         """Stop a run, whichever process it goes on in. False where it has ended already."""
-        return bool((await self._json("POST", f"/api/runs/{run_id}/cancel"))["cancelled"])
+        return bool((await self._request_json("POST", f"/api/runs/{run_id}/cancel"))["cancelled"])
 
-    def conversations(self) -> AsyncIterator[ConversationInfo]:
+    def list_conversations(self) -> AsyncIterator[ConversationInfo]:
         """One's own conversations, the last continued first, without their messages."""
-        return self._all(ConversationInfo, "/agent/conversations", {})
+        return self._iter_pages(ConversationInfo, "/agent/conversations", {})
 
-    async def conversation(self, conversation_id: str) -> ConversationInfo:
+    async def get_conversation(self, conversation_id: str) -> ConversationInfo:
         """A conversation and what was said in it."""
-        return _made(ConversationInfo, await self._json("GET", f"/agent/conversations/{conversation_id}"))
+        return _from_json(ConversationInfo, await self._request_json("GET", f"/agent/conversations/{conversation_id}"))
 
     async def delete_conversation(self, conversation_id: str) -> None:
         """Forget a conversation."""
-        await self._json("DELETE", f"/agent/conversations/{conversation_id}")
+        await self._request_json("DELETE", f"/agent/conversations/{conversation_id}")
 
-    def approvals(self, status: str = "pending") -> AsyncIterator[ApprovalInfo]:
+    def list_approvals(self, status: str = "pending") -> AsyncIterator[ApprovalInfo]:
         """Calls that wait for a person; `status` may be approved, denied or expired instead."""
-        return self._all(ApprovalInfo, "/api/approvals", {"status": status})
+        return self._iter_pages(ApprovalInfo, "/api/approvals", {"status": status})
 
-    async def decide(
+    async def decide_approval(
         self, approval: ApprovalInfo, decision: Literal["approve", "deny"], reason: str = ""
     ) -> ApprovalInfo:
         """Approve or deny a call with exactly the arguments of `approval`."""
         body = {"decision": decision, "reason": reason, "sha256": approval.sha256}
-        return _made(ApprovalInfo, await self._json("POST", f"/api/approvals/{approval.approval_id}", body=body))
+        return _from_json(
+            ApprovalInfo, await self._request_json("POST", f"/api/approvals/{approval.approval_id}", body=body)
+        )
 
-    def tools(self) -> AsyncIterator[dict[str, Any]]:
+    def list_tools(self) -> AsyncIterator[dict[str, Any]]:
         """The tools, as the service describes them."""
-        return self._all(dict, "/api/tools", {})
+        return self._iter_pages(dict, "/api/tools", {})
 
-    def agents(self) -> AsyncIterator[dict[str, Any]]:
+    def list_agents(self) -> AsyncIterator[dict[str, Any]]:
         """The agents, as the service describes them."""
-        return self._all(dict, "/api/agents", {})
+        return self._iter_pages(dict, "/api/agents", {})
 
     async def aclose(self) -> None:
         """Hang up."""
@@ -216,21 +220,21 @@ class Client:
     ) -> None:
         await self.aclose()
 
-    async def _all(self, kind: type[T], path: str, which: Mapping[str, str]) -> AsyncIterator[T]:
+    async def _iter_pages(self, item_type: type[T], path: str, filters: Mapping[str, str]) -> AsyncIterator[T]:
         after = ""
         while True:
-            part = await self._json("GET", path, params={**which, "after": after})
+            part = await self._request_json("GET", path, params={**filters, "after": after})
             for one in part["items"]:
-                yield _made(kind, one)
+                yield _from_json(item_type, one)
             after = part["next"]
             if not after:
                 return
 
-    async def _json(self, method: str, path: str, **more: Any) -> Any:
-        async with self._answer(method, path, **more) as response:
+    async def _request_json(self, method: str, path: str, **request_options: Any) -> Any:
+        async with self._request(method, path, **request_options) as response:
             return orjson.loads(await response.read())
 
-    def _answer(
+    def _request(
         self,
         method: str,
         path: str,
@@ -238,45 +242,45 @@ class Client:
         body: Mapping[str, Any] | None = None,
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> "_Answer":
+    ) -> "_ResponseContext":
         if self._session is None:
             connector = aiohttp.TCPConnector(limit=0)  # streams are long: none waits for another to end
-            self._session = aiohttp.ClientSession(timeout=PATIENCE, headers=self._headers, connector=connector)
+            self._session = aiohttp.ClientSession(timeout=REQUEST_TIMEOUT, headers=self._headers, connector=connector)
         sent = dict(headers or {})
         if body is not None:
             sent["content-type"] = "application/json"
         asking = self._session.request(
             method, self._url + path, data=None if body is None else orjson.dumps(body), params=params, headers=sent
         )
-        return _Answer(asking)
+        return _ResponseContext(asking)
 
 
-class _Answer:
+class _ResponseContext:
     """An answer while it is read: errors of the wire and of the service become `ServiceError`."""
 
-    def __init__(self, asking: Any) -> None:
-        self._asking = asking
+    def __init__(self, request: Any) -> None:
+        self._request = request
 
     async def __aenter__(self) -> aiohttp.ClientResponse:
         try:
-            response: aiohttp.ClientResponse = await self._asking.__aenter__()
+            response: aiohttp.ClientResponse = await self._request.__aenter__()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ServiceError(f"The service cannot be reached: {error or type(error).__name__}.") from error
         if response.status >= 400:
             raw = await response.read()
             response.release()
-            raise _refused(response.status, raw)
+            raise _parse_error(response.status, raw)
         return response
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._asking.__aexit__(kind, error, trace)
+        await self._request.__aexit__(kind, error, trace)
         if isinstance(error, aiohttp.ClientError | TimeoutError):
             raise ServiceError(f"The service broke off: {error or type(error).__name__}.") from error
 
 
-async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[ServiceEvent]:
+async def _iter_events(response: aiohttp.ClientResponse) -> AsyncIterator[ServiceEvent]:
     given: dict[str, str] = {}
     buffer = b""
     async for piece in response.content.iter_any():
@@ -288,18 +292,20 @@ async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[ServiceEven
             elif not raw and given:
                 if given.get("data") == "[DONE]":
                     return
-                yield _event(given)
+                yield _parse_event(given)
                 given = {}
     raise ServiceError("The stream ended before the run did; follow it by its last event's id.")
 
 
-def _event(given: Mapping[str, str]) -> ServiceEvent:
-    data = orjson.loads(given.get("data") or "{}")
-    kind = given.get("event", "text")
-    return ServiceEvent(kind, data["error"] if kind == "error" and "error" in data else data, given.get("id", ""))
+def _parse_event(event_fields: Mapping[str, str]) -> ServiceEvent:
+    data = orjson.loads(event_fields.get("data") or "{}")
+    kind = event_fields.get("event", "text")
+    return ServiceEvent(
+        kind, data["error"] if kind == "error" and "error" in data else data, event_fields.get("id", "")
+    )
 
 
-def _refused(status: int, raw: bytes) -> ServiceError:
+def _parse_error(status: int, raw: bytes) -> ServiceError:
     try:
         error = orjson.loads(raw)["error"]
         return ServiceError(str(error["message"]), status, str(error.get("kind", "")))
@@ -307,20 +313,22 @@ def _refused(status: int, raw: bytes) -> ServiceError:
         return ServiceError(f"The service answered with status {status}.", status)
 
 
-def _asked(message: str, conversation_id: str, max_tool_calls: int | None, max_tokens: int | None) -> dict[str, Any]:
+def _build_chat_body(
+    message: str, conversation_id: str, max_tool_calls: int | None, max_tokens: int | None
+) -> dict[str, Any]:
     given = {"conversation_id": conversation_id or None, "max_tool_calls": max_tool_calls, "max_tokens": max_tokens}
     return {"message": message, **{name: value for name, value in given.items() if value is not None}}
 
 
-def _agent(agent: str) -> dict[str, str]:
+def _build_agent_headers(agent: str) -> dict[str, str]:
     return {"x-agent-id": agent} if agent else {}
 
 
-def _made(kind: type[T], told: Any) -> T:
+def _from_json(item_type: type[T], data: Any) -> T:
     """A result from what the service told; what this version does not know is passed over."""
-    if kind is dict:
-        return told  # type: ignore[no-any-return]
-    known = {one.name for one in fields(kind)}  # type: ignore[arg-type]
-    return kind(
-        **{name: tuple(value) if isinstance(value, list) else value for name, value in told.items() if name in known}
+    if item_type is dict:
+        return data  # type: ignore[no-any-return]
+    known = {one.name for one in fields(item_type)}  # type: ignore[arg-type]
+    return item_type(
+        **{name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in known}
     )

@@ -2,13 +2,18 @@
 
 import pytest
 
-from opposable.agent.argument_suggestions import LONGEST, listed, nearest_named, swapped
+from opposable.agent.argument_suggestions import (
+    MAX_VALUE_CHARACTERS,
+    find_substituted_value,
+    parse_listed_values,
+    suggest_arguments,
+)
 
 LAMPS = "There is no lamp {!r}. The lamps are: livingroom_1, kitchen_1, study_1."
 TICKETS = "There is no ticket {!r}. The tickets are: T-3, T-18, T-181."
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("given", "said", "meant"),
     [
         ("living room", LAMPS, "livingroom_1"),
@@ -26,10 +31,10 @@ TICKETS = "There is no ticket {!r}. The tickets are: T-3, T-18, T-181."
     ],
 )
 def test_the_nearest_of_what_a_failure_names_is_found(given, said, meant):
-    assert nearest_named({"what": given, "other": "x", "number": 3}, said.format(given)) == {"what": meant}
+    assert suggest_arguments({"what": given, "other": "x", "number": 3}, said.format(given)) == {"what": meant}
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("given", "said"),
     [
         ("garage", LAMPS),
@@ -39,23 +44,23 @@ def test_the_nearest_of_what_a_failure_names_is_found(given, said, meant):
         ("room", "There is no {!r}. There are room_1 and room_2."),
         ("Conference Room", "There is no room {!r}."),
         ("", "{!r} is empty."),
-        ("x" * (LONGEST + 1), "{!r} is not xx."),
+        ("x" * (MAX_VALUE_CHARACTERS + 1), "{!r} is not xx."),
         ("3 pm", "{!r} is no time: write it as HH:MM."),
         ("--", "{!r} is not - or ---."),
     ],
 )
 def test_nothing_is_meant_where_nothing_or_more_than_one_thing_is_near(given, said):
-    assert nearest_named({"what": given}, said.format(given)) == {}
+    assert suggest_arguments({"what": given}, said.format(given)) == {}
 
 
 def test_only_what_the_failure_repeats_is_looked_for():
-    assert nearest_named({"path": "q3.txt", "to": "q4.txt"}, "There is no 'q3.txt'; there is old/q3.txt.") == {
+    assert suggest_arguments({"path": "q3.txt", "to": "q4.txt"}, "There is no 'q3.txt'; there is old/q3.txt.") == {
         "path": "old/q3.txt"
     }
-    assert nearest_named({"lamp": "study"}, "The lamps are: study_1.") == {}
+    assert suggest_arguments({"lamp": "study"}, "The lamps are: study_1.") == {}
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("given", "other", "said", "taken"),
     [
         ("garage", "study_1", LAMPS, "study_1"),
@@ -66,10 +71,10 @@ def test_only_what_the_failure_repeats_is_looked_for():
     ],
 )
 def test_what_is_taken_from_a_list_in_place_of_what_was_asked_for_is_seen(given, other, said, taken):
-    assert swapped({"what": given, "n": 1}, {"what": other, "n": 2}, said.format(given)) == taken
+    assert find_substituted_value({"what": given, "n": 1}, {"what": other, "n": 2}, said.format(given)) == taken
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("said", "values"),
     [
         ("Not found. Selectors on this page: a.social-link; a.about.", ("a.social-link", "a.about")),
@@ -82,4 +87,4 @@ def test_what_is_taken_from_a_list_in_place_of_what_was_asked_for_is_seen(given,
     ],
 )
 def test_the_values_that_a_failure_lists_are_known(said, values):
-    assert listed(said) == values
+    assert parse_listed_values(said) == values

@@ -6,19 +6,19 @@ import orjson
 import pytest
 
 from opposable.agent.failure_memory import FailureMemory
-from opposable.agent.follow_ups import FAILURES
-from opposable.agent.guard_options import UNGUARDED
+from opposable.agent.follow_ups import MAX_FAILURE_FOLLOW_UPS
+from opposable.agent.guard_options import NO_GUARDS
 from opposable.agent.loop import run
 from opposable.domain.errors import ToolFailed, ToolRefused, ToolUnavailable
-from opposable.domain.events import Decided
-from opposable.domain.messages import user
+from opposable.domain.events import DecisionMade
+from opposable.domain.messages import user_message
 from opposable.domain.specs import FunctionToolSpec
-from opposable.models.base import ModelOptions, Named
-from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.models.base import ForcedTool, ModelOptions
+from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 ASKED = ModelOptions(stream=False)
 
@@ -35,69 +35,81 @@ def close(ticket: str) -> str:
     return f"{ticket} is closed."
 
 
-async def events_of(model, library, said="go", **more):
-    async with aclosing(run(model, library, [user(said)], options=ASKED, **more)) as events:
+async def collect_events(model, library, said="go", **more):
+    async with aclosing(run(model, library, [user_message(said)], options=ASKED, **more)) as events:
         return [event async for event in events]
 
 
-def wishes(model) -> list[str]:
+def list_follow_ups(model) -> list[str]:
     """What the run asked of its own accord, as it stood last in what was sent."""
     last = [request.messages[-1] for request in model.requests[1:]]
     return [message.content for message in last if message.role == "user"]
 
 
 async def test_a_model_that_gives_up_after_a_call_it_could_correct_is_asked_once_more():
-    lines = (calls(call("add", '{"a": "one", "b": 2}')), "I cannot.", calls(call("add", '{"a": 1, "b": 2}')), "3.")
+    lines = (
+        reply_with_calls(tool_call("add", '{"a": "one", "b": 2}')),
+        "I cannot.",
+        reply_with_calls(tool_call("add", '{"a": 1, "b": 2}')),
+        "3.",
+    )
     model = ScriptedModel(*lines)
-    events = await events_of(model, ToolLibrary([add]), "1 加 2？")
+    events = await collect_events(model, ToolLibrary([add]), "1 加 2？")
     assert (events[-1].text, events[-1].turns) == ("3.", 4)
     assert model.requests[2].messages[-1].content.startswith("add 没有成功")
-    assert model.requests[2].options.expected == Named("add", {}, {"a": "one"})
-    assert [event.action for event in events if isinstance(event, Decided)] == ["replan"]
+    assert model.requests[2].options.tool_choice_hint == ForcedTool("add", {}, {"a": "one"})
+    assert [event.action for event in events if isinstance(event, DecisionMade)] == ["replan"]
 
 
 async def test_it_is_asked_once_and_may_say_that_it_cannot_be_done():
-    model = ScriptedModel(calls(call("ad", "{}")), "I cannot.", "It cannot be done.")
-    end = (await events_of(model, ToolLibrary([add])))[-1]
+    model = ScriptedModel(reply_with_calls(tool_call("ad", "{}")), "I cannot.", "It cannot be done.")
+    end = (await collect_events(model, ToolLibrary([add])))[-1]
     assert (end.text, end.turns) == ("It cannot be done.", 3)
-    model = ScriptedModel(calls(call("ad", "{}")), "I cannot.")
-    end = (await events_of(model, ToolLibrary([add]), guarding=UNGUARDED))[-1]
+    model = ScriptedModel(reply_with_calls(tool_call("ad", "{}")), "I cannot.")
+    end = (await collect_events(model, ToolLibrary([add]), guarding=NO_GUARDS))[-1]
     assert (end.text, end.turns) == ("I cannot.", 2)
 
 
 async def test_what_may_have_been_meant_is_told_beside_the_failure_and_asked_for():
     model = ScriptedModel(
-        calls(call("close", '{"ticket": "18"}')), "There is none.", calls(call("close", '{"ticket": "T-18"}')), "ok"
+        reply_with_calls(tool_call("close", '{"ticket": "18"}')),
+        "There is none.",
+        reply_with_calls(tool_call("close", '{"ticket": "T-18"}')),
+        "ok",
     )
-    await events_of(model, ToolLibrary([close]))
+    await collect_events(model, ToolLibrary([close]))
     assert (
         model.requests[1]
         .messages[-1]
         .content.endswith('(Perhaps ticket="T-18" is meant. Correct the call and make it again.)')
     )
-    assert wishes(model) == [
+    assert list_follow_ups(model) == [
         'close did not work, so the task is not done. Call it with ticket="T-18"; only if that cannot be, say why.'
     ]
-    assert [request.options.expected for request in model.requests] == [
+    assert [request.options.tool_choice_hint for request in model.requests] == [
         "auto",
         "auto",
-        Named("close", {"ticket": "T-18"}),
+        ForcedTool("close", {"ticket": "T-18"}),
         "auto",
     ]
 
 
 async def test_what_worked_before_is_what_is_asked_for():
-    learning = FailureMemory().of()
-    right = (calls(call("close", '{"ticket": "77"}')), calls(call("close", '{"ticket": "T-3"}')), "ok")
-    await events_of(ScriptedModel(*right), ToolLibrary([close]), learning=learning)
-    model = ScriptedModel(calls(call("close", '{"ticket": "77"}')), "There is none.", "No.")
-    await events_of(model, ToolLibrary([close]), learning=learning)
-    assert [wish.split(". ")[1] for wish in wishes(model)] == [
+    learning = FailureMemory().scoped()
+    right = (
+        reply_with_calls(tool_call("close", '{"ticket": "77"}')),
+        reply_with_calls(tool_call("close", '{"ticket": "T-3"}')),
+        "ok",
+    )
+    await collect_events(ScriptedModel(*right), ToolLibrary([close]), learning=learning)
+    model = ScriptedModel(reply_with_calls(tool_call("close", '{"ticket": "77"}')), "There is none.", "No.")
+    await collect_events(model, ToolLibrary([close]), learning=learning)
+    assert [wish.split(". ")[1] for wish in list_follow_ups(model)] == [
         'Call it with ticket="T-3"; only if that cannot be, say why.'
     ]
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("said", "told"),
     [
         ("Close ticket 77.", '(Worked before: close(ticket="T-3").)'),
@@ -109,22 +121,29 @@ async def test_what_worked_before_is_what_is_asked_for():
     ],
 )
 async def test_what_put_the_same_right_before_is_told_beside_the_request(said, told):
-    learning = FailureMemory().of()
-    right = (calls(call("close", '{"ticket": "77"}')), calls(call("close", '{"ticket": "T-3"}')), "ok")
-    await events_of(ScriptedModel(*right), ToolLibrary([close]), learning=learning)
-    model = ScriptedModel(calls(call("close", '{"ticket": "T-3"}')), "Closed.")
-    end = (await events_of(model, ToolLibrary([close]), said, learning=learning))[-1]
+    learning = FailureMemory().scoped()
+    right = (
+        reply_with_calls(tool_call("close", '{"ticket": "77"}')),
+        reply_with_calls(tool_call("close", '{"ticket": "T-3"}')),
+        "ok",
+    )
+    await collect_events(ScriptedModel(*right), ToolLibrary([close]), learning=learning)
+    model = ScriptedModel(reply_with_calls(tool_call("close", '{"ticket": "T-3"}')), "Closed.")
+    end = (await collect_events(model, ToolLibrary([close]), said, learning=learning))[-1]
     assert [request.messages[0].content for request in model.requests] == [f"{said}\n\n{told}" if told else said, said]
     [line] = model.requests[0].tools[0].description.splitlines()[1:] or [""]
     assert bool(line) is not bool(told)  # it is told once
-    assert end.messages[0].role == "assistant"
+    assert end.list_messages[0].role == "assistant"
 
 
 async def test_a_call_that_was_asked_for_takes_nothing_else_from_the_list():
     model = ScriptedModel(
-        calls(call("close", '{"ticket": "T-77"}')), "None.", calls(call("close", '{"ticket": "T-3"}')), "None."
+        reply_with_calls(tool_call("close", '{"ticket": "T-77"}')),
+        "None.",
+        reply_with_calls(tool_call("close", '{"ticket": "T-3"}')),
+        "None.",
     )
-    await events_of(model, ToolLibrary([close]))
+    await collect_events(model, ToolLibrary([close]))
     assert (
         model.requests[-1]
         .messages[-1]
@@ -142,15 +161,15 @@ async def test_a_failure_that_may_pass_is_asked_to_be_tried_again_as_it_is():
             raise ToolUnavailable("The server does not answer.")
         return "a page"
 
-    again = calls(call("look", '{"at": "x"}'))
+    again = reply_with_calls(tool_call("look", '{"at": "x"}'))
     model = ScriptedModel(again, "It is away.", again, "It is away.", again, "A page.")
-    end = (await events_of(model, ToolLibrary([look])))[-1]
+    end = (await collect_events(model, ToolLibrary([look])))[-1]
     assert (end.text, len(looked)) == ("A page.", 3)
     assert model.requests[1].messages[-1].content.endswith("(This may pass. Make the call again.)")
-    assert model.requests[2].options.expected == Named("look", {"at": "x"})
+    assert model.requests[2].options.tool_choice_hint == ForcedTool("look", {"at": "x"})
 
 
-def jobs(wait: int) -> tuple[ToolLibrary, list[str]]:
+def build_job_tools(wait: int) -> tuple[ToolLibrary, list[str]]:
     """A job that takes so many looks, and what was published of it."""
     looks: list[int] = []
     published: list[str] = []
@@ -173,38 +192,47 @@ def jobs(wait: int) -> tuple[ToolLibrary, list[str]]:
     return library, published
 
 
-class Obeying(ScriptedModel):
+class ObeyingModel(ScriptedModel):
     """Does what is expected of it, and answers where nothing is."""
 
     async def stream(self, messages, tools=(), options=ModelOptions()):
-        if isinstance(options.expected, Named) and options.expected.arguments:
-            wanted = call(options.expected.name, orjson.dumps(dict(options.expected.arguments)).decode())
-            self._lines = (*self._lines[: len(self.requests)], calls(wanted), "It is not done.")
+        if isinstance(options.tool_choice_hint, ForcedTool) and options.tool_choice_hint.arguments:
+            wanted = tool_call(
+                options.tool_choice_hint.name, orjson.dumps(dict(options.tool_choice_hint.arguments)).decode()
+            )
+            self._replies = (*self._replies[: len(self.requests)], reply_with_calls(wanted), "It is not done.")
         async for part in super().stream(messages, tools, options):
             yield part
 
 
 async def test_what_was_not_ready_is_waited_for_and_then_done():
-    library, published = jobs(wait=4)
-    model = Obeying(calls(call("publish", '{"job": "x", "where": "here"}')), "It is not done.")
-    end = (await events_of(model, library))[-1]
+    library, published = build_job_tools(wait=4)
+    model = ObeyingModel(reply_with_calls(tool_call("publish", '{"job": "x", "where": "here"}')), "It is not done.")
+    end = (await collect_events(model, library))[-1]
     assert published == ["x"]
-    assert [request.options.expected for request in model.requests if request.options.expected != "auto"] == [
-        *[Named("state", {"job": "x"})] * 4,
-        Named("publish", {"job": "x", "where": "here"}),
+    assert [
+        request.options.tool_choice_hint for request in model.requests if request.options.tool_choice_hint != "auto"
+    ] == [
+        *[ForcedTool("state", {"job": "x"})] * 4,
+        ForcedTool("publish", {"job": "x", "where": "here"}),
     ]
     assert end.text == "It is not done."
 
 
 async def test_what_nothing_waits_for_is_not_waited_for():
-    library, _ = jobs(wait=4)
-    model = ScriptedModel(calls(call("state", '{"job": "x"}')), "It is running.")
-    assert (await events_of(model, library))[-1].turns == 2
+    library, _ = build_job_tools(wait=4)
+    model = ScriptedModel(reply_with_calls(tool_call("state", '{"job": "x"}')), "It is running.")
+    assert (await collect_events(model, library))[-1].turns == 2
 
 
 async def test_it_is_not_asked_for_ever():
     model = ScriptedModel(
-        calls(call("close", '{"ticket": "18"}')), *["No.", calls(call("close", '{"ticket": "3"}'))] * 9, "No."
+        reply_with_calls(tool_call("close", '{"ticket": "18"}')),
+        *["No.", reply_with_calls(tool_call("close", '{"ticket": "3"}'))] * 9,
+        "No.",
     )
-    events = await events_of(model, ToolLibrary([close]))
-    assert len([event for event in events if isinstance(event, Decided) and "did not work" in event.reason]) <= FAILURES
+    events = await collect_events(model, ToolLibrary([close]))
+    assert (
+        len([event for event in events if isinstance(event, DecisionMade) and "did not work" in event.reason])
+        <= MAX_FAILURE_FOLLOW_UPS
+    )

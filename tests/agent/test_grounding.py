@@ -2,10 +2,10 @@
 
 import pytest
 
-from opposable.agent.grounding import is_heard, is_made_up, is_wanted, things
+from opposable.agent.grounding import get_content_words, is_number_grounded, is_ungrounded, is_user_value
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("number", "said", "heard"),
     [
         (100, "Note the price of copper.", False),
@@ -20,10 +20,10 @@ from opposable.agent.grounding import is_heard, is_made_up, is_wanted, things
     ],
 )
 def test_a_number_is_heard_where_it_was_said_or_may_be_meant(number, said, heard):
-    assert is_heard(number, ["Hello.", said]) is heard
+    assert is_number_grounded(number, ["Hello.", said]) is heard
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("value", "request_", "wanted"),
     [
         ("B-5", "Cancel my order", True),
@@ -35,10 +35,10 @@ def test_a_number_is_heard_where_it_was_said_or_may_be_meant(number, said, heard
     ],
 )
 def test_an_id_and_the_users_own_words_are_what_the_user_wants(value, request_, wanted):
-    assert is_wanted(value, request_) is wanted
+    assert is_user_value(value, request_) is wanted
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("value", "field", "made_up"),
     [
         ("Conference Room", "room", True),
@@ -49,11 +49,11 @@ def test_an_id_and_the_users_own_words_are_what_the_user_wants(value, request_, 
     ],
 )
 def test_a_text_of_which_nothing_was_said_is_made_up(value, field, made_up):
-    assert is_made_up(value, field, "Book a room for the conference") is (made_up and value != "Conference Room")
-    assert is_made_up(value, field, "Book a room for five") is (made_up or value == "the conference")
+    assert is_ungrounded(value, field, "Book a room for the conference") is (made_up and value != "Conference Room")
+    assert is_ungrounded(value, field, "Book a room for five") is (made_up or value == "the conference")
 
 
 def test_names_say_what_they_are_about():
-    assert things("list_orders") == {"list", "order"}
-    assert things("orderId") == {"order"}
-    assert things("HTTPProxies_of") == {"http", "proxie"}
+    assert get_content_words("list_orders") == {"list", "order"}
+    assert get_content_words("orderId") == {"order"}
+    assert get_content_words("HTTPProxies_of") == {"http", "proxie"}

@@ -4,59 +4,68 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opposable.agent.history import estimated, repaired, trimmed
-from opposable.domain.messages import Message, assistant, system, tool, user
+from opposable.agent.history import estimate_tokens, match_results_to_calls, trim_messages
+from opposable.domain.messages import Message, assistant_message, system_message, tool_message, user_message
 from opposable.domain.tools import ToolCall
 
 
-def wants(*ids, text=""):
-    return assistant(text, tuple(ToolCall(one, "f", "{}") for one in ids))
+def reply_wanting_calls(*ids, text=""):
+    return assistant_message(text, tuple(ToolCall(one, "f", "{}") for one in ids))
 
 
-A, B = tool("a", "f", "ra"), tool("b", "f", "rb")
+A, B = tool_message("a", "f", "ra"), tool_message("b", "f", "rb")
 LOST = "There is no result: the call was not finished."
 
 CASES = {
-    "whole": ([user("x"), wants("a", "b"), B, A, assistant("done")], None),
+    "whole": ([user_message("x"), reply_wanting_calls("a", "b"), B, A, assistant_message("done")], None),
     "empty": ([], None),
-    "call without a result": ([user("x"), wants("a")], [user("x"), wants("a"), tool("a", "f", LOST)]),
-    "one of two": (
-        [user("x"), wants("a", "b"), B, user("y")],
-        [user("x"), wants("a", "b"), tool("a", "f", LOST), B, user("y")],
+    "call without a result": (
+        [user_message("x"), reply_wanting_calls("a")],
+        [user_message("x"), reply_wanting_calls("a"), tool_message("a", "f", LOST)],
     ),
-    "result without a call": ([user("x"), A, assistant("hm")], [user("x"), assistant("hm")]),
-    "result before its call": ([A, wants("a")], [wants("a"), tool("a", "f", LOST)]),
-    "second result": ([wants("a"), A, tool("a", "f", "again")], [wants("a"), A]),
-    "late result": ([wants("a"), user("hurry"), A], [wants("a"), A, user("hurry")]),
+    "one of two": (
+        [user_message("x"), reply_wanting_calls("a", "b"), B, user_message("y")],
+        [user_message("x"), reply_wanting_calls("a", "b"), tool_message("a", "f", LOST), B, user_message("y")],
+    ),
+    "result without a call": (
+        [user_message("x"), A, assistant_message("hm")],
+        [user_message("x"), assistant_message("hm")],
+    ),
+    "result before its call": ([A, reply_wanting_calls("a")], [reply_wanting_calls("a"), tool_message("a", "f", LOST)]),
+    "second result": ([reply_wanting_calls("a"), A, tool_message("a", "f", "again")], [reply_wanting_calls("a"), A]),
+    "late result": (
+        [reply_wanting_calls("a"), user_message("hurry"), A],
+        [reply_wanting_calls("a"), A, user_message("hurry")],
+    ),
     "same id twice in a conversation": (
-        [wants("a"), A, user("again"), wants("a")],
-        [wants("a"), A, user("again"), wants("a"), tool("a", "f", LOST)],
+        [reply_wanting_calls("a"), A, user_message("again"), reply_wanting_calls("a")],
+        [reply_wanting_calls("a"), A, user_message("again"), reply_wanting_calls("a"), tool_message("a", "f", LOST)],
     ),
     "Chinese": (
-        [wants("a", text="我来查一下")],
-        [wants("a", text="我来查一下"), tool("a", "f", "没有结果：该调用没有完成。")],
+        [reply_wanting_calls("a", text="我来查一下")],
+        [reply_wanting_calls("a", text="我来查一下"), tool_message("a", "f", "没有结果：该调用没有完成。")],
     ),
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.prefix.parametrize("name", CASES)
 def test_calls_and_results_come_in_pairs(name):
     messages, expected = CASES[name]
-    assert repaired(messages) == (messages if expected is None else expected)
+    assert match_results_to_calls(messages) == (messages if expected is None else expected)
 
 
 MESSAGES = st.lists(
     st.one_of(
-        st.builds(user, st.sampled_from(["hi", "你好", "x" * 400])),
-        st.builds(system, st.just("s")),
-        st.lists(st.sampled_from("abc"), max_size=3, unique=True).map(lambda ids: wants(*ids)),
-        st.builds(tool, st.sampled_from("abcd"), st.just("f"), st.sampled_from(["r", "结果" * 200])),
+        st.builds(user_message, st.sampled_from(["hi", "你好", "x" * 400])),
+        st.builds(system_message, st.just("s")),
+        st.lists(st.sampled_from("abc"), max_size=3, unique=True).map(lambda ids: reply_wanting_calls(*ids)),
+        st.builds(tool_message, st.sampled_from("abcd"), st.just("f"), st.sampled_from(["r", "结果" * 200])),
     ),
     max_size=14,
 )
 
 
-def in_pairs(messages: list[Message]) -> bool:
+def are_calls_paired(messages: list[Message]) -> bool:
     waiting: list[str] = []
     for message in messages:
         if message.role == "tool":
@@ -73,10 +82,10 @@ def in_pairs(messages: list[Message]) -> bool:
 @settings(max_examples=400)
 @given(MESSAGES, st.integers(0, 1500))
 def test_whatever_comes_in_no_orphan_goes_out_repaired_or_trimmed(messages, tokens):
-    whole = repaired(messages)
-    assert in_pairs(whole)
-    assert repaired(whole) == whole
-    assert in_pairs(trimmed(whole, tokens))
+    whole = match_results_to_calls(messages)
+    assert are_calls_paired(whole)
+    assert match_results_to_calls(whole) == whole
+    assert are_calls_paired(trim_messages(whole, tokens))
     assert [m for m in whole if m.role != "tool"] == [m for m in messages if m.role != "tool"]
 
 
@@ -85,23 +94,23 @@ LONG = "word " * 400
 
 def test_the_oldest_goes_first_and_what_the_task_needs_stays():
     messages = [
-        system("be brief"),
-        user("the task"),
-        wants("a"),
-        tool("a", "f", LONG),
-        assistant("fine"),
-        user("the next thing"),
-        wants("b"),
-        tool("b", "f", LONG),
-        wants("c"),
-        tool("c", "f", "short"),
+        system_message("be brief"),
+        user_message("the task"),
+        reply_wanting_calls("a"),
+        tool_message("a", "f", LONG),
+        assistant_message("fine"),
+        user_message("the next thing"),
+        reply_wanting_calls("b"),
+        tool_message("b", "f", LONG),
+        reply_wanting_calls("c"),
+        tool_message("c", "f", "short"),
     ]
-    note = user("[Earlier messages were left out here to make room.]")
-    assert trimmed(messages, 10_000) == messages
-    assert trimmed(messages, estimated(messages) - 100) == [*messages[:2], note, *messages[4:]]
-    assert trimmed(messages, 200) == [*messages[:2], note, messages[5], *messages[8:]]
-    assert trimmed(messages, 0) == [*messages[:2], note, messages[5], *messages[8:]]
+    note = user_message("[Earlier messages were left out here to make room.]")
+    assert trim_messages(messages, 10_000) == messages
+    assert trim_messages(messages, estimate_tokens(messages) - 100) == [*messages[:2], note, *messages[4:]]
+    assert trim_messages(messages, 200) == [*messages[:2], note, messages[5], *messages[8:]]
+    assert trim_messages(messages, 0) == [*messages[:2], note, messages[5], *messages[8:]]
 
 
 def test_chinese_is_counted_by_the_character():
-    assert estimated([user("你" * 300)]) > 2 * estimated([user("a" * 300)])
+    assert estimate_tokens([user_message("你" * 300)]) > 2 * estimate_tokens([user_message("a" * 300)])

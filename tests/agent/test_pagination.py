@@ -2,13 +2,18 @@
 
 import pytest
 
-from opposable.agent.pagination import next_named, next_page, wanted, wants_all
+from opposable.agent.pagination import (
+    count_requested_items,
+    find_next_value,
+    get_next_page_arguments,
+    is_about_whole_list,
+)
 
 PAGED = {"properties": {"page": {"type": "integer"}, "kind": {"type": "string"}}}
 CURSOR = {"properties": {"page_token": {"type": "string"}, "cursor": {"type": "string"}}}
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("arguments", "parameters", "data", "more"),
     [
         ({}, PAGED, {"items": [1], "next_page": 2}, {"page": 2}),
@@ -27,10 +32,10 @@ CURSOR = {"properties": {"page_token": {"type": "string"}, "cursor": {"type": "s
     ],
 )
 def test_the_call_of_the_next_page_is_known_where_the_result_names_it(arguments, parameters, data, more):
-    assert next_page(arguments, parameters, data) == more
+    assert get_next_page_arguments(arguments, parameters, data) == more
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("arguments", "said", "found"),
     [
         ({"door": "door-7"}, "The next is door-14.", {"door": "door-14"}),
@@ -43,10 +48,10 @@ def test_the_call_of_the_next_page_is_known_where_the_result_names_it(arguments,
     ],
 )
 def test_the_next_of_a_chain_is_what_is_so_called_and_alike(arguments, said, found):
-    assert next_named(arguments, said) == found
+    assert find_next_value(arguments, said) == found
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("request_", "many", "whole"),
     [
         ("Open four gates, please", 4, False),
@@ -63,4 +68,4 @@ def test_the_next_of_a_chain_is_what_is_so_called_and_alike(arguments, said, fou
     ],
 )
 def test_how_much_a_request_wants_is_read_from_its_words(request_, many, whole):
-    assert (wanted(request_), wants_all(request_)) == (many, whole)
+    assert (count_requested_items(request_), is_about_whole_list(request_)) == (many, whole)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from opposable.agent.argument_suggestions import nearest_named
-from opposable.agent.pinyin import spells
+from opposable.agent.argument_suggestions import suggest_arguments
+from opposable.agent.pinyin import is_pinyin_of
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("latin", "chinese", "same"),
     [
         ("zhang.wei", "张伟", True),
@@ -27,10 +27,10 @@ from opposable.agent.pinyin import spells
     ],
 )
 def test_a_name_is_spelt_syllable_by_syllable(latin, chinese, same):
-    assert spells(latin, chinese) is same
+    assert is_pinyin_of(latin, chinese) is same
 
 
 def test_of_the_contacts_a_failure_names_the_one_so_spelt_is_meant():
     said = "There is no contact '王芳'. The contacts are: anna.berg, wang.fang, wang.fei."
-    assert nearest_named({"to": "王芳"}, said) == {"to": "wang.fang"}
-    assert nearest_named({"to": "李芳"}, said.replace("王芳", "李芳")) == {}
+    assert suggest_arguments({"to": "王芳"}, said) == {"to": "wang.fang"}
+    assert suggest_arguments({"to": "李芳"}, said.replace("王芳", "李芳")) == {}

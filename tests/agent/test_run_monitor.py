@@ -8,21 +8,21 @@ import pytest
 
 from opposable.agent.agent import Agent
 from opposable.agent.failure_memory import FailureMemory
-from opposable.agent.guard_options import GUARDED, UNGUARDED
+from opposable.agent.guard_options import ALL_GUARDS, NO_GUARDS
 from opposable.agent.limits import Limits
 from opposable.agent.loop import run
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import ModelUnavailable, ToolFailed, ToolRefused, ToolUnavailable
-from opposable.domain.events import Decided, RunFinished, RunStarted, ToolFinished
-from opposable.domain.messages import user
+from opposable.domain.events import DecisionMade, RunFinished, RunStarted, ToolFinished
+from opposable.domain.messages import user_message
 from opposable.domain.specs import FunctionToolSpec
 from opposable.models.base import ModelOptions
-from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 made: list[str] = []
 
@@ -57,57 +57,64 @@ def away(q: str = "") -> str:
     raise ToolUnavailable("The server does not answer.")
 
 
-def wanted(selector: str, n: int = 0):
-    return calls(call("click", orjson.dumps({"selector": selector}).decode(), f"c{n}"))
+def call_click(selector: str, n: int = 0):
+    return reply_with_calls(tool_call("click", orjson.dumps({"selector": selector}).decode(), f"c{n}"))
 
 
-async def events_of(model, tools=(click, look), said="click it", **more):
+async def collect_events(model, tools=(click, look), said="click it", **more):
     library = tools if isinstance(tools, ToolLibrary) else ToolLibrary(tools)
     options = ModelOptions(stream=False)
-    async with aclosing(run(model, library, (user(said),), options=options, **more)) as events:
+    async with aclosing(run(model, library, (user_message(said),), options=options, **more)) as events:
         return [event async for event in events]
 
 
-def ends(events) -> list[tuple[str | None, str]]:
+def list_endings(events) -> list[tuple[str | None, str]]:
     return [(event.result.failure, event.result.content) for event in events if type(event) is ToolFinished]
 
 
 def decisions(events) -> list[str]:
-    return [event.action for event in events if type(event) is Decided]
+    return [event.action for event in events if type(event) is DecisionMade]
 
 
 async def test_the_same_failing_call_is_not_made_twice_and_the_refusal_says_what_would_be_right():
-    events = await events_of(ScriptedModel(wanted("a.x", 1), wanted("a.x", 2), wanted("a.social-link", 3), "done"))
+    events = await collect_events(
+        ScriptedModel(call_click("a.x", 1), call_click("a.x", 2), call_click("a.social-link", 3), "done")
+    )
     assert made == ["a.x", "a.social-link"]
-    (first, said), (second, told), (third, _) = ends(events)
+    (first, said), (second, told), (third, _) = list_endings(events)
     assert (first, second, third) == ("failed", "refused", None)
     assert told.startswith("Not run: this very call of click has failed in this task")
     assert said in told
 
 
 async def test_a_refusal_is_in_the_language_of_the_run():
-    events = await events_of(ScriptedModel(wanted("a.x", 1), wanted("a.x", 2), "好"), said="请点击关注数")
-    assert ends(events)[1][1].startswith("没有执行：对 click 的这一调用在本次任务中已经失败过")
+    events = await collect_events(ScriptedModel(call_click("a.x", 1), call_click("a.x", 2), "好"), said="请点击关注数")
+    assert list_endings(events)[1][1].startswith("没有执行：对 click 的这一调用在本次任务中已经失败过")
 
 
 async def test_calls_written_as_text_are_guarded_alike():
     def text(selector):
         return f'<tool_call>{{"name": "click", "arguments": {{"selector": "{selector}"}}}}</tool_call>'
 
-    native = await events_of(ScriptedModel(wanted("a.x", 1), wanted("a.x", 2), "done"))
-    written = await events_of(TextProtocolModel(ScriptedModel(text("a.x"), text("a.x"), "done")))
-    assert ends(written) == ends(native)
+    native = await collect_events(ScriptedModel(call_click("a.x", 1), call_click("a.x", 2), "done"))
+    written = await collect_events(TextProtocolModel(ScriptedModel(text("a.x"), text("a.x"), "done")))
+    assert list_endings(written) == list_endings(native)
 
 
 async def test_a_failing_call_is_made_once_more_when_something_changed_and_then_no_more():
     model = ScriptedModel(
-        wanted("a.x", 1), wanted("a.social-link", 2), wanted("a.x", 3), calls(call("look")), wanted("a.x", 4), "done"
+        call_click("a.x", 1),
+        call_click("a.social-link", 2),
+        call_click("a.x", 3),
+        reply_with_calls(tool_call("look")),
+        call_click("a.x", 4),
+        "done",
     )
-    events = await events_of(model)
+    events = await collect_events(model)
     assert made == ["a.x", "a.social-link", "a.x", "look"]
-    assert [failure for failure, _ in ends(events)] == ["failed", None, "failed", None, "refused"]
-    assert "failed 2 times in the same way" in ends(events)[2][1]
-    assert ends(events)[2][1].startswith("Selector 'a.x' not found")
+    assert [failure for failure, _ in list_endings(events)] == ["failed", None, "failed", None, "refused"]
+    assert "failed 2 times in the same way" in list_endings(events)[2][1]
+    assert list_endings(events)[2][1].startswith("Selector 'a.x' not found")
 
 
 async def test_the_same_call_written_otherwise_is_the_same_call():
@@ -118,25 +125,27 @@ async def test_the_same_call_written_otherwise_is_the_same_call():
 
     ways = ['{"q":"x"}', '{"most":10,"q":"x"}', '{"q":"x","most":10.0}', '{"q":"x","near":null}', '"{\\"q\\":\\"x\\"}"']
     named = ["find", "find", "functions.find", "Find", "find"]
-    asked = [calls(call(name, way, f"c{n}")) for n, (name, way) in enumerate(zip(named, ways, strict=True))]
-    events = await events_of(ScriptedModel(*asked, "done"), [find])
+    asked = [
+        reply_with_calls(tool_call(name, way, f"c{n}")) for n, (name, way) in enumerate(zip(named, ways, strict=True))
+    ]
+    events = await collect_events(ScriptedModel(*asked, "done"), [find])
     assert made == ["x"]
-    assert [failure for failure, _ in ends(events)] == ["failed"] + ["refused"] * 4
+    assert [failure for failure, _ in list_endings(events)] == ["failed"] + ["refused"] * 4
 
 
 async def test_the_same_call_twice_in_one_reply_is_made_once_first():
     def one(n: int, selector: str = "a.x"):
-        return call("click", orjson.dumps({"selector": selector}).decode(), f"c{n}")
+        return tool_call("click", orjson.dumps({"selector": selector}).decode(), f"c{n}")
 
-    events = await events_of(ScriptedModel(calls(one(1), one(2), one(3)), "done"))
+    events = await collect_events(ScriptedModel(reply_with_calls(one(1), one(2), one(3)), "done"))
     assert made == ["a.x"]
-    assert [failure for failure, _ in ends(events)] == ["failed", "refused", "refused"]
-    assert [m.call_id for m in events[-1].messages if m.role == "tool"] == ["c1", "c2", "c3"]
+    assert [failure for failure, _ in list_endings(events)] == ["failed", "refused", "refused"]
+    assert [m.call_id for m in events[-1].list_messages if m.role == "tool"] == ["c1", "c2", "c3"]
     made.clear()
     same = [one(n, "a.social-link") for n in range(3)]
-    events = await events_of(ScriptedModel(calls(*same), "done"), limits=Limits(tool_calls=2))
+    events = await collect_events(ScriptedModel(reply_with_calls(*same), "done"), limits=Limits(tool_calls=2))
     assert made == ["a.social-link"] * 2
-    assert [failure for failure, _ in ends(events)] == [None, "refused", None]
+    assert [failure for failure, _ in list_endings(events)] == [None, "refused", None]
 
 
 async def test_a_failure_that_only_numbers_its_tellings_is_the_same_failure():
@@ -151,48 +160,55 @@ async def test_a_failure_that_only_numbers_its_tellings_is_the_same_failure():
         """The time."""
         return f"it is {next(told)}"
 
-    circle = [calls(call("find", '{"q":"x"}', "a")), calls(call("clock", "{}", "b"))] * 4
-    events = await events_of(ScriptedModel(*circle, "done"), [find, clock])
+    circle = [
+        reply_with_calls(tool_call("find", '{"q":"x"}', "a")),
+        reply_with_calls(tool_call("clock", "{}", "b")),
+    ] * 4
+    events = await collect_events(ScriptedModel(*circle, "done"), [find, clock])
     assert made == ["x", "x"]
-    assert [failure for failure, _ in ends(events)][::2] == ["failed", "failed", "refused", "refused"]
+    assert [failure for failure, _ in list_endings(events)][::2] == ["failed", "failed", "refused", "refused"]
 
 
 async def test_a_tool_there_is_not_is_told_of_once_whatever_is_asked_of_it():
-    asked = [calls(call("klick", f'{{"selector":"a.{n}"}}', f"c{n}")) for n in range(3)]
-    events = await events_of(ScriptedModel(*asked, "done"))
-    assert [failure for failure, _ in ends(events)] == ["unknown_tool", "refused", "refused"]
-    assert "click" in ends(events)[2][1]
+    asked = [reply_with_calls(tool_call("klick", f'{{"selector":"a.{n}"}}', f"c{n}")) for n in range(3)]
+    events = await collect_events(ScriptedModel(*asked, "done"))
+    assert [failure for failure, _ in list_endings(events)] == ["unknown_tool", "refused", "refused"]
+    assert "click" in list_endings(events)[2][1]
 
 
 async def test_the_plan_is_what_the_model_said_with_its_calls_and_another_one_after_replanning():
     def said(text, selector):
-        return replace(wanted(selector, text), content=text)
+        return replace(call_click(selector, text), content=text)
 
     script = [said("", "a.1"), said("First the link.", "a.2"), said("Then?", "a.3"), said("Now by hand.", "a.4")]
-    model = ScriptedModel(*script, wanted("a.5" * 200, 5), wanted("a.6" * 200, 6), "done")
-    await events_of(model, [click], limits=Limits(context=900))
+    model = ScriptedModel(*script, call_click("a.5" * 200, 5), call_click("a.6" * 200, 6), "done")
+    await collect_events(model, [click], limits=Limits(context=900))
     told = [request.messages[-1].content for request in model.requests]
     assert "Plan: Now by hand." in told[6]
 
 
 async def test_reading_changes_nothing():
     library = ToolLibrary([click, FunctionTool(look, idempotent=True)])
-    events = await events_of(ScriptedModel(wanted("a.x", 1), calls(call("look")), wanted("a.x", 2), "done"), library)
+    events = await collect_events(
+        ScriptedModel(call_click("a.x", 1), reply_with_calls(tool_call("look")), call_click("a.x", 2), "done"), library
+    )
     assert made == ["a.x", "look"]
-    assert ends(events)[2][0] == "refused"
+    assert list_endings(events)[2][0] == "refused"
 
 
 async def test_a_server_that_is_away_is_asked_three_times():
-    asked = [calls(call("away", '{"q": "a"}', f"c{n}")) for n in range(5)]
-    events = await events_of(ScriptedModel(*asked, "done"), ToolLibrary([away], breaking=None))
+    asked = [reply_with_calls(tool_call("away", '{"q": "a"}', f"c{n}")) for n in range(5)]
+    events = await collect_events(ScriptedModel(*asked, "done"), ToolLibrary([away], circuit_breaker=None))
     assert made == ["a"] * 3
-    assert [failure for failure, _ in ends(events)] == ["unavailable"] * 3 + ["refused"] * 2
+    assert [failure for failure, _ in list_endings(events)] == ["unavailable"] * 3 + ["refused"] * 2
 
 
 async def test_a_result_that_never_changes_is_told_then_refused_with_the_result():
-    events = await events_of(ScriptedModel(*[calls(call("look", "{}", f"c{n}")) for n in range(8)], "done"))
+    events = await collect_events(
+        ScriptedModel(*[reply_with_calls(tool_call("look", "{}", f"c{n}")) for n in range(8)], "done")
+    )
     assert made == ["look"] * 5
-    found = ends(events)
+    found = list_endings(events)
     assert [text for _, text in found[:2]] == ["a page"] * 2
     assert found[2][1].startswith("a page\n\n(The same call of look has now brought this same result 3 times")
     assert found[5][0] == "refused"
@@ -200,11 +216,14 @@ async def test_a_result_that_never_changes_is_told_then_refused_with_the_result(
 
 
 async def test_a_cycle_of_two_calls_that_brings_nothing_new_is_refused_too():
-    circle = [calls(call("look", "{}", "a")), calls(call("other_click", '{"selector": "b"}', "b"))] * 8
-    events = await events_of(ScriptedModel(*circle, "done"), [look, other_click])
+    circle = [
+        reply_with_calls(tool_call("look", "{}", "a")),
+        reply_with_calls(tool_call("other_click", '{"selector": "b"}', "b")),
+    ] * 8
+    events = await collect_events(ScriptedModel(*circle, "done"), [look, other_click])
     assert made == ["look"] * 3
-    assert "brought this same result 3 times" in ends(events)[4][1]
-    assert ends(events)[6][0] == "refused"
+    assert "brought this same result 3 times" in list_endings(events)[4][1]
+    assert list_endings(events)[6][0] == "refused"
 
 
 async def test_polling_is_not_a_loop():
@@ -213,14 +232,14 @@ async def test_polling_is_not_a_loop():
         return "42 %"
 
     library = ToolLibrary([FunctionTool(status, metadata={"polling": True})])
-    asked = [calls(call("status", '{"job": "a"}', f"c{n}")) for n in range(15)]
-    events = await events_of(ScriptedModel(*asked, "done"), library)
-    assert ends(events) == [(None, "42 %")] * 15
+    asked = [reply_with_calls(tool_call("status", '{"job": "a"}', f"c{n}")) for n in range(15)]
+    events = await collect_events(ScriptedModel(*asked, "done"), library)
+    assert list_endings(events) == [(None, "42 %")] * 15
 
 
 async def test_the_block_on_what_was_tried_stands_beside_the_last_message_and_not_in_the_history():
-    model = ScriptedModel(wanted("a.x", 1), wanted("a.y", 2), wanted("a.social-link", 3), "done")
-    events = await events_of(model)
+    model = ScriptedModel(call_click("a.x", 1), call_click("a.y", 2), call_click("a.social-link", 3), "done")
+    events = await collect_events(model)
     last = model.requests[2].messages[-1].content
     assert last.splitlines()[2:] == [
         "[State of this task: 2 calls, 0 worked, 2 failed.]",
@@ -228,38 +247,38 @@ async def test_the_block_on_what_was_tried_stands_beside_the_last_message_and_no
         '- click{"selector":"a.y"}: Selector \'a.y\' not found. There is: a.social-link.',
         '- click{"selector":"a.x"}: Selector \'a.x\' not found. There is: a.social-link.',
     ]
-    assert "State of this task" not in str(model.requests[1]) + str(model.requests[3]) + str(events[-1].messages)
+    assert "State of this task" not in str(model.requests[1]) + str(model.requests[3]) + str(events[-1].list_messages)
 
 
 async def test_the_block_tells_what_trimming_left_out():
     library = ToolLibrary([click, look])
-    model = ScriptedModel(wanted("a.x" * 40, 1), wanted("a.y" * 40, 2), wanted("a.z" * 40, 3), "done")
-    await events_of(model, library, limits=Limits(context=560))
+    model = ScriptedModel(call_click("a.x" * 40, 1), call_click("a.y" * 40, 2), call_click("a.z" * 40, 3), "done")
+    await collect_events(model, library, limits=Limits(context=560))
     assert not any("a.xa.x" in one.arguments for m in model.requests[3].messages for one in m.tool_calls)
     assert "a.xa.x" in model.requests[3].messages[-1].content
 
 
 async def test_another_tool_is_named_when_one_fails_too_often():
-    model = ScriptedModel(*[wanted(f"a.{n}", n) for n in range(3)], "done")
-    events = await events_of(model, [click, other_click, look], guarding=replace(GUARDED, insisting=False))
-    [decided] = [event for event in events if type(event) is Decided]
-    assert decided == Decided("switch_tool", "click failed 3 times running.")
+    model = ScriptedModel(*[call_click(f"a.{n}", n) for n in range(3)], "done")
+    events = await collect_events(model, [click, other_click, look], guarding=replace(ALL_GUARDS, follow_ups=False))
+    [decided] = [event for event in events if type(event) is DecisionMade]
+    assert decided == DecisionMade("switch_tool", "click failed 3 times running.")
     assert "Use another tool; these may do: other_click" in model.requests[3].messages[-1].content
 
 
 async def test_another_plan_is_asked_for_when_no_tool_may_do():
-    model = ScriptedModel(*[wanted(f"a.{n}", n) for n in range(3)], "done")
-    events = await events_of(model, [click], guarding=replace(GUARDED, insisting=False))
+    model = ScriptedModel(*[call_click(f"a.{n}", n) for n in range(3)], "done")
+    events = await collect_events(model, [click], guarding=replace(ALL_GUARDS, follow_ups=False))
     assert decisions(events) == ["replan"]
     assert "go about it in another way" in model.requests[3].messages[-1].content
 
 
 async def test_a_run_of_refused_calls_ends_in_an_answer_that_is_said_to_be_partial():
-    model = ScriptedModel(*[wanted("a.x", n) for n in range(5)], "I could not find the count.")
-    events = await events_of(model, [click])
+    model = ScriptedModel(*[call_click("a.x", n) for n in range(5)], "I could not find the count.")
+    events = await collect_events(model, [click])
     assert made == ["a.x"]
     assert decisions(events)[-1] == "complete"
-    assert (events[-1].text, events[-1].reason) == ("I could not find the count.", "answer")
+    assert (events[-1].text, events[-1].get_refusal_reason) == ("I could not find the count.", "answer")
     assert "say that it is partial" in model.requests[-1].messages[-1].content
 
 
@@ -267,68 +286,78 @@ async def test_a_limit_ends_in_an_answer_even_where_the_model_is_gone():
     def gone(messages):
         raise ModelUnavailable("away")
 
-    events = await events_of(ScriptedModel(calls(call("look")), gone), limits=Limits(turns=1))
-    assert (events[-1].text, events[-1].reason) == (
+    events = await collect_events(ScriptedModel(reply_with_calls(tool_call("look")), gone), limits=Limits(turns=1))
+    assert (events[-1].text, events[-1].get_refusal_reason) == (
         "The task used up its number of steps before there was an answer. This is only a part, from look: a page",
         "turns",
     )
     with pytest.raises(ModelUnavailable):
-        await events_of(ScriptedModel(calls(call("look")), gone))
+        await collect_events(ScriptedModel(reply_with_calls(tool_call("look")), gone))
 
 
 async def test_a_limit_is_a_decision_to_complete():
-    events = await events_of(ScriptedModel(calls(call("look")), "so far"), limits=Limits(turns=1))
-    assert Decided("complete", "The task has used up its number of steps.") in events
+    events = await collect_events(ScriptedModel(reply_with_calls(tool_call("look")), "so far"), limits=Limits(turns=1))
+    assert DecisionMade("complete", "The task has used up its number of steps.") in events
 
 
 async def test_a_plain_run_has_no_decisions_and_is_sent_as_it_stands():
-    model = ScriptedModel(wanted("a.social-link", 1), "done")
-    events = await events_of(model)
+    model = ScriptedModel(call_click("a.social-link", 1), "done")
+    events = await collect_events(model)
     assert decisions(events) == []
     assert [m.content for m in model.requests[1].messages] == ["click it", "", "clicked"]
 
 
 async def test_everything_can_be_switched_off():
-    events = await events_of(ScriptedModel(*[wanted("a.x", n) for n in range(4)], "done"), guarding=UNGUARDED)
+    events = await collect_events(ScriptedModel(*[call_click("a.x", n) for n in range(4)], "done"), guarding=NO_GUARDS)
     assert made == ["a.x"] * 4
     assert decisions(events) == []
 
 
 async def test_a_second_run_is_warned_in_the_tools_description():
     memory = FailureMemory()
-    await events_of(ScriptedModel(wanted("a.x", 1), wanted("a.social-link", 2), "done"), learning=memory.of())
+    await collect_events(
+        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done"), learning=memory.scoped()
+    )
     model = ScriptedModel("done")
-    await events_of(model, learning=memory.of())
+    await collect_events(model, learning=memory.scoped())
     [told] = [one.description for one in model.requests[0].tools if one.name == "click"]
     assert told == 'Click an element.\nKnown from before: selector="a.x" failed; selector="a.social-link" worked.'
 
 
 async def test_definitions_with_warnings_are_the_same_object_from_run_to_run():
     memory, library = FailureMemory(), ToolLibrary([click])
-    await events_of(ScriptedModel(wanted("a.x", 1), wanted("a.social-link", 2), "done"), library, learning=memory.of())
-    patterns = await memory.patterns(library, "")
-    first = memory.told(library.definitions, patterns, library, "en")
+    await collect_events(
+        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done"), library, learning=memory.scoped()
+    )
+    patterns = await memory.get_patterns(library, "")
+    first = memory.add_warnings(library.definitions, patterns, library, "en")
     memory.add(replace(patterns.failures["click"][0], count=1))
-    again = await memory.patterns(library, "")
-    assert memory.told(library.definitions, again, library, "en") is first is not library.definitions
+    again = await memory.get_patterns(library, "")
+    assert memory.add_warnings(library.definitions, again, library, "en") is first is not library.definitions
 
 
 async def test_what_helped_before_stands_beside_the_same_failure():
     memory = FailureMemory()
-    await events_of(ScriptedModel(wanted("a.x", 1), wanted("a.social-link", 2), "done"), learning=memory.of())
-    events = await events_of(ScriptedModel(wanted("a.x", 1), "done"), learning=memory.of())
-    assert ends(events)[0][1].endswith(
+    await collect_events(
+        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done"), learning=memory.scoped()
+    )
+    events = await collect_events(ScriptedModel(call_click("a.x", 1), "done"), learning=memory.scoped())
+    assert list_endings(events)[0][1].endswith(
         '(Before, selector="a.social-link" worked in place of selector="a.x". Correct the call and make it again.)'
     )
 
 
 async def test_what_one_agent_learnt_is_its_own_and_what_is_shared_is_everybodys():
     memory, library = FailureMemory(), ToolLibrary([click])
-    await events_of(ScriptedModel(wanted("a.x", 1), wanted("a.social-link", 2), "."), library, learning=memory.of("a1"))
-    assert (await memory.patterns(library, "a2")).warnings == {}
-    assert list((await memory.patterns(library, "a1")).warnings) == ["click"]
-    await events_of(ScriptedModel(wanted("a.y", 1), wanted("a.social-link", 2), "."), library, learning=memory.of())
-    assert "a.y" in (await memory.patterns(library, "a2")).warnings["click"][0]
+    await collect_events(
+        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "."), library, learning=memory.scoped("a1")
+    )
+    assert (await memory.get_patterns(library, "a2")).warnings == {}
+    assert list((await memory.get_patterns(library, "a1")).warnings) == ["click"]
+    await collect_events(
+        ScriptedModel(call_click("a.y", 1), call_click("a.social-link", 2), "."), library, learning=memory.scoped()
+    )
+    assert "a.y" in (await memory.get_patterns(library, "a2")).warnings["click"][0]
 
 
 async def test_a_call_that_failed_in_three_runs_for_good_is_not_made_and_one_that_works_is_forgotten():
@@ -341,17 +370,17 @@ async def test_a_call_that_failed_in_three_runs_for_good_is_not_made_and_one_tha
             raise ToolRefused("Nothing may be paid here.")
         return "paid"
 
-    memory, script = FailureMemory(), [calls(call("pay", '{"amount": 5}')), "done"]
+    memory, script = FailureMemory(), [reply_with_calls(tool_call("pay", '{"amount": 5}')), "done"]
     for _ in range(3):
-        await events_of(ScriptedModel(*script), [pay], learning=memory.of())
-    events = await events_of(ScriptedModel(*script), [pay], learning=memory.of())
+        await collect_events(ScriptedModel(*script), [pay], learning=memory.scoped())
+    events = await collect_events(ScriptedModel(*script), [pay], learning=memory.scoped())
     assert made == ["pay"] * 3
-    assert ends(events)[0][0] == "refused"
-    assert "failed in 3 earlier tasks" in ends(events)[0][1]
-    memory.how = replace(memory.how, known=9)
+    assert list_endings(events)[0][0] == "refused"
+    assert "failed in 3 earlier tasks" in list_endings(events)[0][1]
+    memory.options = replace(memory.options, known=9)
     allowed[0] = True
-    await events_of(ScriptedModel(*script), [pay], learning=memory.of())
-    assert (await memory.patterns(ToolLibrary([pay]), "")).failures == {}
+    await collect_events(ScriptedModel(*script), [pay], learning=memory.scoped())
+    assert (await memory.get_patterns(ToolLibrary([pay]), "")).failures == {}
 
 
 async def test_a_declared_time_out_is_doubled_up_to_its_largest_value_and_told():
@@ -372,13 +401,13 @@ async def test_a_declared_time_out_is_doubled_up_to_its_largest_value_and_told()
         return made_anew
 
     memory = FailureMemory()
-    asked = [calls(call("render", '{"name": "a", "timeout": 3}', f"c{n}")) for n in range(3)]
-    events = await events_of(ScriptedModel(*asked, "done"), library(), learning=memory.of())
+    asked = [reply_with_calls(tool_call("render", '{"name": "a", "timeout": 3}', f"c{n}")) for n in range(3)]
+    events = await collect_events(ScriptedModel(*asked, "done"), library(), learning=memory.scoped())
     assert given == [3, 6, 8]
     finished = [event for event in events if type(event) is ToolFinished]
     assert finished[1].result.repairs == ("timeout 3 → 6: it took longer before",)
     assert finished[1].call.arguments == '{"name":"a","timeout":6}'
-    await events_of(ScriptedModel(asked[0], "done"), library(), learning=memory.of())
+    await collect_events(ScriptedModel(asked[0], "done"), library(), learning=memory.scoped())
     assert given[3:] == [8]
 
 
@@ -390,12 +419,12 @@ async def test_a_time_out_that_was_left_to_its_default_is_doubled_where_declared
         given.append((timeout, retries))
         raise TimeoutError("slow")
 
-    asked = [calls(call("render", f'{{"name": "{name}"}}', f"c{n}")) for n, name in enumerate("abcd")]
+    asked = [reply_with_calls(tool_call("render", f'{{"name": "{name}"}}', f"c{n}")) for n, name in enumerate("abcd")]
     declared = FunctionTool(render, metadata={"adjustable": {"timeout": 5}})
-    await events_of(ScriptedModel(*asked, "done"), [declared], learning=FailureMemory().of())
+    await collect_events(ScriptedModel(*asked, "done"), [declared], learning=FailureMemory().scoped())
     assert given == [(2, 1), (4, 1), (5, 1), (5, 1)]
     given.clear()
-    await events_of(ScriptedModel(*asked, "done"), [render], learning=FailureMemory().of())
+    await collect_events(ScriptedModel(*asked, "done"), [render], learning=FailureMemory().scoped())
     assert given == [(2, 1)] * 4
 
 
@@ -404,12 +433,12 @@ async def test_a_missing_dependency_is_named():
     spec = FunctionToolSpec(tool_id="click", module_path="m", function_name="click", dependencies=("look",))
     library.register(spec, [FunctionTool(click)])
     library.unregister("look")
-    events = await events_of(ScriptedModel(wanted("a.x"), "done"), library)
-    assert "click depends on look, which is not there." in ends(events)[0][1]
+    events = await collect_events(ScriptedModel(call_click("a.x"), "done"), library)
+    assert "click depends on look, which is not there." in list_endings(events)[0][1]
 
 
 async def test_an_agent_learns_from_run_to_run_and_takes_a_context():
-    model = ScriptedModel(wanted("a.x", 1), wanted("a.social-link", 2), "done", "done")
+    model = ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done", "done")
     agent = Agent(model, [click])
     await agent.run("click it")
     async with aclosing(agent.stream("again", CallContext("my-run"))) as events:
@@ -420,11 +449,11 @@ async def test_an_agent_learns_from_run_to_run_and_takes_a_context():
 
 
 async def test_guarding_lets_everything_else_alone():
-    assert GUARDED.is_off is False
-    assert UNGUARDED.is_off is True
+    assert ALL_GUARDS.is_disabled is False
+    assert NO_GUARDS.is_disabled is True
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("said", "copy", "asked"),
     [
         ("click it", "State of this task: 2 calls, 0 worked, 2 failed. Failed: a.x", "Tell the user in your own words"),
@@ -433,11 +462,11 @@ async def test_guarding_lets_everything_else_alone():
     ],
 )
 async def test_a_copy_of_the_state_of_the_task_is_no_answer(said, copy, asked):
-    model = ScriptedModel(wanted("a.x"), wanted("b.y", 1), copy, copy, "There is no such element.")
-    events = await events_of(model, said=said)
+    model = ScriptedModel(call_click("a.x"), call_click("b.y", 1), copy, copy, "There is no such element.")
+    events = await collect_events(model, said=said)
     assert events[-1].text == "There is no such element."
     assert model.requests[-1].messages[-1].content.startswith(asked)
-    model = ScriptedModel(wanted("a.x"), wanted("b.y", 1), copy)
-    assert (await events_of(model, said=said))[-1].text == copy
-    model = ScriptedModel(wanted("a.social-link"), "The state of this task: done. 任务状态：完成。")
-    assert (await events_of(model, said=said))[-1].turns == 2
+    model = ScriptedModel(call_click("a.x"), call_click("b.y", 1), copy)
+    assert (await collect_events(model, said=said))[-1].text == copy
+    model = ScriptedModel(call_click("a.social-link"), "The state of this task: done. 任务状态：完成。")
+    assert (await collect_events(model, said=said))[-1].turns == 2

@@ -6,20 +6,20 @@ from contextlib import aclosing
 import pytest
 
 from opposable.agent.loop import run
-from opposable.agent.tool_selection import Selection
+from opposable.agent.tool_selection import ToolSelection
 from opposable.domain.call_context import Approved, CallContext
 from opposable.domain.events import ToolDelta, ToolFinished, ToolStarted
-from opposable.domain.messages import assistant, user
+from opposable.domain.messages import assistant_message, user_message
 from opposable.domain.tools import ToolDefinition
-from opposable.models.base import ModelOptions, Named
-from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.models.base import ForcedTool, ModelOptions
+from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.tools.function import FunctionTool
-from opposable.tools.library import Showing, ToolLibrary
+from opposable.tools.library import ToolDisclosure, ToolLibrary
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
-class Raw:
+class RawTool:
     timeout = None
 
     def __init__(self, tool_id, description):
@@ -38,71 +38,78 @@ ABOUT = {
     "alarm": "Set an alarm clock.",
     "taxes": "Work out the taxes of a year.",
 }
-FEW = Showing(tools=3, tokens=8000, fitting=2)
+FEW = ToolDisclosure(max_tools=3, max_tokens=8000, max_matches=2)
 
 
-def large(showing=FEW, **more) -> ToolLibrary:
-    return ToolLibrary([Raw(*one) for one in ABOUT.items()], showing=showing, **more)
+def build_large_library(showing=FEW, **more) -> ToolLibrary:
+    return ToolLibrary([RawTool(*one) for one in ABOUT.items()], disclosure=showing, **more)
 
 
-def shown(model: ScriptedModel) -> list[list[str]]:
+def list_sent_tool_names(model: ScriptedModel) -> list[list[str]]:
     return [[definition.name for definition in request.tools] for request in model.requests]
 
 
-async def worked(model, library, said="go", **more):
-    async with aclosing(run(model, library, (user(said),), **more)) as events:
+async def run_agent(model, library, said="go", **more):
+    async with aclosing(run(model, library, (user_message(said),), **more)) as events:
         return [event async for event in events]
 
 
 async def test_few_tools_are_told_as_they_are():
-    library = large(Showing())
-    model = ScriptedModel(calls(call("weather")), "fine")
-    await worked(model, library)
-    assert shown(model) == [list(ABOUT)] * 2
-    assert Selection(library, (user("go"),), ModelOptions()).definitions is library.definitions
+    library = build_large_library(ToolDisclosure())
+    model = ScriptedModel(reply_with_calls(tool_call("weather")), "fine")
+    await run_agent(model, library)
+    assert list_sent_tool_names(model) == [list(ABOUT)] * 2
+    assert ToolSelection(library, (user_message("go"),), ModelOptions()).definitions is library.definitions
 
 
-@pytest.mark.parametrize("showing", [FEW, Showing(tools=40, tokens=50, fitting=2)])
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize("showing", [FEW, ToolDisclosure(max_tools=40, max_tokens=50, max_matches=2)])
+@pytest.prefix.parametrize(
     ("said", "first"), [("What is the weather in Rome?", "weather"), ("请翻译这个文本", "translate")]
 )
 async def test_of_many_the_model_is_told_those_that_fit_and_how_to_search(showing, said, first):
     model = ScriptedModel("fine")
-    await worked(model, large(showing), said)
-    assert shown(model)[0][:2] == ["search_tools", first]
-    assert len(shown(model)[0]) <= 3
+    await run_agent(model, build_large_library(showing), said)
+    assert list_sent_tool_names(model)[0][:2] == ["search_tools", first]
+    assert len(list_sent_tool_names(model)[0]) <= 3
 
 
 async def test_what_a_search_finds_can_be_called_in_the_next_turn():
     model = ScriptedModel(
-        calls(call("search_tools", '{"need": "money in another currency"}')), calls(call("currency")), "done"
+        reply_with_calls(tool_call("search_tools", '{"need": "money in another currency"}')),
+        reply_with_calls(tool_call("currency")),
+        "done",
     )
-    events = await worked(model, large(), "Wake me: alarm at six")
+    events = await run_agent(model, build_large_library(), "Wake me: alarm at six")
     assert [event.result.failure for event in events if type(event) is ToolFinished] == [None, None]
-    assert "currency" not in shown(model)[0]
-    assert "currency" in shown(model)[1]
-    assert shown(model)[1][: len(shown(model)[0])] == shown(model)[0]
+    assert "currency" not in list_sent_tool_names(model)[0]
+    assert "currency" in list_sent_tool_names(model)[1]
+    assert list_sent_tool_names(model)[1][: len(list_sent_tool_names(model)[0])] == list_sent_tool_names(model)[0]
 
 
 async def test_a_tool_that_is_not_shown_can_be_called_all_the_same_and_is_shown_from_then_on():
-    model = ScriptedModel(calls(call("taxes")), "done")
-    events = await worked(model, large(), "Wake me: alarm at six")
+    model = ScriptedModel(reply_with_calls(tool_call("taxes")), "done")
+    events = await run_agent(model, build_large_library(), "Wake me: alarm at six")
     [result] = [event.result for event in events if type(event) is ToolFinished]
     assert result.content == "taxes ran"
-    assert "taxes" not in shown(model)[0]
-    assert "taxes" in shown(model)[1]
+    assert "taxes" not in list_sent_tool_names(model)[0]
+    assert "taxes" in list_sent_tool_names(model)[1]
 
 
 async def test_a_tool_that_must_be_called_and_those_called_before_are_shown():
-    history = (user("hi"), calls(call("flights", "{}", "c1")), assistant("fine"), user("Wake me: alarm at six"))
-    selection = Selection(large(), history, ModelOptions(tool_choice=Named("taxes")))
+    history = (
+        user_message("hi"),
+        reply_with_calls(tool_call("flights", "{}", "c1")),
+        assistant_message("fine"),
+        user_message("Wake me: alarm at six"),
+    )
+    selection = ToolSelection(build_large_library(), history, ModelOptions(tool_choice=ForcedTool("taxes")))
     assert [one.name for one in selection.definitions] == ["search_tools", "taxes", "flights", "alarm"]
     assert selection.definitions is selection.definitions
 
 
 async def test_a_tool_unregistered_meanwhile_is_not_shown_any_more():
-    library = large()
-    selection = Selection(library, (user("Wake me: alarm at six"),), ModelOptions())
+    library = build_large_library()
+    selection = ToolSelection(library, (user_message("Wake me: alarm at six"),), ModelOptions())
     library.unregister("alarm")
     assert [one.name for one in selection.definitions] == ["search_tools"]
 
@@ -112,20 +119,20 @@ async def test_reading_on_is_offered_once_there_is_something_to_read_and_only_to
         """A book."""
         return "word " * 1000
 
-    library = ToolLibrary([book], cap=500)
+    library = ToolLibrary([book], max_result_characters=500)
     model = ScriptedModel(
-        calls(call("book")),
-        calls(call("read_result", '{"handle": "result_1", "offset": 4990}')),
+        reply_with_calls(tool_call("book")),
+        reply_with_calls(tool_call("read_result", '{"handle": "result_1", "offset": 4990}')),
         "done",
     )
-    events = await worked(model, library)
-    assert shown(model) == [["book"], ["book", "read_result"], ["book", "read_result"]]
+    events = await run_agent(model, library)
+    assert list_sent_tool_names(model) == [["book"], ["book", "read_result"], ["book", "read_result"]]
     [_, read] = [event.result for event in events if type(event) is ToolFinished]
     assert read.content == "[characters 4,990–5,000 of 5,000; this is the end]\nword word "
-    other = ScriptedModel(calls(call("read_result", '{"handle": "result_1"}')), "done")
-    [stolen] = [e.result for e in await worked(other, library) if type(e) is ToolFinished]
+    other = ScriptedModel(reply_with_calls(tool_call("read_result", '{"handle": "result_1"}')), "done")
+    [stolen] = [e.result for e in await run_agent(other, library) if type(e) is ToolFinished]
     assert stolen.failure == "refused"
-    assert shown(other) == [["book"]] * 3
+    assert list_sent_tool_names(other) == [["book"]] * 3
 
 
 async def test_pieces_are_told_as_they_come():
@@ -137,9 +144,11 @@ async def test_pieces_are_told_as_they_come():
         await gate.wait()
         yield "second"
 
-    wanted = call("feed", "{}", "c1")
+    wanted = tool_call("feed", "{}", "c1")
     seen = []
-    async with aclosing(run(ScriptedModel(calls(wanted), "done"), ToolLibrary([feed]), (user("go"),))) as events:
+    async with aclosing(
+        run(ScriptedModel(reply_with_calls(wanted), "done"), ToolLibrary([feed]), (user_message("go"),))
+    ) as events:
         async for event in events:
             if type(event) in (ToolStarted, ToolDelta, ToolFinished):
                 seen.append(event)
@@ -156,8 +165,10 @@ async def test_pieces_of_calls_made_together_are_told_apart():
             yield f"{name}{n}"
             await asyncio.sleep(0)
 
-    model = ScriptedModel(calls(call("feed", '{"name": "a"}', "c1"), call("feed", '{"name": "b"}', "c2")), "done")
-    events = await worked(model, ToolLibrary([feed]))
+    model = ScriptedModel(
+        reply_with_calls(tool_call("feed", '{"name": "a"}', "c1"), tool_call("feed", '{"name": "b"}', "c2")), "done"
+    )
+    events = await run_agent(model, ToolLibrary([feed]))
     told = {key: [e.text for e in events if type(e) is ToolDelta and e.call.id == key] for key in ("c1", "c2")}
     assert told == {"c1": ["a0", "a1", "a2"], "c2": ["b0", "b1", "b2"]}
 
@@ -174,7 +185,9 @@ async def test_leaving_in_mid_stream_closes_the_generator():
         finally:
             closed.append(True)
 
-    async with aclosing(run(ScriptedModel(calls(call("feed")), "x"), ToolLibrary([feed]), (user("go"),))) as events:
+    async with aclosing(
+        run(ScriptedModel(reply_with_calls(tool_call("feed")), "x"), ToolLibrary([feed]), (user_message("go"),))
+    ) as events:
         async for event in events:
             if type(event) is ToolDelta:
                 break
@@ -192,10 +205,10 @@ async def test_a_call_knows_its_run_and_has_a_key_of_its_own_in_each_turn():
     async def approve(request):
         return Approved()
 
-    same = calls(call("note", "{}", "call_0"))
+    same = reply_with_calls(tool_call("note", "{}", "call_0"))
     given = CallContext("r", trace_id="t", agent_id="a", conversation_id="c", approve=approve)
     library = ToolLibrary([FunctionTool(note, needs_approval=True)])
-    await worked(ScriptedModel(same, same, "done"), library, "你好，请记下来", context=given)
+    await run_agent(ScriptedModel(same, same, "done"), library, "你好，请记下来", context=given)
     ids = [(one.run_id, one.call_id, one.language, one.trace_id, one.agent_id, one.conversation_id) for one in seen]
     assert ids == [("r", "call_0", "zh", "t", "a", "c")] * 2
     assert len({one.idempotency_key for one in seen}) == 2

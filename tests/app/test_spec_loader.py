@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from opposable.app.spec_loader import Reach, Toolbox
+from opposable.app.spec_loader import SpecLoader, ToolPermissions
 from opposable.domain.specs import EndpointConfig, FunctionToolSpec, HttpToolSpec, McpServerSpec, SkillSpec
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
 @pytest.fixture
 async def box(tmp_path: Path):
-    async with Toolbox(ToolLibrary(), Reach(roots=(tmp_path,))) as made:
+    async with SpecLoader(ToolLibrary(), ToolPermissions(roots=(tmp_path,))) as made:
         yield made
 
 
@@ -55,7 +55,7 @@ async def test_a_skill_is_a_folder(box, tmp_path):
     assert "Say hello" in (await box.library.call("greet", {})).content
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("spec", "said"),
     [
         (function("x", "os", function_name="system"), "may not be used"),
@@ -85,6 +85,6 @@ async def test_a_taken_id_is_told_and_may_be_replaced(box):
 
 
 async def test_programs_may_be_forbidden(tmp_path):
-    async with Toolbox(ToolLibrary(), Reach(programs=False)) as box:
-        came = await box.add(McpServerSpec(tool_id="x", command="python3"))
+    async with SpecLoader(ToolLibrary(), ToolPermissions(allow_programs=False)) as box:
+        came = await box.load(McpServerSpec(tool_id="x", command="python3"))
         assert "may not be started" in came.set_aside["x"]

@@ -10,7 +10,7 @@ import psycopg
 from opposable.domain.messages import Message
 from opposable.models.scripted import ScriptedModel
 
-NAMES = (
+HOSTILE_NAMES = (
     *('a"b', 'a""b', '"quoted"', '"', "it's", "semi; DROP TABLE prey; --", "line\nbreak", "two  spaces", " edges "),
     *(
         "tab\there",
@@ -44,22 +44,22 @@ NAMES = (
 )
 """Names of tables and columns that need quotes, look like others, or pose as something else."""
 
-SEEN = "OBEY-ME"
+ATTACK_MARKER = "OBEY-ME"
 """What an attack in a text is known by: a model that obeys looks for it in all that it is told."""
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def make(engine: str, place: str, statements: Iterable[str]) -> str:
+def make_database(engine: str, location: str, statements: Iterable[str]) -> str:
     """A new database at `place` (a folder, or the URL of an empty PostgreSQL database), and what opens it."""
     if engine == "postgres":
-        with psycopg.connect(place) as server:
+        with psycopg.connect(location) as server:
             for statement in statements:
                 server.execute(statement.encode())
-        return place
-    path = str(Path(place) / f"data.{engine}")
+        return location
+    path = str(Path(location) / f"data.{engine}")
     if engine == "sqlite":
         with sqlite3.connect(path) as file:
             file.execute("BEGIN")
@@ -73,12 +73,12 @@ def make(engine: str, place: str, statements: Iterable[str]) -> str:
     return path
 
 
-def obeying(attacks: Sequence[str]) -> ScriptedModel:
+def make_obeying_model(attacks: Sequence[str]) -> ScriptedModel:
     """A model that, where it reads `SEEN`, writes one attack after the other, and elsewhere a harmless query."""
     left = list(reversed(attacks))
 
     def reply(messages: Sequence[Message]) -> str:
-        taken_in = any(SEEN in message.content for message in messages if message.role != "assistant")
+        taken_in = any(ATTACK_MARKER in message.content for message in messages if message.role != "assistant")
         return f"```sql\n{left.pop() if taken_in and left else 'SELECT count(*) FROM prey'}\n```"
 
     return ScriptedModel(reply)

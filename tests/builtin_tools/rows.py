@@ -2,18 +2,20 @@
 
 import openpyxl
 
-SALES = "城市,date,amount,units\n上海,2024-01-01,10.5,1\n北京,2024-01-02,20,2\n上海,2024-01-03,30,3\n,2024-01-04,,4\n"
+SALES_CSV = (
+    "城市,date,amount,units\n上海,2024-01-01,10.5,1\n北京,2024-01-02,20,2\n上海,2024-01-03,30,3\n,2024-01-04,,4\n"
+)
 
 
-def folder_of_rows(tmp_path):
+def create_data_folder(tmp_path):
     """A folder with the same rows in several formats, and a secret beside it."""
     root = tmp_path / "data"
     root.mkdir()
     (tmp_path / "secret.csv").write_text("secret\n1\n")
-    (root / "sales.csv").write_text(SALES, encoding="utf-8")
-    (root / "mark.csv").write_bytes(b"\xef\xbb\xbf" + SALES.encode())
-    (root / "gbk.csv").write_bytes(SALES.encode("gb18030"))
-    (root / "wide.csv").write_bytes(SALES.encode("utf-16"))
+    (root / "sales.csv").write_text(SALES_CSV, encoding="utf-8")
+    (root / "mark.csv").write_bytes(b"\xef\xbb\xbf" + SALES_CSV.encode())
+    (root / "gbk.csv").write_bytes(SALES_CSV.encode("gb18030"))
+    (root / "wide.csv").write_bytes(SALES_CSV.encode("utf-16"))
     (root / "people.json").write_text('[{"name": "Mara", "age": 41}, {"name": "张三", "age": 29}]', encoding="utf-8")
     (root / "people.ndjson").write_text('{"name": "Mara", "age": 41}\n{"name": "张三", "age": 29}\n', encoding="utf-8")
     (root / "notes.txt").write_bytes("第一行\n第二行\n第三行\n".encode("gb18030"))

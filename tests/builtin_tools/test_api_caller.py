@@ -2,7 +2,7 @@
 
 import pytest
 from aiohttp import web
-from tests.safety.network.web_server import Answering, serving
+from tests.safety.network.web_server import StubResolver, run_web_server
 
 from opposable.builtin_tools.api_caller import ApiCaller
 from opposable.domain.errors import BadInput
@@ -10,18 +10,18 @@ from opposable.safety.network.guarded_client import GuardedClient
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
 @pytest.fixture
 async def server():
-    async with serving() as server:
+    async with run_web_server() as server:
         yield server
 
 
 @pytest.fixture
 async def library(server):
-    client = GuardedClient([server.host, f"api.example:{server.port}"], resolver=Answering(["127.0.0.1"]))
+    client = GuardedClient([server.host, f"api.example:{server.port}"], resolver=StubResolver(["127.0.0.1"]))
     hosts = [server.host, "api.example", "public.example"]
     yield ToolLibrary([FunctionTool(ApiCaller(client, hosts).api_caller)])
     await client.aclose()
@@ -53,7 +53,7 @@ async def test_json_goes_out_and_comes_back(server, library):
     )
 
 
-@pytest.mark.parametrize("status", [301, 404, 500])
+@pytest.prefix.parametrize("status", [301, 404, 500])
 async def test_any_status_is_an_answer(server, library, status):
     async def answer(request):
         return web.Response(text="said", status=status, headers={"location": "http://10.0.0.1/"})
@@ -63,7 +63,7 @@ async def test_any_status_is_an_answer(server, library, status):
     assert (result.failure, result.data["status"], result.data["body"]) == (None, status, "said")
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("arguments", "failure", "said"),
     [
         ({"url": "https://other.example/"}, "refused", "not among the hosts"),

@@ -9,12 +9,12 @@ from opposable.builtin_tools.echo import echo
 from opposable.builtin_tools.file_search import FileSearch
 from opposable.builtin_tools.logs.log_transform import LogTransform
 from opposable.domain.call_context import NO_CONTEXT
-from opposable.tools.function import FunctionTool, actions
+from opposable.tools.function import FunctionTool, tools_from_object
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("arguments", "expected"),
     [
         ({"numbers": [1, 2, 3], "operation": ["mean", "max"]}, {"mean": 2, "max": 3}),
@@ -37,8 +37,8 @@ def test_schemas_are_simple_and_every_parameter_is_described(tmp_path):
         FunctionTool(echo),
         FunctionTool(calculator),
         FunctionTool(time),
-        *actions(FileSearch([tmp_path]), "file_search"),
-        *actions(LogTransform([tmp_path]), "log_transform"),
+        *tools_from_object(FileSearch([tmp_path]), "file_search"),
+        *tools_from_object(LogTransform([tmp_path]), "log_transform"),
     ]
     parameters = {
         tool.tool_id: {name: field["type"] for name, field in tool.definition.parameters["properties"].items()}

@@ -11,7 +11,7 @@ from opposable.builtin_tools.clock import time
 from opposable.domain.errors import InvalidArguments, ToolUnavailable
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("name", "zone"),
     [
         ("", "UTC"),
@@ -70,7 +70,7 @@ def test_local_is_this_machines_zone():
     assert datetime.fromisoformat(told["time"]).utcoffset() == datetime.now().astimezone().utcoffset()
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("name", "sentence"),
     [
         ("Asia/Shangai", "did you mean Asia/Shanghai"),
@@ -88,10 +88,10 @@ def test_a_wrong_zone_is_told_with_near_names(name, sentence):
     assert len(str(raised.value)) < 300
 
 
-@pytest.mark.skipif(importlib.util.find_spec("tzdata") is not None, reason="zone data comes from the tzdata package")
+@pytest.prefix.skipif(importlib.util.find_spec("tzdata") is not None, reason="zone data comes from the tzdata package")
 def test_without_zone_data_the_sentence_says_what_still_works():
     zoneinfo.reset_tzpath(to=())
-    zones._known_names.cache_clear()
+    zones._load_zones_by_name.cache_clear()
     try:
         with pytest.raises(ToolUnavailable, match="tzdata"):
             time("Europe/Oslo")
@@ -99,4 +99,4 @@ def test_without_zone_data_the_sentence_says_what_still_works():
         assert time("+02:00")["timezone"] == "UTC+02:00"
     finally:
         zoneinfo.reset_tzpath()
-        zones._known_names.cache_clear()
+        zones._load_zones_by_name.cache_clear()

@@ -2,14 +2,14 @@
 
 import pytest
 from aiohttp import web
-from tests.safety.network.web_server import serving
+from tests.safety.network.web_server import run_web_server
 
 from opposable.builtin_tools.web_scraper import WebScraper
 from opposable.safety.network.guarded_client import GuardedClient
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 SENTENCES = "工具调用让模型能够查询数据、读取网页并执行操作，结果会返回给模型继续推理。" * 4
 PAGE = f"""<!DOCTYPE html><html><head><meta charset="{{charset}}"><title>工具 调用
@@ -23,7 +23,7 @@ PAGE = f"""<!DOCTYPE html><html><head><meta charset="{{charset}}"><title>工具 
 
 @pytest.fixture
 async def server():
-    async with serving() as server:
+    async with run_web_server() as server:
         yield server
 
 
@@ -34,18 +34,18 @@ async def library(server):
     await client.aclose()
 
 
-def page(server, body, content_type="text/html", status=200, headers=None):
+def serve_page(server, body, content_type="text/html", status=200, headers=None):
     async def answer(request):
         return web.Response(body=body, status=status, headers={"content-type": content_type, **(headers or {})})
 
     server.answer = answer
 
 
-@pytest.mark.parametrize("charset", ["utf-8", "gbk", "gb2312", "gb18030"])
-@pytest.mark.parametrize("told", ["header", "page", "nowhere"])
+@pytest.prefix.parametrize("charset", ["utf-8", "gbk", "gb2312", "gb18030"])
+@pytest.prefix.parametrize("told", ["header", "page", "nowhere"])
 async def test_a_chinese_page_is_read_in_whatever_charset(server, library, charset, told):
     text = PAGE.format(charset=charset if told == "page" else "")
-    page(server, text.encode(charset), f"text/html; charset={charset}" if told == "header" else "text/html")
+    serve_page(server, text.encode(charset), f"text/html; charset={charset}" if told == "header" else "text/html")
     result = await library.call("web_scraper", {"url": f"{server.url}/guide/index.html", "links": True})
     assert result.failure is None
     assert result.data["title"] == "工具 调用 指南"
@@ -62,17 +62,17 @@ async def test_a_chinese_page_is_read_in_whatever_charset(server, library, chars
 
 
 async def test_a_limit_says_how_much_more_there_is(server, library):
-    page(server, b"abcdefghij", "text/plain")
+    serve_page(server, b"abcdefghij", "text/plain")
     result = await library.call("web_scraper", {"url": server.url, "limit": 4})
     assert result.data == {"url": f"{server.url}/", "title": "", "text": "abcd", "more_characters": 6}
 
 
 async def test_a_page_without_a_main_part_is_told_whole(server, library):
-    page(server, b"<html><title>T</title><body><script>x</script><b>One</b> <i>two</i></body></html>")
+    serve_page(server, b"<html><title>T</title><body><script>x</script><b>One</b> <i>two</i></body></html>")
     assert (await library.call("web_scraper", {"url": server.url})).data["text"].split() == ["One", "two"]
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("body", "content_type", "status", "headers", "failure", "said"),
     [
         (b"\x89PNG\0\0", "image/png", 200, {}, "failed", "no text there but image/png, 6 bytes"),
@@ -82,13 +82,13 @@ async def test_a_page_without_a_main_part_is_told_whole(server, library):
     ],
 )
 async def test_what_is_no_page_is_told(server, library, body, content_type, status, headers, failure, said):
-    page(server, body, content_type, status, headers)
+    serve_page(server, body, content_type, status, headers)
     result = await library.call("web_scraper", {"url": server.url})
     assert result.failure == failure
     assert said in result.content
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("arguments", "failure"),
     [
         ({"url": "http://10.0.0.1/"}, "refused"),
@@ -102,16 +102,16 @@ async def test_what_may_not_be_fetched_is_not(library, server, arguments, failur
     assert server.seen == []
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "body", [b"", b"<", b"<html>", b"<!doctype html>\xff\xfe<p>x", b"<html>" + b"<div>" * 5000 + b"deep"]
 )
 async def test_a_broken_page_is_no_error(server, library, body):
-    page(server, body)
+    serve_page(server, body)
     assert (await library.call("web_scraper", {"url": server.url, "links": True})).failure is None
 
 
 async def test_a_large_page_is_read_up_to_a_cap(server, library):
-    page(server, b"<html><body><p>" + b"word " * 1_000_000)
+    serve_page(server, b"<html><body><p>" + b"word " * 1_000_000)
     result = await library.call("web_scraper", {"url": server.url, "limit": 20})
     assert result.failure is None
     assert len(result.data["text"]) == 20

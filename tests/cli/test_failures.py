@@ -20,7 +20,9 @@ def said(tmp_path, monkeypatch):
 
     async def remember():
         async with open_store(url) as store, FailureMemory(store.failures) as memory:
-            failure = memory.of("shop").failed("cancel", "", "failed", {"order": "17"}, "There is no order '17'.")
+            failure = memory.scoped("shop").record_failure(
+                "cancel", "", "failed", {"order": "17"}, "There is no order '17'."
+            )
             memory.correct(failure, {"given": {"order": "17"}, "right": {"order": "A-17"}})
             return failure
 
@@ -69,7 +71,7 @@ def test_runs_are_measured_by_kind_and_variant():
     assert (row["success %"], row["repeats"], row["failed"]) == (100.0, 0, [])
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("options", "told"),
     [(("--only", "half of it"), "--only takes one of 'all of it'"), (("--raw",), "name one with --model")],
 )

@@ -10,12 +10,12 @@ import tempfile
 
 import aiohttp
 import pytest
-from tests.models.chat_server import chat_server, message
+from tests.models.chat_server import build_completion, chat_server
 from tests.web.test_leaving import BODY
 
 from opposable.web import server
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
 @contextlib.asynccontextmanager
@@ -55,10 +55,10 @@ async def asked(url, key="none"):
         return response.status, told["choices"][0]["message"]["content"] if "choices" in told else ""
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.prefix.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_it_serves_until_it_is_told_to_stop_and_ends_well(number):
     async with (
-        chat_server(message("hello")) as upstream,
+        chat_server(build_completion("hello")) as upstream,
         service("--model", f"{upstream.url}#qwen") as (process, url),
     ):
         assert await asked(url) == (200, "hello")
@@ -74,7 +74,7 @@ async def test_answers_under_way_are_finished_when_it_stops():
     async def slowly(request):
         begun.set()
         await asyncio.sleep(0.5)
-        return await message("late but whole")(request)
+        return await build_completion("late but whole")(request)
 
     async with chat_server(slowly) as upstream, service("--model", f"{upstream.url}#qwen") as (process, url):
         asking = asyncio.create_task(asked(url))
@@ -84,10 +84,10 @@ async def test_answers_under_way_are_finished_when_it_stops():
         assert await asyncio.wait_for(process.wait(), 10) == 0
 
 
-@pytest.mark.parametrize(("name", "args"), [("OPPOSABLE_SERVE_KEY", ()), ("MY_KEY", ("--api-key-env", "MY_KEY"))])
+@pytest.prefix.parametrize(("name", "args"), [("OPPOSABLE_SERVE_KEY", ()), ("MY_KEY", ("--api-key-env", "MY_KEY"))])
 async def test_the_key_is_taken_from_the_environment(name, args):
     async with (
-        chat_server(message("hello")) as upstream,
+        chat_server(build_completion("hello")) as upstream,
         service("--model", f"{upstream.url}#qwen", *args, **{name: "sesame"}) as (_, url),
     ):
         assert await asked(url, "simsalabim") == (401, "")
@@ -104,7 +104,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("args", "sentence"), REFUSED.values(), ids=REFUSED)
+@pytest.prefix.parametrize(("args", "sentence"), REFUSED.values(), ids=REFUSED)
 async def test_what_cannot_be_served_is_told_in_one_sentence(args, sentence):
     async with started("--model", "http://127.0.0.1:9/v1#qwen", *args) as (process, line):
         assert sentence in line
@@ -122,5 +122,5 @@ async def test_a_port_that_is_taken_is_told():
 
 async def test_pieces_are_sent_at_once():
     """Without TCP_NODELAY, asyncio's own loop lets each wait 40 ms for the client to confirm the one before."""
-    with server.listen("127.0.0.1", 0) as listening:
+    with server.open_listening_socket("127.0.0.1", 0) as listening:
         assert listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1

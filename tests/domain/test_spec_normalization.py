@@ -17,7 +17,7 @@ from opposable.domain.specs import (
     SkillSpec,
 )
 
-SPEC = TypeAdapter(AnyToolSpec)
+SPEC_ADAPTER = TypeAdapter(AnyToolSpec)
 URL = {"type": "string", "description": "目标网页URL"}
 
 
@@ -47,7 +47,7 @@ def test_a_row_of_the_tools_table_is_an_http_tool():
         "version": "1.0.0",
         "tags": None,
     }
-    assert SPEC.validate_python(row) == HttpToolSpec(
+    assert SPEC_ADAPTER.validate_python(row) == HttpToolSpec(
         tool_id="t-1",
         name="get_weather",
         mode="streamable",
@@ -81,16 +81,16 @@ def test_a_function_tool_with_its_type_as_an_enumeration():
 def test_an_mcp_server_by_its_endpoint():
     given = {"tool_id": "db", "tool_type": "mcp_server", "endpoint": "http://localhost:8080/mcp"}
     given["connection_params"] = {"timeout": 5, "retry_count": 3}
-    assert SPEC.validate_python(given) == McpServerSpec(
+    assert SPEC_ADAPTER.validate_python(given) == McpServerSpec(
         tool_id="db", url="http://localhost:8080/mcp", connect_timeout=5, metadata={"retry_count": 3}
     )
-    program = SPEC.validate_python({"tool_id": "db", "server_config": {"command": "serve", "args": ["-v"]}})
+    program = SPEC_ADAPTER.validate_python({"tool_id": "db", "server_config": {"command": "serve", "args": ["-v"]}})
     assert program == McpServerSpec(tool_id="db", command="serve", args=("-v",))
     with pytest.raises(ValidationError, match="no WebSocket transport"):
         McpServerSpec(tool_id="db", endpoint="ws://localhost:8080/mcp")
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("given", "made"),
     [
         ({"module_path": "m", "function_name": "f"}, FunctionToolSpec),
@@ -103,10 +103,10 @@ def test_an_mcp_server_by_its_endpoint():
     ],
 )
 def test_the_type_is_told_by_what_a_spec_has(given, made):
-    assert type(SPEC.validate_python({"tool_id": "t", **given})) is made
+    assert type(SPEC_ADAPTER.validate_python({"tool_id": "t", **given})) is made
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("given", "schema"),
     [
         ({}, {}),
@@ -137,7 +137,7 @@ def test_parameters_are_a_schema_or_told_one_by_one(given, schema):
     assert Capability.model_validate(made.model_dump()) == made
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("parameters", "given", "arguments"),
     [
         ({}, {"arguments": {"a": 1}, "result": 2}, {"a": 1}),
@@ -152,7 +152,7 @@ def test_an_example_is_whole_or_its_arguments_alone(parameters, given, arguments
     assert example.arguments == arguments
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("given", "said"),
     [
         ({"id": "a", "tool_id": "b", "command": "serve"}, "id\n  Extra inputs are not permitted"),
@@ -167,4 +167,4 @@ def test_an_example_is_whole_or_its_arguments_alone(parameters, given, arguments
 )
 def test_what_is_no_spec_is_told(given, said):
     with pytest.raises(ValidationError, match=said):
-        SPEC.validate_python(given)
+        SPEC_ADAPTER.validate_python(given)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from opposable.evals.text_to_sql.datasets import read_set
+from opposable.evals.text_to_sql.datasets import read_questions
 from opposable.sql.factory import open_database
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 SET = Path(__file__).parents[2] / "evals" / "chinese"
 
@@ -26,11 +26,11 @@ def databases(tmp_path_factory) -> Path:
 
 
 async def test_every_gold_sql_brings_rows(databases):
-    questions = read_set(SET, databases)
+    questions = read_questions(SET, databases)
     empty: list[str] = []
     for path in sorted({question.database for question in questions}):
         database = await open_database(path)
         asked = [question for question in questions if question.database == path]
-        empty += [question.question_id for question in asked if not (await database.run(question.gold)).rows]
+        empty += [question.question_id for question in asked if not (await database.run(question.gold_sql)).rows]
         await database.close()
     assert (len(questions), empty) == (120, [])

@@ -27,30 +27,30 @@ class ChatServer:
         return await self.answers[min(len(self.bodies), len(self.answers)) - 1](request)
 
 
-def message(
+def build_completion(
     content: str | None = None, calls: list[dict[str, Any]] | None = None, finish: str = "stop", **more: Any
 ) -> Handler:
     """A whole completion."""
     said = {"role": "assistant", "content": content, **({"tool_calls": calls} if calls else {}), **more}
     usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
-    return json({"choices": [{"index": 0, "message": said, "finish_reason": finish}], "usage": usage})
+    return respond_json({"choices": [{"index": 0, "message": said, "finish_reason": finish}], "usage": usage})
 
 
-def json(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Handler:
+def respond_json(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Handler:
     async def answer(request: web.Request) -> web.StreamResponse:
         return web.Response(body=orjson.dumps(body), status=status, content_type="application/json", headers=headers)
 
     return answer
 
 
-def text(body: str, status: int = 200, content_type: str = "text/html") -> Handler:
+def respond_text(body: str, status: int = 200, content_type: str = "text/html") -> Handler:
     async def answer(request: web.Request) -> web.StreamResponse:
         return web.Response(text=body, status=status, content_type=content_type)
 
     return answer
 
 
-def events(*chunks: Any, pieces: int = 0, done: bool = True, then_cut: bool = False) -> Handler:
+def respond_events(*chunks: Any, pieces: int = 0, done: bool = True, then_cut: bool = False) -> Handler:
     """A stream of chunks; `pieces` cuts the bytes into pieces of that size."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -73,7 +73,7 @@ def events(*chunks: Any, pieces: int = 0, done: bool = True, then_cut: bool = Fa
     return answer
 
 
-def delta(finish: str | None = None, **delta: Any) -> dict[str, Any]:
+def build_delta(finish: str | None = None, **delta: Any) -> dict[str, Any]:
     """One streamed chunk."""
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 

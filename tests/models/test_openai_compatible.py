@@ -6,7 +6,14 @@ import socket
 import orjson
 import pytest
 from aiohttp import web
-from tests.models.chat_server import chat_server, delta, events, json, message, text
+from tests.models.chat_server import (
+    build_completion,
+    build_delta,
+    chat_server,
+    respond_events,
+    respond_json,
+    respond_text,
+)
 
 from opposable.domain.errors import (
     ContextFull,
@@ -17,23 +24,27 @@ from opposable.domain.errors import (
     ModelUnavailable,
 )
 from opposable.domain.events import CallDelta, Reply, TextDelta, ThinkingDelta
-from opposable.domain.messages import Message, assistant, system, tool, user
+from opposable.domain.messages import Message, assistant_message, system_message, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
-from opposable.models.base import ModelOptions, Named
-from opposable.models.http_client import Patience
-from opposable.models.openai_compatible import Habits, OpenAICompatibleModel
+from opposable.models.base import ForcedTool, ModelOptions
+from opposable.models.http_client import RetryPolicy
+from opposable.models.openai_compatible import OpenAICompatibleModel, ServerQuirks
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 WHOLE = ModelOptions(stream=False)
-QUICK = Patience(first_wait=0.01, longest_wait=2.0, read=1.0, connect=1.0)
+QUICK = RetryPolicy(
+    initial_wait_seconds=0.01, max_wait_seconds=2.0, read_timeout_seconds=1.0, connect_timeout_seconds=1.0
+)
 ADD = ToolDefinition("add", "Add.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
 
 
-async def parts(server, options=ModelOptions(), tools=(), messages=(user("hi"),), key="sk-secret-key", habits=None):
-    model = OpenAICompatibleModel("m", server.url, key, patience=QUICK, habits=habits)
+async def collect_parts(
+    server, options=ModelOptions(), tools=(), messages=(user_message("hi"),), key="sk-secret-key", habits=None
+):
+    model = OpenAICompatibleModel("m", server.url, key, retry_policy=QUICK, quirks=habits)
     try:
         return [part async for part in model.stream(messages, tools, options)]
     finally:
@@ -41,44 +52,44 @@ async def parts(server, options=ModelOptions(), tools=(), messages=(user("hi"),)
 
 
 async def test_a_reply_in_one_piece_brings_text_and_usage():
-    async with chat_server(message("hello")) as server:
-        assert await parts(server, WHOLE) == [Reply(assistant("hello"), "stop", Usage(11, 7, 1))]
+    async with chat_server(build_completion("hello")) as server:
+        assert await collect_parts(server, WHOLE) == [Reply(assistant_message("hello"), "stop", Usage(11, 7, 1))]
     assert server.headers[0]["Authorization"] == "Bearer sk-secret-key"
     assert server.bodies[0] == {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
 
 async def test_calls_are_read_and_finish_is_tool_calls_even_when_the_server_says_stop():
-    async with chat_server(message(None, [CALL], finish="stop")) as server:
-        [reply] = await parts(server, WHOLE, (ADD,))
+    async with chat_server(build_completion(None, [CALL], finish="stop")) as server:
+        [reply] = await collect_parts(server, WHOLE, (ADD,))
     assert reply.message.tool_calls == (ToolCall("c1", "add", '{"a": 1}'),)
-    assert reply.finish == "tool_calls"
+    assert reply.mark_completed == "tool_calls"
 
 
 async def test_arguments_that_came_as_an_object_and_missing_ids_are_taken():
     odd = {"function": {"name": "add", "arguments": {"a": 1}}}
-    async with chat_server(message(None, [odd])) as server:
-        [reply] = await parts(server, WHOLE, (ADD,))
+    async with chat_server(build_completion(None, [odd])) as server:
+        [reply] = await collect_parts(server, WHOLE, (ADD,))
     [call] = reply.message.tool_calls
     assert (call.name, orjson.loads(call.arguments)) == ("add", {"a": 1})
     assert call.id
 
 
-@pytest.mark.parametrize("pieces", [0, 1, 7, 64])
+@pytest.prefix.parametrize("pieces", [0, 1, 7, 64])
 async def test_a_streamed_reply_is_the_same_however_the_bytes_are_cut(pieces):
     chunks = [
-        delta(role="assistant", content=""),
-        delta(reasoning_content="hm"),
-        delta(content="你好"),
-        delta(content=" world"),
-        delta(tool_calls=[{"index": 0, "id": "c1", "function": {"name": "add", "arguments": ""}}]),
-        delta(tool_calls=[{"index": 0, "function": {"arguments": '{"a":'}}]),
-        delta(tool_calls=[{"index": 1, "id": "c2", "function": {"name": "add", "arguments": '{"a": 2}'}}]),
-        delta(tool_calls=[{"index": 0, "function": {"arguments": " 1}"}}]),
-        delta(finish="tool_calls"),
+        build_delta(role="assistant", content=""),
+        build_delta(reasoning_content="hm"),
+        build_delta(content="你好"),
+        build_delta(content=" world"),
+        build_delta(tool_calls=[{"index": 0, "id": "c1", "function": {"name": "add", "arguments": ""}}]),
+        build_delta(tool_calls=[{"index": 0, "function": {"arguments": '{"a":'}}]),
+        build_delta(tool_calls=[{"index": 1, "id": "c2", "function": {"name": "add", "arguments": '{"a": 2}'}}]),
+        build_delta(tool_calls=[{"index": 0, "function": {"arguments": " 1}"}}]),
+        build_delta(finish="tool_calls"),
         {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 3}},
     ]
-    async with chat_server(events(*chunks, pieces=pieces)) as server:
-        got = await parts(server, tools=(ADD,))
+    async with chat_server(respond_events(*chunks, pieces=pieces)) as server:
+        got = await collect_parts(server, tools=(ADD,))
     calls = (ToolCall("c1", "add", '{"a": 1}'), ToolCall("c2", "add", '{"a": 2}'))
     assert got == [
         ThinkingDelta("hm"),
@@ -95,36 +106,36 @@ async def test_a_streamed_reply_is_the_same_however_the_bytes_are_cut(pieces):
 
 async def test_a_stream_without_indexes_keeps_its_calls_apart():
     chunks = [
-        delta(tool_calls=[{"id": "x", "function": {"name": "add", "arguments": '{"a": 1}'}}]),
-        delta(tool_calls=[{"id": "y", "function": {"name": "add", "arguments": '{"a": 2}'}}]),
-        delta(finish="stop"),
+        build_delta(tool_calls=[{"id": "x", "function": {"name": "add", "arguments": '{"a": 1}'}}]),
+        build_delta(tool_calls=[{"id": "y", "function": {"name": "add", "arguments": '{"a": 2}'}}]),
+        build_delta(finish="stop"),
     ]
-    async with chat_server(events(*chunks)) as server:
-        reply = (await parts(server, tools=(ADD,)))[-1]
+    async with chat_server(respond_events(*chunks)) as server:
+        reply = (await collect_parts(server, tools=(ADD,)))[-1]
     assert [(c.id, c.arguments) for c in reply.message.tool_calls] == [("x", '{"a": 1}'), ("y", '{"a": 2}')]
 
 
 async def test_a_call_cut_off_by_the_token_limit_is_marked():
     chunks = [
-        delta(tool_calls=[{"index": 0, "id": "c", "function": {"name": "add", "arguments": '{"a'}}]),
-        delta("length"),
+        build_delta(tool_calls=[{"index": 0, "id": "c", "function": {"name": "add", "arguments": '{"a'}}]),
+        build_delta("length"),
     ]
-    async with chat_server(events(*chunks)) as server:
-        reply = (await parts(server, tools=(ADD,)))[-1]
-    assert reply.finish == "length"
+    async with chat_server(respond_events(*chunks)) as server:
+        reply = (await collect_parts(server, tools=(ADD,)))[-1]
+    assert reply.mark_completed == "length"
     assert [call.truncated for call in reply.message.tool_calls] == [True]
 
 
 async def test_history_is_told_in_the_wire_format():
     history = (
-        system("be brief"),
-        user("add"),
-        assistant("", (ToolCall("c1", "add", '{"a": 1}'),), thinking="secret thought"),
-        tool("c1", "add", "1"),
+        system_message("be brief"),
+        user_message("add"),
+        assistant_message("", (ToolCall("c1", "add", '{"a": 1}'),), thinking="secret thought"),
+        tool_message("c1", "add", "1"),
     )
-    async with chat_server(message("1")) as server:
-        await parts(server, WHOLE, (ADD,), history)
-        await parts(server, WHOLE, (ADD,), history, habits=Habits(thinking_back=True))
+    async with chat_server(build_completion("1")) as server:
+        await collect_parts(server, WHOLE, (ADD,), history)
+        await collect_parts(server, WHOLE, (ADD,), history, habits=ServerQuirks(return_reasoning=True))
     calls = [{"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}]
     assert server.bodies[0]["messages"] == [
         {"role": "system", "content": "be brief"},
@@ -137,18 +148,18 @@ async def test_history_is_told_in_the_wire_format():
     assert server.bodies[0]["tools"] == [{"type": "function", "function": function}]
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("choice", "wire"),
     [
         ("none", "none"),
         ("required", "required"),
-        (Named("add"), {"type": "function", "function": {"name": "add"}}),
+        (ForcedTool("add"), {"type": "function", "function": {"name": "add"}}),
         ("auto", None),
     ],
 )
 async def test_tool_choice_is_told(choice, wire):
-    async with chat_server(message("x")) as server:
-        await parts(server, ModelOptions(stream=False, tool_choice=choice), (ADD,))
+    async with chat_server(build_completion("x")) as server:
+        await collect_parts(server, ModelOptions(stream=False, tool_choice=choice), (ADD,))
     assert server.bodies[0].get("tool_choice") == wire
 
 
@@ -156,8 +167,8 @@ async def test_options_are_told():
     options = ModelOptions(
         stream=False, max_tokens=5, temperature=0.5, stop=("X",), seed=3, response_schema={"type": "object"}
     )
-    async with chat_server(message("x")) as server:
-        await parts(server, options, habits=Habits(max_tokens_key="max_completion_tokens"))
+    async with chat_server(build_completion("x")) as server:
+        await collect_parts(server, options, habits=ServerQuirks(max_tokens_key="max_completion_tokens"))
     body = server.bodies[0]
     assert body.pop("response_format")["json_schema"]["schema"] == {"type": "object"}
     assert body == {
@@ -171,8 +182,8 @@ async def test_options_are_told():
 
 
 async def test_lone_surrogates_do_not_break_a_request():
-    async with chat_server(message("x")) as server:
-        await parts(server, WHOLE, messages=(user("a\ud800b"),))
+    async with chat_server(build_completion("x")) as server:
+        await collect_parts(server, WHOLE, messages=(user_message("a\ud800b"),))
     assert server.bodies[0]["messages"][0]["content"] == "a?b"
 
 
@@ -195,58 +206,58 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("status", "body", "kind", "said"), ERRORS)
-@pytest.mark.parametrize("options", [WHOLE, ModelOptions()], ids=["whole", "streamed"])
+@pytest.prefix.parametrize(("status", "body", "kind", "said"), ERRORS)
+@pytest.prefix.parametrize("options", [WHOLE, ModelOptions()], ids=["whole", "streamed"])
 async def test_server_errors_are_told_in_a_sentence_without_the_key(status, body, kind, said, options):
     headers = {"location": "http://elsewhere/"} if status == 302 else None
-    async with chat_server(json(body, status, headers)) as server:
+    async with chat_server(respond_json(body, status, headers)) as server:
         with pytest.raises(kind) as caught:
-            await parts(server, options)
+            await collect_parts(server, options)
     assert said in str(caught.value)
     assert "sk-secret-key" not in str(caught.value)
-    assert len(server.bodies) == (QUICK.attempts if kind is ModelUnavailable else 1)
+    assert len(server.bodies) == (QUICK.max_attempts if kind is ModelUnavailable else 1)
 
 
 async def test_a_wrong_path_says_what_a_base_url_looks_like():
-    async with chat_server(message("x")) as server:
+    async with chat_server(build_completion("x")) as server:
         server.url = server.url.replace("/v1", "/nowhere")
         with pytest.raises(ModelNotFound, match="usually ends in /v1"):
-            await parts(server, WHOLE)
+            await collect_parts(server, WHOLE)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "body", ["<html>hello</html>", "", "null", "[]", '{"choices": []}', '{"choices": [{"message": 5}]}']
 )
 async def test_an_answer_that_is_no_completion_is_refused(body):
-    async with chat_server(text(body, content_type="application/json")) as server:
+    async with chat_server(respond_text(body, content_type="application/json")) as server:
         with pytest.raises(ModelRejected):
-            await parts(server, WHOLE)
+            await collect_parts(server, WHOLE)
 
 
 async def test_an_error_in_mid_stream_is_told():
-    async with chat_server(events(delta(content="a"), {"error": {"message": "gpu on fire"}})) as server:
+    async with chat_server(respond_events(build_delta(content="a"), {"error": {"message": "gpu on fire"}})) as server:
         with pytest.raises(ModelRejected, match="gpu on fire"):
-            await parts(server)
+            await collect_parts(server)
 
 
 async def test_a_stream_that_breaks_off_is_unavailable():
-    async with chat_server(events(delta(content="a"), done=False, then_cut=True)) as server:
+    async with chat_server(respond_events(build_delta(content="a"), done=False, then_cut=True)) as server:
         with pytest.raises(ModelUnavailable):
-            await parts(server)
+            await collect_parts(server)
 
 
 async def test_a_json_answer_to_a_streamed_request_is_read():
-    async with chat_server(message("whole")) as server:
-        got = await parts(server)
-    assert got[-1].message == assistant("whole")
+    async with chat_server(build_completion("whole")) as server:
+        got = await collect_parts(server)
+    assert got[-1].message == assistant_message("whole")
 
 
 async def test_nobody_listening_is_told_with_the_address():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        model = OpenAICompatibleModel("m", f"http://127.0.0.1:{taken.getsockname()[1]}/v1", patience=QUICK)
+        model = OpenAICompatibleModel("m", f"http://127.0.0.1:{taken.getsockname()[1]}/v1", retry_policy=QUICK)
         with pytest.raises(ModelUnavailable, match=r"Cannot reach .*127\.0\.0\.1"):
-            [part async for part in model.stream((user("hi"),))]
+            [part async for part in model.stream((user_message("hi"),))]
         await model.aclose()
 
 
@@ -256,26 +267,28 @@ async def test_a_silent_server_is_not_waited_for_forever():
         return web.Response()
 
     async with chat_server(silent) as server:
-        model = OpenAICompatibleModel("m", server.url, patience=Patience(attempts=1, read=0.1))
+        model = OpenAICompatibleModel(
+            "m", server.url, retry_policy=RetryPolicy(max_attempts=1, read_timeout_seconds=0.1)
+        )
         with pytest.raises(ModelUnavailable, match="did not answer in time"):
-            [part async for part in model.stream((user("hi"),))]
+            [part async for part in model.stream((user_message("hi"),))]
         await model.aclose()
 
 
 async def test_an_overloaded_server_is_asked_again_after_the_time_it_names():
-    busy = json({"error": {"message": "busy"}}, 429, {"retry-after": "0.2"})
-    async with chat_server(busy, json({}, 503), message("at last")) as server:
+    busy = respond_json({"error": {"message": "busy"}}, 429, {"retry-after": "0.2"})
+    async with chat_server(busy, respond_json({}, 503), build_completion("at last")) as server:
         started = asyncio.get_running_loop().time()
-        [reply] = await parts(server, WHOLE)
+        [reply] = await collect_parts(server, WHOLE)
     assert reply.message.content == "at last"
     assert len(server.bodies) == 3
     assert asyncio.get_running_loop().time() - started >= 0.2
 
 
 async def test_a_wait_longer_than_patience_is_not_made():
-    async with chat_server(json({"error": {"message": "busy"}}, 429, {"retry-after": "3600"})) as server:
+    async with chat_server(respond_json({"error": {"message": "busy"}}, 429, {"retry-after": "3600"})) as server:
         with pytest.raises(ModelUnavailable, match="asks to wait 3600 s"):
-            await parts(server, WHOLE)
+            await collect_parts(server, WHOLE)
     assert len(server.bodies) == 1
 
 
@@ -295,7 +308,7 @@ async def test_leaving_a_stream_closes_the_connection():
 
     async with chat_server(endless) as server:
         model = OpenAICompatibleModel("m", server.url)
-        stream = model.stream((user("hi"),))
+        stream = model.stream((user_message("hi"),))
         assert await anext(stream) == TextDelta("x")
         await stream.aclose()
         await asyncio.wait_for(gone.wait(), 2)
@@ -303,12 +316,12 @@ async def test_leaving_a_stream_closes_the_connection():
 
 
 async def test_a_message_is_serialised_once():
-    said = user("hi")
-    async with chat_server(message("x")) as server:
-        await parts(server, WHOLE, messages=(said,))
-        kept = said.memo["chat"]
-        await parts(server, WHOLE, messages=(said,))
-    assert said.memo["chat"] is kept
+    said = user_message("hi")
+    async with chat_server(build_completion("x")) as server:
+        await collect_parts(server, WHOLE, messages=(said,))
+        kept = said.wire_cache["chat"]
+        await collect_parts(server, WHOLE, messages=(said,))
+    assert said.wire_cache["chat"] is kept
 
 
 def test_every_model_error_is_caught_as_one():

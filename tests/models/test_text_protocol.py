@@ -4,15 +4,15 @@ import orjson
 import pytest
 
 from opposable.domain.events import CallDelta, Reply, TextDelta, ThinkingDelta
-from opposable.domain.messages import Message, assistant, system, tool, user
+from opposable.domain.messages import Message, assistant_message, system_message, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
-from opposable.models.base import ModelOptions, Named
+from opposable.models.base import ForcedTool, ModelOptions
 from opposable.models.callable import CallableModel
-from opposable.models.scripted import ScriptedModel, call, calls
-from opposable.models.text_protocol import TextProtocolModel, constrained, told
+from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
+from opposable.models.text_protocol import TextProtocolModel, render_messages, with_reply_schema
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 VALIDATE = ToolDefinition(
     "sql_validate",
@@ -31,15 +31,15 @@ VALIDATE = ToolDefinition(
 SEED = '{"reasoning": "check first", "action": "tool_call", "tool_calls": [{"name": "sql_validate", "arguments": {"sql": "SELECT 1"}}]}'
 
 
-async def parts(model, messages=(user("hi"),), tools=(VALIDATE,), options=ModelOptions()):
+async def collect_parts(model, messages=(user_message("hi"),), tools=(VALIDATE,), options=ModelOptions()):
     return [part async for part in model.stream(messages, tools, options)]
 
 
 async def test_a_call_in_the_text_comes_out_as_a_call_and_no_markup_is_shown():
     model = TextProtocolModel(
-        ScriptedModel(f"Let me check.\n<tool_call>\n{SEED[SEED.index('[{') + 1 : -2]}\n</tool_call>", piece=3)
+        ScriptedModel(f"Let me check.\n<tool_call>\n{SEED[SEED.index('[{') + 1 : -2]}\n</tool_call>", chunk_size=3)
     )
-    got = await parts(model)
+    got = await collect_parts(model)
     reply = got[-1]
     assert "".join(part.text for part in got if type(part) is TextDelta).strip() == "Let me check."
     assert [(c.name, orjson.loads(c.arguments)) for c in reply.message.tool_calls] == [
@@ -54,10 +54,10 @@ async def test_a_call_in_the_text_comes_out_as_a_call_and_no_markup_is_shown():
     assert (begun.name, begun.call_id) == ("sql_validate", reply.message.tool_calls[0].id)
 
 
-@pytest.mark.parametrize("streamed", [True, False])
+@pytest.prefix.parametrize("streamed", [True, False])
 async def test_the_seed_protocol_is_read_in_both_transfers(streamed):
     model = TextProtocolModel(ScriptedModel(SEED), "protocol")
-    reply = (await parts(model, options=ModelOptions(stream=streamed)))[-1]
+    reply = (await collect_parts(model, options=ModelOptions(stream=streamed)))[-1]
     [made] = reply.message.tool_calls
     assert (made.name, orjson.loads(made.arguments), reply.message.content) == ("sql_validate", {"sql": "SELECT 1"}, "")
     assert made.id
@@ -65,32 +65,32 @@ async def test_the_seed_protocol_is_read_in_both_transfers(streamed):
 
 async def test_the_final_answer_is_unwrapped():
     finish = '{"reasoning": "done", "action": "finish", "content": "SELECT * FROM t WHERE d > {{start}} 你好"}'
-    got = await parts(TextProtocolModel(ScriptedModel(finish), "protocol"))
+    got = await collect_parts(TextProtocolModel(ScriptedModel(finish), "protocol"))
     assert "".join(part.text for part in got if type(part) is TextDelta) == "SELECT * FROM t WHERE d > {{start}} 你好"
     assert got[-1].message.content == "SELECT * FROM t WHERE d > {{start}} 你好"
     assert got[-1].message.tool_calls == ()
 
 
 async def test_a_model_that_repeats_the_placeholder_has_said_nothing():
-    got = await parts(TextProtocolModel(ScriptedModel('{"action": "finish", "content": "…"}'), "protocol"))
-    assert got[-1].message == assistant("")
+    got = await collect_parts(TextProtocolModel(ScriptedModel('{"action": "finish", "content": "…"}'), "protocol"))
+    assert got[-1].message == assistant_message("")
 
 
 async def test_native_calls_are_taken_as_they_are_and_the_inner_model_gets_the_tools():
-    inner = ScriptedModel(calls(call("sql_validate", '{"sql": "x"}', "n1"), text="ok"))
-    reply = (await parts(TextProtocolModel(inner)))[-1]
-    assert reply.message == assistant("ok", (ToolCall("n1", "sql_validate", '{"sql": "x"}'),))
+    inner = ScriptedModel(reply_with_calls(tool_call("sql_validate", '{"sql": "x"}', "n1"), text="ok"))
+    reply = (await collect_parts(TextProtocolModel(inner)))[-1]
+    assert reply.message == assistant_message("ok", (ToolCall("n1", "sql_validate", '{"sql": "x"}'),))
     assert inner.requests[0].tools == (VALIDATE,)
 
 
 async def test_plain_text_and_thinking_pass_through():
-    got = await parts(TextProtocolModel(ScriptedModel("<think>hm</think>Hello there", piece=4)))
+    got = await collect_parts(TextProtocolModel(ScriptedModel("<think>hm</think>Hello there", chunk_size=4)))
     assert "".join(part.text for part in got if type(part) is ThinkingDelta) == "hm"
     assert "".join(part.text for part in got if type(part) is TextDelta) == "Hello there"
     assert got[-1].message == Message("assistant", "Hello there", thinking="hm")
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("text", "name", "truncated"),
     [
         ('{"name": "drop_tables", "arguments": {"x": 1}}', "drop_tables", False),
@@ -99,18 +99,18 @@ async def test_plain_text_and_thinking_pass_through():
 )
 async def test_what_cannot_be_made_comes_out_as_a_call_to_be_answered(text, name, truncated):
     finish = "length" if truncated else "stop"
-    reply = (await parts(TextProtocolModel(ScriptedModel(Reply(assistant(text), finish)))))[-1]
+    reply = (await collect_parts(TextProtocolModel(ScriptedModel(Reply(assistant_message(text), finish)))))[-1]
     [made] = reply.message.tool_calls
     assert (made.name, made.truncated) == (name, truncated)
 
 
 async def test_with_tool_choice_none_nothing_is_promoted():
-    reply = (await parts(TextProtocolModel(ScriptedModel(SEED)), options=ModelOptions(tool_choice="none")))[-1]
+    reply = (await collect_parts(TextProtocolModel(ScriptedModel(SEED)), options=ModelOptions(tool_choice="none")))[-1]
     assert reply.message.tool_calls == ()
 
 
 def test_tools_are_told_in_the_seed_protocol():
-    [first, second] = told((user("check it"),), (VALIDATE,), "auto")
+    [first, second] = render_messages((user_message("check it"),), (VALIDATE,), "auto")
     assert first.role == "system"
     assert (
         "### sql_validate\nCheck SQL.\nParameters:\n"
@@ -121,26 +121,28 @@ def test_tools_are_told_in_the_seed_protocol():
     ) in first.content
     assert '"action": "tool_call"' in first.content
     assert '"action": "finish"' in first.content
-    assert second == user("check it")
+    assert second == user_message("check it")
 
 
 def test_tools_are_told_in_chinese_to_one_who_asks_in_chinese():
-    [first, _] = told((system("你是助手"), user("帮我查看有哪些表")), (VALIDATE,), "auto")
+    [first, _] = render_messages((system_message("你是助手"), user_message("帮我查看有哪些表")), (VALIDATE,), "auto")
     assert first.content.startswith("你是助手\n\n# 工具调用协议")
     assert "  - sql (string, 必需): the query\n  - strict (boolean, 可选)" in first.content
 
 
 HISTORY = (
-    user("go"),
-    assistant("", (ToolCall("c1", "sql_validate", '{"sql":"a"}'), ToolCall("c2", "sql_validate", '{"sql":"b"}'))),
-    tool("c1", "sql_validate", "fine"),
-    tool("c2", "sql_validate", "broken"),
-    user("and?"),
+    user_message("go"),
+    assistant_message(
+        "", (ToolCall("c1", "sql_validate", '{"sql":"a"}'), ToolCall("c2", "sql_validate", '{"sql":"b"}'))
+    ),
+    tool_message("c1", "sql_validate", "fine"),
+    tool_message("c2", "sql_validate", "broken"),
+    user_message("and?"),
 )
 
 
 def test_calls_and_results_are_told_as_text():
-    plain = told(HISTORY, (), "auto")
+    plain = render_messages(HISTORY, (), "auto")
     assert [(m.role, m.content) for m in plain] == [
         ("user", "go"),
         (
@@ -154,17 +156,22 @@ def test_calls_and_results_are_told_as_text():
 
 
 def test_a_forced_choice_is_told_and_no_choice_tells_no_tools():
-    assert "must call sql_validate now" in told((user("x"),), (VALIDATE,), Named("sql_validate"))[0].content
-    assert "必须调用" in told((user("请检查"),), (VALIDATE,), "required")[0].content
-    assert told((user("x"),), (VALIDATE,), "none") == [user("x")]
+    assert (
+        "must call sql_validate now"
+        in render_messages((user_message("x"),), (VALIDATE,), ForcedTool("sql_validate"))[0].content
+    )
+    assert "必须调用" in render_messages((user_message("请检查"),), (VALIDATE,), "required")[0].content
+    assert render_messages((user_message("x"),), (VALIDATE,), "none") == [user_message("x")]
 
 
 def test_a_forced_choice_becomes_a_schema_of_the_reply():
-    forced = constrained((VALIDATE,), ModelOptions(tool_choice=Named("sql_validate")), always=False).response_schema
+    forced = with_reply_schema(
+        (VALIDATE,), ModelOptions(tool_choice=ForcedTool("sql_validate")), is_always_constrained=False
+    ).response_schema
     assert forced["properties"]["action"] == {"const": "tool_call"}
     assert forced["properties"]["tool_calls"]["items"]["properties"]["name"] == {"const": "sql_validate"}
-    assert constrained((VALIDATE,), ModelOptions(), always=False).response_schema is None
-    both = constrained((VALIDATE,), ModelOptions(), always=True).response_schema["anyOf"]
+    assert with_reply_schema((VALIDATE,), ModelOptions(), is_always_constrained=False).response_schema is None
+    both = with_reply_schema((VALIDATE,), ModelOptions(), is_always_constrained=True).response_schema["anyOf"]
     assert [option["properties"]["action"]["const"] for option in both] == ["tool_call", "finish"]
 
 
@@ -181,7 +188,7 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "count", "content"), ANSWERS)
+@pytest.prefix.parametrize(("answer", "count", "content"), ANSWERS)
 async def test_a_python_function_is_model_enough(answer, count, content):
     prompts = []
 
@@ -193,7 +200,11 @@ async def test_a_python_function_is_model_enough(answer, count, content):
         return answer
 
     for function in (service, async_service):
-        reply = (await parts(TextProtocolModel(CallableModel(function), "protocol"), (system("S"), user("hi"))))[-1]
+        reply = (
+            await collect_parts(
+                TextProtocolModel(CallableModel(function), "protocol"), (system_message("S"), user_message("hi"))
+            )
+        )[-1]
         assert len(reply.message.tool_calls) == count
         assert reply.message.content == content
     assert prompts[0].startswith("S\n\n# Tools")

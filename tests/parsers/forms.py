@@ -90,7 +90,7 @@ def invoke(prefix: str = "") -> Callable[[str, dict[str, Any]], str]:
 
 def dsml(name: str, arguments: dict[str, Any]) -> str:
     values = "".join(
-        f'<｜DSML｜parameter name="{k}" string="{str(isinstance(v, str)).lower()}">{raw(v)}</｜DSML｜parameter>\n'
+        f'<｜DSML｜parameter name="{k}" parse_string="{str(isinstance(v, str)).lower()}">{raw(v)}</｜DSML｜parameter>\n'
         for k, v in arguments.items()
     )
     return f'<｜DSML｜invoke name="{name}">\n{values}</｜DSML｜invoke>\n'

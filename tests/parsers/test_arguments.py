@@ -2,7 +2,7 @@
 
 import pytest
 
-from opposable.parsers import Arguments, read_arguments
+from opposable.parsers import ParsedArguments, parse_arguments
 
 ADD = {
     "type": "object",
@@ -36,9 +36,9 @@ READ = {
 }
 
 
-@pytest.mark.parametrize(("text", "repairs"), READ.values(), ids=READ)
+@pytest.prefix.parametrize(("text", "repairs"), READ.values(), ids=READ)
 def test_it_is_read_and_the_repair_told(text, repairs):
-    assert read_arguments(text, ADD) == Arguments(GOOD, None, repairs)
+    assert parse_arguments(text, ADD) == ParsedArguments(GOOD, None, repairs)
 
 
 NOT_READ = {
@@ -60,28 +60,28 @@ NOT_READ = {
 }
 
 
-@pytest.mark.parametrize("text", NOT_READ.values(), ids=NOT_READ)
+@pytest.prefix.parametrize("text", NOT_READ.values(), ids=NOT_READ)
 def test_it_cannot_be_read_and_the_problem_is_told(text):
-    result = read_arguments(text, ADD)
+    result = parse_arguments(text, ADD)
     assert result.value is None
     assert result.problem
 
 
 def test_nothing_unfinished_is_mended_where_the_model_was_cut():
-    result = read_arguments('{"a": 2, "b": 3', ADD, truncated=True)
-    assert (result.value, result.cut) == (None, True)
+    result = parse_arguments('{"a": 2, "b": 3', ADD, truncated=True)
+    assert (result.value, result.is_cut_off) == (None, True)
 
 
 def test_empty_text_is_no_arguments_where_none_are_required():
-    assert read_arguments("", {"type": "object", "properties": {"x": {"type": "integer"}}}) == Arguments({})
+    assert parse_arguments("", {"type": "object", "properties": {"x": {"type": "integer"}}}) == ParsedArguments({})
 
 
 def test_what_is_missing_is_named():
-    assert read_arguments("", ADD).problem == "The arguments cannot be read: they are empty, but a, b must be given."
+    assert parse_arguments("", ADD).problem == "The arguments cannot be read: they are empty, but a, b must be given."
 
 
 def test_values_that_do_not_fit_are_left_for_the_validator():
-    assert read_arguments('{"a": "two", "b": 3, "c": 4}', ADD).value == {"a": "two", "b": 3, "c": 4}
+    assert parse_arguments('{"a": "two", "b": 3, "c": 4}', ADD).value == {"a": "two", "b": 3, "c": 4}
 
 
 def prop(schema):
@@ -142,9 +142,9 @@ TYPED = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "written", "value"), TYPED)
+@pytest.prefix.parametrize(("schema", "written", "value"), TYPED)
 def test_a_value_has_the_type_its_schema_asks_for(schema, written, value):
-    result = read_arguments(f'{{"x": {written}}}', prop(schema)).value
+    result = parse_arguments(f'{{"x": {written}}}', prop(schema)).value
     assert result == {"x": value}
     assert type(result["x"]) is type(value)
 
@@ -163,15 +163,15 @@ STRINGS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "value"), STRINGS)
+@pytest.prefix.parametrize(("text", "value"), STRINGS)
 def test_a_string_keeps_what_is_in_it(text, value):
-    assert read_arguments(text, prop(STRING)).value == {"x": value}
+    assert parse_arguments(text, prop(STRING)).value == {"x": value}
 
 
 def test_a_property_named_like_a_wrapper_is_no_wrapper():
     schema = {"type": "object", "properties": {"input": {"type": "object"}}}
-    assert read_arguments('{"input": {"a": 1}}', schema) == Arguments({"input": {"a": 1}})
+    assert parse_arguments('{"input": {"a": 1}}', schema) == ParsedArguments({"input": {"a": 1}})
 
 
 def test_deep_nesting_is_told_not_raised():
-    assert read_arguments('{"x": ' + "[" * 5000 + "1", prop({})).value is None
+    assert parse_arguments('{"x": ' + "[" * 5000 + "1", prop({})).value is None

@@ -9,22 +9,22 @@ from hypothesis import strategies as st
 
 from opposable.domain.events import TextDelta
 from opposable.domain.tools import ToolDefinition
-from opposable.parsers import Reader, read
-from opposable.parsers.marker_aliases import ALIASES
+from opposable.parsers import StreamParser, parse
+from opposable.parsers.marker_aliases import MARKER_ALIASES
 
 ADD = ToolDefinition("add", "Add.", {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
 
 
 def shown(text, size, **close):
-    reader = Reader([ADD])
+    reader = StreamParser([ADD])
     parts = [part for at in range(0, len(text), size) for part in reader.feed(text[at : at + size])]
     reading = reader.close(**close)
-    told = "".join(part.text for part in (*parts, *reader.rest) if type(part) is TextDelta)
+    told = "".join(part.text for part in (*parts, *reader.final_events) if type(part) is TextDelta)
     return told, reading
 
 
 def test_the_answer_comes_piece_by_piece():
-    reader = Reader([ADD])
+    reader = StreamParser([ADD])
     reader.feed('{"action": "finish", "content": "')
     assert reader.feed("It is") == (TextDelta("It is"),)
     assert reader.feed(" 12.") == (TextDelta(" 12."),)
@@ -53,25 +53,25 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), ANSWERS)
+@pytest.prefix.parametrize(("text", "expected"), ANSWERS)
 def test_an_answer_is_unwrapped_and_holds_no_calls(text, expected):
-    reading = read(text, [ADD])
+    reading = parse(text, [ADD])
     assert reading.calls == ()
     if expected is not None:
         assert reading.text == expected
 
 
-@pytest.mark.parametrize("text", [text for text, _ in ANSWERS])
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+@pytest.prefix.parametrize("text", [text for text, _ in ANSWERS])
+@pytest.prefix.parametrize("size", [1, 2, 3, 7, 1000])
 def test_the_answer_is_the_same_however_it_is_cut(text, size):
     told, reading = shown(text, size)
-    assert (told.strip(), reading.text) == (read(text, [ADD]).text, read(text, [ADD]).text)
+    assert (told.strip(), reading.text) == (parse(text, [ADD]).text, parse(text, [ADD]).text)
 
 
 @given(st.text(max_size=60), st.integers(1, 9))
 def test_any_text_comes_through_as_it_was_meant(said, size):
     said = said.encode("utf-8", "ignore").decode().strip()
-    assume(not any(alias in said for alias in ALIASES))  # these are told in the words they are read as
+    assume(not any(alias in said for alias in MARKER_ALIASES))  # these are told in the words they are read as
     text = json.dumps({"action": "finish", "content": said}, ensure_ascii=bool(size % 2))
     told, reading = shown(text, size)
     assert reading.text == said
@@ -88,10 +88,10 @@ def test_long_answers_take_time_in_proportion():
     body = "word \\n \\u4f60 " * 60_000
     started = time.process_time()
     text = '{"action": "finish", "content": "' + body + '"}'
-    reader = Reader([ADD])
+    reader = StreamParser([ADD])
     for at in range(0, len(text), 8):
         reader.feed(text[at : at + 8])
     reader.close()
-    read('{"action": "finish", "content": "' + '"' * 200_000, [ADD])
-    read('{"action": "finish", "content": "' + '", ' * 100_000, [ADD])
+    parse('{"action": "finish", "content": "' + '"' * 200_000, [ADD])
+    parse('{"action": "finish", "content": "' + '", ' * 100_000, [ADD])
     assert time.process_time() - started < 20

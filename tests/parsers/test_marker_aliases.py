@@ -1,6 +1,6 @@
 """A family the reader does not know is taught as data, from a model's own response template too."""
 
-from opposable.parsers import Reader, aliases_of
+from opposable.parsers import StreamParser, aliases_from_template
 
 TOOLS = [{"name": "greet", "parameters": {"type": "object", "properties": {"who": {"type": "string"}}}}]
 TEMPLATE = {
@@ -16,7 +16,7 @@ TEXT = '[[reason]]Be kind.[[/reason]]Hello. {{call}}{"name": "greet", "arguments
 
 
 def test_a_response_template_is_loaded_as_data():
-    assert aliases_of(TEMPLATE) == {
+    assert aliases_from_template(TEMPLATE) == {
         "[[reason]]": "<think>",
         "[[/reason]]": "</think>",
         "{{call}}": "<tool_call>",
@@ -30,13 +30,13 @@ def test_what_the_reader_knows_needs_no_alias():
         "thinking": {"open": "<think>", "close": "</think>"},
         "tool_calls": {"open_pattern": "<function=(?P<name>.+)>"},
     }
-    assert aliases_of({"fields": fields}) == {}
-    assert aliases_of({}) == {}
+    assert aliases_from_template({"fields": fields}) == {}
+    assert aliases_from_template({}) == {}
 
 
 def test_a_taught_family_is_read_however_the_stream_is_cut():
     for size in (1, 3, len(TEXT)):
-        reader = Reader(TOOLS, aliases=aliases_of(TEMPLATE))
+        reader = StreamParser(TOOLS, aliases=aliases_from_template(TEMPLATE))
         for start in range(0, len(TEXT), size):
             reader.feed(TEXT[start : start + size])
         reading = reader.close()

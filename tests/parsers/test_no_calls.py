@@ -3,7 +3,7 @@
 import pytest
 from tests.parsers.no_calls import NO_CALLS, PLAIN, QUOTED
 
-from opposable.parsers import Reader, read
+from opposable.parsers import StreamParser, parse
 
 TOOLS = [
     {
@@ -18,18 +18,18 @@ TOOLS = [
 MARKED = ("<|", "think", "finish")
 
 
-@pytest.mark.parametrize("text", NO_CALLS.values(), ids=NO_CALLS)
+@pytest.prefix.parametrize("text", NO_CALLS.values(), ids=NO_CALLS)
 def test_it_is_no_call(text):
-    assert read(text, TOOLS).calls == ()
-    reader = Reader(TOOLS)
+    assert parse(text, TOOLS).calls == ()
+    reader = StreamParser(TOOLS)
     for letter in text:
         reader.feed(letter)
-    assert reader.close() == read(text, TOOLS)
+    assert reader.close() == parse(text, TOOLS)
 
 
 SHOWN_AS_IT_IS = {name: text for name, text in {**PLAIN, **QUOTED}.items() if not any(mark in text for mark in MARKED)}
 
 
-@pytest.mark.parametrize("text", SHOWN_AS_IT_IS.values(), ids=SHOWN_AS_IT_IS)
+@pytest.prefix.parametrize("text", SHOWN_AS_IT_IS.values(), ids=SHOWN_AS_IT_IS)
 def test_it_is_shown_as_it_is(text):
-    assert read(text, TOOLS).text == text.strip()
+    assert parse(text, TOOLS).text == text.strip()

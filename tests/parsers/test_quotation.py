@@ -2,7 +2,7 @@
 
 import pytest
 
-from opposable.parsers import read
+from opposable.parsers import parse
 
 TOOLS = [
     {
@@ -99,28 +99,28 @@ SEVERAL = {
 
 
 def arguments(text):
-    reading = read(text, TOOLS)
+    reading = parse(text, TOOLS)
     assert all(call.name == "add" for call in reading.calls)
     return [call.arguments for call in reading.calls]
 
 
-@pytest.mark.parametrize("text", LED_UP_TO.values(), ids=LED_UP_TO)
+@pytest.prefix.parametrize("text", LED_UP_TO.values(), ids=LED_UP_TO)
 def test_a_call_with_words_around_it_is_read(text):
     assert arguments(text) == ONE
 
 
-@pytest.mark.parametrize("text", CARELESS.values(), ids=CARELESS)
+@pytest.prefix.parametrize("text", CARELESS.values(), ids=CARELESS)
 def test_a_carelessly_written_call_is_read(text):
     assert arguments(text) == ONE
 
 
-@pytest.mark.parametrize("text", SEVERAL.values(), ids=SEVERAL)
+@pytest.prefix.parametrize("text", SEVERAL.values(), ids=SEVERAL)
 def test_several_calls_are_read_in_order(text):
     assert arguments(text) == TWO
 
 
 def test_what_was_mended_is_told():
-    told = {name: read(text, TOOLS).calls[0].repairs for name, text in CARELESS.items()}
+    told = {name: parse(text, TOOLS).calls[0].repairs for name, text in CARELESS.items()}
     assert told["single quotes"] == ("single quotes",)
     assert told["trailing commas"] == ("trailing comma dropped",)
     assert told["two brackets missing"] == ("missing closing bracket added",)
@@ -140,9 +140,9 @@ CUT = [
 ]
 
 
-@pytest.mark.parametrize("text", CUT)
+@pytest.prefix.parametrize("text", CUT)
 def test_arguments_cut_off_by_the_token_limit_are_never_executed(text):
-    reading = read(text, TOOLS, truncated=True)
+    reading = parse(text, TOOLS, truncated=True)
     assert reading.calls == ()
     assert [(item.name, item.reason) for item in reading.rejected] == [("add", "truncated")]
 
@@ -150,50 +150,50 @@ def test_arguments_cut_off_by_the_token_limit_are_never_executed(text):
 CUT_WITHIN = [C[:-10], '<tool_call>{"name": "add", "arguments": {"a": 2, "b":', '{"name": "add", "arguments": {"a": 2,']
 
 
-@pytest.mark.parametrize("text", CUT_WITHIN)
+@pytest.prefix.parametrize("text", CUT_WITHIN)
 def test_a_missing_value_is_never_made_up(text):
-    assert read(text, TOOLS).calls == ()
+    assert parse(text, TOOLS).calls == ()
 
 
 def test_an_unknown_tool_goes_back_to_the_model():
-    reading = read('{"name": "subtract", "arguments": {"a": 2, "b": 3}}', TOOLS)
+    reading = parse('{"name": "subtract", "arguments": {"a": 2, "b": 3}}', TOOLS)
     assert [(item.name, item.reason) for item in reading.rejected] == [("subtract", "unknown_tool")]
 
 
 def test_one_unknown_call_does_not_hinder_the_other():
-    reading = read(f"{TAG}\n{TAG.replace('add', 'sub')}", TOOLS)
+    reading = parse(f"{TAG}\n{TAG.replace('add', 'sub')}", TOOLS)
     assert [call.arguments for call in reading.calls] == ONE
     assert [(item.name, item.reason) for item in reading.rejected] == [("sub", "unknown_tool")]
 
 
 def test_a_made_up_result_and_what_follows_from_it_is_dropped():
-    reading = read(CARELESS["ReAct with a made-up result"], TOOLS)
+    reading = parse(CARELESS["ReAct with a made-up result"], TOOLS)
     assert reading.text == "Thought: hm"
     assert [item.reason for item in reading.rejected] == ["invented_result"]
 
 
 def test_unreadable_arguments_are_told_and_not_shown():
-    reading = read('<tool_call>\n{"name": "add", "arguments": {"a": 2 3, "b": }}\n</tool_call>', TOOLS)
+    reading = parse('<tool_call>\n{"name": "add", "arguments": {"a": 2 3, "b": }}\n</tool_call>', TOOLS)
     assert (reading.text, reading.calls) == ("", ())
     assert [item.reason for item in reading.rejected] == ["unreadable"]
 
 
 def test_ids_given_twice_are_made_unique():
     call = '{"name": "add", "arguments": {"a": 2, "b": 3}, "id": "same"}'
-    first, second = read(f"[TOOL_CALLS][{call}, {call}]", TOOLS).calls
+    first, second = parse(f"[TOOL_CALLS][{call}, {call}]", TOOLS).calls
     assert first.id == "same"
     assert second.id != "same"
 
 
 def test_a_dotted_tool_is_found_under_its_safe_name():
     tools = [{"name": "schema__list_tables", "parameters": {"type": "object", "properties": {}}}]
-    reading = read('{"name": "schema.list_tables", "arguments": {}}', tools)
+    reading = parse('{"name": "schema.list_tables", "arguments": {}}', tools)
     assert [call.name for call in reading.calls] == ["schema__list_tables"]
 
 
 def test_an_ambiguous_name_is_not_guessed():
     tools = [{"name": "list_tables", "parameters": {}}, {"name": "list-tables", "parameters": {}}]
-    reading = read('<tool_call>{"name": "List.Tables", "arguments": {}}</tool_call>', tools)
+    reading = parse('<tool_call>{"name": "List.Tables", "arguments": {}}</tool_call>', tools)
     assert [item.reason for item in reading.rejected] == ["unknown_tool"]
 
 
@@ -201,7 +201,7 @@ def test_the_final_answer_of_the_seed_protocol_is_shown_without_its_json():
     text = (
         '```json\n{"reasoning": "信息足够", "action": "finish", "content": "SELECT * FROM t WHERE dt > {{start}}"}\n```'
     )
-    reading = read(text, TOOLS)
+    reading = parse(text, TOOLS)
     assert (reading.text, reading.thinking, reading.calls) == ("SELECT * FROM t WHERE dt > {{start}}", "信息足够", ())
 
 
@@ -212,9 +212,9 @@ FINISHED = {
 }
 
 
-@pytest.mark.parametrize("text", FINISHED.values(), ids=FINISHED)
+@pytest.prefix.parametrize("text", FINISHED.values(), ids=FINISHED)
 def test_a_final_answer_is_shown_as_text(text):
-    reading = read(text, TOOLS)
+    reading = parse(text, TOOLS)
     assert reading.text.split("\n")[-1] == "5"
     assert reading.calls == ()
 
@@ -222,4 +222,4 @@ def test_a_final_answer_is_shown_as_text(text):
 def test_the_one_argument_of_a_tool_needs_no_name():
     tools = [{"name": "search", "parameters": {"type": "object", "properties": {"query": {"type": "string"}}}}]
     for text in ('{"action": "search", "action_input": "weather"}', "Action: search\nAction Input: weather"):
-        assert [call.arguments for call in read(text, tools).calls] == [{"query": "weather"}]
+        assert [call.arguments for call in parse(text, tools).calls] == [{"query": "weather"}]

@@ -11,7 +11,7 @@ from tests.parsers.texts import TEXTS
 
 from opposable.domain.events import CallDelta, TextDelta, ThinkingDelta
 from opposable.domain.tools import ToolDefinition
-from opposable.parsers import CallFinished, Reader, TextWasThinking, markers, read
+from opposable.parsers import CallFinished, StreamParser, TextWasThinking, markers, parse
 
 SCHEMA = {
     "type": "object",
@@ -23,27 +23,27 @@ CALL = '{"name": "add", "arguments": {"a": 2, "b": 3}}'
 
 
 def parts_of(pieces, **options):
-    reader = Reader(TOOLS, new_id=lambda: "id", **options)
+    reader = StreamParser(TOOLS, new_id=lambda: "id", **options)
     parts = [part for piece in pieces for part in reader.feed(piece)]
     reading = reader.close()
-    return [*parts, *reader.rest], reading
+    return [*parts, *reader.final_events], reading
 
 
 def test_plain_text_goes_through_at_once():
-    reader = Reader(TOOLS)
+    reader = StreamParser(TOOLS)
     assert reader.feed("Hello") == (TextDelta("Hello"),)
     assert reader.feed(" wor") == (TextDelta(" wor"),)
     assert reader.feed("ld, a < b") == (TextDelta("ld, a < b"),)
 
 
 def test_what_may_become_a_marker_is_held_back():
-    reader = Reader(TOOLS)
+    reader = StreamParser(TOOLS)
     assert reader.feed("So: <tool_") == (TextDelta("So: "),)
     assert reader.feed("box>") == (TextDelta("<tool_box>"),)
 
 
 def test_a_call_is_told_when_its_own_end_has_come():
-    reader = Reader(TOOLS, new_id=lambda: "id")
+    reader = StreamParser(TOOLS, new_id=lambda: "id")
     assert reader.feed("<tool_call>\n" + CALL[:-1]) == ()
     parts = reader.feed("}")
     assert parts[:2] == (CallDelta(0, "id", "add"), CallDelta(0, arguments='{"a":2,"b":3}'))
@@ -75,7 +75,7 @@ def test_thinking_of_which_nobody_told_is_taken_back():
 
 
 def test_without_tools_text_passes_and_thinking_is_still_split():
-    reading = read(f"<think>Hm</think>{CALL}", [])
+    reading = parse(f"<think>Hm</think>{CALL}", [])
     assert (reading.text, reading.thinking, reading.calls) == (CALL, "Hm", ())
 
 
@@ -97,15 +97,15 @@ def agree(text, pieces, **options):
     return reading
 
 
-@pytest.mark.parametrize("text", [*NO_CALLS.values(), *(text for text, *_ in TEXTS)])
+@pytest.prefix.parametrize("text", [*NO_CALLS.values(), *(text for text, *_ in TEXTS)])
 def test_every_split_in_two_gives_the_same(text):
     for place in range(0, len(text), 3):
         agree(text, [text[:place], text[place:]])
 
 
 FRAGMENTS = sorted({
-    *markers.OPENERS, *markers.CLOSERS, *markers.NOISE, *markers.THINKING, *markers.THINKING_ENDS, *markers.QUOTING, *markers.HEADERS,
-    *markers.TAGGED_STEMS, CALL, "{", "}", "[", "]", '"', "'", "`", "```", "```json\n", "```tool_code\n", "\n", " ", "\n\n", "hello", "Let me:",
+    *markers.OPENERS, *markers.CLOSERS, *markers.IGNORED_MARKERS, *markers.THINKING_MARKERS, *markers.THINKING_ENDS, *markers.QUOTED_ELEMENTS, *markers.HEADER_MARKERS,
+    *markers.TAGGED_CALL_STARTS, CALL, "{", "}", "[", "]", '"', "'", "`", "```", "```json\n", "```tool_code\n", "\n", " ", "\n\n", "hello", "Let me:",
     "Action: add\n", "Action Input: ", "Observation: 5", "add(a=2, b=3)", "[add(a=2, b=3)]", "add\n", "functions.add:0", "[ARGS]", "[CALL_ID]",
     "<|tool_call_argument_begin|>", "<arg_key>a</arg_key>", "<arg_value>2</arg_value>", "<parameter=a>", "</parameter>", 'add">', "add>",
     "<parameter=b>3</parameter>", '{"a": 2, "b": 3}', '{"a": 2, "b":', "For example:", ">>>add\n", " to=functions.add", "<|message|>", "<tool_sep>",
@@ -142,7 +142,7 @@ def test_any_text_is_read(text):
     )
 )
 def test_text_without_marks_is_shown_as_it_is(text):
-    assert read(text, TOOLS).text == text.strip()
+    assert parse(text, TOOLS).text == text.strip()
 
 
 JSON_KEYS = st.sampled_from(
@@ -219,22 +219,22 @@ OPENINGS = {
 }
 
 
-@pytest.mark.parametrize("opening", OPENINGS.values(), ids=OPENINGS)
-@pytest.mark.parametrize("pattern", HOSTILE.values(), ids=HOSTILE)
+@pytest.prefix.parametrize("opening", OPENINGS.values(), ids=OPENINGS)
+@pytest.prefix.parametrize("pattern", HOSTILE.values(), ids=HOSTILE)
 def test_time_grows_with_the_text_and_no_faster(pattern, opening):
     """100 kB of anything, fed letter by letter, stays far from what re-reading it would take (minutes)."""
     text = opening + (pattern * (SIZE // len(pattern) + 1))[:SIZE]
     begun = time.perf_counter()
-    reader = Reader(TOOLS)
+    reader = StreamParser(TOOLS)
     for letter in text:
         reader.feed(letter)
     reader.close()
-    read(text, TOOLS)
+    parse(text, TOOLS)
     assert time.perf_counter() - begun < 5
 
 
 def test_no_marker_is_the_beginning_of_another_by_accident():
     """A longer marker that begins as a shorter one is waited for; there is one such pair, and it is meant."""
-    every = [*markers.OPENERS, *markers.NOISE, *markers.THINKING, *markers.THINKING_ENDS]
+    every = [*markers.OPENERS, *markers.IGNORED_MARKERS, *markers.THINKING_MARKERS, *markers.THINKING_ENDS]
     pairs = {(short, long) for short in every for long in every if long != short and long.startswith(short)}
     assert pairs == {("<|channel>", "<|channel>thought")}

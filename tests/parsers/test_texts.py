@@ -3,23 +3,23 @@
 import pytest
 from tests.parsers.texts import TEXTS, TOOLS
 
-from opposable.parsers import Reader, read
+from opposable.parsers import StreamParser, parse
 
 
 def told(reading):
     return [(call.name, call.arguments) for call in reading.calls], reading.text
 
 
-@pytest.mark.parametrize(("text", "calls", "shown", "thinking"), TEXTS)
+@pytest.prefix.parametrize(("text", "calls", "shown", "thinking"), TEXTS)
 def test_a_text_gives_what_it_holds(text, calls, shown, thinking):
-    reading = read(text, TOOLS)
+    reading = parse(text, TOOLS)
     assert told(reading) == (calls, shown)
     assert thinking is None or reading.thinking == thinking
 
 
-@pytest.mark.parametrize(("text", "calls", "shown", "thinking"), TEXTS)
+@pytest.prefix.parametrize(("text", "calls", "shown", "thinking"), TEXTS)
 def test_letter_by_letter_it_gives_the_same(text, calls, shown, thinking):
-    reader = Reader(TOOLS)
+    reader = StreamParser(TOOLS)
     for letter in text:
         reader.feed(letter)
     reading = reader.close()

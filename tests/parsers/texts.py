@@ -415,7 +415,7 @@ TEXTS = [
         "Ich denke",
     ),
     (
-        'Thinking about it</think>Let me call the function.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name="todo">\n<｜DSML｜parameter name="todos" string="false">["买牛奶","call Ann"]</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>',
+        'Thinking about it</think>Let me call the function.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name="todo">\n<｜DSML｜parameter name="todos" parse_string="false">["买牛奶","call Ann"]</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>',
         [("todo", {"todos": ["买牛奶", "call Ann"]})],
         "Let me call the function.",
         "Thinking about it",
@@ -447,7 +447,7 @@ TEXTS = [
     ('[clock(town="Rome"), add_one(n=3)]', [("clock", {"town": "Rome"}), ("add_one", {"n": 3})], "", ""),
     ('{{"name": "clock", "arguments": {{"town": "Rome"}}}}', [("clock", {"town": "Rome"})], "", ""),
     (
-        '<｜DSML｜tool_calls><｜DSML｜invoke name="clock"><｜DSML｜parameter name="arguments" string="false">{"town": "Rome"}'
+        '<｜DSML｜tool_calls><｜DSML｜invoke name="clock"><｜DSML｜parameter name="arguments" parse_string="false">{"town": "Rome"}'
         "</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜tool_calls>",
         [("clock", {"town": "Rome"})],
         "",

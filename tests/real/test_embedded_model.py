@@ -12,16 +12,16 @@ import pytest
 
 from opposable import Agent, TextDelta
 from opposable.domain.errors import ContextFull
-from opposable.domain.messages import user
-from opposable.models.base import ModelOptions, Named
+from opposable.domain.messages import user_message
+from opposable.models.base import ForcedTool, ModelOptions
 from opposable.models.embedded.llama_cpp import LocalModel
-from opposable.models.embedded.weights import QWEN_CODER, default_directory, pull
+from opposable.models.embedded.weights import QWEN_CODER, get_models_directory, pull_weights
 from opposable.models.python_protocol.model import PythonProtocolModel
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.settings import Settings
 
 ROOT = Path(__file__).parents[2]
-pytestmark = [pytest.mark.anyio, pytest.mark.real_model]
+pytestmark = [pytest.prefix.anyio, pytest.prefix.real_model]
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +32,8 @@ def anyio_backend():
 
 @pytest.fixture(scope="module")
 async def local(anyio_backend):
-    path = await pull(QWEN_CODER, default_directory(Settings().home))
-    model = LocalModel(path, context=4096, parallel=2)
+    path = await pull_weights(QWEN_CODER, get_models_directory(Settings().home))
+    model = LocalModel(path, context_tokens=4096, max_parallel_requests=2)
     yield model
     await model.aclose()
 
@@ -52,13 +52,13 @@ QUESTION = "How many pieces of the item 'bolt' are in stock? Use the tool."
 
 async def test_asked_natively_it_writes_its_call_as_text_which_is_read(local):
     tools = Agent(local, [stock]).library.definitions
-    raw = [part async for part in local.stream((user(QUESTION),), tools)][-1]
+    raw = [part async for part in local.stream((user_message(QUESTION),), tools)][-1]
     assert raw.message.tool_calls == ()
-    read = [part async for part in TextProtocolModel(local).stream((user(QUESTION),), tools)][-1]
+    read = [part async for part in TextProtocolModel(local).stream((user_message(QUESTION),), tools)][-1]
     assert [(call.name, call.arguments) for call in read.message.tool_calls] == [("stock", '{"item":"bolt"}')]
 
 
-@pytest.mark.parametrize("question", [QUESTION, "仓库里 'bolt' 还有多少件？请使用工具查询。"])
+@pytest.prefix.parametrize("question", [QUESTION, "仓库里 'bolt' 还有多少件？请使用工具查询。"])
 async def test_it_answers_from_a_tools_result(local, question):
     end = await Agent(TextProtocolModel(local, "protocol"), [stock]).run(question)
     assert end.tool_calls >= 1
@@ -66,14 +66,14 @@ async def test_it_answers_from_a_tools_result(local, question):
 
 
 async def test_a_forced_choice_is_kept_by_the_grammar(local):
-    options = ModelOptions(tool_choice=Named("stock"), max_tokens=60)
+    options = ModelOptions(tool_choice=ForcedTool("stock"), max_tokens=60)
     model = TextProtocolModel(local, "protocol")
     tools = Agent(local, [stock]).library.definitions
-    reply = [part async for part in model.stream((user("Tell me a joke."),), tools, options)][-1]
+    reply = [part async for part in model.stream((user_message("Tell me a joke."),), tools, options)][-1]
     assert [call.name for call in reply.message.tool_calls][:1] == ["stock"]
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("said", "items"),
     [
         ("How many bolts are in stock, and how many nuts?", ["bolt", "nut"]),
@@ -84,7 +84,7 @@ async def test_a_forced_choice_is_kept_by_the_grammar(local):
 async def test_asked_as_python_it_calls_what_fits_and_else_answers(local, said, items):
     model = PythonProtocolModel(local)
     tools = Agent(local, [stock]).library.definitions
-    reply = [part async for part in model.stream((user(said),), tools, ModelOptions(max_tokens=60))][-1]
+    reply = [part async for part in model.stream((user_message(said),), tools, ModelOptions(max_tokens=60))][-1]
     assert [orjson.loads(call.arguments)["item"].rstrip("s") for call in reply.message.tool_calls] == items
     assert bool(reply.message.content) is not bool(items)
 
@@ -95,7 +95,7 @@ async def test_what_does_not_fit_the_window_is_told(local):
 
 
 async def test_leaving_a_stream_stops_the_computation(local):
-    async with aclosing(local.stream((user("Count from 1 to 2000, one number a line."),))) as parts:
+    async with aclosing(local.stream((user_message("Count from 1 to 2000, one number a line."),))) as parts:
         async for part in parts:
             if type(part) is TextDelta:
                 break

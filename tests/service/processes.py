@@ -12,12 +12,12 @@ T = TypeVar("T")
 
 
 @contextlib.asynccontextmanager
-async def serving(
-    home: Path, model: str, *given: str, **env: str
+async def serve_process(
+    home: Path, model: str, *arguments: str, **env: str
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
     """A process that serves, and its URL."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "opposable", "serve", "--model", model, "--port", "0", *given),
+        *(sys.executable, "-m", "opposable", "serve", "--model", model, "--port", "0", *arguments),
         env={**os.environ, "OPPOSABLE_HOME": str(home), **env},
         stderr=asyncio.subprocess.PIPE,
     )
@@ -32,7 +32,7 @@ async def serving(
         process._transport.close()
 
 
-def children(process: asyncio.subprocess.Process) -> list[int]:
+def get_worker_pids(process: asyncio.subprocess.Process) -> list[int]:
     """The ids of the processes that a process began and that serve."""
     found = []
     for folder in Path("/proc").iterdir():
@@ -44,10 +44,10 @@ def children(process: asyncio.subprocess.Process) -> list[int]:
     return found
 
 
-async def soon(look: Callable[[], Awaitable[T]], seconds: float = 30.0) -> T:
+async def wait_for(condition: Callable[[], Awaitable[T]], seconds: float = 30.0) -> T:
     """What `look` finds, as soon as it finds something."""
     async with asyncio.timeout(seconds):
         while True:
-            if found := await look():
+            if found := await condition():
                 return found
             await asyncio.sleep(0.1)

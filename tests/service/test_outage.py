@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 from tests.servers import postgresql  # noqa: F401
-from tests.web.api.chat_serving import serving
+from tests.web.api.chat_serving import serve_service
 
-from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.service import turn_writer as turns
 from opposable.store.factory import open_store
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
 async def test_answers_under_way_are_kept_once_when_the_database_is_back(tmp_path, postgresql, monkeypatch):  # noqa: F811
@@ -25,7 +25,7 @@ async def test_answers_under_way_are_kept_once_when_the_database_is_back(tmp_pat
             async for part in super().stream(*given):
                 yield part
 
-    async with serving(tmp_path, Slow("好"), database_url=url) as (session, service):
+    async with serve_service(tmp_path, Slow("好"), database_url=url) as (session, service):
         body = {"message": "hi", "conversation_id": "v"}
         asking = asyncio.create_task(session.post("/agent/chat", json=body))
         await asyncio.wait_for(begun.wait(), 10)
@@ -37,21 +37,21 @@ async def test_answers_under_way_are_kept_once_when_the_database_is_back(tmp_pat
             assert (response.status, told["error"]["kind"]) == (503, "store_unavailable")
             assert response.headers["retry-after"] == "2"
         assert not asking.done()
-        postgresql.admit(url)
+        postgresql.allow_connections(url)
         async with await asyncio.wait_for(asking, 30) as response:
             assert (response.status, (await response.json())["response"]) == (200, "好")
         async with session.post("/agent/chat", json=body) as response:
             assert response.status == 200
-        said = await service.store.conversations.messages("v")
+        said = await service.store.conversations.list_messages("v")
         assert [message.role for message in said] == ["user", "assistant"] * 2
-    assert service.recorder.state.lost == 0
+    assert service.recorder.status.lost == 0
 
 
-CALL = calls(call("echo", '{"text": "ok"}'))
+CALL = reply_with_calls(tool_call("echo", '{"text": "ok"}'))
 TURN = ["user", "assistant", "tool", "assistant"]
 
 
-class Calling(ScriptedModel):
+class ToolCallingModel(ScriptedModel):
     """Calls once and then answers, a little late."""
 
     async def stream(self, messages, *given):
@@ -81,19 +81,19 @@ async def test_under_load_an_outage_is_told_and_nothing_is_written_twice(tmp_pat
                 assert response.headers["retry-after"] == "2"
                 await asyncio.sleep(0.1)
 
-    async with serving(tmp_path, Calling("好"), database_url=url) as (session, service):
+    async with serve_service(tmp_path, ToolCallingModel("好"), database_url=url) as (session, service):
         asking = [asyncio.create_task(one(n, session)) for n in told]
         await asyncio.wait_for(up.wait(), 20)
         postgresql.refuse(url)
         await asyncio.sleep(2)
         async with session.get("/readyz") as response:
             assert response.status == 503
-        postgresql.admit(url)
+        postgresql.allow_connections(url)
         up.clear()
         await asyncio.wait_for(up.wait(), 20)
         over.set()
         await asyncio.wait_for(asyncio.gather(*asking), 60)
-        kept = {n: await service.store.conversations.messages(f"v{n}") for n in told}
+        kept = {n: await service.store.conversations.list_messages(f"v{n}") for n in told}
     every = [one for seen in told.values() for one in seen]
     assert set(every) == {(200, ""), (503, "store_unavailable")}
     for n, said in kept.items():
@@ -105,4 +105,4 @@ async def test_under_load_an_outage_is_told_and_nothing_is_written_twice(tmp_pat
     assert len(made) == len(set(made)) >= every.count((200, ""))
     assert ended.count("finished") == every.count((200, ""))
     assert set(ended) <= {"finished", "failed"}
-    assert (service.recorder.state.lost, service.recorder.state.waiting) == (0, 0)
+    assert (service.recorder.status.lost, service.recorder.status.waiting) == (0, 0)

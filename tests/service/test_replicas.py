@@ -4,16 +4,16 @@ import asyncio
 
 import aiohttp
 import pytest
-from tests.models.chat_server import chat_server, message
+from tests.models.chat_server import build_completion, chat_server
 from tests.servers import postgresql, valkey_server, valkey_url  # noqa: F401
-from tests.service.processes import serving, soon
+from tests.service.processes import serve_process, wait_for
 
 from opposable.client import Client, ServiceError
 from opposable.domain.specs import RateLimit
 from opposable.store.factory import open_store
-from opposable.store.keys import new_key
+from opposable.store.keys import generate_key
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
 async def test_two_processes_serve_one_conversation_and_end_each_others_runs(tmp_path, postgresql, valkey_url):  # noqa: F811
@@ -24,39 +24,39 @@ async def test_two_processes_serve_one_conversation_and_end_each_others_runs(tmp
         await asyncio.sleep(3600)
 
     env = {"DATABASE_URL": postgresql.new_database(), "REDIS_URL": valkey_url}
-    answers = [message("一"), message("二"), forever, forever]
+    answers = [build_completion("一"), build_completion("二"), forever, forever]
     async with chat_server(*answers) as upstream:
         model = f"{upstream.url}#qwen"
         async with (
-            serving(tmp_path, model, **env) as (first, url_a),
-            serving(tmp_path, model, **env) as (_, url_b),
+            serve_process(tmp_path, model, **env) as (first, url_a),
+            serve_process(tmp_path, model, **env) as (_, url_b),
             Client(url_a) as a,
             Client(url_b) as b,
         ):
             assert (await a.chat("hi", conversation_id="v")).response == "一"
             assert (await b.chat("more", conversation_id="v")).response == "二"
             assert [m["content"] for m in upstream.bodies[1]["messages"][1:]] == ["hi", "一", "more"]
-            begun = await started(a)
-            assert await b.cancel(begun.run_id)
-            assert [event.kind async for event in b.follow(begun.run_id)][-1] == "error"
-            assert (await b.run(begun.run_id)).status == "cancelled"
-            lost = await started(a)
-            assert (await b.run(lost.run_id)).status == "running"
+            begun = await start_run(a)
+            assert await b.cancel_run(begun.run_id)
+            assert [event.kind async for event in b.follow_run(begun.run_id)][-1] == "error"
+            assert (await b.get_run(begun.run_id)).status == "cancelled"
+            lost = await start_run(a)
+            assert (await b.get_run(lost.run_id)).status == "running"
             first.kill()
-            told = [event async for event in b.follow(lost.run_id)]
+            told = [event async for event in b.follow_run(lost.run_id)]
             assert told[-1].data["kind"] == "Lost"
-            assert (await b.run(lost.run_id)).reason == "lost"
-            assert [m["role"] for m in (await b.conversation("v")).messages] == ["user", "assistant"] * 2
+            assert (await b.get_run(lost.run_id)).reason == "lost"
+            assert [m["role"] for m in (await b.get_conversation("v")).messages] == ["user", "assistant"] * 2
 
 
 async def test_an_approval_asked_for_in_one_process_is_given_in_the_other(tmp_path, postgresql, valkey_url):  # noqa: F811
     env = {"DATABASE_URL": postgresql.new_database(), "REDIS_URL": valkey_url}
     call = {"id": "c1", "type": "function", "function": {"name": "echo", "arguments": '{"text":"ok?"}'}}
-    async with chat_server(message(calls=[call], finish="tool_calls"), message("done")) as upstream:
+    async with chat_server(build_completion(calls=[call], finish="tool_calls"), build_completion("done")) as upstream:
         model = f"{upstream.url}#qwen"
         async with (
-            serving(tmp_path, model, **env) as (_, url_a),
-            serving(tmp_path, model, **env) as (_, url_b),
+            serve_process(tmp_path, model, **env) as (_, url_a),
+            serve_process(tmp_path, model, **env) as (_, url_b),
             Client(url_a) as a,
             Client(url_b) as b,
             aiohttp.ClientSession(url_b.removesuffix("/v1")) as session,
@@ -71,13 +71,15 @@ async def test_an_approval_asked_for_in_one_process_is_given_in_the_other(tmp_pa
                 assert response.status == 201, await response.text()
 
             async def pending():
-                return [one async for one in b.approvals()]
+                return [one async for one in b.list_approvals()]
 
             asking = asyncio.create_task(a.chat("say it", agent="careful"))
-            waiting = await soon(pending)
+            waiting = await wait_for(pending)
             assert [(one.tool_id, one.arguments) for one in waiting] == [("echo", {"text": "ok?"})]
             both = await asyncio.gather(
-                a.decide(waiting[0], "approve"), b.decide(waiting[0], "approve"), return_exceptions=True
+                a.decide_approval(waiting[0], "approve"),
+                b.decide_approval(waiting[0], "approve"),
+                return_exceptions=True,
             )
             assert sorted(getattr(one, "status", "") if isinstance(one, ServiceError) else 200 for one in both) == [
                 200,
@@ -89,13 +91,13 @@ async def test_an_approval_asked_for_in_one_process_is_given_in_the_other(tmp_pa
 
 async def test_two_processes_count_one_rate_limit(tmp_path, postgresql, valkey_url):  # noqa: F811
     env = {"DATABASE_URL": postgresql.new_database(), "REDIS_URL": valkey_url}
-    key, kept = new_key("few", ("tools:write",), RateLimit(calls=7, seconds=3600))
+    key, kept = generate_key("few", ("tools:write",), RateLimit(calls=7, seconds=3600))
     async with open_store(env["DATABASE_URL"]) as store:
         await store.keys.add(kept)
     async with (
-        chat_server(message("hi")) as upstream,
-        serving(tmp_path, f"{upstream.url}#qwen", **env) as (_, url_a),
-        serving(tmp_path, f"{upstream.url}#qwen", **env) as (_, url_b),
+        chat_server(build_completion("hi")) as upstream,
+        serve_process(tmp_path, f"{upstream.url}#qwen", **env) as (_, url_a),
+        serve_process(tmp_path, f"{upstream.url}#qwen", **env) as (_, url_b),
         aiohttp.ClientSession(headers={"authorization": f"Bearer {key}"}) as session,
     ):
 
@@ -108,7 +110,7 @@ async def test_two_processes_count_one_rate_limit(tmp_path, postgresql, valkey_u
     assert {status: told.count(status) for status in told} == {200: 7, 429: 13}
 
 
-async def started(client: Client):
+async def start_run(client: Client):
     """A run that goes on by itself; its first event."""
     async for event in client.stream("wait", detach=True, conversation_id="v"):
         return event

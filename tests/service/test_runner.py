@@ -5,20 +5,20 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import pytest
+from opposable.domain.tally_recent_calls import Conversation, ExecutionFilter, Run, get_utc_now
 
 from opposable.agent.loop import run as loop_run
 from opposable.domain.errors import ModelUnavailable
-from opposable.domain.messages import user
-from opposable.domain.records import Conversation, ExecutionFilter, Run, now
+from opposable.domain.messages import user_message
 from opposable.domain.specs import FunctionToolSpec
-from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.service.runner import Runner
 from opposable.store.factory import open_store
 from opposable.store.recorder import Recorder
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
 def add(a: int, b: int) -> int:
@@ -33,7 +33,7 @@ async def forever() -> str:
 
 
 @asynccontextmanager
-async def running(tmp_path: Path, **more):
+async def open_runner(tmp_path: Path, **more):
     async with (
         open_store(f"sqlite:///{tmp_path}/s.sqlite") as store,
         Recorder(store.executions, store.runs) as recorder,
@@ -42,34 +42,34 @@ async def running(tmp_path: Path, **more):
         yield store, runner
 
 
-def begin(model, library, message):
+def create_event_source(model, library, message):
     return lambda context: loop_run(model, library, (message,), context=context)
 
 
-def new_run(**more) -> Run:
-    return Run(run_id=more.pop("run_id", "r1"), started_at=now(), **more)
+def create_run(**more) -> Run:
+    return Run(run_id=more.pop("run_id", "r1"), started_at=get_utc_now(), **more)
 
 
-async def until_kept(runner, store, run_id: str = "r1") -> None:
+async def wait_until_stored(runner, store, run_id: str = "r1") -> None:
     async with asyncio.timeout(5):
         while await store.runs.get(run_id) is None:  # noqa: ASYNC110 - the store tells nobody
             await asyncio.sleep(0.05)
 
 
-async def kinds(runner, run_id: str, after: int = 0) -> list[str]:
+async def list_event_kinds(runner, run_id: str, after: int = 0) -> list[str]:
     async with aclosing(runner.follow(run_id, after)) as events:
         return [event.kind async for event in events]
 
 
 async def test_a_run_is_told_recorded_and_remembered(tmp_path):
-    model = ScriptedModel(calls(call("add", '{"a": 1, "b": 2}', "c1")), "It is 3.")
-    asked = user("1 加 2 是多少？")
-    async with running(tmp_path) as (store, runner):
+    model = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1, "b": 2}', "c1")), "It is 3.")
+    asked = user_message("1 加 2 是多少？")
+    async with open_runner(tmp_path) as (store, runner):
         going = await runner.start(
-            new_run(conversation_id="v1", trace_id="t"), asked, begin(model, ToolLibrary([add]), asked)
+            create_run(conversation_id="v1", trace_id="t"), asked, create_event_source(model, ToolLibrary([add]), asked)
         )
-        live = await kinds(runner, "r1")
-        ended = await going.ended()
+        live = await list_event_kinds(runner, "r1")
+        ended = await going.wait_until_ended()
         assert live == [
             "run_started",
             "model_replied",
@@ -80,26 +80,26 @@ async def test_a_run_is_told_recorded_and_remembered(tmp_path):
             "run_finished",
         ]
         assert (ended.status, ended.text, ended.tool_calls) == ("finished", "It is 3.", 1)
-        said = await store.conversations.messages("v1")
+        said = await store.conversations.list_messages("v1")
         assert [message.role for message in said] == ["user", "assistant", "tool", "assistant"]
     async with open_store(f"sqlite:///{tmp_path}/s.sqlite") as store:
         page = await store.executions.list(ExecutionFilter(run_id="r1"))
         assert [(e.tool_id, e.arguments, e.result, e.trace_id) for e in page.items] == [
             ("add", {"a": 1, "b": 2}, "3", "t")
         ]
-        kept = await store.runs.events("r1")
+        kept = await store.runs.list_events("r1")
         assert [event.kind for event in kept] == live
         assert (await store.runs.get("r1")).status == "finished"
 
 
 async def test_a_stream_is_resumed_behind_the_last_event_seen(tmp_path):
     model = ScriptedModel("A rather long answer in several pieces.")
-    async with running(tmp_path) as (_, runner):
-        going = await runner.start(new_run(), None, begin(model, ToolLibrary(), user("hi")))
-        await going.ended()
-        every = [event async for event in going.log.follow()]
+    async with open_runner(tmp_path) as (_, runner):
+        going = await runner.start(create_run(), None, create_event_source(model, ToolLibrary(), user_message("hi")))
+        await going.wait_until_ended()
+        every = [event async for event in going.event_log.follow()]
         assert [event.sequence for event in every] == list(range(1, len(every) + 1))
-        assert [event async for event in going.log.follow(2)] == every[2:]
+        assert [event async for event in going.event_log.follow(2)] == every[2:]
         assert (
             "".join(event.data["content"] for event in every if event.kind == "text")
             == "A rather long answer in several pieces."
@@ -107,30 +107,34 @@ async def test_a_stream_is_resumed_behind_the_last_event_seen(tmp_path):
 
 
 async def test_a_cancelled_run_leaves_no_half_turn_behind(tmp_path):
-    model = ScriptedModel(calls(call("forever", "{}", "c1")), "never")
-    asked = user("wait")
-    async with running(tmp_path) as (store, runner):
+    model = ScriptedModel(reply_with_calls(tool_call("forever", "{}", "c1")), "never")
+    asked = user_message("wait")
+    async with open_runner(tmp_path) as (store, runner):
         await store.conversations.add(Conversation("v1"))
-        going = await runner.start(new_run(conversation_id="v1"), asked, begin(model, ToolLibrary([forever]), asked))
-        async with aclosing(going.log.follow()) as events:
+        going = await runner.start(
+            create_run(conversation_id="v1"), asked, create_event_source(model, ToolLibrary([forever]), asked)
+        )
+        async with aclosing(going.event_log.follow()) as events:
             async for event in events:
                 if event.kind == "tool_started":
                     break
         assert await runner.cancel("r1")
         assert (await runner.get("r1")).status == "cancelled"
-        assert await store.conversations.messages("v1") == ()
-        assert (await kinds(runner, "r1"))[-1] == "error"
+        assert await store.conversations.list_messages("v1") == ()
+        assert (await list_event_kinds(runner, "r1"))[-1] == "error"
         assert not await runner.cancel("r1")
 
 
 async def test_a_wish_to_cancel_left_by_another_process_is_followed(tmp_path):
-    model = ScriptedModel(calls(call("forever", "{}", "c1")))
-    async with running(tmp_path) as (store, runner):
-        going = await runner.start(new_run(), None, begin(model, ToolLibrary([forever]), user("wait")))
-        await until_kept(runner, store)
+    model = ScriptedModel(reply_with_calls(tool_call("forever", "{}", "c1")))
+    async with open_runner(tmp_path) as (store, runner):
+        going = await runner.start(
+            create_run(), None, create_event_source(model, ToolLibrary([forever]), user_message("wait"))
+        )
+        await wait_until_stored(runner, store)
         async with open_store(f"sqlite:///{tmp_path}/s.sqlite") as other:
             assert await other.runs.request_cancel("r1")
-        assert (await going.ended()).status == "cancelled"
+        assert (await going.wait_until_ended()).status == "cancelled"
 
 
 async def test_a_model_that_is_away_fails_the_run_with_its_sentence(tmp_path):
@@ -141,34 +145,38 @@ async def test_a_model_that_is_away_fails_the_run_with_its_sentence(tmp_path):
 
         return events()
 
-    async with running(tmp_path) as (_, runner):
-        going = await runner.start(new_run(), None, away)
-        assert (await going.ended()).status == "failed"
-        assert going.log.events[-1].data == {"kind": "ModelUnavailable", "message": "The model is away."}
+    async with open_runner(tmp_path) as (_, runner):
+        going = await runner.start(create_run(), None, away)
+        assert (await going.wait_until_ended()).status == "failed"
+        assert going.event_log.events[-1].data == {"kind": "ModelUnavailable", "message": "The model is away."}
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("status", "failure", "told"), [("approved", None, "3"), ("denied", "denied", "too much")], ids=["yes", "no"]
 )
 async def test_a_marked_tool_waits_for_a_person(tmp_path, status, failure, told):
     library = ToolLibrary()
     spec = FunctionToolSpec(tool_id="add", module_path="m", function_name="add", needs_approval=True)
     library.register(spec, [FunctionTool(add)])
-    model = ScriptedModel(calls(call("add", '{"a": 1, "b": 2}', "c1")), "Done.")
-    async with running(tmp_path) as (store, runner):
-        going = await runner.start(new_run(owner="k1"), None, begin(model, library, user("go")))
-        async with aclosing(going.log.follow()) as events:
+    model = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1, "b": 2}', "c1")), "Done.")
+    async with open_runner(tmp_path) as (store, runner):
+        going = await runner.start(
+            create_run(owner="k1"), None, create_event_source(model, library, user_message("go"))
+        )
+        async with aclosing(going.event_log.follow()) as events:
             async for event in events:
                 if event.kind == "approval_needed":
                     break
         waiting = (await store.approvals.list(status="pending")).items
         assert (waiting[0].arguments, waiting[0].owner) == ({"a": 1, "b": 2}, "k1")
-        await store.approvals.decide(waiting[0].approval_id, status, by="boss", reason="" if failure is None else told)
-        await going.ended()
-        result = going.calls[0].result
+        await store.approvals.decide(
+            waiting[0].approval_id, status, decided_by="boss", reason="" if failure is None else told
+        )
+        await going.wait_until_ended()
+        result = going.finished_calls[0].result
         assert result.failure == failure
         assert told in result.content
-        assert [e.kind for e in going.log.events if e.kind.startswith("approval")] == [
+        assert [e.kind for e in going.event_log.events if e.kind.startswith("approval")] == [
             "approval_needed",
             "approval_decided",
         ]
@@ -178,9 +186,9 @@ async def test_nobody_deciding_in_time_is_a_no(tmp_path):
     library = ToolLibrary()
     spec = FunctionToolSpec(tool_id="add", module_path="m", function_name="add", needs_approval=True)
     library.register(spec, [FunctionTool(add)])
-    model = ScriptedModel(calls(call("add", '{"a": 1, "b": 2}', "c1")), "Done.")
-    async with running(tmp_path, approval_seconds=0.1) as (store, runner):
-        going = await runner.start(new_run(), None, begin(model, library, user("go")))
-        await going.ended()
-        assert going.calls[0].result.failure == "denied"
+    model = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1, "b": 2}', "c1")), "Done.")
+    async with open_runner(tmp_path, approval_seconds=0.1) as (store, runner):
+        going = await runner.start(create_run(), None, create_event_source(model, library, user_message("go")))
+        await going.wait_until_ended()
+        assert going.finished_calls[0].result.failure == "denied"
         assert (await store.approvals.list(status="expired")).items

@@ -318,14 +318,14 @@ POSTGRES_ATTACKS = [
 """Attacks on what only PostgreSQL has."""
 
 
-def digest(path: Path) -> str:
+def hash_file(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def state(folder: Path) -> dict[str, str]:
-    return {str(path.relative_to(folder)): digest(path) for path in folder.rglob("*") if path.is_file()}
+def snapshot_folder(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): hash_file(path) for path in folder.rglob("*") if path.is_file()}
 
 
-def attacks_on(engine: str, folder: Path) -> list[str]:
+def list_attacks(engine: str, folder: Path) -> list[str]:
     attacks = ATTACKS + (POSTGRES_ATTACKS if engine == "postgres" else [])
     return [attack.replace("{dir}", str(folder)) for attack in attacks]

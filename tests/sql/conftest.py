@@ -12,7 +12,7 @@ from tests.servers import PostgresServer, postgresql  # noqa: F401
 from opposable.sql.database import Database
 from opposable.sql.factory import open_database
 
-SHOP = """
+SHOP_SQL = """
 CREATE TABLE customers (id INTEGER PRIMARY KEY, name VARCHAR NOT NULL, city VARCHAR, joined DATE);
 CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers(id), amount DECIMAL(10,2),
   ordered DATE, note VARCHAR);
@@ -33,11 +33,11 @@ def shop_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     paths = {"sqlite": folder / "shop.sqlite", "duckdb": folder / "shop.duckdb"}
     with_sqlite = sqlite3.connect(paths["sqlite"])
     with_sqlite.executescript(
-        SHOP + "CREATE VIRTUAL TABLE notes USING fts5(body); INSERT INTO notes VALUES('red shoes');"
+        SHOP_SQL + "CREATE VIRTUAL TABLE notes USING fts5(body); INSERT INTO notes VALUES('red shoes');"
     )
     with_sqlite.close()
     with duckdb.connect(str(paths["duckdb"])) as with_duckdb:
-        with_duckdb.execute(SHOP)
+        with_duckdb.execute(SHOP_SQL)
         with_duckdb.execute(
             "CREATE SCHEMA hr; CREATE TABLE hr.people AS SELECT 1 AS id, [1,2] AS marks, {'a': 7} AS extra"
         )
@@ -50,9 +50,9 @@ def shop_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(scope="session")
 def postgres_owner(postgresql: PostgresServer) -> str:  # noqa: F811
     """The superuser's URL of the shop's database on PostgreSQL."""
-    with psycopg.connect(postgresql.url("postgres"), autocommit=True) as made:
+    with psycopg.connect(postgresql.get_database_url("postgres"), autocommit=True) as made:
         made.execute("CREATE DATABASE shop")
-    return postgresql.url("shop")
+    return postgresql.get_database_url("shop")
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +60,7 @@ def postgres_url(postgres_owner: str) -> str:
     """The shop on PostgreSQL, for a role that has SELECT alone."""
     with psycopg.connect(postgres_owner, autocommit=True) as made:
         made.execute("CREATE ROLE shop_reader LOGIN PASSWORD 'pass word%7'")
-        made.execute(SHOP.replace("DOUBLE", "DOUBLE PRECISION"))
+        made.execute(SHOP_SQL.replace("DOUBLE", "DOUBLE PRECISION"))
         made.execute("CREATE SCHEMA hr")
         made.execute("CREATE TABLE hr.people AS SELECT 1 AS id, ARRAY[1,2] AS marks, '{\"a\": 7}'::jsonb AS extra")
         made.execute('CREATE TABLE "Staff" ("Id" INTEGER PRIMARY KEY, "FullName" TEXT)')
@@ -119,7 +119,7 @@ async def postgres_shop(postgres_url: str) -> AsyncIterator[Database]:
     await database.close()
 
 
-def postgres_contents(owner: str) -> dict[str, str]:
+def read_postgres_contents(owner: str) -> dict[str, str]:
     """Every table of the shop's database, as text; who could write it, and what tables there are, included."""
     with psycopg.connect(owner, autocommit=True) as looked:
         names = looked.execute(

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.sql.attacks import ATTACKS, attacks_on, state
-from tests.sql.conftest import postgres_contents
+from tests.sql.attacks import ATTACKS, list_attacks, snapshot_folder
+from tests.sql.conftest import read_postgres_contents
 
 from opposable.domain.errors import InvalidArguments, ToolError, ToolFailed, ToolRefused
-from opposable.sql.database import Database, Limits
+from opposable.sql.database import Database, QueryLimits
 from opposable.sql.duckdb.engine import connect as connect_duckdb
 from opposable.sql.factory import open_database
 from opposable.sql.postgres import engine as postgres_server
-from opposable.sql.sqlite.engine import SqliteFile
+from opposable.sql.sqlite.engine import SqliteDatabase
 from opposable.sql.tools import SqlTools
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
-BOMBS = {
+EXPENSIVE_QUERIES = {
     "sqlite": [
         "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r",
         "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT i FROM r",
@@ -100,9 +100,9 @@ def looked_at(request: pytest.FixtureRequest, engine: str, shop_files: dict[str,
     """What there is of files and, on PostgreSQL, of tables and rights: to be compared with the same later."""
     folder = shop_files["sqlite"].parent
     if engine != "postgres":
-        return lambda: state(folder)
+        return lambda: snapshot_folder(folder)
     owner = request.getfixturevalue("postgres_owner")
-    return lambda: state(folder) | postgres_contents(owner)
+    return lambda: snapshot_folder(folder) | read_postgres_contents(owner)
 
 
 def test_the_table_is_large_enough():
@@ -111,9 +111,9 @@ def test_the_table_is_large_enough():
 
 async def test_every_attack_is_refused_and_leaves_everything_as_it_was(shop, engine, shop_files, looked_at):
     before = looked_at()
-    tools = SqlTools(shop, Limits(seconds=3))
+    tools = SqlTools(shop, QueryLimits(timeout_seconds=3))
     passed = []
-    for sql in attacks_on(engine, shop_files["sqlite"].parent):
+    for sql in list_attacks(engine, shop_files["sqlite"].parent):
         try:
             passed.append((sql[:80], await tools.execute(sql)))
         except (ToolRefused, InvalidArguments) as error:
@@ -124,9 +124,9 @@ async def test_every_attack_is_refused_and_leaves_everything_as_it_was(shop, eng
 
 async def test_the_engine_alone_keeps_the_data_when_the_guard_is_passed_by(shop, engine, shop_files, looked_at):
     before = looked_at()
-    for sql in attacks_on(engine, shop_files["sqlite"].parent):
+    for sql in list_attacks(engine, shop_files["sqlite"].parent):
         with suppress(ToolError, ValueError):
-            assert "SECRET-4711" not in repr(await shop.run(sql, limits=Limits(seconds=1)))
+            assert "SECRET-4711" not in repr(await shop.run(sql, limits=QueryLimits(timeout_seconds=1)))
     assert looked_at() == before
     assert (await shop.run("SELECT count(*) FROM orders")).rows == ((4,),)
 
@@ -137,25 +137,25 @@ async def test_postgresqls_transaction_itself_writes_nothing_whatever_the_role(
     """Neither the guard nor the tree is asked here: only the role, the read-only transaction and the named cursor."""
     monkeypatch.setattr(postgres_server, "guard", lambda *_: None)
     monkeypatch.setattr(postgres_server, "refuse_unlisted", lambda *_: None)
-    before = postgres_contents(postgres_owner)
+    before = read_postgres_contents(postgres_owner)
     for url in (postgres_url, postgres_owner):
         database = await open_database(url)
-        for sql in attacks_on("postgres", shop_files["sqlite"].parent):
+        for sql in list_attacks("postgres", shop_files["sqlite"].parent):
             if "sleep" in sql or "pg_terminate" in sql or "pg_cancel" in sql or len(sql) > 1_000:
                 continue
             with suppress(ToolError, ValueError):
-                await database.explain(sql, limits=Limits(seconds=1))
+                await database.explain(sql, limits=QueryLimits(timeout_seconds=1))
             with suppress(ToolError, ValueError):
-                found = repr(await database.run(sql, limits=Limits(seconds=1)))
+                found = repr(await database.run(sql, limits=QueryLimits(timeout_seconds=1)))
                 assert "root:" not in found, sql
         assert (await database.run("SELECT count(*) FROM orders")).rows == ((4,),)
         await database.close()
-    assert postgres_contents(postgres_owner) == before
+    assert read_postgres_contents(postgres_owner) == before
 
 
 def test_duckdbs_connection_itself_neither_writes_nor_reads_other_files(shop_files):
     folder = shop_files["duckdb"].parent
-    before = state(folder)
+    before = snapshot_folder(folder)
     connection = connect_duckdb(shop_files["duckdb"])
     for attack in ATTACKS:
         if "sleep" in attack or len(attack) > 1_000:
@@ -164,26 +164,26 @@ def test_duckdbs_connection_itself_neither_writes_nor_reads_other_files(shop_fil
             found = connection.cursor().execute(attack.replace("{dir}", str(folder))).fetchall()
             assert "SECRET-4711" not in repr(found), attack
     connection.close()
-    assert state(folder) == before
+    assert snapshot_folder(folder) == before
 
 
 async def test_sqlites_connection_itself_neither_writes_nor_reads_other_files(sqlite_shop, shop_files):
     folder = shop_files["sqlite"].parent
-    before = state(folder)
-    assert isinstance(sqlite_shop, SqliteFile)
-    connection = sqlite_shop._connect()
+    before = snapshot_folder(folder)
+    assert isinstance(sqlite_shop, SqliteDatabase)
+    connection = sqlite_shop._open_connection()
     for attack in ATTACKS:
         with suppress(sqlite3.Error, sqlite3.Warning, ValueError):
             found = connection.execute(attack.replace("{dir}", str(folder))).fetchall()
             assert "SECRET-4711" not in repr(found), attack
     connection.close()
-    assert state(folder) == before
+    assert snapshot_folder(folder) == before
 
 
 async def test_bombs_end_within_their_time_and_memory(shop, engine):
-    tools = SqlTools(shop, Limits(seconds=0.3))
+    tools = SqlTools(shop, QueryLimits(timeout_seconds=0.3))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for bomb in BOMBS[engine]:
+    for bomb in EXPENSIVE_QUERIES[engine]:
         started = time.perf_counter()
         with suppress(ToolRefused, ToolFailed):
             found = await tools.execute(bomb, limit=10)
@@ -196,7 +196,7 @@ async def test_after_a_time_out_the_database_answers_at_once(shop: Database):
     slow = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r"
     for _ in range(3):
         with pytest.raises(ToolFailed, match=r"took longer than 0\.2 seconds and was stopped"):
-            await shop.run(slow, limits=Limits(seconds=0.2))
+            await shop.run(slow, limits=QueryLimits(timeout_seconds=0.2))
     started = time.perf_counter()
     assert (await shop.run("SELECT 1")).rows == ((1,),)
     assert time.perf_counter() - started < 0.5

@@ -13,15 +13,17 @@ import duckdb
 import pytest
 
 from opposable.domain.errors import BadInput, ToolFailed, ToolRefused, ToolUnavailable
-from opposable.sql.database import Limits
+from opposable.sql.database import QueryLimits
 from opposable.sql.factory import open_database
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
-SLOW = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r"
+SLOW_SQL = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r"
 
 
-@pytest.mark.parametrize("form", ["{path}", "{kind}:///{path}", "{kind}://{path}", "{kind}+aio:///{path}", " {path} "])
+@pytest.prefix.parametrize(
+    "form", ["{path}", "{kind}:///{path}", "{kind}://{path}", "{kind}+aio:///{path}", " {path} "]
+)
 async def test_a_url_and_a_plain_path_open_the_same_file(shop_files, file_engine, form):
     database = await open_database(form.format(path=shop_files[file_engine], kind=file_engine))
     assert (database.dialect, database.name) == (file_engine, shop_files[file_engine].name)
@@ -86,7 +88,7 @@ async def test_a_sqlite_file_locked_by_a_writer_is_told(shop_files, tmp_path):
     writer.close()
 
 
-def held_open_for_writing(path: Path) -> "subprocess.Popen[bytes]":
+def hold_open_for_writing(path: Path) -> "subprocess.Popen[bytes]":
     code = f"import duckdb; c = duckdb.connect({str(path)!r}); print('open', flush=True); input()"
     return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
@@ -94,7 +96,7 @@ def held_open_for_writing(path: Path) -> "subprocess.Popen[bytes]":
 async def test_a_duckdb_file_open_for_writing_elsewhere_is_told(shop_files, tmp_path):
     path = tmp_path / "locked.duckdb"
     path.write_bytes(shop_files["duckdb"].read_bytes())
-    with held_open_for_writing(path) as writer:
+    with hold_open_for_writing(path) as writer:
         assert writer.stdout is not None
         writer.stdout.readline()
         with pytest.raises(BadInput, match="is locked: another program has it open for writing"):
@@ -122,7 +124,7 @@ async def test_queries_run_side_by_side(shop):
 
 
 async def test_cancelling_the_caller_stops_the_engine(shop):
-    task = asyncio.create_task(shop.run(SLOW))
+    task = asyncio.create_task(shop.run(SLOW_SQL))
     await asyncio.sleep(0.2)
     started = time.perf_counter()
     task.cancel()
@@ -139,7 +141,7 @@ async def test_time_outs_leave_no_thread_running(shop_url):
     database = await open_database(shop_url)
     for _ in range(6):
         with pytest.raises(ToolFailed):
-            await database.run(SLOW, limits=Limits(seconds=0.1))
+            await database.run(SLOW_SQL, limits=QueryLimits(timeout_seconds=0.1))
     await database.close()
     assert threading.active_count() <= before + 1
 
@@ -156,11 +158,15 @@ async def test_reading_makes_no_file_beside_the_database(tmp_path, file_engine):
             made.execute("CREATE TABLE t AS SELECT range AS a FROM range(1000)")
     database = await open_database(str(path))
     sql = "SELECT a.a FROM t a, t b, t c ORDER BY random() LIMIT 3"
-    assert (await database.run(sql, limits=Limits(seconds=1, rows=1))).rows if file_engine == "sqlite" else True
+    assert (
+        (await database.run(sql, limits=QueryLimits(timeout_seconds=1, max_rows=1))).rows
+        if file_engine == "sqlite"
+        else True
+    )
     if file_engine == "duckdb":
         with pytest.raises(ToolFailed, match=r"Out of Memory|took longer"):
             await database.run(
-                "SELECT a.a, b.a, random() r FROM t a, t b, t c ORDER BY r, 1, 2", limits=Limits(seconds=2)
+                "SELECT a.a, b.a, random() r FROM t a, t b, t c ORDER BY r, 1, 2", limits=QueryLimits(timeout_seconds=2)
             )
     await database.close()
     assert sorted(p.name for p in tmp_path.iterdir() if not p.name.endswith(("-shm", "-wal"))) == ["db"]
@@ -204,7 +210,7 @@ async def test_a_duckdb_files_own_views_and_macros_tell_nothing_of_the_machine(t
         ):
             made.execute(statement)
     database = await open_database(str(path))
-    listed = {table.name for table in (await database.schema()).tables}
+    listed = {table.name for table in (await database.get_schema()).tables}
     assert listed == {"notes", "plain", "a view AS (SELECT 1)", "doubled"}
     assert (await database.run("SELECT p.note, d.id FROM plain p, doubled d")).rows == (("AB", 2),)
     for sql in (

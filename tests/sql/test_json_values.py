@@ -8,14 +8,14 @@ from decimal import Decimal
 
 import pytest
 
-from opposable.sql.database import Limits
+from opposable.sql.database import QueryLimits
 from opposable.sql.factory import open_database
-from opposable.sql.json_values import cut_cell, json_value
+from opposable.sql.json_values import to_json_value, truncate_cell
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("value", "told"),
     [
         (None, None),
@@ -44,23 +44,25 @@ pytestmark = pytest.mark.anyio
     ],
 )
 def test_values_become_json(value, told):
-    assert json_value(value) == told
-    json.dumps(json_value(value), allow_nan=False)
+    assert to_json_value(value) == told
+    json.dumps(to_json_value(value), allow_nan=False)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("value", "cut"),
     [("abcdef", ("abc…", True)), ("abc", ("abc", False)), ([1, 2, 3], ("[1,…", True)), (12345, (12345, False))],
 )
 def test_long_cells_are_cut_and_said_to_be(value, cut):
-    assert cut_cell(value, 3) == cut
+    assert truncate_cell(value, 3) == cut
 
 
 async def test_rows_and_cells_beyond_the_limits_are_left_out_and_counted(shop):
-    rows = await shop.run("SELECT id, note FROM orders ORDER BY id", limits=Limits(rows=3, cell_characters=4))
+    rows = await shop.run(
+        "SELECT id, note FROM orders ORDER BY id", limits=QueryLimits(max_rows=3, max_cell_characters=4)
+    )
     assert rows.rows == ((1, "firs…"), (2, None), (3, "50% …"))
-    assert (rows.truncated, rows.cut_cells) == (True, 2)
-    assert (await shop.run("SELECT id FROM orders", limits=Limits(rows=4))).truncated is False
+    assert (rows.truncated, rows.truncated_cells) == (True, 2)
+    assert (await shop.run("SELECT id FROM orders", limits=QueryLimits(max_rows=4))).truncated is False
 
 
 async def test_broken_text_and_blobs_in_sqlite_are_told_not_raised(tmp_path):

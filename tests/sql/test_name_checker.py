@@ -4,29 +4,29 @@ import pytest
 
 from opposable.domain.errors import InvalidArguments
 from opposable.sql.name_checker import check_names
-from opposable.sql.name_repair import fix_names
-from opposable.sql.name_similarity import suggestions, sure_match
-from opposable.sql.schema import Column, Schema, Table
-from opposable.sql.statement_guard import guard
+from opposable.sql.name_repair import repair_names
+from opposable.sql.name_similarity import find_sure_match, suggest_names
+from opposable.sql.schema import Column, DatabaseSchema, Table
+from opposable.sql.statement_guard import parse_safe_query
 
 
-def table(name: str, *columns: str, schema: str = "") -> Table:
+def build_table(name: str, *columns: str, schema: str = "") -> Table:
     return Table(name, tuple(Column(column, "TEXT") for column in columns), schema)
 
 
-SHOP = Schema(
+SHOP_SCHEMA = DatabaseSchema(
     (
-        table("customers", "id", "name", "city", "first_name", "last_name"),
-        table("orders", "id", "customer_id", "amount", "ordered_at"),
-        table("order lines", "order_id", "unit price"),
-        table("部门", "编号", "名称", "预算金额"),
-        table("people", "id", "salary", schema="hr"),
+        build_table("customers", "id", "name", "city", "first_name", "last_name"),
+        build_table("orders", "id", "customer_id", "amount", "ordered_at"),
+        build_table("order lines", "order_id", "unit price"),
+        build_table("部门", "编号", "名称", "预算金额"),
+        build_table("people", "id", "salary", schema="hr"),
     )
 )
 
 
-@pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize("dialect", ["sqlite", "duckdb"])
+@pytest.prefix.parametrize(
     ("sql", "fixed", "corrections"),
     [
         ("SELECT nmae FROM customers", "SELECT name FROM customers", ["column nmae → name"]),
@@ -66,13 +66,13 @@ SHOP = Schema(
     ],
 )
 def test_certain_mistakes_are_put_right(dialect, sql, fixed, corrections):
-    found = fix_names(sql, dialect, SHOP)
+    found = repair_names(sql, dialect, SHOP_SCHEMA)
     assert found.problems == ()
     if fixed is not None:
         assert (" ".join(found.query.sql.split()), list(found.corrections)) == (" ".join(fixed.split()), corrections)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("sql", "sentence"),
     [
         (
@@ -100,15 +100,15 @@ def test_certain_mistakes_are_put_right(dialect, sql, fixed, corrections):
         ("SELECT zzz.* FROM orders", "zzz in zzz.* is no table or alias"),
     ],
 )
-@pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
+@pytest.prefix.parametrize("dialect", ["sqlite", "duckdb"])
 def test_what_is_not_certain_is_told_with_what_exists(dialect, sql, sentence):
-    found = fix_names(sql, dialect, SHOP)
-    assert any(sentence in problem.sentence for problem in found.problems), found.problems
+    found = repair_names(sql, dialect, SHOP_SCHEMA)
+    assert any(sentence in problem.message for problem in found.problems), found.problems
     assert found.corrections == ()
 
 
-@pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize("dialect", ["sqlite", "duckdb"])
+@pytest.prefix.parametrize(
     "sql",
     [
         "SELECT c.ID, NAME FROM Customers C",
@@ -130,30 +130,32 @@ def test_what_is_not_certain_is_told_with_what_exists(dialect, sql, sentence):
     ],
 )
 def test_right_names_are_left_alone(dialect, sql):
-    assert check_names(guard(sql, dialect, SHOP), SHOP) == ()
+    assert check_names(parse_safe_query(sql, dialect, SHOP_SCHEMA), SHOP_SCHEMA) == ()
 
 
 def test_double_quoted_text_is_text_in_sqlite_and_told_in_duckdb():
     sql = 'SELECT name FROM customers WHERE city = "Paris"'
-    assert check_names(guard(sql, "sqlite", SHOP), SHOP) == ()
-    (problem,) = check_names(guard(sql, "duckdb", SHOP), SHOP)
-    assert problem.sentence.endswith("Text stands in single quotes, not double quotes.")
+    assert check_names(parse_safe_query(sql, "sqlite", SHOP_SCHEMA), SHOP_SCHEMA) == ()
+    (problem,) = check_names(parse_safe_query(sql, "duckdb", SHOP_SCHEMA), SHOP_SCHEMA)
+    assert problem.message.endswith("Text stands in single quotes, not double quotes.")
 
 
 def test_nothing_is_guessed_between_two_near_names():
-    near = Schema((table("t", "amount_1", "amount_2"), table("a_x", "id"), table("a_y", "id")))
-    assert fix_names("SELECT amount_3 FROM t", "sqlite", near).corrections == ()
-    assert fix_names("SELECT id FROM a_z", "sqlite", near).corrections == ()
-    both = Schema((table("t", "id"), table("u", "price"), table("v", "price")))
-    assert fix_names("SELECT t.price FROM t, u, v", "sqlite", both).corrections == ()
+    near = DatabaseSchema(
+        (build_table("t", "amount_1", "amount_2"), build_table("a_x", "id"), build_table("a_y", "id"))
+    )
+    assert repair_names("SELECT amount_3 FROM t", "sqlite", near).corrections == ()
+    assert repair_names("SELECT id FROM a_z", "sqlite", near).corrections == ()
+    both = DatabaseSchema((build_table("t", "id"), build_table("u", "price"), build_table("v", "price")))
+    assert repair_names("SELECT t.price FROM t, u, v", "sqlite", both).corrections == ()
 
 
 def test_a_repair_that_would_be_ambiguous_is_not_made():
-    twice = Schema((table("t", "label"), table("u", "label")))
-    assert fix_names("SELECT lable FROM t, u", "sqlite", twice).corrections == ()
+    twice = DatabaseSchema((build_table("t", "label"), build_table("u", "label")))
+    assert repair_names("SELECT lable FROM t, u", "sqlite", twice).corrections == ()
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("name", "names", "sure"),
     [
         ("custmer", ["customer", "order"], "customer"),
@@ -165,14 +167,14 @@ def test_a_repair_that_would_be_ambiguous_is_not_made():
     ],
 )
 def test_the_nearest_name_is_taken_only_when_it_is_near_and_alone(name, names, sure):
-    assert sure_match(name, names) == sure
+    assert find_sure_match(name, names) == sure
 
 
 def test_suggestions_are_ordered_by_likeness():
-    assert suggestions("naem", ["city", "name", "names", "nation"])[0] == "name"
+    assert suggest_names("naem", ["city", "name", "names", "nation"])[0] == "name"
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("sql", "sentence"),
     [
         ("", "The SQL is empty: write one SELECT statement."),
@@ -185,7 +187,7 @@ def test_suggestions_are_ordered_by_likeness():
 )
 def test_broken_sql_is_told_in_one_sentence(sql, sentence):
     with pytest.raises(InvalidArguments) as raised:
-        guard(sql, "duckdb", SHOP)
+        parse_safe_query(sql, "duckdb", SHOP_SCHEMA)
     (problem,) = raised.value.problems
     assert problem.field == "sql"
     assert problem.problem.startswith(sentence)

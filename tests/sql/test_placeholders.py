@@ -5,13 +5,13 @@ import datetime
 import pytest
 
 from opposable.domain.errors import FieldProblem, InvalidArguments
-from opposable.sql.placeholders import Bound, bind
+from opposable.sql.placeholders import BoundSql, bind_placeholders
 from opposable.sql.tools import SqlTools
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("sql", "parameters", "bound", "values"),
     [
         ("SELECT {{a}}", {"a": 1}, "SELECT $p1", {"p1": 1}),
@@ -28,20 +28,20 @@ pytestmark = pytest.mark.anyio
     ],
 )
 def test_placeholders_are_bound(sql, parameters, bound, values):
-    found = bind(sql, "duckdb", parameters)
+    found = bind_placeholders(sql, "duckdb", parameters)
     assert (found.sql, found.values) == (bound, values)
-    assert "{{" not in bound or found.restored(found.sql) == bound
+    assert "{{" not in bound or found.restore_placeholders(found.sql) == bound
 
 
 def test_the_bound_sql_can_be_told_with_its_placeholders():
-    found = bind("SELECT {{a}} FROM t WHERE x = {{b}}", "sqlite", {"a": 1, "b": 2})
-    assert found == Bound("SELECT :p1 FROM t WHERE x = :p2", {"p1": 1, "p2": 2}, {":p1": "{{a}}", ":p2": "{{b}}"})
-    assert found.restored("SELECT :p1 FROM tt WHERE x = :p2 AND y = ':p1'") == (
+    found = bind_placeholders("SELECT {{a}} FROM t WHERE x = {{b}}", "sqlite", {"a": 1, "b": 2})
+    assert found == BoundSql("SELECT :p1 FROM t WHERE x = :p2", {"p1": 1, "p2": 2}, {":p1": "{{a}}", ":p2": "{{b}}"})
+    assert found.restore_placeholders("SELECT :p1 FROM tt WHERE x = :p2 AND y = ':p1'") == (
         "SELECT {{a}} FROM tt WHERE x = {{b}} AND y = ':p1'"
     )
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("sql", "parameters", "problem"),
     [
         ("SELECT {{a}}", {}, FieldProblem("parameters.a", "a value for {{a}} is missing (given: none)")),
@@ -61,7 +61,7 @@ def test_the_bound_sql_can_be_told_with_its_placeholders():
 )
 def test_what_cannot_be_bound_is_named(sql, parameters, problem):
     with pytest.raises(InvalidArguments) as raised:
-        bind(sql, "duckdb", parameters)
+        bind_placeholders(sql, "duckdb", parameters)
     assert raised.value.problems == (problem,)
 
 

@@ -69,5 +69,5 @@ async def anywhere(request, tmp_path):
         server.drop(url)
         return
     valkey = request.getfixturevalue("valkey_url") if request.param == "valkey" else None
-    async with open_store(f"sqlite:///{tmp_path}/store.db", valkey=valkey) as opened:
+    async with open_store(f"sqlite:///{tmp_path}/store.db", valkey_url=valkey) as opened:
         yield opened

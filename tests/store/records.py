@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
-from opposable.domain.records import Execution
+from opposable.domain.tally_recent_calls import Execution
 
-AT = datetime(2026, 11, 20, 8, 30, 0, 123456, tzinfo=UTC)
-NASTY = [
+START = datetime(2026, 11, 20, 8, 30, 0, 123456, tzinfo=UTC)
+HOSTILE_TEXTS = [
     "'; DROP TABLE tools; --",
     'a"b\\c%s%(x)s:name?1$1{}',
     "中文，emoji 🎉",
@@ -16,12 +16,12 @@ NASTY = [
 ]
 
 
-def second(number: int) -> datetime:
+def seconds_after_start(number: int) -> datetime:
     """So many seconds after `AT`."""
-    return AT + timedelta(seconds=number)
+    return START + timedelta(seconds=number)
 
 
-def execution(number: int, **changes) -> Execution:
+def make_execution(number: int, **changes) -> Execution:
     """The call of that number."""
     told = {
         "execution_id": f"e{number:06}",
@@ -31,7 +31,7 @@ def execution(number: int, **changes) -> Execution:
         "name": "tool",
         "arguments": {"n": number},
         "result": "好",
-        "at": second(number),
+        "at": seconds_after_start(number),
         "seconds": 0.25,
         "repairs": ("quotes",),
     }

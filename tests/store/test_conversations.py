@@ -3,22 +3,24 @@
 import asyncio
 
 import pytest
+from opposable.domain.tally_recent_calls import Conversation
 
 from opposable.domain.errors import BadInput, StoreConflict, StoreUnavailable
-from opposable.domain.messages import assistant, system, tool, user
-from opposable.domain.records import Conversation
+from opposable.domain.messages import assistant_message, system_message, tool_message, user_message
 from opposable.domain.specs import RateLimit
 from opposable.domain.tools import ToolCall
 from opposable.store import open_store
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
-SAID = (
-    system("Be short."),
-    user("巴黎的天气？'; --"),
-    assistant("", (ToolCall("c1", "weather", '{"city": "巴黎"', "hermes", ("brace",), truncated=True),), thinking="嗯"),
-    tool("c1", "weather", "晴 🎉"),
-    assistant("晴"),
+MESSAGES = (
+    system_message("Be short."),
+    user_message("巴黎的天气？'; --"),
+    assistant_message(
+        "", (ToolCall("c1", "weather", '{"city": "巴黎"', "hermes", ("brace",), truncated=True),), thinking="嗯"
+    ),
+    tool_message("c1", "weather", "晴 🎉"),
+    assistant_message("晴"),
 )
 
 
@@ -26,11 +28,11 @@ async def test_messages_come_back_in_order(anywhere):
     conversations = anywhere.conversations
     begun = await conversations.add(Conversation("c", "owner", "agent", "标题"))
     assert (begun.owner, begun.agent_id, begun.title, begun.messages) == ("owner", "agent", "标题", 0)
-    assert await conversations.append("c", SAID[:2], expected=0) == 2
-    assert await conversations.append("c", SAID[2:]) == 5
+    assert await conversations.append("c", MESSAGES[:2], expected=0) == 2
+    assert await conversations.append("c", MESSAGES[2:]) == 5
     assert await conversations.append("c", ()) == 5
-    assert await conversations.messages("c") == SAID
-    assert await conversations.messages("c", start=3) == SAID[3:]
+    assert await conversations.messages("c") == MESSAGES
+    assert await conversations.messages("c", start=3) == MESSAGES[3:]
     there = await conversations.get("c")
     assert (there.messages, there.created_at) == (5, begun.created_at)
     assert there.updated_at >= begun.updated_at
@@ -42,18 +44,18 @@ async def test_what_cannot_be_is_told(anywhere):
     with pytest.raises(BadInput, match="There is a conversation 'c' already"):
         await conversations.add(Conversation("c", "other"))
     with pytest.raises(BadInput, match="There is no conversation 'd'; begin it first"):
-        await conversations.append("d", SAID)
-    await conversations.append("c", SAID[:1])
+        await conversations.append("d", MESSAGES)
+    await conversations.append("c", MESSAGES[:1])
     with pytest.raises(StoreConflict, match="has 1 messages, not 0: it went on elsewhere"):
-        await conversations.append("c", SAID, expected=0)
-    assert await conversations.messages("c") == SAID[:1]
+        await conversations.append("c", MESSAGES, expected=0)
+    assert await conversations.messages("c") == MESSAGES[:1]
     assert await conversations.get("d") is None
     assert await conversations.messages("d") == ()
 
 
 async def test_turns_told_at_once_stay_whole(anywhere):
     await anywhere.conversations.add(Conversation("c"))
-    turns = [tuple(user(f"{number}.{part}") for part in range(3)) for number in range(12)]
+    turns = [tuple(user_message(f"{number}.{part}") for part in range(3)) for number in range(12)]
     totals = await asyncio.gather(*(anywhere.conversations.append("c", turn) for turn in turns))
     assert sorted(totals) == list(range(3, 37, 3))
     said = await anywhere.conversations.messages("c")
@@ -62,7 +64,7 @@ async def test_turns_told_at_once_stay_whole(anywhere):
 
 async def test_of_two_that_answer_the_same_turn_one_is_told(anywhere):
     await anywhere.conversations.add(Conversation("c"))
-    answers = [anywhere.conversations.append("c", (assistant(f"{n}"),), expected=0) for n in range(4)]
+    answers = [anywhere.conversations.append("c", (assistant_message(f"{n}"),), expected=0) for n in range(4)]
     outcomes = await asyncio.gather(*answers, return_exceptions=True)
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["StoreConflict"] * 3 + ["int"]
 
@@ -71,7 +73,7 @@ async def test_conversations_are_listed_by_owner_the_last_continued_first(anywhe
     conversations = anywhere.conversations
     for number in range(7):
         await conversations.add(Conversation(f"c{number}", "一" if number % 2 else "two"))
-    await conversations.append("c0", SAID)
+    await conversations.append("c0", MESSAGES)
     expected = ["c0", "c6", "c5", "c4", "c3", "c2", "c1"]
     after, found = "", []
     while True:
@@ -90,7 +92,7 @@ async def test_conversations_are_listed_by_owner_the_last_continued_first(anywhe
 async def test_a_deleted_conversation_is_gone(anywhere):
     conversations = anywhere.conversations
     await conversations.add(Conversation("c", "o"))
-    await conversations.append("c", SAID)
+    await conversations.append("c", MESSAGES)
     assert await conversations.delete("c")
     assert not await conversations.delete("c")
     assert await conversations.get("c") is None
@@ -116,26 +118,26 @@ async def test_a_limit_of_a_broken_second_keeps_its_rate(anywhere):
 
 
 async def test_two_processes_share_one_conversation_and_one_limit(valkey_url, tmp_path):
-    first = open_store(f"sqlite:///{tmp_path}/a.db", valkey=valkey_url)
-    second = open_store(f"sqlite:///{tmp_path}/b.db", valkey=valkey_url.replace("valkey:", "redis:"))
+    first = open_store(f"sqlite:///{tmp_path}/a.db", valkey_url=valkey_url)
+    second = open_store(f"sqlite:///{tmp_path}/b.db", valkey_url=valkey_url.replace("valkey:", "redis:"))
     async with first as one, second as two:
         await one.conversations.add(Conversation("c"))
-        await two.conversations.append("c", SAID)
-        assert await one.conversations.messages("c") == SAID
+        await two.conversations.append_messages("c", MESSAGES)
+        assert await one.conversations.list_messages("c") == MESSAGES
         limit = RateLimit(calls=5)
         hits = await asyncio.gather(*((one, two)[n % 2].limiter.hit("k", limit) for n in range(12)))
         assert sum(hit.allowed for hit in hits) == 5
-        assert await one.ready() == {"database": "", "valkey": ""}
+        assert await one.check_health() == {"database": "", "valkey": ""}
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1", "valkey", "redis://127.0.0.1:port"])
+@pytest.prefix.parametrize("url", ["http://127.0.0.1", "valkey", "redis://127.0.0.1:port"])
 async def test_a_wrong_valkey_url_is_told(url, tmp_path):
     with pytest.raises(BadInput, match="valkey://HOST:PORT/NUMBER"):
-        async with open_store(f"sqlite:///{tmp_path}/a.db", valkey=url):
+        async with open_store(f"sqlite:///{tmp_path}/a.db", valkey_url=url):
             pytest.fail("opened")
 
 
 async def test_a_valkey_server_that_is_not_there_is_told(tmp_path):
     with pytest.raises(StoreUnavailable, match="The Valkey server does not answer"):
-        async with open_store(f"sqlite:///{tmp_path}/a.db", valkey="redis://:hunter2@127.0.0.1:9"):
+        async with open_store(f"sqlite:///{tmp_path}/a.db", valkey_url="redis://:hunter2@127.0.0.1:9"):
             pytest.fail("opened")

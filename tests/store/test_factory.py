@@ -7,18 +7,18 @@ import sys
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from opposable.domain.tally_recent_calls import Failure, Run
 from sqlalchemy import text
-from tests.store.records import AT, execution
+from tests.store.tally_recent_calls import START, make_execution
 
 from opposable.domain.errors import BadInput, StoreError, StoreTooNew, StoreUnavailable
-from opposable.domain.records import Failure, Run
 from opposable.store import open_store
-from opposable.store.database import Database
-from opposable.store.database_urls import database_url, shown
-from opposable.store.schema_migration import migrate
+from opposable.store.database import StoreDatabase
+from opposable.store.database_urls import describe_database, parse_database_url
+from opposable.store.schema_migration import migrate_schema
 from opposable.store.tables import metadata
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 URLS = {
     "sqlite:///a/b.db": ("sqlite+aiosqlite:///a/b.db", "SQLite file a/b.db"),
@@ -34,13 +34,13 @@ URLS = {
 }
 
 
-@pytest.mark.parametrize(("given", "made"), URLS.items())
+@pytest.prefix.parametrize(("given", "made"), URLS.items())
 def test_urls_are_taken_in_the_shapes_people_write(given, made):
-    url = database_url(given)
-    assert (url.render_as_string(hide_password=False), shown(url)) == made
+    url = parse_database_url(given)
+    assert (url.render_as_string(hide_password=False), describe_database(url)) == made
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("given", "said"),
     [
         ("", "This is no database URL"),
@@ -54,25 +54,25 @@ def test_urls_are_taken_in_the_shapes_people_write(given, made):
 )
 def test_a_wrong_url_is_told_without_its_password(given, said):
     with pytest.raises(BadInput, match=said) as caught:
-        database_url(given)
+        parse_database_url(given)
     assert "secret" not in str(caught.value)
 
 
 async def test_the_tables_are_those_the_code_knows(empty_url):
-    database = Database(database_url(empty_url))
-    await migrate(database)
+    database = StoreDatabase(parse_database_url(empty_url))
+    await migrate_schema(database)
 
     def differences(connection):
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": False})
         return compare_metadata(context, metadata)
 
-    async with database.reading() as connection:
+    async with database.begin_read() as connection:
         assert await connection.run_sync(differences) == []
     await database.close()
 
 
 async def test_a_newer_database_is_refused(url):
-    async with open_store(url) as store, store.runs._database.writing() as connection:
+    async with open_store(url) as store, store.runs._database.begin_write() as connection:
         await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(StoreTooNew, match="has schema 9999, which this version of Opposable does not know") as caught:
         async with open_store(url):
@@ -83,14 +83,14 @@ async def test_a_newer_database_is_refused(url):
 async def test_opening_again_changes_nothing(url):
     for _ in range(2):
         async with open_store(url) as store:
-            await store.runs.save(Run("r", AT))
-            assert await store.ready() == {"database": ""}
+            await store.runs.save(Run("r", START))
+            assert await store.check_health() == {"database": ""}
 
 
-OPEN = """
+OPEN_STORE_CODE = """
 import asyncio, sys
 from opposable.store import open_store
-from opposable.domain.records import Run, now
+from opposable.domain.tally_recent_calls import Run, now
 async def main():
     async with open_store(sys.argv[1]) as store:
         await store.runs.save(Run(sys.argv[2], now()))
@@ -101,7 +101,14 @@ asyncio.run(main())
 async def test_an_empty_database_is_opened_by_several_processes_at_once(empty_url):
     processes = [
         await asyncio.create_subprocess_exec(
-            sys.executable, "-W", "error", "-c", OPEN, empty_url, f"r{number}", stderr=asyncio.subprocess.PIPE
+            sys.executable,
+            "-W",
+            "error",
+            "-c",
+            OPEN_STORE_CODE,
+            empty_url,
+            f"r{number}",
+            stderr=asyncio.subprocess.PIPE,
         )
         for number in range(3)
     ]
@@ -116,14 +123,14 @@ async def test_two_stores_write_to_one_database_at_once(url):
 
         async def work(store, name):
             for number in range(20):
-                await store.executions.add([execution(number, execution_id=f"{name}{number}")])
+                await store.executions.add([make_execution(number, execution_id=f"{name}{number}")])
                 await store.failures.add([Failure("tool", "act", "failed", "same")])
                 await store.failures.of_call("tool", "act", "same")
 
         names = [(one, "a"), (two, "b"), (one, "c"), (two, "d")]
         await asyncio.gather(*(work(store, name) for store, name in names))
         assert len([each async for each in two.executions.export()]) == 80
-        [failure] = await one.failures.of_call("tool", "act", "same")
+        [failure] = await one.failures.get_failures_for_call("tool", "act", "same")
         assert failure.count == 80
 
 
@@ -144,14 +151,14 @@ async def test_a_file_that_is_no_database_is_told(tmp_path):
 async def test_a_database_that_goes_away_is_told_and_comes_back(postgresql, template):
     url = postgresql.new_database(template)
     async with open_store(url) as store:
-        assert await store.ready() == {"database": ""}
+        assert await store.check_health() == {"database": ""}
         postgresql.refuse(url)
-        wrong = (await store.ready())["database"]
+        wrong = (await store.check_health())["database"]
         assert "PostgreSQL at" in wrong
         with pytest.raises(StoreUnavailable):
             await store.runs.get("r")
-        postgresql.admit(url)
-        assert await store.ready() == {"database": ""}
+        postgresql.allow_connections(url)
+        assert await store.check_health() == {"database": ""}
         assert await store.runs.get("r") is None
     postgresql.drop(url)
 
@@ -164,13 +171,13 @@ async def test_an_unknown_option_of_a_url_is_told(postgresql):
 
 
 async def test_what_the_database_refuses_is_told(store):
-    async with store.runs._database.writing() as connection:
+    async with store.runs._database.begin_write() as connection:
         await connection.execute(text("DROP TABLE runs"))
     with pytest.raises(StoreError, match=r"refused|no such table"):
         await store.runs.get("r")
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("module", "url", "valkey", "extra"),
     [
         ("aiosqlite", "sqlite:///a.db", None, "store"),
@@ -181,7 +188,7 @@ async def test_what_the_database_refuses_is_told(store):
 async def test_a_missing_extra_is_told(monkeypatch, module, url, valkey, extra):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(BadInput, match=rf'needs the extra "{extra}" \({module} is missing\): pip install'):
-        async with open_store(url, valkey=valkey):
+        async with open_store(url, valkey_url=valkey):
             pytest.fail("opened")
 
 
@@ -192,7 +199,7 @@ def test_nothing_heavy_is_loaded_before_a_store_is_opened():
 
 async def test_a_new_file_is_for_its_owner_alone_and_its_folder_is_made(tmp_path):
     async with open_store(f"sqlite:///{tmp_path}/new/folder/店.db") as store:
-        await store.runs.save(Run("r", AT))
+        await store.runs.save(Run("r", START))
         made = sorted((tmp_path / "new" / "folder").iterdir())
         assert made[0].name == "店.db"
         assert {path.stat().st_mode & 0o777 for path in made} == {0o600}

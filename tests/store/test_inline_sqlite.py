@@ -4,21 +4,21 @@ import sqlite3
 import threading
 
 import pytest
+from opposable.domain.tally_recent_calls import Conversation
 from sqlalchemy import text
 
 from opposable.domain.errors import StoreUnavailable
-from opposable.domain.records import Conversation
 from opposable.store import open_store
-from opposable.store.database import Database
-from opposable.store.database_urls import database_url
+from opposable.store.database import StoreDatabase
+from opposable.store.database_urls import parse_database_url
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
 async def test_a_look_beside_a_writer_sees_what_was_committed(store, url):
     await store.conversations.add(Conversation("v", "me", "a", "before"))
-    database = Database(database_url(url))
-    async with database.writing() as connection:
+    database = StoreDatabase(parse_database_url(url))
+    async with database.begin_write() as connection:
         await connection.execute(text("UPDATE conversations SET title = 'after'"))
         assert (await store.conversations.get("v")).title == "before"
     await database.close()
@@ -36,15 +36,15 @@ async def test_a_look_at_sqlite_begins_no_thread(tmp_path):
 async def test_a_file_that_is_locked_for_readers_is_told_of(tmp_path, monkeypatch):
     monkeypatch.setattr("opposable.store.database.LOOK_PATIENCE", 0.05)
     path = tmp_path / "s.db"
-    database = Database(database_url(f"sqlite:///{path}"))
+    database = StoreDatabase(parse_database_url(f"sqlite:///{path}"))
     with sqlite3.connect(path, isolation_level=None) as other:
         other.execute("CREATE TABLE t (n)")
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(StoreUnavailable, match="locked"):
-            async with database.looking() as connection:
+            async with database.begin_inline_read() as connection:
                 await connection.execute(text("SELECT * FROM t"))
         other.execute("ROLLBACK")
     other.close()
-    async with database.looking() as connection:
+    async with database.begin_inline_read() as connection:
         assert (await connection.execute(text("SELECT * FROM t"))).all() == []
     await database.close()

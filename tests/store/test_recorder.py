@@ -7,53 +7,53 @@ import sys
 from dataclasses import replace
 
 import pytest
-from tests.store.records import AT, execution, second
+from opposable.domain.tally_recent_calls import RunEvent
+from tests.store.tally_recent_calls import START, make_execution, seconds_after_start
 
 from opposable.domain.errors import StoreUnavailable
-from opposable.domain.records import RunEvent
 from opposable.store import open_store
-from opposable.store.recorder import BATCH, Recorder, RecorderState
+from opposable.store.recorder import MAX_BATCH_RECORDS, Recorder, RecorderStatus
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
-async def kept(store):
+async def list_stored_executions(store):
     return [one async for one in store.executions.export()]
 
 
-async def until(true) -> None:
+async def wait_until(true) -> None:
     async with asyncio.timeout(20):
         while not true():  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.01)
 
 
 async def test_all_is_written_on_a_clean_end(store):
-    calls = [execution(number) for number in range(1234)]
-    events = [RunEvent("r", number, "text", {"content": "好"}, AT) for number in range(1, 800)]
-    async with Recorder(store.executions, store.runs, every=60) as recorder:
+    calls = [make_execution(number) for number in range(1234)]
+    events = [RunEvent("r", number, "text", {"content": "好"}, START) for number in range(1, 800)]
+    async with Recorder(store.executions, store.runs, flush_interval_seconds=60) as recorder:
         for one in (*calls, *events):
             recorder.record(one)
-    assert await kept(store) == calls[::-1]
+    assert await list_stored_executions(store) == calls[::-1]
     assert await store.runs.events("r") == tuple(events)
-    assert recorder.state == RecorderState(waiting=0, written=2033, lost=0, refused=0, error="")
+    assert recorder.status == RecorderStatus(waiting=0, written=2033, lost=0, refused=0, error="")
 
 
 async def test_records_are_written_while_it_runs(store):
     async with Recorder(store.executions, store.runs) as recorder:
-        recorder.record(execution(1))
-        await until(lambda: recorder.state.written == 1)
-        assert await kept(store) == [execution(1)]
-        for number in range(2, 3 + BATCH):
-            recorder.record(execution(number))
-        await until(lambda: recorder.state.written == BATCH + 2)
+        recorder.record(make_execution(1))
+        await wait_until(lambda: recorder.status.written == 1)
+        assert await list_stored_executions(store) == [make_execution(1)]
+        for number in range(2, 3 + MAX_BATCH_RECORDS):
+            recorder.record(make_execution(number))
+        await wait_until(lambda: recorder.status.written == MAX_BATCH_RECORDS + 2)
 
 
 async def test_a_record_taken_twice_is_written_once(store):
     async with Recorder(store.executions, store.runs) as recorder:
         for _ in range(2):
-            recorder.record(execution(1))
-            recorder.record(RunEvent("r", 1, "text", {}, AT))
-    assert await kept(store) == [execution(1)]
+            recorder.record(make_execution(1))
+            recorder.record(RunEvent("r", 1, "text", {}, START))
+    assert await list_stored_executions(store) == [make_execution(1)]
     assert len(await store.runs.events("r")) == 1
 
 
@@ -61,25 +61,25 @@ async def test_secrets_never_reach_the_store(store):
     arguments = {"url": "https://x/?q=s3cr3t-value", "headers": {"Authorization": "Bearer abc"}, "密码": "一二三"}
     hidden = {"url": "https://x/?q=[redacted]", "headers": {"Authorization": "[redacted]"}, "密码": "[redacted]"}
     async with Recorder(store.executions, store.runs, secrets=["s3cr3t-value"]) as recorder:
-        recorder.record(execution(1, arguments=arguments, result="it says s3cr3t-value"))
-        recorder.record(RunEvent("r", 1, "tool_started", {"arguments": '{"password": "hunter2"}'}, AT))
-    assert await kept(store) == [execution(1, arguments=hidden, result="it says [redacted]")]
+        recorder.record(make_execution(1, arguments=arguments, result="it says s3cr3t-value"))
+        recorder.record(RunEvent("r", 1, "tool_started", {"arguments": '{"password": "hunter2"}'}, START))
+    assert await list_stored_executions(store) == [make_execution(1, arguments=hidden, result="it says [redacted]")]
     [event] = await store.runs.events("r")
     assert event.data == {"arguments": '{"password": "[redacted]"}'}
 
 
 async def test_a_record_the_store_refuses_holds_up_no_other(store, caplog):
-    bad = replace(execution(2, arguments={"password": "hunter2"}), at=AT.replace(tzinfo=None))
+    bad = replace(make_execution(2, arguments={"password": "hunter2"}), at=START.replace(tzinfo=None))
     async with Recorder(store.executions, store.runs) as recorder:
-        for one in (execution(1), bad, execution(3)):
+        for one in (make_execution(1), bad, make_execution(3)):
             recorder.record(one)
-    assert await kept(store) == [execution(3), execution(1)]
-    assert (recorder.state.written, recorder.state.refused) == (2, 1)
+    assert await list_stored_executions(store) == [make_execution(3), make_execution(1)]
+    assert (recorder.status.written, recorder.status.refused) == (2, 1)
     assert "refused" in caplog.text
     assert "hunter2" not in caplog.text
 
 
-class Away:
+class UnavailableSink:
     """A store that can be away, and may have written what it says it has not."""
 
     def __init__(self, store) -> None:
@@ -97,71 +97,73 @@ class Away:
 
 async def test_records_wait_for_a_database_that_is_away_and_are_written_once(store, caplog):
     caplog.set_level(logging.WARNING)
-    away = Away(store)
-    async with Recorder(away, store.runs, every=0.01) as recorder:
+    away = UnavailableSink(store)
+    async with Recorder(away, store.runs, flush_interval_seconds=0.01) as recorder:
         for number in range(5):
-            recorder.record(execution(number))
-        await until(lambda: away.asked > 2)
-        assert recorder.state == RecorderState(5, 0, 0, 0, "The database is away.")
-        assert not recorder.state.ok
+            recorder.record(make_execution(number))
+        await wait_until(lambda: away.asked > 2)
+        assert recorder.status == RecorderStatus(5, 0, 0, 0, "The database is away.")
+        assert not recorder.status.is_writing
         away.away = False
-        await until(lambda: recorder.state.written == 5)
-        assert recorder.state.ok
-    assert await kept(store) == [execution(number) for number in (4, 3, 2, 1, 0)]
+        await wait_until(lambda: recorder.status.written == 5)
+        assert recorder.status.is_writing
+    assert await list_stored_executions(store) == [make_execution(number) for number in (4, 3, 2, 1, 0)]
     assert caplog.text.count("Records wait: The database is away.") == 1
 
 
 async def test_a_database_that_is_away_is_not_asked_again_for_every_record(store):
-    away = Away(store)
-    async with Recorder(away, store.runs, every=60, patience=0.1) as recorder:
-        for number in range(BATCH):
-            recorder.record(execution(number))
-        await until(lambda: recorder.state.error)
-        for number in range(BATCH, BATCH + 50):
-            recorder.record(execution(number))
+    away = UnavailableSink(store)
+    async with Recorder(away, store.runs, flush_interval_seconds=60, close_timeout_seconds=0.1) as recorder:
+        for number in range(MAX_BATCH_RECORDS):
+            recorder.record(make_execution(number))
+        await wait_until(lambda: recorder.status.error)
+        for number in range(MAX_BATCH_RECORDS, MAX_BATCH_RECORDS + 50):
+            recorder.record(make_execution(number))
             await asyncio.sleep(0)
         assert away.asked == 1
 
 
 async def test_memory_is_bounded_by_characters_too(store, monkeypatch):
     monkeypatch.setattr("opposable.store.recorder.ROOM_CHARACTERS", 10_000)
-    away = Away(store)
-    async with Recorder(away, store.runs, every=60, patience=0.1) as recorder:
+    away = UnavailableSink(store)
+    async with Recorder(away, store.runs, flush_interval_seconds=60, close_timeout_seconds=0.1) as recorder:
         for number in range(10):
-            recorder.record(execution(number, arguments={"content": "x" * 4000, "n": 2**70}))
-        assert recorder.state.waiting == 3
+            recorder.record(make_execution(number, arguments={"content": "x" * 4000, "n": 2**70}))
+        assert recorder.status.waiting == 3
         away.away = False
-    assert (recorder.state.written, recorder.state.lost) == (3, 7)
+    assert (recorder.status.written, recorder.status.lost) == (3, 7)
 
 
 async def test_memory_is_bounded_and_what_is_lost_is_counted(store, caplog):
-    away = Away(store)
-    async with Recorder(away, store.runs, every=0.01, room=3, patience=0.1) as recorder:
+    away = UnavailableSink(store)
+    async with Recorder(
+        away, store.runs, flush_interval_seconds=0.01, max_queued_records=3, close_timeout_seconds=0.1
+    ) as recorder:
         for number in range(10):
-            recorder.record(execution(number))
-        assert (recorder.state.waiting, recorder.state.lost) == (3, 7)
-    assert recorder.state.lost == 10
+            recorder.record(make_execution(number))
+        assert (recorder.status.waiting, recorder.status.lost) == (3, 7)
+    assert recorder.status.lost == 10
     assert "Records are lost" in caplog.text
 
 
 async def test_a_real_database_comes_back_and_nothing_is_written_twice(postgresql, template):
     url = postgresql.new_database(template)
     async with open_store(url) as store:
-        async with Recorder(store.executions, store.runs, every=0.05) as recorder:
-            recorder.record(execution(1))
-            await until(lambda: recorder.state.written == 1)
+        async with Recorder(store.executions, store.runs, flush_interval_seconds=0.05) as recorder:
+            recorder.record(make_execution(1))
+            await wait_until(lambda: recorder.status.written == 1)
             postgresql.refuse(url)
-            recorder.record(execution(2))
-            await until(lambda: recorder.state.error)
-            postgresql.admit(url)
-            await until(lambda: recorder.state.ok)
-        assert await kept(store) == [execution(2), execution(1)]
+            recorder.record(make_execution(2))
+            await wait_until(lambda: recorder.status.error)
+            postgresql.allow_connections(url)
+            await wait_until(lambda: recorder.status.is_writing)
+        assert await list_stored_executions(store) == [make_execution(2), make_execution(1)]
     postgresql.drop(url)
 
 
 RECORDING = """
 import asyncio, sys, time
-from opposable.domain.records import Execution, now
+from opposable.domain.tally_recent_calls import Execution, now
 from opposable.store import open_store
 from opposable.store.recorder import Recorder
 async def main():
@@ -187,7 +189,7 @@ async def test_a_kill_loses_at_most_the_last_second(url):
         await process.wait()
     taken += [(int(line.split()[0]), float(line.split()[1])) for line in rest.splitlines() if len(line.split()) == 2]
     async with open_store(url) as store:
-        there = {one.execution_id for one in await kept(store)}
+        there = {one.execution_id for one in await list_stored_executions(store)}
     last = taken[-1][1]
     lost = [last - moment for number, moment in taken if f"e{number:06}" not in there]
     assert there
@@ -196,8 +198,10 @@ async def test_a_kill_loses_at_most_the_last_second(url):
 
 async def test_more_calls_at_once_than_a_batch_keep_their_order(store):
     async with Recorder(store.executions, store.runs) as recorder:
-        for number in range(3 * BATCH):
-            recorder.record(execution(number, at=second(number)))
+        for number in range(3 * MAX_BATCH_RECORDS):
+            recorder.record(make_execution(number, at=seconds_after_start(number)))
             if number % 100 == 0:
                 await asyncio.sleep(0)
-    assert [one.execution_id for one in await kept(store)] == [f"e{n:06}" for n in range(3 * BATCH)][::-1]
+    assert [one.execution_id for one in await list_stored_executions(store)] == [
+        f"e{n:06}" for n in range(3 * MAX_BATCH_RECORDS)
+    ][::-1]

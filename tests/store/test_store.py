@@ -4,21 +4,21 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from sqlalchemy.dialects.sqlite import dialect
-from tests.store.records import AT, NASTY, execution, second
-
-from opposable.domain.errors import BadInput, StoreConflict
-from opposable.domain.records import (
+from opposable.domain.tally_recent_calls import (
     ApiKey,
     Approval,
     ExecutionFilter,
+    ExecutionStats,
     Failure,
-    Pin,
     Run,
     RunEvent,
-    Tally,
+    ToolPin,
     canonical_sha256,
 )
+from sqlalchemy.dialects.sqlite import dialect
+from tests.store.tally_recent_calls import HOSTILE_TEXTS, START, make_execution, seconds_after_start
+
+from opposable.domain.errors import BadInput, StoreConflict
 from opposable.domain.specs import (
     AgentSpec,
     AgentToolBinding,
@@ -32,9 +32,9 @@ from opposable.domain.specs import (
     SkillSpec,
 )
 from opposable.domain.usage import Usage
-from opposable.store.failures import _newest, _pinned
+from opposable.store.failures import _select_newest, _select_pinned
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 WEATHER = HttpToolSpec(
     tool_id="weather",
@@ -59,7 +59,7 @@ SPECS = [
 ]
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.tool_type)
+@pytest.prefix.parametrize("spec", SPECS, ids=lambda spec: spec.tool_type)
 async def test_a_tool_comes_back_as_it_was(store, spec):
     await store.tools.add(spec)
     assert await store.tools.get(spec.tool_id) == spec
@@ -102,7 +102,7 @@ async def test_a_tool_written_by_hand_into_the_documents_columns_is_a_tool(store
 
     statement = """INSERT INTO tools (id, name, display_name, description, endpoint, parameters)
         VALUES ('t', 't', 'T', 'by hand', '{"url_template": "internal://time"}', '{"type": "object", "properties": {}}')"""
-    async with store.tools._database.writing() as connection:
+    async with store.tools._database.begin_write() as connection:
         await connection.execute(text(statement))
     made = await store.tools.get("t")
     assert made == HttpToolSpec(
@@ -119,7 +119,7 @@ async def test_a_row_that_is_no_tool_is_set_aside_with_the_reason(store):
 
     for spec in SPECS:
         await store.tools.add(spec)
-    async with store.tools._database.writing() as connection:
+    async with store.tools._database.begin_write() as connection:
         await connection.execute(text("UPDATE tools SET endpoint = '{}' WHERE id = 'weather'"))
     page = await store.tools.list()
     assert [spec.tool_id for spec in page.items] == ["skill", "sum", "计算.server"]
@@ -171,20 +171,20 @@ async def test_an_agent_has_versions_and_bindings(store):
     assert second_version.version == 2
     assert [binding.tool_id for binding in second_version.spec.tools] == ["skill", "sum", "weather"]
     third = await store.agents.unbind("helper", "sum")
-    assert [(record.version, len(record.spec.tools)) for record in await store.agents.versions("helper")] == [
+    assert [(record.version, len(record.spec.tools)) for record in await store.agents.list_versions("helper")] == [
         (3, 2),
         (2, 3),
         (1, 2),
     ]
     assert (await store.agents.list()).items == (third,)
-    assert (await store.agents.versions("helper"))[-1].spec == AGENT
+    assert (await store.agents.list_versions("helper"))[-1].spec == AGENT
     with pytest.raises(StoreConflict, match="is at version 3; this change was made from 1"):
         await store.agents.update(AGENT, expected=1)
     assert await store.tools.delete("weather")
     assert [binding.tool_id for binding in (await store.agents.get("helper")).spec.tools] == ["skill"]
     assert await store.agents.delete("helper")
     assert await store.agents.get("helper") is None
-    assert await store.agents.versions("helper") == ()
+    assert await store.agents.list_versions("helper") == ()
     assert await store.agents.bind("helper", AgentToolBinding(tool_id="skill")) is None
 
 
@@ -201,10 +201,10 @@ async def test_an_agent_that_cannot_be_kept_is_told(store):
         await store.agents.bind("a", AgentToolBinding(tool_id="none"))
 
 
-@pytest.mark.parametrize("text", NASTY)
+@pytest.prefix.parametrize("text", HOSTILE_TEXTS)
 async def test_any_text_comes_back(store, text):
     kept = text.replace("\x00", "\ufffd").replace("\ud800", "\ufffd")
-    one = execution(1, arguments={text: [text, {"a": text}]}, result=text, tool_id=text, conversation_id=text)
+    one = make_execution(1, arguments={text: [text, {"a": text}]}, result=text, tool_id=text, conversation_id=text)
     await store.executions.add([one])
     back = replace(one, arguments={kept: [kept, {"a": kept}]}, result=kept, tool_id=kept, conversation_id=kept)
     assert await store.executions.get("e000001") == back
@@ -213,29 +213,29 @@ async def test_any_text_comes_back(store, text):
 
 
 async def test_numbers_beyond_64_bits_and_no_numbers_are_kept(store):
-    await store.executions.add([execution(1, arguments={"big": 2**70, "nan": float("nan"), "float": 1e-7})])
+    await store.executions.add([make_execution(1, arguments={"big": 2**70, "nan": float("nan"), "float": 1e-7})])
     assert (await store.executions.get("e000001")).arguments == {"big": 2**70, "nan": None, "float": 1e-7}
 
 
 async def test_a_moment_comes_back_in_utc_and_a_naive_one_is_refused(store):
     there = datetime(2026, 1, 1, 12, tzinfo=timezone(timedelta(hours=8)))
-    await store.executions.add([execution(1, at=there)])
+    await store.executions.add([make_execution(1, at=there)])
     assert (await store.executions.get("e000001")).at == datetime(2026, 1, 1, 4, tzinfo=UTC)
     with pytest.raises(Exception, match="has no time zone"):
-        await store.executions.add([execution(2, at=AT.replace(tzinfo=None))])
+        await store.executions.add([make_execution(2, at=START.replace(tzinfo=None))])
 
 
 async def test_a_call_recorded_twice_is_kept_once(store):
-    await store.executions.add([execution(1), execution(2)])
-    await store.executions.add([execution(2, result="other"), execution(3)])
-    assert (await store.executions.list()).items == (execution(3), execution(2), execution(1))
+    await store.executions.add([make_execution(1), make_execution(2)])
+    await store.executions.add([make_execution(2, result="other"), make_execution(3)])
+    assert (await store.executions.list()).items == (make_execution(3), make_execution(2), make_execution(1))
 
 
 async def test_executions_are_filtered(store):
     calls = [
-        execution(1, tool_id="a", run_id="r1"),
-        execution(2, tool_id="b", failure="timeout", agent_id="x"),
-        execution(3, tool_id="a", failure="failed", conversation_id="c"),
+        make_execution(1, tool_id="a", run_id="r1"),
+        make_execution(2, tool_id="b", failure="timeout", agent_id="x"),
+        make_execution(3, tool_id="a", failure="failed", conversation_id="c"),
     ]
     await store.executions.add(calls)
     cases = [
@@ -246,18 +246,18 @@ async def test_executions_are_filtered(store):
         (ExecutionFilter(conversation_id="c"), [3]),
         (ExecutionFilter(failure="any"), [3, 2]),
         (ExecutionFilter(failure="timeout"), [2]),
-        (ExecutionFilter(since=second(2)), [3, 2]),
-        (ExecutionFilter(until=second(2)), [1]),
-        (ExecutionFilter(tool_id="a", failure="any", since=second(1), until=second(4)), [3]),
+        (ExecutionFilter(since=seconds_after_start(2)), [3, 2]),
+        (ExecutionFilter(until=seconds_after_start(2)), [1]),
+        (ExecutionFilter(tool_id="a", failure="any", since=seconds_after_start(1), until=seconds_after_start(4)), [3]),
     ]
     for which, numbers in cases:
         found = (await store.executions.list(which)).items
         assert found == tuple(calls[number - 1] for number in numbers), which
-    assert await store.executions.tallies(AT) == {"a": Tally(2, 1, 0.25), "b": Tally(1, 1, 0.25)}
+    assert await store.executions.tallies(START) == {"a": ExecutionStats(2, 1, 0.25), "b": ExecutionStats(1, 1, 0.25)}
 
 
 async def test_ten_thousand_executions_are_paged_and_exported_each_once(store):
-    calls = [execution(number, at=second(number // 7)) for number in range(10_000)]
+    calls = [make_execution(number, at=seconds_after_start(number // 7)) for number in range(10_000)]
     for start in range(0, 10_000, 500):
         await store.executions.add(calls[start : start + 500])
     assert [one async for one in store.executions.export()] == calls[::-1]
@@ -268,7 +268,7 @@ async def test_ten_thousand_executions_are_paged_and_exported_each_once(store):
         after, seen = page.next, seen + 37
 
 
-@pytest.mark.parametrize("cursor", ["x", "中", "W10", "eyJhIjoxfQ", "WyIyMDI2LTAxLTAxIiwgImEiXQ"])
+@pytest.prefix.parametrize("cursor", ["x", "中", "W10", "eyJhIjoxfQ", "WyIyMDI2LTAxLTAxIiwgImEiXQ"])
 async def test_a_wrong_cursor_or_limit_is_told(store, cursor):
     with pytest.raises(BadInput, match="This cursor was not given out here"):
         await store.executions.list(after=cursor)
@@ -276,27 +276,29 @@ async def test_a_wrong_cursor_or_limit_is_told(store, cursor):
         await store.executions.list(limit=0)
 
 
-RUN = Run("r1", AT, agent_id="a", conversation_id="c", owner="k", task="做", usage=Usage(1, 2, 3))
+RUN = Run("r1", START, agent_id="a", conversation_id="c", owner="k", task="做", usage=Usage(1, 2, 3))
 
 
 async def test_a_run_and_its_events(store):
     await store.runs.save(RUN)
     assert await store.runs.get("r1") == RUN
     assert await store.runs.request_cancel("r1")
-    done = replace(RUN, status="cancelled", text="t", reason="time", ended_at=second(5), turns=2, tool_calls=1)
+    done = replace(
+        RUN, status="cancelled", text="t", reason="time", ended_at=seconds_after_start(5), turns=2, tool_calls=1
+    )
     await store.runs.save(done)
     assert await store.runs.get("r1") == replace(done, cancel_requested=True)
-    assert await store.runs.to_cancel(["r1", "r2"]) == {"r1"}
+    assert await store.runs.list_cancel_requested(["r1", "r2"]) == {"r1"}
     assert not await store.runs.request_cancel("r1")
-    await store.runs.save(replace(RUN, run_id="r2", started_at=second(1), owner="other"))
+    await store.runs.save(replace(RUN, run_id="r2", started_at=seconds_after_start(1), owner="other"))
     for which, found in [
         ({}, ["r2", "r1"]),
         ({"owner": "k"}, ["r1"]),
         ({"status": "running"}, ["r2"]),
-        ({"agent_id": "a", "conversation_id": "c", "since": second(1)}, ["r2"]),
+        ({"agent_id": "a", "conversation_id": "c", "since": seconds_after_start(1)}, ["r2"]),
     ]:
         assert [run.run_id for run in (await store.runs.list(**which)).items] == found
-    events = [RunEvent("r1", number, "text", {"content": f"片{number}"}, AT) for number in range(1, 6)]
+    events = [RunEvent("r1", number, "text", {"content": f"片{number}"}, START) for number in range(1, 6)]
     await store.runs.add_events(events[:3])
     await store.runs.add_events(events)
     assert await store.runs.events("r1", after=2, limit=2) == tuple(events[2:4])
@@ -305,13 +307,13 @@ async def test_a_run_and_its_events(store):
 
 
 async def test_failures_are_counted_corrected_pinned_and_forgotten(store):
-    one = Failure("web", "read", "timeout", "f1", message="slow", last_seen=second(1))
-    mine = replace(one, scope="agent", kind="failed", last_seen=second(2))
+    one = Failure("web", "read", "timeout", "f1", message="slow", last_seen=seconds_after_start(1))
+    mine = replace(one, scope="agent", kind="failed", last_seen=seconds_after_start(2))
     await store.failures.add([one, mine])
-    await store.failures.add([replace(one, message="slower", last_seen=second(3)), one])
-    again = replace(one, count=3, message="slow", first_seen=second(1), last_seen=second(1))
+    await store.failures.add([replace(one, message="slower", last_seen=seconds_after_start(3)), one])
+    again = replace(one, count=3, message="slow", first_seen=seconds_after_start(1), last_seen=seconds_after_start(1))
     [shared] = await store.failures.of_call("web", "read", "f1")
-    assert (shared.count, shared.first_seen) == (3, second(1))
+    assert (shared.count, shared.first_seen) == (3, seconds_after_start(1))
     assert again.failure_id == shared.failure_id == one.failure_id
     assert [f.count for f in await store.failures.of_call("web", "read", "f1", ["", "agent"])] == [3, 1]
     assert await store.failures.of_call("web", "read", "f2") == ()
@@ -330,7 +332,7 @@ async def test_failures_are_counted_corrected_pinned_and_forgotten(store):
     assert len(await store.failures.beginning("")) == 2
     assert await store.failures.beginning(f"{one.failure_id[:6]}0000") == ()
     assert len((await store.failures.list(tool_id="web", scope="agent")).items) == 1
-    assert await store.failures.forget_before(second(100)) == 1
+    assert await store.failures.forget_before(seconds_after_start(100)) == 1
     assert [f.failure_id for f in (await store.failures.list()).items] == [one.failure_id]
     assert await store.failures.forget(one.failure_id)
     assert not await store.failures.pin(one.failure_id, True)
@@ -343,7 +345,10 @@ async def test_what_failures_teach_is_found_in_an_index_of_its_own(store, engine
     if engine == "postgresql":
         return  # a table as small as a test's is read whole there
     said = []
-    for query, index in ((_newest(True, 20), "ix_failures_teaching"), (_pinned(True), "ix_failures_pinned")):
+    for query, index in (
+        (_select_newest(True, 20), "ix_failures_teaching"),
+        (_select_pinned(True), "ix_failures_pinned"),
+    ):
         shown = str(query.compile(dialect=dialect()))
         given = ('["web"]', '["", "agent"]', 20, 0)[: shown.count("?")]
         async with store.failures._database.reading() as connection:
@@ -354,10 +359,10 @@ async def test_what_failures_teach_is_found_in_an_index_of_its_own(store, engine
 
 async def test_the_last_failures_of_many_tools_are_told_newest_first(store):
     await store.failures.add(
-        [Failure(f"t{n % 120}", "a", "failed", f"f{n}", count=2, last_seen=second(n)) for n in range(480)]
-        + [Failure("t0", "a", "failed", "f", "agent", count=2, last_seen=second(999))]
-        + [Failure("t5", "a", "failed", f"once{n}", last_seen=second(999)) for n in range(9)]
-        + [Failure("t5", "a", "failed", "old", pinned=True, last_seen=second(0))]
+        [Failure(f"t{n % 120}", "a", "failed", f"f{n}", count=2, last_seen=seconds_after_start(n)) for n in range(480)]
+        + [Failure("t0", "a", "failed", "f", "agent", count=2, last_seen=seconds_after_start(999))]
+        + [Failure("t5", "a", "failed", f"once{n}", last_seen=seconds_after_start(999)) for n in range(9)]
+        + [Failure("t5", "a", "failed", "old", pinned=True, last_seen=seconds_after_start(0))]
     )
     found = await store.failures.of_tools([f"t{n}" for n in range(121)], each=3)
     assert len(found) == 120
@@ -367,20 +372,20 @@ async def test_the_last_failures_of_many_tools_are_told_newest_first(store):
 
 
 async def test_pins_wait_for_acceptance(store):
-    pin = Pin("server", "read", "a" * 64, {"name": "read"}, AT, "b" * 64, {"name": "read", "x": "变"})
+    pin = ToolPin("server", "read", "a" * 64, {"name": "read"}, START, "b" * 64, {"name": "read", "x": "变"})
     await store.pins.put(pin)
     assert await store.pins.get("server", "read") == pin
-    assert await store.pins.of_server("server") == (pin,)
+    assert await store.pins.list_for_server("server") == (pin,)
     assert not await store.pins.accept("server", "read", "c" * 64)
     assert not await store.pins.accept("server", "read", "")
     assert await store.pins.accept("server", "read", "b" * 64)
-    [accepted] = await store.pins.of_server("server")
-    assert replace(accepted, pinned_at=AT) == Pin("server", "read", "b" * 64, pin.pending, AT)
+    [accepted] = await store.pins.list_for_server("server")
+    assert replace(accepted, pinned_at=START) == ToolPin("server", "read", "b" * 64, pin.pending, START)
     assert await store.pins.delete("server") == 1
 
 
 async def test_keys_are_found_by_their_hash_spent_and_revoked(store):
-    key = ApiKey("k1", "前端", "op_abc", "d" * 64, AT, ("chat", "tools:read"), RateLimit(calls=3), 100)
+    key = ApiKey("k1", "前端", "op_abc", "d" * 64, START, ("chat", "tools:read"), RateLimit(calls=3), 100)
     await store.keys.add(key)
     with pytest.raises(BadInput, match="in the store already"):
         await store.keys.add(replace(key, key_id="k2"))
@@ -399,7 +404,7 @@ async def test_keys_are_found_by_their_hash_spent_and_revoked(store):
 
 async def test_an_approval_is_decided_once_and_bound_to_its_arguments(store):
     arguments = {"path": "/x", "内容": [1, 2.5, None]}
-    approval = Approval("p1", "r", "c", "write", arguments, canonical_sha256(arguments), AT, owner="k")
+    approval = Approval("p1", "r", "c", "write", arguments, canonical_sha256(arguments), START, owner="k")
     await store.approvals.add(approval)
     with pytest.raises(BadInput, match="already"):
         await store.approvals.add(approval)

@@ -3,7 +3,7 @@
 import pytest
 
 from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments
-from opposable.tools.argument_validation import checker
+from opposable.tools.argument_validation import compile_validator
 
 SCHEMA = {
     "type": "object",
@@ -49,18 +49,18 @@ PROBLEMS = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "problems"), PROBLEMS)
+@pytest.prefix.parametrize(("arguments", "problems"), PROBLEMS)
 def test_each_problem_is_told_by_field(arguments, problems):
     with pytest.raises(InvalidArguments) as raised:
-        checker(SCHEMA)(arguments)
+        compile_validator(SCHEMA)(arguments)
     assert list(raised.value.problems) == problems
 
 
 def test_what_fits_passes():
-    checker(SCHEMA)({"city": "北京", "days": 3, "unit": "C", "tags": [1.5, None], "at": {"x": 1}})
-    checker({"properties": {}})({"anything": 1})
+    compile_validator(SCHEMA)({"city": "北京", "days": 3, "unit": "C", "tags": [1.5, None], "at": {"x": 1}})
+    compile_validator({"properties": {}})({"anything": 1})
 
 
 def test_nothing_is_fetched():
     with pytest.raises(BadInput, match=r"refers to http://127\.0\.0\.1:9/schema"):
-        checker({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/schema"}}})
+        compile_validator({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/schema"}}})

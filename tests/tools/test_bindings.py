@@ -5,11 +5,11 @@ import pytest
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import ToolRegistrationError, ToolUnavailable
 from opposable.domain.specs import AgentToolBinding, Capability, FunctionToolSpec, RateLimit
-from opposable.tools.circuit_breaker import Breaking
-from opposable.tools.function import FunctionTool, actions
+from opposable.tools.circuit_breaker import CircuitBreakerOptions
+from opposable.tools.function import FunctionTool, tools_from_object
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
 class Shop:
@@ -29,7 +29,7 @@ class Shop:
         raise ToolUnavailable("down")
 
 
-def bind(tool_id="shop", enabled=True, **config) -> AgentToolBinding:
+def create_binding(tool_id="shop", enabled=True, **config) -> AgentToolBinding:
     return AgentToolBinding(tool_id=tool_id, enabled=enabled, config=config)
 
 
@@ -38,18 +38,18 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-def library_of(shop=None, **more) -> ToolLibrary:
-    library = ToolLibrary([add], breaking=Breaking(0.5, 2, 60, 30))
+def create_library(shop=None, **more) -> ToolLibrary:
+    library = ToolLibrary([add], circuit_breaker=CircuitBreakerOptions(0.5, 2, 60, 30))
     spec = FunctionToolSpec(tool_id="shop", module_path="m", class_name="Shop", **more)
-    library.register(spec, actions(shop or Shop(), "shop"))
+    library.register(spec, tools_from_object(shop or Shop(), "shop"))
     return library
 
 
 async def test_an_agent_has_what_is_bound_and_on_and_nothing_else():
-    library = library_of()
-    bound = library.bound([bind(), bind("add", enabled=False), bind("ghost")])
+    library = create_library()
+    bound = library.with_bindings([create_binding(), create_binding("add", enabled=False), create_binding("ghost")])
     assert bound.names == ("shop_price", "shop_stock")
-    assert bound.set_aside == {"ghost": "There is no tool named 'ghost'."}
+    assert bound.rejected_bindings == {"ghost": "There is no tool named 'ghost'."}
     assert (await bound.call("add", {"a": 1, "b": 2})).failure == "unknown_tool"
     assert (await bound.call("shop_price", {"article": "pen"})).content == "far pen"
     assert [found.name for found in bound.search("price of the article, add")] == ["shop_price"]
@@ -57,18 +57,20 @@ async def test_an_agent_has_what_is_bound_and_on_and_nothing_else():
 
 
 async def test_a_binding_changes_rules_for_its_agent_only():
-    library = library_of()
+    library = create_library()
     chosen = [{"name": "price"}]
-    bound = library.bound([bind(timeout=5, needs_approval=True, capabilities=chosen), bind("add", description="Sum.")])
+    bound = library.with_bindings(
+        [create_binding(timeout=5, needs_approval=True, capabilities=chosen), create_binding("add", description="Sum.")]
+    )
     assert bound.names == ("shop_price", "add")
     assert [one.description for one in bound.definitions] == ["The price of an article.", "Sum."]
-    assert (bound.get("shop").timeout, library.get("shop").timeout) == (5, None)
+    assert (bound.get_spec("shop").timeout, library.get_spec("shop").timeout) == (5, None)
     assert (await bound.call("shop_price", {"article": "x"})).failure == "denied"
     assert (await library.call("shop_price", {"article": "x"})).failure is None
     assert (await bound.call("add", {"a": 1, "b": 2})).data == 3
 
 
-WRONG = [
+INVALID_BINDINGS = [
     ({"timeout": -1}, "timeout: Input should be greater than 0"),
     ({"colour": "red"}, "colour: Extra inputs are not permitted"),
     ({"tool_id": "other"}, "cannot change tool_id"),
@@ -77,11 +79,11 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("config", "reason"), WRONG)
+@pytest.prefix.parametrize(("config", "reason"), INVALID_BINDINGS)
 def test_a_binding_that_does_not_fit_is_set_aside_with_the_reason(config, reason):
-    bound = library_of().bound([AgentToolBinding(tool_id="shop", config=config), bind("add")])
+    bound = create_library().with_bindings([AgentToolBinding(tool_id="shop", config=config), create_binding("add")])
     assert bound.names == ("add",)
-    assert reason in bound.set_aside["shop"]
+    assert reason in bound.rejected_bindings["shop"]
 
 
 async def test_a_config_that_makes_another_tool_makes_it_once():
@@ -89,10 +91,10 @@ async def test_a_config_that_makes_another_tool_makes_it_once():
 
     def make(spec):
         made.append(spec)
-        return actions(Shop(spec.init_params["name"]), spec.tool_id)
+        return tools_from_object(Shop(spec.init_params["name"]), spec.tool_id)
 
-    library = library_of(init_params={"name": "far"})
-    bound = library.bound([bind(init_params={"name": "near"})], make)
+    library = create_library(init_params={"name": "far"})
+    bound = library.with_bindings([create_binding(init_params={"name": "near"})], make)
     assert (await bound.call("shop_price", {"article": "pen"})).content == "near pen"
     library.register(FunctionTool(add, tool_id="more"))
     assert (await bound.call("shop_price", {"article": "pen"})).content == "near pen"
@@ -100,8 +102,8 @@ async def test_a_config_that_makes_another_tool_makes_it_once():
 
 
 async def test_a_view_follows_the_library():
-    library = library_of()
-    bound = library.bound([bind(), bind("later")])
+    library = create_library()
+    bound = library.with_bindings([create_binding(), create_binding("later")])
     before = bound.definitions
     assert bound.definitions is before
     library.register(FunctionTool(add, tool_id="later"))
@@ -119,11 +121,11 @@ async def test_a_view_follows_the_library():
 
 
 async def test_health_and_circuit_are_shared():
-    library = library_of()
-    first, second = library.bound([bind()]), library.bound([bind(timeout=9)])
+    library = create_library()
+    first, second = library.with_bindings([create_binding()]), library.with_bindings([create_binding(timeout=9)])
     await first.call("shop_stock", {})
     await first.call("shop_stock", {})
-    assert [one.health("shop").state for one in (library, first, second)] == ["open"] * 3
+    assert [one.get_health("shop").state for one in (library, first, second)] == ["open"] * 3
     assert (await second.call("shop_price", {"article": "x"})).attempts == 0
 
 
@@ -132,15 +134,18 @@ async def test_alternatives_are_those_the_agent_has():
         """The price of an article."""
         return article
 
-    library = library_of()
+    library = create_library()
     library.register(shop_copy)
-    assert [one.tool_id for one in library.alternatives("shop")] == ["shop_copy"]
-    assert library.bound([bind()]).alternatives("shop") == []
+    assert [one.tool_id for one in library.find_alternatives("shop")] == ["shop_copy"]
+    assert library.with_bindings([create_binding()]).find_alternatives("shop") == []
 
 
 async def test_allowances_are_shared_and_an_own_one_comes_on_top():
-    library = library_of(rate_limit=RateLimit(calls=3, seconds=60))
-    plain, strict = library.bound([bind()]), library.bound([bind(rate_limit={"calls": 1})])
+    library = create_library(rate_limit=RateLimit(calls=3, seconds=60))
+    plain, strict = (
+        library.with_bindings([create_binding()]),
+        library.with_bindings([create_binding(rate_limit={"calls": 1})]),
+    )
 
     async def call(one):
         return (await one.call("shop_price", {"article": "x"})).failure
@@ -152,8 +157,11 @@ async def test_allowances_are_shared_and_an_own_one_comes_on_top():
 
 async def test_kept_results_are_shared_where_the_binding_is_the_same():
     shop = Shop()
-    library = library_of(shop, idempotent=True, cache_seconds=60)
-    same, other = library.bound([bind()]), library.bound([bind(metadata={"region": "north"})])
+    library = create_library(shop, idempotent=True, cache_seconds=60)
+    same, other = (
+        library.with_bindings([create_binding()]),
+        library.with_bindings([create_binding(metadata={"region": "north"})]),
+    )
     results = [await one.call("shop_price", {"article": "x"}) for one in (library, same, other, other)]
     assert [one.cached for one in results] == [False, True, False, True]
     assert shop.calls == 2
@@ -161,7 +169,9 @@ async def test_kept_results_are_shared_where_the_binding_is_the_same():
 
 async def test_a_view_of_a_view_is_narrower_still():
     bound = (
-        library_of().bound([bind(), bind("add")]).bound([bind("add"), bind("shop", capabilities=[{"name": "stock"}])])
+        create_library()
+        .with_bindings([create_binding(), create_binding("add")])
+        .with_bindings([create_binding("add"), create_binding("shop", capabilities=[{"name": "stock"}])])
     )
     assert bound.names == ("add", "shop_stock")
     result = await bound.call("search_tools", {"need": "price"}, CallContext("r"))
@@ -169,5 +179,5 @@ async def test_a_view_of_a_view_is_narrower_still():
 
 
 def test_capabilities_of_a_spec_stay_its_own():
-    library = library_of(capabilities=(Capability(name="price"),))
-    assert library.bound([bind()]).get("shop") == library.get("shop")
+    library = create_library(capabilities=(Capability(name="price"),))
+    assert library.with_bindings([create_binding()]).get_spec("shop") == library.get_spec("shop")

@@ -8,18 +8,18 @@ from opposable.domain.call_context import ApprovalRequest, Approved, CallContext
 from opposable.domain.errors import ToolFailed, ToolRefused, ToolUnavailable
 from opposable.domain.specs import FunctionToolSpec, RateLimit
 from opposable.domain.tools import ToolDefinition
-from opposable.tools.call_policies import Retrying
-from opposable.tools.circuit_breaker import Breaking
+from opposable.tools.call_policies import ToolRetryOptions
+from opposable.tools.circuit_breaker import CircuitBreakerOptions
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
-from opposable.tools.rate_limiter import LocalLimiter
+from opposable.tools.rate_limiter import LocalRateLimiter
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
-QUICK = Retrying(tries=3, first=0.001, most=0.002)
+FAST_RETRIES = ToolRetryOptions(max_attempts=3, first_wait_seconds=0.001, max_wait_seconds=0.002)
 
 
-class Clock:
+class ManualClock:
     """Time that passes when it is told to."""
 
     def __init__(self):
@@ -29,7 +29,7 @@ class Clock:
         return self.now
 
 
-class Service:
+class FlakyService:
     """Something behind a tool that does as it is told; `seen` keeps what it was called with."""
 
     def __init__(self, *script):
@@ -50,26 +50,30 @@ class Service:
         return said
 
 
-def library_of(service, *, more=(), clock=None, approve=None, breaking=Breaking(), limiter=None, **rules):
+def create_library(
+    service, *, more=(), clock=None, approve=None, breaking=CircuitBreakerOptions(), limiter=None, **rules
+):
     one = FunctionTool(service.fetch, **rules)
     extra = {} if clock is None else {"clock": clock}
-    return ToolLibrary([one, *more], retrying=QUICK, approve=approve, breaking=breaking, limiter=limiter, **extra)
+    return ToolLibrary(
+        [one, *more], retries=FAST_RETRIES, approve=approve, circuit_breaker=breaking, rate_limiter=limiter, **extra
+    )
 
 
 DOWN = ToolUnavailable("The far service is down.")
 
 
 async def test_a_circuit_opens_rests_lets_one_call_through_and_closes():
-    clock, service = Clock(), Service(DOWN)
+    clock, service = ManualClock(), FlakyService(DOWN)
 
     async def fetch_copy(key: str = "") -> str:
         """Fetch a thing from the copy of the far service."""
         return "copy"
 
-    library = library_of(service, more=[fetch_copy], clock=clock, breaking=Breaking(0.5, 3, 60, 30))
+    library = create_library(service, more=[fetch_copy], clock=clock, breaking=CircuitBreakerOptions(0.5, 3, 60, 30))
     for _ in range(3):
         assert (await library.call("fetch", {})).content == "The far service is down."
-    assert (library.health("fetch").state, library.health("fetch").retry_in) == ("open", 30)
+    assert (library.get_health("fetch").state, library.get_health("fetch").retry_after_seconds) == ("open", 30)
     refused = await library.call("fetch", {})
     assert (refused.failure, refused.attempts, len(service.seen)) == ("unavailable", 0, 3)
     assert refused.content == (
@@ -77,20 +81,20 @@ async def test_a_circuit_opens_rests_lets_one_call_through_and_closes():
         " These may do instead: fetch_copy."
     )
     clock.now += 31
-    assert library.health("fetch").state == "half_open"
+    assert library.get_health("fetch").state == "half_open"
     assert (await library.call("fetch", {})).content == "The far service is down."
-    assert (library.health("fetch").state, len(service.seen)) == ("open", 4)
+    assert (library.get_health("fetch").state, len(service.seen)) == ("open", 4)
     clock.now += 31
     service.script = ["here"]
     assert (await library.call("fetch", {})).content == "here"
-    health = library.health("fetch")
+    health = library.get_health("fetch")
     assert (health.state, health.calls, health.failures) == ("ok", 5, {"unavailable": 5})
-    assert [found.name for found in library.alternatives("fetch")] == ["fetch_copy"]
-    assert library.alternatives("fetch", failed=["fetch_copy"]) == []
+    assert [found.name for found in library.find_alternatives("fetch")] == ["fetch_copy"]
+    assert library.find_alternatives("fetch", failed_tool_ids=["fetch_copy"]) == []
 
 
 async def test_while_half_open_one_call_is_tried_and_a_cancelled_one_decides_nothing():
-    clock, gate = Clock(), asyncio.Event()
+    clock, gate = ManualClock(), asyncio.Event()
 
     async def far() -> str:
         """Far."""
@@ -99,7 +103,7 @@ async def test_while_half_open_one_call_is_tried_and_a_cancelled_one_decides_not
         await gate.wait()
         return "here"
 
-    library = ToolLibrary([far], breaking=Breaking(0.5, 2, 60, 30), clock=clock)
+    library = ToolLibrary([far], circuit_breaker=CircuitBreakerOptions(0.5, 2, 60, 30), clock=clock)
     await library.call_many([("far", {})] * 2)
     clock.now += 40
     trial = asyncio.create_task(library.call("far", {}))
@@ -111,16 +115,16 @@ async def test_while_half_open_one_call_is_tried_and_a_cancelled_one_decides_not
         await trial
     gate.set()
     assert (await library.call("far", {})).content == "here"
-    assert library.health("far").state == "ok"
+    assert library.get_health("far").state == "ok"
 
 
-@pytest.mark.parametrize("error", [ToolRefused("no"), ToolFailed("broke"), ValueError("x")])
+@pytest.prefix.parametrize("error", [ToolRefused("no"), ToolFailed("broke"), ValueError("x")])
 async def test_what_a_tool_answers_badly_opens_no_circuit(error):
-    library = library_of(Service(error), breaking=Breaking(0.5, 2, 60, 30))
+    library = create_library(FlakyService(error), breaking=CircuitBreakerOptions(0.5, 2, 60, 30))
     for _ in range(10):
         await library.call("fetch", {})
         await library.call("fetch", {"nonsense": 1})
-    assert library.health("fetch").state == "ok"
+    assert library.get_health("fetch").state == "ok"
 
 
 async def test_time_outs_open_a_circuit_and_good_answers_keep_it_closed():
@@ -129,27 +133,29 @@ async def test_time_outs_open_a_circuit_and_good_answers_keep_it_closed():
         await asyncio.sleep(30 if slow else 0)
         return "ok"
 
-    library = ToolLibrary([FunctionTool(sometimes, timeout=0.01)], breaking=Breaking(0.5, 4, 60, 30))
+    library = ToolLibrary(
+        [FunctionTool(sometimes, timeout=0.01)], circuit_breaker=CircuitBreakerOptions(0.5, 4, 60, 30)
+    )
     for slow in (True, False, False, False, True):
         await library.call("sometimes", {"slow": slow})
-    assert library.health("sometimes").state == "ok"
+    assert library.get_health("sometimes").state == "ok"
     await library.call("sometimes", {"slow": True})
-    assert library.health("sometimes").state == "open"
-    assert library.health("sometimes").failures == {"timeout": 3}
+    assert library.get_health("sometimes").state == "open"
+    assert library.get_health("sometimes").failures == {"timeout": 3}
 
 
 async def test_without_breaking_a_tool_is_never_out_of_service():
-    library = library_of(Service(DOWN), breaking=None)
+    library = create_library(FlakyService(DOWN), breaking=None)
     for _ in range(20):
         await library.call("fetch", {})
-    assert library.health("fetch").state == "ok"
+    assert library.get_health("fetch").state == "ok"
 
 
 async def test_only_an_idempotent_tool_is_tried_again():
-    plain, again = Service(DOWN, "here"), Service(DOWN, DOWN, "here")
-    one = await library_of(plain, rate_limit=RateLimit(calls=99)).call("fetch", {})
+    plain, again = FlakyService(DOWN, "here"), FlakyService(DOWN, DOWN, "here")
+    one = await create_library(plain, rate_limit=RateLimit(calls=99)).call("fetch", {})
     assert (one.failure, one.attempts, len(plain.seen)) == ("unavailable", 1, 1)
-    two = await library_of(again, idempotent=True).call("fetch", {})
+    two = await create_library(again, idempotent=True).call("fetch", {})
     assert (two.failure, two.attempts, two.content) == (None, 3, "here")
     keys = {key for _, key in again.seen}
     assert len(keys) == 1
@@ -157,28 +163,36 @@ async def test_only_an_idempotent_tool_is_tried_again():
 
 
 async def test_the_key_of_a_call_is_its_callers_where_there_is_one():
-    service = Service(DOWN, "here")
-    await library_of(service, idempotent=True).call("fetch", {}, CallContext(idempotency_key="mine"))
+    service = FlakyService(DOWN, "here")
+    await create_library(service, idempotent=True).call("fetch", {}, CallContext(idempotency_key="mine"))
     assert service.seen == [("", "mine"), ("", "mine")]
 
 
-@pytest.mark.parametrize("error", [ToolRefused("no"), ToolFailed("broke"), ValueError("x")])
+@pytest.prefix.parametrize("error", [ToolRefused("no"), ToolFailed("broke"), ValueError("x")])
 async def test_only_what_did_not_answer_is_tried_again(error):
-    service = Service(error, "here")
-    result = await library_of(service, idempotent=True).call("fetch", {})
+    service = FlakyService(error, "here")
+    result = await create_library(service, idempotent=True).call("fetch", {})
     assert (result.attempts, len(service.seen)) == (1, 1)
     assert result.failure in ("refused", "failed")
 
 
 async def test_retries_end_with_the_calls_time():
-    service = Service(DOWN)
+    service = FlakyService(DOWN)
     one = FunctionTool(service.fetch, idempotent=True, timeout=0.2)
-    library = ToolLibrary([one], retrying=Retrying(tries=50, first=0.05, most=0.1), breaking=None)
+    library = ToolLibrary(
+        [one],
+        retries=ToolRetryOptions(max_attempts=50, first_wait_seconds=0.05, max_wait_seconds=0.1),
+        circuit_breaker=None,
+    )
     async with asyncio.timeout(5):
         result = await library.call("fetch", {})
     assert result.failure == "unavailable"
     assert 1 < result.attempts < 10
-    never = ToolLibrary([one], retrying=Retrying(tries=50, first=10, most=10), breaking=None)
+    never = ToolLibrary(
+        [one],
+        retries=ToolRetryOptions(max_attempts=50, first_wait_seconds=10, max_wait_seconds=10),
+        circuit_breaker=None,
+    )
     assert (await never.call("fetch", {})).attempts == 1
 
 
@@ -192,15 +206,15 @@ async def test_a_call_that_told_pieces_is_not_made_again():
         raise DOWN
 
     told = []
-    library = ToolLibrary([FunctionTool(far, idempotent=True)], retrying=QUICK)
+    library = ToolLibrary([FunctionTool(far, idempotent=True)], retries=FAST_RETRIES)
     result = await library.call("far", {}, CallContext(report=told.append))
     assert (result.attempts, told, len(tries)) == (1, ["half"], 1)
 
 
 async def test_a_rate_limit_says_when_and_holds_under_concurrency():
-    clock, service = Clock(), Service("here")
-    library = library_of(service, clock=clock, rate_limit=RateLimit(calls=3, seconds=10))
-    results = await library.call_many([("fetch", {})] * 20, at_once=20)
+    clock, service = ManualClock(), FlakyService("here")
+    library = create_library(service, clock=clock, rate_limit=RateLimit(calls=3, seconds=10))
+    results = await library.call_many([("fetch", {})] * 20, max_concurrency=20)
     assert [one.failure for one in results].count(None) == 3
     assert len(service.seen) == 3
     late = next(one for one in results if one.failure)
@@ -216,10 +230,10 @@ async def test_a_rate_limit_says_when_and_holds_under_concurrency():
 
 
 async def test_a_shared_limiter_counts_for_several_libraries():
-    clock = Clock()
-    shared = LocalLimiter(clock)
+    clock = ManualClock()
+    shared = LocalRateLimiter(clock)
     rule = RateLimit(calls=1, seconds=10)
-    first, second = (library_of(Service("x"), limiter=shared, rate_limit=rule) for _ in range(2))
+    first, second = (create_library(FlakyService("x"), limiter=shared, rate_limit=rule) for _ in range(2))
     assert (await first.call("fetch", {})).failure is None
     assert (await second.call("fetch", {})).failure == "rate_limited"
 
@@ -229,14 +243,14 @@ async def test_a_limiter_that_cannot_be_reached_lets_nothing_through():
         async def hit(self, key, limit):
             raise ToolUnavailable("The limiter does not answer.")
 
-    service = Service("here")
-    result = await library_of(service, limiter=Gone(), rate_limit=RateLimit(calls=1)).call("fetch", {})
+    service = FlakyService("here")
+    result = await create_library(service, limiter=Gone(), rate_limit=RateLimit(calls=1)).call("fetch", {})
     assert (result.failure, result.content, service.seen) == ("unavailable", "The limiter does not answer.", [])
 
 
 async def test_results_are_kept_by_arguments_for_their_time():
-    clock, service = Clock(), Service("one", "two", "three")
-    library = library_of(service, clock=clock, idempotent=True, cache_seconds=60)
+    clock, service = ManualClock(), FlakyService("one", "two", "three")
+    library = create_library(service, clock=clock, idempotent=True, cache_seconds=60)
     results = [await library.call("fetch", {"key": key}) for key in ("a", "b", "a")]
     assert [(one.content, one.cached) for one in results] == [("one", False), ("two", False), ("one", True)]
     clock.now += 60
@@ -245,8 +259,8 @@ async def test_results_are_kept_by_arguments_for_their_time():
 
 
 async def test_failures_are_never_kept():
-    service = Service(ToolFailed("broke"), "here", "there")
-    library = library_of(service, idempotent=True, cache_seconds=60)
+    service = FlakyService(ToolFailed("broke"), "here", "there")
+    library = create_library(service, idempotent=True, cache_seconds=60)
     results = [await library.call("fetch", {}) for _ in range(3)]
     assert [(one.failure, one.content, one.cached) for one in results] == [
         ("failed", "broke", False),
@@ -256,8 +270,8 @@ async def test_failures_are_never_kept():
 
 
 async def test_nothing_is_kept_of_tools_with_effects():
-    service = Service("one", "two")
-    library = library_of(service, cache_seconds=60, needs_approval=False)
+    service = FlakyService("one", "two")
+    library = create_library(service, cache_seconds=60, needs_approval=False)
     assert [(await library.call("fetch", {})).content for _ in range(2)] == ["one", "two"]
 
 
@@ -274,9 +288,9 @@ async def test_what_a_caller_does_to_a_kept_value_stays_with_the_caller():
 
 
 async def test_kept_results_make_room_for_new_ones():
-    from opposable.tools.result_cache import Cache
+    from opposable.tools.result_cache import ResultCache
 
-    cache = Cache(Clock(), most=1000)
+    cache = ResultCache(ManualClock(), max_characters=1000)
     for n in range(20):
         cache.put(("", "", f"{n:02}"), "x" * 98, None, 60)
         assert cache.get(("", "", "00")) is not None
@@ -284,8 +298,8 @@ async def test_kept_results_make_room_for_new_ones():
 
 
 async def test_without_anyone_to_ask_a_call_that_needs_approval_is_denied():
-    service = Service("here")
-    library = library_of(service, needs_approval=True)
+    service = FlakyService("here")
+    library = create_library(service, needs_approval=True)
     result = await library.call("fetch", {})
     assert (result.failure, result.content) == (
         "denied",
@@ -303,8 +317,8 @@ async def test_a_person_says_yes_or_no_and_is_not_asked_about_wrong_arguments():
         asked.append((request.spec.tool_id, request.name, request.arguments, request.context.run_id))
         return Approved() if request.arguments.get("key") == "good" else Denied("Not on a Friday.")
 
-    service = Service("here")
-    library = library_of(service, needs_approval=True, approve=approve)
+    service = FlakyService("here")
+    library = create_library(service, needs_approval=True, approve=approve)
     good = await library.call("fetch", {"key": "good"}, CallContext("r1"))
     bad = await library.call("fetch", {"key": "bad"}, CallContext("r1"))
     wrong = await library.call("fetch", {"kee": 1}, CallContext("r1"))
@@ -324,7 +338,7 @@ async def test_the_runs_own_approver_goes_before_the_librarys():
     async def no(request):
         return Denied()
 
-    library = library_of(Service("here"), needs_approval=True, approve=yes)
+    library = create_library(FlakyService("here"), needs_approval=True, approve=yes)
     result = await library.call("fetch", {}, CallContext(approve=no))
     assert (result.failure, result.content) == ("denied", "Not run: a person did not approve this call of fetch.")
 
@@ -338,8 +352,8 @@ async def test_the_arguments_approved_are_those_that_run():
         await asyncio.sleep(0)
         return Approved()
 
-    service = Service("here")
-    await library_of(service, needs_approval=True, approve=approve).call("fetch", given)
+    service = FlakyService("here")
+    await create_library(service, needs_approval=True, approve=approve).call("fetch", given)
     assert [key for key, _ in service.seen] == ["small"]
 
 
@@ -348,7 +362,7 @@ async def test_a_persons_time_is_not_the_tools():
         await asyncio.sleep(0.1)
         return Approved()
 
-    library = ToolLibrary([FunctionTool(Service("here").fetch, needs_approval=True, timeout=0.05)], approve=slow)
+    library = ToolLibrary([FunctionTool(FlakyService("here").fetch, needs_approval=True, timeout=0.05)], approve=slow)
     assert (await library.call("fetch", {})).content == "here"
 
 
@@ -356,8 +370,8 @@ async def test_an_approver_that_breaks_lets_nothing_through():
     async def broken(request):
         raise RuntimeError("the page is gone")
 
-    service = Service("here")
-    result = await library_of(service, needs_approval=True, approve=broken).call("fetch", {})
+    service = FlakyService("here")
+    result = await create_library(service, needs_approval=True, approve=broken).call("fetch", {})
     assert (result.failure, service.seen) == ("denied", [])
 
 
@@ -365,11 +379,13 @@ async def test_a_tools_own_time_out_is_told_as_one_in_its_own_words():
     class QueryTimedOut(ToolFailed, TimeoutError):
         pass
 
-    result = await library_of(Service(QueryTimedOut("The query took longer than 5 seconds."))).call("fetch", {})
+    result = await create_library(FlakyService(QueryTimedOut("The query took longer than 5 seconds."))).call(
+        "fetch", {}
+    )
     assert (result.failure, result.content) == ("timeout", "The query took longer than 5 seconds.")
 
 
-@pytest.mark.parametrize("value", [2**80, float("nan"), "a\ud800", {"b": [1, None]}, "天"])
+@pytest.prefix.parametrize("value", [2**80, float("nan"), "a\ud800", {"b": [1, None]}, "天"])
 async def test_any_argument_passes_unchanged_through_the_rules(value):
     seen = []
 

@@ -9,9 +9,9 @@ from pydantic import BaseModel, Field
 
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRegistrationError
-from opposable.tools.function import FunctionTool, actions, tool
+from opposable.tools.function import FunctionTool, tool, tools_from_object
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
 def search(query: str, limit: int = 20, mode: Literal["fast", "deep"] = "fast", root: str | None = None) -> list[str]:
@@ -53,7 +53,7 @@ def test_the_schema_comes_from_signature_and_docstring():
     }
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "doc",
     [
         "Add.\n\nArgs:\n    a: the first\n",
@@ -124,7 +124,7 @@ PROBLEMS = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "problems"), PROBLEMS)
+@pytest.prefix.parametrize(("arguments", "problems"), PROBLEMS)
 async def test_what_does_not_fit_is_told_by_field(arguments, problems):
     with pytest.raises(InvalidArguments) as caught:
         await FunctionTool(search).run(arguments, NO_CONTEXT)
@@ -185,7 +185,7 @@ async def test_the_methods_of_an_object_are_its_actions():
         def _hidden(self) -> None: ...
 
     shop = Shop()
-    sell, stock = actions(shop, "shop")
+    sell, stock = tools_from_object(shop, "shop")
     assert [(t.tool_id, t.definition.name) for t in (sell, stock)] == [
         ("shop.sell", "shop_sell"),
         ("shop.stock", "shop_stock"),
@@ -225,7 +225,7 @@ def no_schema(a: threading.Lock) -> int:
     return 1
 
 
-@pytest.mark.parametrize("function", [star, keywords, unknown_type, no_schema, 5, object()])
+@pytest.prefix.parametrize("function", [star, keywords, unknown_type, no_schema, 5, object()])
 def test_what_cannot_be_described_is_refused_with_a_reason(function):
     with pytest.raises(ToolRegistrationError):
         FunctionTool(function)
@@ -233,4 +233,4 @@ def test_what_cannot_be_described_is_refused_with_a_reason(function):
 
 def test_an_object_without_methods_is_refused():
     with pytest.raises(ToolRegistrationError, match="no public method"):
-        actions(object(), "empty")
+        tools_from_object(object(), "empty")

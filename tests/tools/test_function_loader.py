@@ -5,12 +5,12 @@ from types import ModuleType
 
 import pytest
 
-from opposable.app.tool_factory import tools_of
+from opposable.app.tool_factory import create_tools
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import Capability, FunctionToolSpec, SkillSpec
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 SOURCE = '''
 import subprocess
@@ -70,7 +70,7 @@ def spec(tool_id="till", **more) -> FunctionToolSpec:
 
 async def test_the_methods_of_a_class_are_actions_of_one_object():
     given = spec(class_name="Till", init_params={"start": 5}, timeout=3)
-    tools = tools_of(given, allowed=ALLOWED)
+    tools = create_tools(given, allowed=ALLOWED)
     assert [(one.tool_id, one.timeout) for one in tools] == [("till.look", 3), ("till.put", 3)]
     library = ToolLibrary()
     assert library.register(given, tools).accepted == ("till_look", "till_put")
@@ -80,23 +80,23 @@ async def test_the_methods_of_a_class_are_actions_of_one_object():
 
 def test_capabilities_choose_actions_and_may_describe_them():
     chosen = (Capability(name="put", description="把钱放进去"),)
-    [only] = tools_of(spec(class_name="Till", init_params={"start": 0}, capabilities=chosen), allowed=ALLOWED)
+    [only] = create_tools(spec(class_name="Till", init_params={"start": 0}, capabilities=chosen), allowed=ALLOWED)
     assert (only.tool_id, only.definition.description) == ("till.put", "把钱放进去")
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("name", "arguments", "result"), [("price", {"article": "pen"}, "pen: 5"), ("decorated", {"n": 4}, 8)]
 )
 async def test_a_function_is_one_tool_under_the_specs_id(name, arguments, result):
     given = spec("mine", function_name=name, description="Mine.")
-    [only] = tools_of(given, allowed=["shop_of_tests.till:price", "shop_of_tests.till:decorated"])
+    [only] = create_tools(given, allowed=["shop_of_tests.till:price", "shop_of_tests.till:decorated"])
     assert (only.tool_id, only.definition.description) == ("mine", "Mine.")
     library = ToolLibrary()
     library.register(given, [only])
     assert (await library.call("mine", arguments)).data == result
 
 
-WRONG = [
+INVALID_SPECS = [
     (
         {"class_name": "Till"},
         "init_params do not fit Till: missing a required argument: 'start'. It takes: start, currency.",
@@ -118,10 +118,10 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("more", "reason"), WRONG)
+@pytest.prefix.parametrize(("more", "reason"), INVALID_SPECS)
 def test_what_is_not_there_or_does_not_fit_is_told(more, reason):
     with pytest.raises(BadInput) as raised:
-        tools_of(spec(**more), allowed=ALLOWED)
+        create_tools(spec(**more), allowed=ALLOWED)
     assert str(raised.value).startswith("till: ")
     assert reason in str(raised.value)
 
@@ -144,13 +144,13 @@ ATTACKS = [
 ]
 
 
-@pytest.mark.parametrize(("more", "allowed"), ATTACKS)
+@pytest.prefix.parametrize(("more", "allowed"), ATTACKS)
 def test_nothing_but_what_the_owner_allows_is_imported_or_made(more, allowed):
     with pytest.raises(BadInput):
-        tools_of(spec(**more)) if allowed is None else tools_of(spec(**more), allowed=allowed)
+        create_tools(spec(**more)) if allowed is None else create_tools(spec(**more), allowed=allowed)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("module", "name", "arguments", "data"),
     [
         ("calculator", "calculator", {"expression": "2+3"}, {"expression": "2+3", "result": 5}),
@@ -160,10 +160,10 @@ def test_nothing_but_what_the_owner_allows_is_imported_or_made(more, allowed):
 async def test_harmless_built_in_functions_may_be_named_without_asking(module, name, arguments, data):
     given = spec("mine", module_path=f"opposable.builtin_tools.{module}", function_name=name)
     library = ToolLibrary()
-    assert library.register(given, tools_of(given)).ok
+    assert library.register(given, create_tools(given)).has_tools
     assert (await library.call("mine", arguments)).data == data
 
 
 def test_a_kind_that_is_not_made_here_is_told(tmp_path):
     with pytest.raises(BadInput):
-        tools_of(SkillSpec(tool_id="skill", path=tmp_path / "none"))
+        create_tools(SkillSpec(tool_id="skill", path=tmp_path / "none"))

@@ -2,11 +2,11 @@
 
 import pytest
 
-from opposable.tools.invocation import failure_told
+from opposable.tools.invocation import find_failure_in_value
 from opposable.tools.library import ToolLibrary
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("value", "failed"),
     [
         ({"status": 422, "error": "branch must be one of CEN, RIV", "branch": "Riverside"}, True),
@@ -26,10 +26,10 @@ from opposable.tools.library import ToolLibrary
     ],
 )
 def test_a_body_that_tells_of_an_error_is_a_failure(value, failed):
-    assert failure_told(value) == ("failed" if failed else None)
+    assert find_failure_in_value(value) == ("failed" if failed else None)
 
 
-@pytest.mark.anyio
+@pytest.prefix.anyio
 async def test_what_the_body_says_is_told_whole():
     def hold(branch: str) -> dict[str, object]:
         """Put a book on hold."""

@@ -13,7 +13,7 @@ from opposable.domain.errors import ToolFailed, ToolRefused, ToolRegistrationErr
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 CHINESE = CallContext(call_id="c", language="zh")
 
@@ -53,7 +53,7 @@ async def test_wrong_arguments_are_told_in_the_words_of_the_run():
     )
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("error", "failure", "content"),
     [
         (ToolRefused("not there"), "refused", "not there"),
@@ -88,18 +88,18 @@ async def test_an_unknown_tool_is_answered_with_the_likeliest_first():
     assert result.content == "There is no tool named 'search_file'. The tools are: file_search, add."
 
 
-@pytest.mark.parametrize("name", ["functions.add", "ADD", "add ", "tools/add", "function:add"])
+@pytest.prefix.parametrize("name", ["functions.add", "ADD", "add ", "tools/add", "function:add"])
 async def test_a_miswritten_name_is_understood(name):
-    assert ToolLibrary([add]).find(name).definition.name == "add"
+    assert ToolLibrary([add]).find_tool(name).definition.name == "add"
 
 
 def test_ids_with_dots_are_found_both_ways_and_ambiguous_ones_not_at_all():
     first, second = FunctionTool(add, tool_id="math.add"), FunctionTool(add, tool_id="ma.thadd")
-    assert ToolLibrary([first]).find("math.add") is first
-    assert ToolLibrary([first]).find("math_add") is first
+    assert ToolLibrary([first]).find_tool("math.add") is first
+    assert ToolLibrary([first]).find_tool("math_add") is first
     both = ToolLibrary([first, second])
-    assert both.find("math_add") is first
-    assert both.find("mathadd") is None
+    assert both.find_tool("math_add") is first
+    assert both.find_tool("mathadd") is None
 
 
 def test_a_taken_name_is_refused():
@@ -116,7 +116,7 @@ async def test_long_output_is_cut_in_the_middle_and_says_so():
     def much() -> str:
         return "a" * 6000 + "b" * 6000
 
-    result = await ToolLibrary([much], cap=1000).call("much", {})
+    result = await ToolLibrary([much], max_result_characters=1000).call("much", {})
     assert result.cut == 11000
     assert result.content == "a" * 750 + "\n…[11,000 of 12,000 characters left out here]…\n" + "b" * 250
 
@@ -149,7 +149,7 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize(("value", "content"), VALUES)
+@pytest.prefix.parametrize(("value", "content"), VALUES)
 async def test_any_value_becomes_text(value, content):
     def f() -> None:
         return value
@@ -164,7 +164,7 @@ async def test_twenty_sync_calls_run_at_once():
         return 1
 
     started = time.perf_counter()
-    results = await ToolLibrary([nap]).call_many([("nap", {})] * 20, at_once=20)
+    results = await ToolLibrary([nap]).call_many([("nap", {})] * 20, max_concurrency=20)
     assert [result.data for result in results] == [1] * 20
     assert time.perf_counter() - started < 2  # one after the other they need 4 s
 
@@ -177,7 +177,7 @@ def test_definitions_are_the_same_object_until_a_tool_is_added():
     assert [definition.name for definition in library.definitions] == ["add", "file_search"]
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("given", "repairs", "content"),
     [
         ({"a": 1, "limit": None}, ("null left out: limit",), "21"),

@@ -10,14 +10,14 @@ from opposable.domain.specs import Capability, Example, FunctionToolSpec, HttpTo
 from opposable.domain.tools import ToolDefinition
 from opposable.tools.function import FunctionTool, tool
 from opposable.tools.library import ToolLibrary
-from opposable.tools.tool_names import SAFE
+from opposable.tools.tool_names import SAFE_NAME_PATTERN
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 NOTHING = {"type": "object", "properties": {}}
 
 
-class Raw:
+class RawTool:
     """A tool whose schema comes as data."""
 
     timeout = None
@@ -41,7 +41,7 @@ def add(a: int, b: int) -> int:
 
 async def test_a_spec_with_several_actions_is_one_entry():
     library = ToolLibrary()
-    done = library.register(spec(), [Raw("shop.buy"), Raw("shop.sell")])
+    done = library.register(spec(), [RawTool("shop.buy"), RawTool("shop.sell")])
     assert done == Registration(tool_id="shop", accepted=("shop_buy", "shop_sell"))
     assert [one.tool_id for one in library.specs] == ["shop"]
     result = await library.call_action("shop", "sell", {"n": 1})
@@ -52,13 +52,21 @@ async def test_a_spec_with_several_actions_is_one_entry():
 
 REFUSED = [
     ({}, [], "It brings no tool that could be called."),
-    ({"dependencies": ("add", "till", "scale")}, [Raw("shop")], "It depends on till, scale, which are not registered."),
-    ({"dependencies": ("shop",)}, [Raw("shop")], "It depends on shop, which is not registered."),
-    ({"tool_id": "add"}, [Raw("add")], "There is a tool named 'add' already; replace it, or give this one another id."),
+    (
+        {"dependencies": ("add", "till", "scale")},
+        [RawTool("shop")],
+        "It depends on till, scale, which are not registered.",
+    ),
+    ({"dependencies": ("shop",)}, [RawTool("shop")], "It depends on shop, which is not registered."),
+    (
+        {"tool_id": "add"},
+        [RawTool("add")],
+        "There is a tool named 'add' already; replace it, or give this one another id.",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("more", "tools", "reason"), REFUSED)
+@pytest.prefix.parametrize(("more", "tools", "reason"), REFUSED)
 def test_what_cannot_be_registered_is_told_and_changes_nothing(more, tools, reason):
     library = ToolLibrary([add])
     given = spec(**{"tool_id": "shop", **more})
@@ -66,7 +74,7 @@ def test_what_cannot_be_registered_is_told_and_changes_nothing(more, tools, reas
     assert library.names == ("add",)
 
 
-BAD = [
+INVALID_DEFINITIONS = [
     ({"type": "array"}, "must be a JSON Schema of type object"),
     ({"type": "objekt"}, "type object"),
     ({"type": "object", "properties": {"a": {"type": "strin"}}}, "no valid JSON Schema"),
@@ -77,10 +85,12 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "reason"), BAD)
+@pytest.prefix.parametrize(("schema", "reason"), INVALID_DEFINITIONS)
 def test_one_bad_schema_is_set_aside_and_the_rest_work(schema, reason):
     library = ToolLibrary()
-    done = library.register(spec(), [Raw("shop.good"), Raw("shop.bad", parameters=schema), Raw("shop.fine")])
+    done = library.register(
+        spec(), [RawTool("shop.good"), RawTool("shop.bad", parameters=schema), RawTool("shop.fine")]
+    )
     assert done.accepted == library.names == ("shop_good", "shop_fine")
     assert list(done.set_aside) == ["shop.bad"]
     assert reason in done.set_aside["shop.bad"]
@@ -88,11 +98,11 @@ def test_one_bad_schema_is_set_aside_and_the_rest_work(schema, reason):
 
 def test_actions_of_other_tools_and_repeated_ones_are_set_aside():
     library = ToolLibrary()
-    done = library.register(spec(), [Raw("shop.a"), Raw("shopping.a"), Raw("shop.a", "other")])
+    done = library.register(spec(), [RawTool("shop.a"), RawTool("shopping.a"), RawTool("shop.a", "other")])
     assert done.accepted == ("shop_a",)
     assert done.set_aside["shopping.a"] == "its id is to be 'shop' or to begin with 'shop.'"
     assert done.set_aside["shop.a"] == "there is another action of this name"
-    taken = library.register(spec("shop.a"), [Raw("shop.a")])
+    taken = library.register(spec("shop.a"), [RawTool("shop.a")])
     assert taken.set_aside == {"shop.a": "its id is taken by an action of 'shop'"}
 
 
@@ -112,13 +122,13 @@ IDS = [
 
 
 async def test_every_id_gets_a_name_of_its_own_that_providers_take_and_leads_back():
-    library = ToolLibrary([Raw(one, "same") for one in IDS])
+    library = ToolLibrary([RawTool(one, "same") for one in IDS])
     names = library.names
     assert len(set(names)) == len(IDS)
-    assert all(SAFE.match(name) for name in names)
-    assert [library.find(name).tool_id for name in names] == IDS
+    assert all(SAFE_NAME_PATTERN.match(name) for name in names)
+    assert [library.find_tool(name).tool_id for name in names] == IDS
     assert [(await library.call(one, {})).data["ran"] for one in names] == IDS
-    again = ToolLibrary([Raw(one, "same") for one in IDS])
+    again = ToolLibrary([RawTool(one, "same") for one in IDS])
     assert again.names == names
 
 
@@ -137,10 +147,10 @@ def lambda_like(a: int, b: int) -> str:
     return "other"
 
 
-@pytest.mark.parametrize("tool_id", ["a b", "a/b", "", "x" * 101])
+@pytest.prefix.parametrize("tool_id", ["a b", "a/b", "", "x" * 101])
 def test_an_id_that_is_none_is_refused(tool_id):
     with pytest.raises(ToolRegistrationError, match="no id of a tool"):
-        ToolLibrary([Raw(tool_id, "fine")])
+        ToolLibrary([RawTool(tool_id, "fine")])
 
 
 async def test_a_tool_taken_out_while_it_runs_ends_its_call():
@@ -169,11 +179,11 @@ async def test_a_tool_that_is_off_is_kept_but_neither_told_nor_run():
     assert library.disable("add")
     assert library.names == ("lambda_like",)
     assert (await library.call("add", {"a": 1, "b": 2})).failure == "unknown_tool"
-    assert library.get("add").enabled is False
-    assert library.health("add").state == "disabled"
+    assert library.get_spec("add").enabled is False
+    assert library.get_health("add").state == "disabled"
     assert [found.name for found in library.search("add integers")] == []
     assert library.enable("add")
-    assert library.get("add").enabled is True
+    assert library.get_spec("add").enabled is True
     assert (await library.call("add", {"a": 1, "b": 2})).data == 3
     assert [found.name for found in library.search("add integers")] == ["add"]
     assert not library.enable("nothing")
@@ -181,34 +191,36 @@ async def test_a_tool_that_is_off_is_kept_but_neither_told_nor_run():
 
 def test_a_spec_that_is_off_is_registered_off():
     library = ToolLibrary()
-    assert library.register(spec(enabled=False), [Raw("shop")]).ok
-    assert (library.names, library.get("shop").enabled) == ((), False)
+    assert library.register(spec(enabled=False), [RawTool("shop")]).has_tools
+    assert (library.names, library.get_spec("shop").enabled) == ((), False)
 
 
 async def test_a_replaced_tool_keeps_its_counts_and_a_failed_replacement_changes_nothing():
     library = ToolLibrary()
-    library.register(spec(), [Raw("shop.buy"), Raw("shop.sell")])
+    library.register(spec(), [RawTool("shop.buy"), RawTool("shop.sell")])
     await library.call("shop_buy", {})
-    refused = library.replace(spec(version="2.0.0"), [Raw("shop.buy", parameters={"type": "array"})])
-    assert not refused.ok
+    refused = library.replace(spec(version="2.0.0"), [RawTool("shop.buy", parameters={"type": "array"})])
+    assert not refused.has_tools
     assert library.names == ("shop_buy", "shop_sell")
-    assert library.replace(spec(version="2.0.0"), [Raw("shop.buy"), Raw("shop.lend")]).accepted == (
+    assert library.replace(spec(version="2.0.0"), [RawTool("shop.buy"), RawTool("shop.lend")]).accepted == (
         "shop_buy",
         "shop_lend",
     )
-    assert (library.get("shop").version, library.health("shop").calls) == ("2.0.0", 1)
-    assert library.replace(spec("new"), [Raw("new")]).ok
+    assert (library.get_spec("shop").version, library.get_health("shop").calls) == ("2.0.0", 1)
+    assert library.replace(spec("new"), [RawTool("new")]).has_tools
 
 
 def test_asking_by_type_and_tags():
     library = ToolLibrary([add])
-    library.register(spec(tags=("money", "web")), [Raw("shop")])
-    library.register(HttpToolSpec(tool_id="page", endpoint={"url_template": "http://x/"}, tags=("web",)), [Raw("page")])
-    assert [one.tool_id for one in library.by_type("http")] == ["page"]
-    assert [one.tool_id for one in library.by_type("function")] == ["add", "shop"]
-    assert [one.tool_id for one in library.by_tags(["web", "money"])] == ["shop", "page"]
-    assert [one.tool_id for one in library.by_tags(["web", "money"], every=True)] == ["shop"]
-    assert library.get("nothing") is None
+    library.register(spec(tags=("money", "web")), [RawTool("shop")])
+    library.register(
+        HttpToolSpec(tool_id="page", endpoint={"url_template": "http://x/"}, tags=("web",)), [RawTool("page")]
+    )
+    assert [one.tool_id for one in library.get_specs_by_type("http")] == ["page"]
+    assert [one.tool_id for one in library.get_specs_by_type("function")] == ["add", "shop"]
+    assert [one.tool_id for one in library.get_specs_by_tags(["web", "money"])] == ["shop", "page"]
+    assert [one.tool_id for one in library.get_specs_by_tags(["web", "money"], match_all=True)] == ["shop"]
+    assert library.get_spec("nothing") is None
 
 
 def test_a_tool_written_in_code_has_a_spec_too():
@@ -246,7 +258,8 @@ URL = {
 def test_tools_are_described_in_short_and_in_full_in_both_languages():
     library = ToolLibrary([add])
     library.register(
-        NAVIGATOR, [Raw("browser.navigate", parameters=URL, description="导航到网页。其他。"), Raw("browser.click")]
+        NAVIGATOR,
+        [RawTool("browser.navigate", parameters=URL, description="导航到网页。其他。"), RawTool("browser.click")],
     )
     assert library.describe() == "- add: Add two integers.\n- browser_navigate: 导航到网页。\n- browser_click: Raw."
     assert library.describe("browser", "full", "zh") == (
@@ -269,21 +282,23 @@ def test_tools_are_described_in_short_and_in_full_in_both_languages():
         "  - add: Add two integers.\n"
         "    Parameters: a (integer, required); b (integer, required)"
     )
-    assert library.examples("browser", "navigate") == (Example(arguments={"url": "https://example.com"}),)
-    assert library.examples("browser", "click") == ()
+    assert library.get_examples("browser", "navigate") == (Example(arguments={"url": "https://example.com"}),)
+    assert library.get_examples("browser", "click") == ()
     with pytest.raises(BadInput, match="no tool with the id 'nothing'"):
         library.describe("nothing")
 
 
 async def test_calls_of_one_batch_have_ids_of_their_own():
-    results = await ToolLibrary([add]).call_many([("add", {"a": n, "b": 1}) for n in range(5)], NO_CONTEXT, at_once=2)
+    results = await ToolLibrary([add]).call_many(
+        [("add", {"a": n, "b": 1}) for n in range(5)], NO_CONTEXT, max_concurrency=2
+    )
     assert [one.data for one in results] == [1, 2, 3, 4, 5]
     assert len({one.call_id for one in results}) == 5
 
 
-@pytest.mark.parametrize("name", ["say", "说", "taken", "two words", ""])
+@pytest.prefix.parametrize("name", ["say", "说", "taken", "two words", ""])
 async def test_a_spec_may_name_its_tool_for_models(name):
-    library = ToolLibrary([Raw("taken")])
+    library = ToolLibrary([RawTool("taken")])
     told = "say" if name == "say" else "a"
-    assert library.register(spec("a", name=name), [Raw("a")]).accepted == (told,)
+    assert library.register(spec("a", name=name), [RawTool("a")]).accepted == (told,)
     assert (await library.call("a", {})).name == told

@@ -4,9 +4,9 @@ import pytest
 
 from opposable.domain.call_context import CallContext
 from opposable.tools.library import ToolLibrary
-from opposable.tools.result_store import Shelf
+from opposable.tools.result_store import ResultStore
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 RUN = CallContext("run1")
 
@@ -17,7 +17,7 @@ def book(pages: int = 100) -> str:
 
 
 async def test_head_and_tail_are_told_and_how_to_read_on():
-    library = ToolLibrary([book], cap=200)
+    library = ToolLibrary([book], max_result_characters=200)
     result = await library.call("book", {}, RUN)
     assert (result.handle, result.cut) == ("result_1", 800)
     assert result.content == (
@@ -30,7 +30,7 @@ async def test_head_and_tail_are_told_and_how_to_read_on():
 
 
 async def test_a_result_is_read_to_its_end_in_parts():
-    library = ToolLibrary([book], cap=400)
+    library = ToolLibrary([book], max_result_characters=400)
     handle = (await library.call("book", {}, RUN)).handle
     read, offset = "", 0
     while offset < 1000:
@@ -46,7 +46,7 @@ async def test_a_result_is_read_to_its_end_in_parts():
 
 
 async def test_a_text_is_found_in_a_result():
-    library = ToolLibrary([book], cap=900)
+    library = ToolLibrary([book], max_result_characters=900)
     handle = (await library.call("book", {}, RUN)).handle
     found = await library.call("read_result", {"handle": handle, "find": "page 0042"}, RUN)
     head, place = found.content.split("\n", 1)
@@ -60,17 +60,17 @@ async def test_a_text_is_found_in_a_result():
     assert none.content == "'chapter' stands there 0 times."
 
 
-@pytest.mark.parametrize("context", [CallContext("run2"), CallContext("")])
+@pytest.prefix.parametrize("context", [CallContext("run2"), CallContext("")])
 async def test_another_run_cannot_read_it(context):
-    library = ToolLibrary([book], cap=200)
+    library = ToolLibrary([book], max_result_characters=200)
     handle = (await library.call("book", {}, RUN)).handle
     result = await library.call("read_result", {"handle": handle}, context)
     assert (result.failure, result.content) == (
         "refused",
         "This task has no result under the handle 'result_1', or it is not kept any more.",
     )
-    assert library.read(context.run_id, handle) is None
-    assert library.read("run1", handle) == book()
+    assert library.read_result(context.run_id, handle) is None
+    assert library.read_result("run1", handle) == book()
 
 
 async def test_outside_of_a_run_and_of_failures_nothing_is_put_aside():
@@ -78,14 +78,14 @@ async def test_outside_of_a_run_and_of_failures_nothing_is_put_aside():
         """Break."""
         raise ValueError("x" * 5000)
 
-    library = ToolLibrary([book, broken], cap=200)
+    library = ToolLibrary([book, broken], max_result_characters=200)
     assert (await library.call("book", {})).handle == ""
     failed = await library.call("broken", {}, RUN)
     assert (failed.handle, failed.failure) == ("", "failed")
 
 
 def test_the_shelf_makes_room():
-    shelf = Shelf(most=100)
+    shelf = ResultStore(max_characters=100)
     handles = [shelf.put("r", "x" * 40) for _ in range(3)]
     assert [shelf.get("r", handle) is None for handle in handles] == [True, False, False]
     assert shelf.put("r", "x" * 101) == ""
@@ -96,7 +96,7 @@ async def test_an_owners_tool_may_be_called_like_one_of_the_librarys():
         """The owner's."""
         return "owner's"
 
-    library = ToolLibrary([read_result, book], cap=200)
+    library = ToolLibrary([read_result, book], max_result_characters=200)
     [name, _] = library.names
     assert name.startswith("read_result_")
     assert (await library.call(name, {"handle": "x"})).content == "owner's"

@@ -10,7 +10,7 @@ from opposable.domain.specs import FunctionToolSpec
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
 async def count_async(to: int):
@@ -39,7 +39,7 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize(("function", "data", "told"), KINDS)
+@pytest.prefix.parametrize(("function", "data", "told"), KINDS)
 async def test_each_piece_is_told_and_the_result_is_all_of_them(function, data, told):
     heard = []
     library = ToolLibrary([function])
@@ -47,10 +47,10 @@ async def test_each_piece_is_told_and_the_result_is_all_of_them(function, data, 
     await asyncio.sleep(0)
     assert (result.data, heard) == (data, told)
     assert (await library.call(function.__name__, {"to": 3}, NO_CONTEXT)).data == data
-    assert library.streams(function.__name__)
+    assert library.can_stream(function.__name__)
 
 
-@pytest.mark.parametrize("function", [count_async, count])
+@pytest.prefix.parametrize("function", [count_async, count])
 async def test_no_piece_is_an_empty_text_and_wrong_arguments_are_told(function):
     library = ToolLibrary([function])
     assert (await library.call(function.__name__, {"to": 0})).data == ""
@@ -140,8 +140,8 @@ async def test_methods_that_yield_and_functions_that_take_the_context_stream_and
 
     feed = Feed()
     library = ToolLibrary([feed.news, feed.old, reporting])
-    assert [library.streams(name) for name in ("news", "old", "reporting", "none")] == [True, False, True, False]
+    assert [library.can_stream(name) for name in ("news", "old", "reporting", "none")] == [True, False, True, False]
     spec = FunctionToolSpec(tool_id="other", module_path="m", mode="streamable")
     library.register(spec, [FunctionTool(feed.old, tool_id="other")])
-    assert library.streams("other")
+    assert library.can_stream("other")
     assert (await library.call("news", {})).content == "one"

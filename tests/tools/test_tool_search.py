@@ -5,12 +5,12 @@ import pytest
 from opposable.domain.specs import Capability, FunctionToolSpec
 from opposable.domain.tools import ToolDefinition
 from opposable.tools.library import ToolLibrary
-from opposable.tools.tool_search import Index, words_of
+from opposable.tools.tool_search import SearchIndex, extract_terms
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
-class Raw:
+class RawTool:
     timeout = None
 
     def __init__(self, tool_id, description="", *parameters):
@@ -31,19 +31,19 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "words"), WORDS)
+@pytest.prefix.parametrize(("text", "words"), WORDS)
 def test_a_text_is_split_into_words_as_they_are_searched_for(text, words):
-    assert words_of(text) == words
+    assert extract_terms(text) == words
 
 
 @pytest.fixture(scope="module")
 def library() -> ToolLibrary:
     made = ToolLibrary(
         [
-            Raw("file_search", "Search for text in files.", "query", "root_dir"),
-            Raw("send_email", "Send an e-mail to somebody.", "recipient", "subject"),
-            Raw("convert_currency", "Convert money from one currency to another.", "amount"),
-            Raw("book_flight", "Book a flight.", "departure", "arrival"),
+            RawTool("file_search", "Search for text in files.", "query", "root_dir"),
+            RawTool("send_email", "Send an e-mail to somebody.", "recipient", "subject"),
+            RawTool("convert_currency", "Convert money from one currency to another.", "amount"),
+            RawTool("book_flight", "Book a flight.", "departure", "arrival"),
         ]
     )
     weather = FunctionToolSpec(
@@ -54,7 +54,7 @@ def library() -> ToolLibrary:
         tags=("forecast", "气象"),
         capabilities=(Capability(name="alerts", description="台风与暴雨预警", category="safety"),),
     )
-    made.register(weather, [Raw("weather.now", "当前天气"), Raw("weather.alerts", "灾害预警")])
+    made.register(weather, [RawTool("weather.now", "当前天气"), RawTool("weather.alerts", "灾害预警")])
     return made
 
 
@@ -72,13 +72,13 @@ NEEDS = [
 ]
 
 
-@pytest.mark.parametrize(("need", "tool_id"), NEEDS)
+@pytest.prefix.parametrize(("need", "tool_id"), NEEDS)
 def test_the_tool_that_fits_comes_first(library, need, tool_id):
     best = library.search(need)[0]
     assert (f"{best.tool_id}.{best.action}" if best.action else best.tool_id) == tool_id
 
 
-@pytest.mark.parametrize("need", ["", "the of and", "量子", "zzz", "!?"])
+@pytest.prefix.parametrize("need", ["", "the of and", "量子", "zzz", "!?"])
 def test_a_need_without_known_words_finds_nothing(library, need):
     assert library.search(need) == []
 
@@ -94,51 +94,53 @@ def test_among_equals_the_higher_priority_comes_first():
     library = ToolLibrary()
     for tool_id, priority in (("low", 1), ("high", 9), ("middle", 5)):
         spec = FunctionToolSpec(tool_id=tool_id, module_path="m", priority=priority)
-        library.register(spec, [Raw(tool_id, "Translate a text.")])
+        library.register(spec, [RawTool(tool_id, "Translate a text.")])
     assert [one.name for one in library.search("translate")] == ["high", "middle", "low"]
 
 
 def test_what_is_registered_or_taken_out_later_is_found_or_not():
-    library = ToolLibrary([Raw("one", "Translate a text.")])
+    library = ToolLibrary([RawTool("one", "Translate a text.")])
     assert [one.name for one in library.search("translate")] == ["one"]
-    library.register(Raw("two", "Translate a page."))
+    library.register(RawTool("two", "Translate a page."))
     assert {one.name for one in library.search("translate")} == {"one", "two"}
     library.unregister("one")
     assert [one.name for one in library.search("translate")] == ["two"]
 
 
 def test_an_index_forgets_what_is_taken_out():
-    index = Index()
+    index = SearchIndex()
     for n in range(50):
         index.add(n, [("alpha beta", 1.0), (f"word{n}", 2.0)])
     for n in range(50):
         index.remove(n)
-    assert (index._places, index._words, index._lengths) == ({}, {}, {})
-    assert index._total == pytest.approx(0)
+    assert (index._postings, index._terms, index._lengths) == ({}, {}, {})
+    assert index._total_length == pytest.approx(0)
 
 
 def test_one_of_ten_thousand_is_found_and_an_alternative_to_it():
     things = ["invoice", "order", "parcel", "ticket", "contract", "article", "customer", "payment", "route", "sensor"]
     doings = ["create", "read", "change", "delete", "list", "export", "import", "approve", "archive", "compare"]
     library = ToolLibrary(
-        Raw(f"{doing}_{thing}_{n}", f"{doing.title()} the {thing} of shop number {n}.")
+        RawTool(f"{doing}_{thing}_{n}", f"{doing.title()} the {thing} of shop number {n}.")
         for n in range(100)
         for thing in things
         for doing in doings
     )
     assert len(library.names) == 10_000
     assert library.search("approve the contract of shop 77", 1)[0].tool_id == "approve_contract_77"
-    assert len(library.search("the shop", most=5)) == 5
-    others = library.alternatives(
-        "approve_contract_77", "approve the contract of shop 77", failed=["approve_contract_7"]
+    assert len(library.search("the shop", limit=5)) == 5
+    others = library.find_alternatives(
+        "approve_contract_77", "approve the contract of shop 77", failed_tool_ids=["approve_contract_7"]
     )
     assert len(others) == 3
     assert not {"approve_contract_77", "approve_contract_7"} & {one.tool_id for one in others}
-    assert library.nearest("archive-contract-77") == [one.name for one in library.search("archive contract 77", 3)]
-    assert library.unknown("contract_77_archiving").startswith(
+    assert library.suggest_names("archive-contract-77") == [
+        one.name for one in library.search("archive contract 77", 3)
+    ]
+    assert library.get_unknown_tool_message("contract_77_archiving").startswith(
         "There is no tool named 'contract_77_archiving'. The tools are: archive_contract_77, "
     )
-    assert library.unknown("zzz") == "There is no tool named 'zzz'. The tools are: search_tools."
+    assert library.get_unknown_tool_message("zzz") == "There is no tool named 'zzz'. The tools are: search_tools."
 
 
 async def test_the_search_tool_tells_what_it_found(library):

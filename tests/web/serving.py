@@ -13,14 +13,14 @@ from opposable.web.server import create_app
 
 
 @asynccontextmanager
-async def serving(models: Model | Mapping[str, Model], **options) -> AsyncIterator[str]:
+async def serve_models(models: Model | Mapping[str, Model], **options) -> AsyncIterator[str]:
     """Its base URL, for as long as the block lasts. A single model is called `m`."""
-    async with on_loopback(create_app(models if isinstance(models, Mapping) else {"m": models}, **options)) as url:
+    async with serve_app(create_app(models if isinstance(models, Mapping) else {"m": models}, **options)) as url:
         yield f"{url}/v1"
 
 
 @asynccontextmanager
-async def on_loopback(app: ASGIApp, log_level: str = "warning") -> AsyncIterator[str]:
+async def serve_app(app: ASGIApp, log_level: str = "warning") -> AsyncIterator[str]:
     """The URL of an application, for as long as the block lasts."""
     config = uvicorn.Config(app, log_level=log_level, access_log=False, ws="none", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)

@@ -6,16 +6,16 @@ import time
 import aiohttp
 import orjson
 import pytest
-from tests.models.chat_server import chat_server, delta
-from tests.web.serving import serving
+from tests.models.chat_server import build_delta, chat_server
+from tests.web.serving import serve_models
 
 from opposable.domain.events import Reply, TextDelta
-from opposable.domain.messages import assistant
+from opposable.domain.messages import assistant_message
 from opposable.models.openai_compatible import OpenAICompatibleModel
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.web import sse
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 TOOLS = [{"type": "function", "function": {"name": "add"}}]
@@ -39,7 +39,7 @@ class SlowModel:
                 await asyncio.sleep(self.pause)
                 if options.stream:
                     yield TextDelta("a")
-            yield Reply(assistant("a" * self.pieces))
+            yield Reply(assistant_message("a" * self.pieces))
         finally:
             self.closed.set()
 
@@ -47,12 +47,12 @@ class SlowModel:
         pass
 
 
-@pytest.mark.parametrize("tools", [None, TOOLS], ids=["plain", "tools"])
-@pytest.mark.parametrize("pause", [0.02, 1000], ids=["in mid-stream", "before the first word"])
-@pytest.mark.parametrize("stream", [True, False])
+@pytest.prefix.parametrize("tools", [None, TOOLS], ids=["plain", "tools"])
+@pytest.prefix.parametrize("pause", [0.02, 1000], ids=["in mid-stream", "before the first word"])
+@pytest.prefix.parametrize("stream", [True, False])
 async def test_a_client_that_leaves_stops_the_model_within_a_second(stream, pause, tools):
     model = SlowModel(pause)
-    async with serving(model) as url, aiohttp.ClientSession() as session:
+    async with serve_models(model) as url, aiohttp.ClientSession() as session:
         asking = asyncio.create_task(
             session.post(f"{url}/chat/completions", json=BODY | {"stream": stream, "tools": tools})
         )
@@ -76,14 +76,14 @@ async def test_the_server_behind_sees_it_too():
         await response.prepare(request)
         try:
             while True:
-                await response.write(b"data: " + orjson.dumps(delta(content="a")) + b"\n\n")
+                await response.write(b"data: " + orjson.dumps(build_delta(content="a")) + b"\n\n")
                 await asyncio.sleep(0.02)
         finally:
             left.set()
 
     async with chat_server(slowly) as server:
         model = TextProtocolModel(OpenAICompatibleModel("up", server.url))
-        async with serving(model) as url, aiohttp.ClientSession() as session:
+        async with serve_models(model) as url, aiohttp.ClientSession() as session:
             response = await session.post(f"{url}/chat/completions", json=BODY | {"stream": True})
             await response.content.readline()
             response.close()
@@ -93,7 +93,7 @@ async def test_the_server_behind_sees_it_too():
 
 async def test_a_silent_model_keeps_the_connection_alive_with_comments(monkeypatch):
     monkeypatch.setattr(sse, "SILENCE", 0.05)
-    async with serving(SlowModel(0.2, 2)) as url, aiohttp.ClientSession() as session:
+    async with serve_models(SlowModel(0.2, 2)) as url, aiohttp.ClientSession() as session:
         response = await session.post(f"{url}/chat/completions", json=BODY | {"stream": True})
         lines = (await response.read()).decode().split("\n\n")
     assert lines[0] == ": still working"
@@ -109,7 +109,7 @@ async def test_a_silent_model_keeps_the_connection_alive_with_comments(monkeypat
 
 async def test_many_are_answered_at_once():
     model = SlowModel(0.2, 2)
-    async with serving(model) as url, aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+    async with serve_models(model) as url, aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
         async def one(stream):
             async with session.post(f"{url}/chat/completions", json=BODY | {"stream": stream}) as response:

@@ -5,15 +5,15 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-from opposable.agent.failure_memory import FailureMemory, Learning
-from opposable.agent.guard_options import GUARDED, Guarding
+from opposable.agent.failure_memory import FailureMemory, ScopedMemory
+from opposable.agent.guard_options import ALL_GUARDS, GuardOptions
 from opposable.agent.limits import DEFAULT_LIMITS, Limits
 from opposable.agent.loop import run
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.events import Event, RunFinished
-from opposable.domain.messages import Message, system, user
+from opposable.domain.messages import Message, system_message, user_message
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
-from opposable.models.factory import build
+from opposable.models.factory import create_model
 from opposable.tools.base import Tool
 from opposable.tools.library import ToolLibrary
 
@@ -38,17 +38,17 @@ class Agent:
         instructions: str = "",
         limits: Limits = DEFAULT_LIMITS,
         options: ModelOptions = DEFAULT_OPTIONS,
-        guarding: Guarding = GUARDED,
-        learning: Learning | None = None,
+        guards: GuardOptions = ALL_GUARDS,
+        failure_memory: ScopedMemory | None = None,
     ) -> None:
-        self.model = build(model) if isinstance(model, str) else model
+        self.model = create_model(model) if isinstance(model, str) else model
         self.library = tools if isinstance(tools, ToolLibrary) else ToolLibrary(tools)
-        self._instructions = (system(instructions),) if instructions else ()
+        self._instructions = (system_message(instructions),) if instructions else ()
         self._limits = limits
-        self._guarding = guarding
-        self._learning = learning or FailureMemory().of()
-        self._streamed = options
-        self._whole = replace(options, stream=False)
+        self._guards = guards
+        self._failure_memory = failure_memory or FailureMemory().scoped()
+        self._stream_options = options
+        self._no_stream_options = replace(options, stream=False)
 
     async def run(self, task: Task, context: CallContext = NO_CONTEXT) -> RunFinished:
         """Do the task and give the end of the run: its text, why it ended, what it used and said.
@@ -56,7 +56,7 @@ class Agent:
         `context` gives the ids the run is known by, and whom to ask for approval. Raises: `ModelError` when the model
         does not answer.
         """
-        async with aclosing(self._events(task, self._whole, context)) as events:
+        async with aclosing(self._run_events(task, self._no_stream_options, context)) as events:
             async for event in events:
                 if type(event) is RunFinished:
                     end = event
@@ -64,10 +64,10 @@ class Agent:
 
     def stream(self, task: Task, context: CallContext = NO_CONTEXT) -> AsyncGenerator[Event, None]:
         """Do the task and tell everything as it happens. Leaving early stops it. Raises: as `run`."""
-        return self._events(task, self._streamed, context)
+        return self._run_events(task, self._stream_options, context)
 
-    def _events(self, task: Task, options: ModelOptions, context: CallContext) -> AsyncGenerator[Event, None]:
-        messages = (user(task),) if isinstance(task, str) else tuple(task)
+    def _run_events(self, task: Task, options: ModelOptions, context: CallContext) -> AsyncGenerator[Event, None]:
+        messages = (user_message(task),) if isinstance(task, str) else tuple(task)
         return run(
             self.model,
             self.library,
@@ -75,8 +75,8 @@ class Agent:
             limits=self._limits,
             options=options,
             context=context,
-            guarding=self._guarding,
-            learning=self._learning,
+            guards=self._guards,
+            failure_memory=self._failure_memory,
         )
 
     async def aclose(self) -> None:

@@ -9,47 +9,52 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from opposable.agent.failure_cache import EACH, Remembered
-from opposable.agent.failure_fingerprints import UNSURE, fingerprint, given_in, message_of
-from opposable.agent.failure_warnings import WARNINGS, warned, warnings_of
+from opposable.agent.failure_cache import MAX_FAILURES_PER_TOOL, FailureCache
+from opposable.agent.failure_fingerprints import (
+    UNCERTAIN_PREFIX,
+    compute_fingerprint,
+    format_failure_message,
+    parse_failed_arguments,
+)
+from opposable.agent.failure_warnings import MAX_WARNINGS_PER_TOOL, add_warnings, format_warnings
 from opposable.domain.errors import StoreError
 from opposable.domain.language import Language
-from opposable.domain.records import SHARED, Failure, Tally, now
+from opposable.domain.records import SHARED_SCOPE, ExecutionStats, Failure, get_utc_now
 from opposable.domain.tools import FailureKind, ToolDefinition
 from opposable.tools.library import ToolLibrary
 
-LEARNT: tuple[FailureKind, ...] = ("invalid_arguments", "refused", "failed", "timeout", "unavailable")
+STORED_FAILURE_KINDS: tuple[FailureKind, ...] = ("invalid_arguments", "refused", "failed", "timeout", "unavailable")
 """Failures that are remembered: those that tell something of the tool."""
-FOR_GOOD: tuple[FailureKind, ...] = ("invalid_arguments", "refused")
+DETERMINISTIC_FAILURE_KINDS: tuple[FailureKind, ...] = ("invalid_arguments", "refused")
 """Failures that the tool itself decides on: the same arguments have them in any run."""
 
-REDRAWN = 3600.0
+REWEIGH_INTERVAL_SECONDS = 3600.0
 """Seconds after which it is looked again at how much each failure counts."""
-DRAWN = 256
+MAX_CACHED_SCOPES = 256
 """Scopes, and libraries, for which what was made of the memory is kept."""
-TALLIED = 50
+CALLS_PER_TOOL_STATS = 50
 """Calls of a tool, the last ones, that its record of success is made of."""
-PATIENCE = 0.5
+STORE_TIMEOUT_SECONDS = 0.5
 """Seconds that a run waits for the store: it goes on without what that would have told."""
-PARTING = 5.0
+CLOSE_TIMEOUT_SECONDS = 5.0
 """Seconds that what is under way gets to end when a memory is closed."""
-AT_ONCE = 25
+TOOLS_PER_READ = 25
 """Tools whose failures are read at once."""
-READ = 2_000
+MAX_FAILURES_READ = 2_000
 """Failures that are read of a library's tools, or `WARNINGS` of each where that is more."""
 
 log = logging.getLogger("opposable.learning")
 
 
-class KeepsFailures(Protocol):
+class FailureStore(Protocol):
     """Where failures are kept across processes."""
 
-    async def add(self, batch: Sequence[Failure]) -> None:
+    async def add(self, new_failures: Sequence[Failure]) -> None:
         """Remember failures, those that are known counting higher. Raises: `StoreError`."""
         ...
 
-    async def of_tools(
-        self, tool_ids: Sequence[str], scopes: Sequence[str] = (SHARED,), *, each: int = 20
+    async def get_failures_by_tool(
+        self, tool_ids: Sequence[str], scopes: Sequence[str] = (SHARED_SCOPE,), *, limit_per_tool: int = 20
     ) -> dict[str, tuple[Failure, ...]]:
         """What the last failures of each of these tools teach. Raises: `StoreError`."""
         ...
@@ -67,16 +72,18 @@ class KeepsFailures(Protocol):
         ...
 
 
-class KeepsRecords(Protocol):
+class ExecutionStatsStore(Protocol):
     """Where it is kept how calls ended."""
 
-    async def latest(self, tool_ids: Sequence[str], *, each: int = 50) -> dict[str, Tally]:
+    async def get_call_statistics(
+        self, tool_ids: Sequence[str], *, calls_per_tool: int = 50
+    ) -> dict[str, ExecutionStats]:
         """How the last calls of each of these tools ended. Raises: `StoreError`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Remembering:
+class MemoryOptions:
     """How failures are remembered.
 
     One counts half as much after `half_life` days without it. `known` runs must have had a failure of the sort that a
@@ -85,15 +92,15 @@ class Remembering:
     `forgotten` days is forgotten, unless it is pinned.
     """
 
-    half_life: float = 14.0
-    known: int = 3
-    refresh: float = 30.0
-    every: float = 0.5
-    forgotten: float = 180.0
+    half_life_days: float = 14.0
+    block_after_runs: int = 3
+    refresh_seconds: float = 30.0
+    write_interval_seconds: float = 0.5
+    forget_after_days: float = 180.0
 
 
 @dataclass(frozen=True, slots=True)
-class Patterns:
+class FailurePatterns:
     """What is known of a library's tools as a run begins. Both maps are by the tool's id with its action.
 
     `warnings` are the lines a model is told with a tool, in English and in Chinese.
@@ -102,43 +109,43 @@ class Patterns:
     failures: Mapping[str, tuple[Failure, ...]] = field(default_factory=dict)
     warnings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
-    def exactly(self, tool_id: str, arguments: dict[str, Any]) -> Failure | None:
+    def find_exact(self, tool_id: str, arguments: dict[str, Any]) -> Failure | None:
         """What is known of this very call."""
         known = self.failures.get(tool_id)
         if not known:
             return None
-        print_of = fingerprint(arguments)
+        print_of = compute_fingerprint(arguments)
         return next((one for one in known if one.fingerprint == print_of), None)
 
-    def like(self, tool_id: str, arguments: dict[str, Any]) -> Failure | None:
+    def find_similar(self, tool_id: str, arguments: dict[str, Any]) -> Failure | None:
         """A failure that was put right, and was about arguments this call has too."""
         for one in self.failures.get(tool_id, ()):
-            given = given_in(one.message) if one.correction else {}
+            given = parse_failed_arguments(one.message) if one.correction else {}
             if given and all(arguments.get(name, one) == value for name, value in given.items()):
                 return one
         return None
 
 
-NOTHING_KNOWN = Patterns()
+NO_PATTERNS = FailurePatterns()
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _AnnotatedDefinitions:
     """Definitions with their warnings, as they were made last."""
 
     definitions: tuple[ToolDefinition, ...]
-    patterns: Patterns
-    by_name: Mapping[str, str]
-    made: tuple[ToolDefinition, ...]
+    patterns: FailurePatterns
+    warnings_by_name: Mapping[str, str]
+    annotated: tuple[ToolDefinition, ...]
 
 
 @dataclass(slots=True)
-class _Reading:
+class _LibraryLoad:
     """What was read for a scope's runs with a library: as of which version, when, and by which task."""
 
     library: ToolLibrary
     version: int
-    at: float
+    started_at: float
     task: "asyncio.Task[None]"
 
 
@@ -153,30 +160,30 @@ class FailureMemory:
 
     def __init__(
         self,
-        failures: KeepsFailures | None = None,
-        how: Remembering = Remembering(),
+        store: FailureStore | None = None,
+        options: MemoryOptions = MemoryOptions(),
         *,
-        records: KeepsRecords | None = None,
+        statistics_store: ExecutionStatsStore | None = None,
     ) -> None:
-        self.how = how
-        self._store = failures
-        self._records = records
-        self._kept = Remembered()
-        self._new: dict[str, Failure] = {}
-        self._corrected: dict[str, dict[str, Any]] = {}
-        self._forgotten: set[str] = set()
-        self._under_way: frozenset[str] = frozenset()  # what is being written
-        self._drawings: dict[str, tuple[float, Patterns]] = {}
-        self._told: dict[tuple[int, Language], _Told] = {}
-        self._readings: dict[tuple[str, int], _Reading] = {}
-        self._known: dict[str, set[str]] = {}  # tools that were read, by scope
-        self._tallies: dict[str, tuple[float, Tally | None]] = {}
+        self.options = options
+        self._store = store
+        self._statistics_store = statistics_store
+        self._cache = FailureCache()
+        self._unwritten_failures: dict[str, Failure] = {}
+        self._unwritten_corrections: dict[str, dict[str, Any]] = {}
+        self._unwritten_deletions: set[str] = set()
+        self._ids_being_written: frozenset[str] = frozenset()  # what is being written
+        self._patterns_by_scope: dict[str, tuple[float, FailurePatterns]] = {}
+        self._annotated_definitions: dict[tuple[int, Language], _AnnotatedDefinitions] = {}
+        self._library_loads: dict[tuple[str, int], _LibraryLoad] = {}
+        self._loaded_tools: dict[str, set[str]] = {}  # tools that were read, by scope
+        self._cached_stats: dict[str, tuple[float, ExecutionStats | None]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._closing = asyncio.Event()
 
-    def of(self, scope: str = SHARED) -> "Learning":
+    def scoped(self, scope: str = SHARED_SCOPE) -> "ScopedMemory":
         """The memory as one agent has it (`scope` is its id), or as all share it."""
-        return Learning(self, scope)
+        return ScopedMemory(self, scope)
 
     async def __aenter__(self) -> "FailureMemory":
         return self
@@ -188,205 +195,236 @@ class FailureMemory:
         """Write what waits. What is under way ends first, since a write cut short holds the store against the last one."""
         self._closing.set()
         if tasks := list(self._tasks.values()):
-            _, late = await asyncio.wait(tasks, timeout=PARTING)
+            _, late = await asyncio.wait(tasks, timeout=CLOSE_TIMEOUT_SECONDS)
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
         await self._write()
 
-    def renew(self) -> None:
+    def invalidate(self) -> None:
         """Have the next runs wait for what the store knows: something was pinned or forgotten there."""
-        self._readings.clear()
-        self._known.clear()
+        self._library_loads.clear()
+        self._loaded_tools.clear()
 
-    async def patterns(self, library: ToolLibrary, scope: str) -> Patterns:
+    async def get_patterns(self, library: ToolLibrary, scope: str) -> FailurePatterns:
         """What is known of the tools; it waits, not for long, for the store where it was never asked about them."""
         if self._store is not None:
-            await self._refreshed(library, scope)
-        return self._drawn(scope) if self._kept else NOTHING_KNOWN
+            await self._refresh(library, scope)
+        return self._build_patterns(scope) if self._cache else NO_PATTERNS
 
-    async def records(self, tool_ids: Sequence[str]) -> dict[str, Tally]:
+    async def tally_recent_calls(self, tool_ids: Sequence[str]) -> dict[str, ExecutionStats]:
         """How the last calls of these tools ended, in whatever process; of what is not known in time, nothing."""
-        if self._records is None:
+        if self._statistics_store is None:
             return {}
         moment = time.monotonic()
-        asked = [one for one in tool_ids if self._tallies.get(one, (-REDRAWN, None))[0] < moment - self.how.refresh]
+        asked = [
+            one
+            for one in tool_ids
+            if self._cached_stats.get(one, (-REWEIGH_INTERVAL_SECONDS, None))[0] < moment - self.options.refresh_seconds
+        ]
         if asked:
             try:
-                async with asyncio.timeout(PATIENCE):
-                    found = await self._records.latest(asked, each=TALLIED)
+                async with asyncio.timeout(STORE_TIMEOUT_SECONDS):
+                    found = await self._statistics_store.get_call_statistics(asked, calls_per_tool=CALLS_PER_TOOL_STATS)
             except (StoreError, TimeoutError) as error:
                 log.warning("How earlier calls ended cannot be read now: %s", error)
                 return {}
-            self._tallies |= {one: (moment, found.get(one)) for one in asked}
-        told = {one: self._tallies[one][1] for one in tool_ids}
+            self._cached_stats |= {one: (moment, found.get(one)) for one in asked}
+        told = {one: self._cached_stats[one][1] for one in tool_ids}
         return {one: tally for one, tally in told.items() if tally is not None}
 
-    def told(
-        self, definitions: tuple[ToolDefinition, ...], patterns: Patterns, library: ToolLibrary, language: Language
+    def add_warnings(
+        self,
+        definitions: tuple[ToolDefinition, ...],
+        patterns: FailurePatterns,
+        library: ToolLibrary,
+        language: Language,
     ) -> tuple[ToolDefinition, ...]:
         """The definitions with warnings; the same object again while nothing changes, so that wire forms are kept."""
-        kept = self._told.get((id(definitions), language))
+        kept = self._annotated_definitions.get((id(definitions), language))
         if kept is not None and kept.definitions is definitions and kept.patterns is patterns:
-            return kept.made
+            return kept.annotated
         by_name: dict[str, str] = {}
         for tool_id, lines in patterns.warnings.items():
-            tool = library.find(tool_id)
+            tool = library.find_tool(tool_id)
             if tool is not None and tool.tool_id == tool_id:
                 by_name[tool.definition.name] = lines[language == "zh"]
         made = definitions
-        if kept is not None and kept.definitions is definitions and kept.by_name == by_name:
-            made = kept.made
+        if kept is not None and kept.definitions is definitions and kept.warnings_by_name == by_name:
+            made = kept.annotated
         elif not by_name.keys().isdisjoint(one.name for one in definitions):
-            made = tuple(warned(one, by_name.get(one.name, "")) for one in definitions)
-        if len(self._told) >= 64:
-            self._told.clear()
-        self._told[id(definitions), language] = _Told(definitions, patterns, by_name, made)
+            made = tuple(add_warnings(one, by_name.get(one.name, "")) for one in definitions)
+        if len(self._annotated_definitions) >= 64:
+            self._annotated_definitions.clear()
+        self._annotated_definitions[id(definitions), language] = _AnnotatedDefinitions(
+            definitions, patterns, by_name, made
+        )
         return made
 
     def add(self, failure: Failure) -> str:
         """Remember a failure; its id."""
         failure_id = failure.failure_id  # a hash: made once
-        known = self._kept.get(failure_id)
+        known = self._cache.get(failure_id)
         count = failure.count + (known.count if known else 0)
         newer = replace(known or failure, count=count, message=failure.message, last_seen=failure.last_seen)
-        self._kept.put(failure_id, newer)
+        self._cache.put(failure_id, newer)
         if self._store is not None:
-            waiting = self._new.get(failure_id)
-            self._new[failure_id] = replace(failure, count=failure.count + (waiting.count if waiting else 0))
-            self._forgotten.discard(failure_id)
-            self._soon("write", self._writing)
+            waiting = self._unwritten_failures.get(failure_id)
+            self._unwritten_failures[failure_id] = replace(
+                failure, count=failure.count + (waiting.count if waiting else 0)
+            )
+            self._unwritten_deletions.discard(failure_id)
+            self._spawn("write", self._write_periodically)
         return failure_id
 
     def correct(self, failure_id: str, correction: dict[str, Any]) -> None:
         """Remember what put a failure right."""
-        known = self._kept.get(failure_id)
+        known = self._cache.get(failure_id)
         if known is not None and known.correction == correction:
             return
         if known is not None:
-            self._kept.put(failure_id, replace(known, correction=correction))
+            self._cache.put(failure_id, replace(known, correction=correction))
         if self._store is not None:
-            self._corrected[failure_id] = correction
-            self._soon("write", self._writing)
+            self._unwritten_corrections[failure_id] = correction
+            self._spawn("write", self._write_periodically)
 
     def forget(self, failure_id: str) -> None:
         """Forget a failure that is none any more; a pinned one stays."""
-        known = self._kept.get(failure_id)
+        known = self._cache.get(failure_id)
         if known is None or known.pinned:
             return
-        self._kept.drop(failure_id)
+        self._cache.drop(failure_id)
         if self._store is not None:
-            self._new.pop(failure_id, None)
-            self._corrected.pop(failure_id, None)
-            self._forgotten.add(failure_id)
-            self._soon("write", self._writing)
+            self._unwritten_failures.pop(failure_id, None)
+            self._unwritten_corrections.pop(failure_id, None)
+            self._unwritten_deletions.add(failure_id)
+            self._spawn("write", self._write_periodically)
 
-    def _drawn(self, scope: str) -> Patterns:
+    def _build_patterns(self, scope: str) -> FailurePatterns:
         """The patterns of a scope; of tools about which nothing new was learnt they are as they were."""
-        drawn_at, drawn = self._drawings.get(scope, (0.0, NOTHING_KNOWN))
-        changed = self._kept.changes(scope)
+        drawn_at, drawn = self._patterns_by_scope.get(scope, (0.0, NO_PATTERNS))
+        changed = self._cache.take_changed_tools(scope)
         moment = time.monotonic()
-        if moment - drawn_at > REDRAWN:  # what was learnt grows old
-            drawn_at, changed = moment, self._kept.tools(scope)
+        if moment - drawn_at > REWEIGH_INTERVAL_SECONDS:  # what was learnt grows old
+            drawn_at, changed = moment, self._cache.list_tools(scope)
         if not changed:
             return drawn
         failures, warnings = dict(drawn.failures), dict(drawn.warnings)
         for tool_id in changed:
-            failures[tool_id] = self._kept.of_tool(scope, tool_id)
-            warnings[tool_id] = warnings_of(failures[tool_id], self.weight)
+            failures[tool_id] = self._cache.list_for_tool(scope, tool_id)
+            warnings[tool_id] = format_warnings(failures[tool_id], self.compute_weight)
             if not failures[tool_id]:
                 del failures[tool_id]
             if not warnings[tool_id][0]:
                 del warnings[tool_id]
-        if scope not in self._drawings and len(self._drawings) >= DRAWN:
-            oldest = next(iter(self._drawings))
-            del self._drawings[oldest]
-            self._kept.unfollow(oldest)
-        drawn = Patterns(failures, warnings)
-        self._drawings[scope] = (drawn_at, drawn)
+        if scope not in self._patterns_by_scope and len(self._patterns_by_scope) >= MAX_CACHED_SCOPES:
+            oldest = next(iter(self._patterns_by_scope))
+            del self._patterns_by_scope[oldest]
+            self._cache.stop_tracking(oldest)
+        drawn = FailurePatterns(failures, warnings)
+        self._patterns_by_scope[scope] = (drawn_at, drawn)
         return drawn
 
-    def weight(self, failure: Failure) -> float:
+    def compute_weight(self, failure: Failure) -> float:
         """How much a failure counts today."""
         if failure.pinned or failure.last_seen is None:
             return float(failure.count)
-        days = (now() - failure.last_seen) / timedelta(days=1)
-        return float(failure.count * 0.5 ** (max(days, 0.0) / self.how.half_life))
+        days = (get_utc_now() - failure.last_seen) / timedelta(days=1)
+        return float(failure.count * 0.5 ** (max(days, 0.0) / self.options.half_life_days))
 
-    async def _refreshed(self, library: ToolLibrary, scope: str) -> None:
+    async def _refresh(self, library: ToolLibrary, scope: str) -> None:
         """See to it that what the store knows of the tools is known: at once of new ones, now and then of all."""
         clock = asyncio.get_running_loop().time
         key = (scope, id(library))
-        reading = self._readings.get(key)
+        reading = self._library_loads.get(key)
         if reading is None or reading.library is not library or reading.version != library.version:
-            ids = _owners(library)
-            unread = [one for one in ids if one not in self._known.get(scope, ())]
-            if not self._readings:
-                self._soon("tidy", self._tidy)
-            if len(self._readings) >= DRAWN:
-                del self._readings[next(iter(self._readings))]
-            task = self._soon(f"read {key}", lambda: self._load(unread, scope))
-            reading = self._readings[key] = _Reading(library, library.version, clock(), task)
-        elif clock() - reading.at > self.how.refresh:
-            reading.at = clock()
-            self._soon(f"read {key}", lambda: self._load(_owners(library), scope))
+            ids = _list_owner_ids(library)
+            unread = [one for one in ids if one not in self._loaded_tools.get(scope, ())]
+            if not self._library_loads:
+                self._spawn("tidy", self._forget_expired)
+            if len(self._library_loads) >= MAX_CACHED_SCOPES:
+                del self._library_loads[next(iter(self._library_loads))]
+            task = self._spawn(f"read {key}", lambda: self._load(unread, scope))
+            reading = self._library_loads[key] = _LibraryLoad(library, library.version, clock(), task)
+        elif clock() - reading.started_at > self.options.refresh_seconds:
+            reading.started_at = clock()
+            self._spawn(f"read {key}", lambda: self._load(_list_owner_ids(library), scope))
         if not reading.task.done():
-            await asyncio.wait({reading.task}, timeout=PATIENCE)  # not awaited itself: who leaves would take it along
+            await asyncio.wait(
+                {reading.task}, timeout=STORE_TIMEOUT_SECONDS
+            )  # not awaited itself: who leaves would take it along
 
     async def _load(self, tool_ids: Sequence[str], scope: str) -> None:
         """Read what is known of the tools, some at a time: nobody waits long for the loop meanwhile."""
-        scopes = tuple(dict.fromkeys((scope, SHARED)))
-        each = max(WARNINGS, min(EACH, READ // (max(len(tool_ids), 1) * len(scopes))))
+        scopes = tuple(dict.fromkeys((scope, SHARED_SCOPE)))
+        each = max(
+            MAX_WARNINGS_PER_TOOL,
+            min(MAX_FAILURES_PER_TOOL, MAX_FAILURES_READ // (max(len(tool_ids), 1) * len(scopes))),
+        )
         try:
-            for start in range(0, len(tool_ids), AT_ONCE):
-                await self._load_some(tool_ids[start : start + AT_ONCE], scopes, each)
+            for start in range(0, len(tool_ids), TOOLS_PER_READ):
+                await self._load_batch(tool_ids[start : start + TOOLS_PER_READ], scopes, each)
         except StoreError as error:
             log.warning("What earlier runs learnt cannot be read now: %s", error)
             return
-        self._known.setdefault(scope, set()).update(tool_ids)
+        self._loaded_tools.setdefault(scope, set()).update(tool_ids)
 
-    async def _load_some(self, tool_ids: Sequence[str], scopes: Sequence[str], each: int) -> None:
+    async def _load_batch(self, tool_ids: Sequence[str], scopes: Sequence[str], limit_per_tool: int) -> None:
         assert self._store is not None
-        waiting = self._under_way | self._new.keys() | self._corrected.keys() | self._forgotten
-        held = set(self._kept.teaching(scopes, tool_ids)) - waiting
-        found = await self._store.of_tools(tool_ids, scopes, each=each)
+        waiting = (
+            self._ids_being_written
+            | self._unwritten_failures.keys()
+            | self._unwritten_corrections.keys()
+            | self._unwritten_deletions
+        )
+        held = set(self._cache.iter_useful_ids(scopes, tool_ids)) - waiting
+        found = await self._store.get_failures_by_tool(tool_ids, scopes, limit_per_tool=limit_per_tool)
         read = {one.failure_id: one for known in found.values() for one in reversed(known)}  # the last one last
-        waiting |= self._under_way | self._new.keys() | self._corrected.keys() | self._forgotten
+        waiting |= (
+            self._ids_being_written
+            | self._unwritten_failures.keys()
+            | self._unwritten_corrections.keys()
+            | self._unwritten_deletions
+        )
         for failure_id in held - read.keys() - waiting:
-            if self._kept.get(failure_id) is not None:
-                self._kept.drop(failure_id)
+            if self._cache.get(failure_id) is not None:
+                self._cache.drop(failure_id)
         for failure_id, one in read.items():
-            if failure_id not in waiting and self._kept.get(failure_id) != one:
-                self._kept.put(failure_id, one)
+            if failure_id not in waiting and self._cache.get(failure_id) != one:
+                self._cache.put(failure_id, one)
 
-    async def _tidy(self) -> None:
+    async def _forget_expired(self) -> None:
         """Forget in the store what nobody had for long."""
         assert self._store is not None
         try:
-            await self._store.forget_before(now() - timedelta(days=self.how.forgotten))
+            await self._store.forget_before(get_utc_now() - timedelta(days=self.options.forget_after_days))
         except StoreError as error:
             log.warning("What is old cannot be forgotten now: %s", error)
 
-    def _soon(self, name: str, work: Any) -> "asyncio.Task[None]":
+    def _spawn(self, name: str, start_work: Any) -> "asyncio.Task[None]":
         task = self._tasks.get(name)
         if task is None or task.done():
-            task = self._tasks[name] = asyncio.get_running_loop().create_task(work(), name=f"failures: {name}")
+            task = self._tasks[name] = asyncio.get_running_loop().create_task(start_work(), name=f"failures: {name}")
             task.add_done_callback(lambda done: self._tasks.pop(name, None) if self._tasks.get(name) is done else None)
         return task
 
-    async def _writing(self) -> None:
-        while (self._new or self._corrected or self._forgotten) and not self._closing.is_set():
+    async def _write_periodically(self) -> None:
+        while (
+            self._unwritten_failures or self._unwritten_corrections or self._unwritten_deletions
+        ) and not self._closing.is_set():
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._closing.wait(), self.how.every)
+                await asyncio.wait_for(self._closing.wait(), self.options.write_interval_seconds)
             await self._write()
 
     async def _write(self) -> None:
         """Write what waits; where the store is away, or this is cut short, it goes on waiting."""
-        if self._store is None or not (self._new or self._corrected or self._forgotten):
+        if self._store is None or not (
+            self._unwritten_failures or self._unwritten_corrections or self._unwritten_deletions
+        ):
             return
-        new, corrected, forgotten = self._new, self._corrected, self._forgotten
-        self._new, self._corrected, self._forgotten = {}, {}, set()
-        self._under_way = frozenset(new.keys() | corrected.keys() | forgotten)
+        new, corrected, forgotten = self._unwritten_failures, self._unwritten_corrections, self._unwritten_deletions
+        self._unwritten_failures, self._unwritten_corrections, self._unwritten_deletions = {}, {}, set()
+        self._ids_being_written = frozenset(new.keys() | corrected.keys() | forgotten)
         try:
             await self._store.add(tuple(new.values()))
             new = {}
@@ -402,56 +440,64 @@ class FailureMemory:
             log.warning("What was learnt waits: %s", error)
         finally:
             for failure_id, one in new.items():
-                later = self._new.get(failure_id)
-                self._new[failure_id] = one if later is None else replace(later, count=later.count + one.count)
-            self._corrected = {**corrected, **self._corrected}
-            self._forgotten |= forgotten
-            self._under_way = frozenset()
+                later = self._unwritten_failures.get(failure_id)
+                self._unwritten_failures[failure_id] = (
+                    one if later is None else replace(later, count=later.count + one.count)
+                )
+            self._unwritten_corrections = {**corrected, **self._unwritten_corrections}
+            self._unwritten_deletions |= forgotten
+            self._ids_being_written = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Learning:
+class ScopedMemory:
     """A memory of failures as one agent has it: what it learns is kept under `scope`; what all share it knows too."""
 
     memory: FailureMemory
-    scope: str = SHARED
+    scope: str = SHARED_SCOPE
 
-    async def patterns(self, library: ToolLibrary) -> Patterns:
+    async def get_patterns(self, library: ToolLibrary) -> FailurePatterns:
         """What is known of the tools."""
-        return await self.memory.patterns(library, self.scope)
+        return await self.memory.get_patterns(library, self.scope)
 
-    def failed(self, tool_id: str, action: str, kind: FailureKind, arguments: dict[str, Any], said: str) -> str:
+    def record_failure(
+        self, tool_id: str, action: str, kind: FailureKind, arguments: dict[str, Any], error_text: str
+    ) -> str:
         """Remember a failure; its id, "" where it is of a sort that teaches nothing."""
-        if kind not in LEARNT:
+        if kind not in STORED_FAILURE_KINDS:
             return ""
         of_all = kind == "unavailable"  # whatever was asked of it
         failure = Failure(
             tool_id,
             action,
             kind,
-            "*" if of_all else fingerprint(arguments),
+            "*" if of_all else compute_fingerprint(arguments),
             self.scope,
-            message_of({} if of_all else arguments, said),
-            last_seen=now(),
+            format_failure_message({} if of_all else arguments, error_text),
+            last_seen=get_utc_now(),
         )
         return self.memory.add(failure)
 
-    def is_hopeless(self, known: Failure) -> bool:
+    def is_known_to_fail(self, failure: Failure) -> bool:
         """Whether a call known for this failure is not to be made: an owner pinned it, or it had it again and again."""
-        if known.fingerprint.startswith(UNSURE):
+        if failure.fingerprint.startswith(UNCERTAIN_PREFIX):
             return False
-        how = self.memory.how
-        if known.pinned:
+        how = self.memory.options
+        if failure.pinned:
             return True
-        return known.kind in FOR_GOOD and known.count >= how.known and self.memory.weight(known) >= how.known / 2
+        return (
+            failure.kind in DETERMINISTIC_FAILURE_KINDS
+            and failure.count >= how.block_after_runs
+            and self.memory.compute_weight(failure) >= how.block_after_runs / 2
+        )
 
 
-def _owners(library: ToolLibrary) -> tuple[str, ...]:
+def _list_owner_ids(library: ToolLibrary) -> tuple[str, ...]:
     """The ids of a library's tools, and of what may be the tools whose actions they are."""
-    return tuple({prefix: None for tool in library.tools for prefix in _prefixes(tool.tool_id)})
+    return tuple({prefix: None for tool in library.tools for prefix in _list_id_prefixes(tool.tool_id)})
 
 
-def _prefixes(tool_id: str) -> Iterable[str]:
+def _list_id_prefixes(tool_id: str) -> Iterable[str]:
     """An id and what may be the id of the tool whose action it is."""
     parts = tool_id.split(".")
     return [".".join(parts[:size]) for size in range(1, len(parts) + 1)]

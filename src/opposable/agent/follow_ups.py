@@ -7,332 +7,373 @@ from typing import Any
 import orjson
 
 from opposable.agent import prompts
-from opposable.agent.argument_suggestions import listed, swapped
-from opposable.agent.failure_fingerprints import named, wrong_fields
-from opposable.agent.grounding import is_akin, is_made_up, is_name, is_spoken, is_wanted
-from opposable.agent.loop_detection import may_pass, waits
-from opposable.agent.pagination import next_named, next_page, wanted, wants_all
-from opposable.agent.pinyin import spells
-from opposable.agent.tool_facts import Ways
+from opposable.agent.argument_suggestions import find_substituted_value, parse_listed_values
+from opposable.agent.failure_fingerprints import find_wrong_fields, format_arguments
+from opposable.agent.grounding import is_in_any_text, is_name, is_ungrounded, is_user_value, shares_word
+from opposable.agent.loop_detection import is_pending, is_transient
+from opposable.agent.pagination import (
+    count_requested_items,
+    find_next_value,
+    get_next_page_arguments,
+    is_about_whole_list,
+)
+from opposable.agent.pinyin import is_pinyin_of
+from opposable.agent.tool_facts import ToolFacts
 from opposable.domain.language import Language
 from opposable.domain.tools import FailureKind, ToolCall, ToolResult
-from opposable.models.base import Named, ToolChoice
+from opposable.models.base import ForcedTool, ToolChoice
 
-FAILURES = 3
+MAX_FAILURE_FOLLOW_UPS = 3
 """How often a run is asked on after a failed call."""
 
-GUESSES = 1
+MAX_GUESS_FOLLOW_UPS = 1
 """How often of these where no call is known that would put it right."""
 
-LOOKS = 12
+MAX_POLLING_FOLLOW_UPS = 12
 """How often a run is asked to look once more whether what a failed call needs is ready."""
 
-STEPS = 24
+MAX_CONTINUATION_FOLLOW_UPS = 24
 """How often a run is asked for the next page, or for the next of what goes on."""
 
 
-DOUBTS = 3
+MAX_CONFIRMATION_FOLLOW_UPS = 3
 """How often a run is asked on for a call of which its model was not sure: a look, a question, the call."""
 
-_EMPTY = ("", "[]", "{}", "null", '""')
+_EMPTY_RESULTS = ("", "[]", "{}", "null", '""')
 """Results that bring nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class FollowUp:
     """What the model is asked in place of taking its answer, and the call that would follow it, where one is known."""
 
     text: str
-    expected: ToolChoice
+    tool_choice: ToolChoice
 
 
 @dataclass(frozen=True, slots=True)
-class _Wrong:
+class _FailedCall:
     """A call of the last turn that failed.
 
     `meant` are arguments it may have meant, `again` that it may work as it is, `refused` that it could not be done
     rather than that it was put wrongly, `repeated` that it was not made since it had failed before.
     """
 
-    call: Named
-    said: str
-    meant: Mapping[str, Any]
-    again: bool
-    refused: bool
-    repeated: bool
+    call: ForcedTool
+    error_text: str
+    suggested_arguments: Mapping[str, Any]
+    is_transient: bool
+    is_refused: bool
+    is_repeated: bool
 
 
-class Unfinished:
+class FollowUps:
     """The open ends of a run, and how often it is still asked on for them: a small model takes an error for the end."""
 
-    def __init__(self, ways: Ways, request: str) -> None:
-        self._ways = ways
+    def __init__(self, tool_facts: ToolFacts, request: str) -> None:
+        self._tool_facts = tool_facts
         self._request = request
-        self._wrong: _Wrong | None = None
-        self._guess: _Wrong | None = None
-        self._early: dict[str, Named] = {}
-        self._pending: Named | None = None
-        self._waiting: dict[str, Named] = {}
-        self._first: Named | None = None
-        self._last: tuple[Named, ToolResult] | None = None
-        self._held: Named | None = None
-        self._doubted = ""  # the call of which the model was not sure, once it was led to know more
-        self._doubts = DOUBTS
-        self._waited = False
-        self._unread: Named | None = None  # the next page of the last list, where the request is about all of it
-        self._named: set[str] = set()  # what was asked for as the next of a chain
-        self._failures = FAILURES
-        self._guesses = GUESSES
-        self._looks = LOOKS
-        self._steps = STEPS
+        self._failed_call: _FailedCall | None = None
+        self._guessed_call: _FailedCall | None = None
+        self._not_ready_calls: dict[str, ForcedTool] = {}
+        self._polling_call: ForcedTool | None = None
+        self._deferred_calls: dict[str, ForcedTool] = {}
+        self._prerequisite_call: ForcedTool | None = None
+        self._last_success: tuple[ForcedTool, ToolResult] | None = None
+        self._withheld_call: ForcedTool | None = None
+        self._uncertain_tool = ""  # the call of which the model was not sure, once it was led to know more
+        self._confirmations_left = MAX_CONFIRMATION_FOLLOW_UPS
+        self._has_blocked_for_page = False
+        self._next_page_call: ForcedTool | None = (
+            None  # the next page of the last list, where the request is about all of it
+        )
+        self._requested_values: set[str] = set()  # what was asked for as the next of a chain
+        self._failures_left = MAX_FAILURE_FOLLOW_UPS
+        self._guesses_left = MAX_GUESS_FOLLOW_UPS
+        self._pollings_left = MAX_POLLING_FOLLOW_UPS
+        self._continuations_left = MAX_CONTINUATION_FOLLOW_UPS
 
-    def turn_begins(self) -> None:
+    def begin_turn(self) -> None:
         """New calls are made: what the last ones left is theirs to mend."""
-        self._wrong = self._last = self._first = None
+        self._failed_call = self._last_success = self._prerequisite_call = None
 
-    def wait(self, call: Named, first: Named | None = None) -> None:
+    def defer(self, call: ForcedTool, prerequisite: ForcedTool | None = None) -> None:
         """A call waits for what others bring, as `first` may, with the arguments that are known."""
-        self._waiting[call.name] = call
-        self._first = first
+        self._deferred_calls[call.name] = call
+        self._prerequisite_call = prerequisite
 
-    def hold(self, calls: Sequence[ToolCall]) -> None:
+    def note_withheld_calls(self, calls: Sequence[ToolCall]) -> None:
         """Calls that the model wrote and that were not taken for meant: it may not know enough for them yet."""
-        self._held = Named(calls[0].name, orjson.loads(calls[0].arguments)) if calls else None
+        self._withheld_call = ForcedTool(calls[0].name, orjson.loads(calls[0].arguments)) if calls else None
 
-    def ended(
+    def record_result(
         self,
         result: ToolResult,
-        call: Named,
-        meant: Mapping[str, Any],
+        call: ForcedTool,
+        suggested_arguments: Mapping[str, Any],
         *,
-        polls: bool,
-        before: FailureKind | None = None,
+        is_polling: bool,
+        previous_failure: FailureKind | None = None,
     ) -> None:
         """Take note of a call's end.
 
         `meant` are arguments it may have meant, `polls` says that its tool is one that waits; `before` is how it failed
         before where that is why it was not made.
         """
-        self._waiting.pop(call.name, None)
+        self._deferred_calls.pop(call.name, None)
         if result.failure is None:
-            self._early.pop(call.name, None)
-            self._last = (call, result)
-            if self._ways.may_be_asked(call.name):
-                self._unread = self._next_page(call, result)
-            if polls:
-                self._pending = call if waits(result.content) else None
+            self._not_ready_calls.pop(call.name, None)
+            self._last_success = (call, result)
+            if self._tool_facts.can_call_unprompted(call.name):
+                self._next_page_call = self._get_next_page_call(call, result)
+            if is_polling:
+                self._polling_call = call if is_pending(result.content) else None
             return
         if result.failure == "denied":
             return
-        again = may_pass(result.failure, result.content)
-        if waits(result.content) and not again:
-            self._early[call.name] = call
-        if self._wrong is None or meant or not self._wrong.meant:
-            refused = (before or result.failure) == "refused"
-            self._wrong = _Wrong(call, result.content, meant, again, refused, before is not None)
+        again = is_transient(result.failure, result.content)
+        if is_pending(result.content) and not again:
+            self._not_ready_calls[call.name] = call
+        if self._failed_call is None or suggested_arguments or not self._failed_call.suggested_arguments:
+            refused = (previous_failure or result.failure) == "refused"
+            self._failed_call = _FailedCall(
+                call, result.content, suggested_arguments, again, refused, previous_failure is not None
+            )
 
-    def swaps(self, name: str, arguments: dict[str, Any], heard: Iterable[str]) -> str:
+    def find_substituted_value(self, name: str, arguments: dict[str, Any], known_texts: Iterable[str]) -> str:
         """What a call that was asked for takes in place of what the user wanted, "" for nothing.
 
         That is another one of those that the failure lists, or another name, unless it is akin to what was wanted and
         stands in one of the texts `heard`: who asks for Chen does not mean somebody else.
         """
-        guess = self._guess
+        guess = self._guessed_call
         if guess is None or guess.call.name != name:
             return ""
-        texts = tuple(heard)
+        texts = tuple(known_texts)
         for field, value in guess.call.arguments.items():
             new = arguments.get(field)
-            other = swapped({field: value}, arguments, guess.said)
-            if other and not self._may_be(value, other):
+            other = find_substituted_value({field: value}, arguments, guess.error_text)
+            if other and not self._is_plausible_replacement(value, other):
                 return other
-            if is_name(value) and is_name(new) and new != value and is_wanted(value, self._request):
-                akin = is_akin(str(new), f"{self._request} {value}") and is_spoken(str(new), texts)
-                if not akin and not spells(str(new), str(value)):
+            if is_name(value) and is_name(new) and new != value and is_user_value(value, self._request):
+                akin = shares_word(str(new), f"{self._request} {value}") and is_in_any_text(str(new), texts)
+                if not akin and not is_pinyin_of(str(new), str(value)):
                     return str(new)
         return ""
 
-    def _may_be(self, value: Any, other: str) -> bool:
+    def _is_plausible_replacement(self, value: Any, replacement: str) -> bool:
         """Whether a value that the model wrote may be given up for another one: it was none of the user's own words."""
-        return not is_wanted(value, self._request) and is_akin(other, f"{self._request} {value}")
+        return not is_user_value(value, self._request) and shares_word(replacement, f"{self._request} {value}")
 
-    def goes_on(self, language: Language) -> Wish | None:
+    def after_turn(self, language: Language) -> FollowUp | None:
         """What the model is asked as a turn ends, before it goes on by itself; None where it may.
 
         The calls it wrote itself are gone on with, once what they wait for is there, and has no more pages.
         """
-        if self._first is not None:
-            first, self._first = self._first, None
-            return Wish(prompts.find_out(first.name, language), first)
-        if self._wrong is not None:
-            return self._once_more(self._wrong, language)
-        if self._last is None and self._unread is None:
+        if self._prerequisite_call is not None:
+            first, self._prerequisite_call = self._prerequisite_call, None
+            return FollowUp(prompts.ask_to_look_up(first.name, language), first)
+        if self._failed_call is not None:
+            return self._correct_repeated_call(self._failed_call, language)
+        if self._last_success is None and self._next_page_call is None:
             return None
-        if self._waiting:
-            return self._read_on(language) or self._now(language)
-        return self._go_on(language) if self._named else None
+        if self._deferred_calls:
+            return self._read_next_page(language) or self._make_deferred_call(language)
+        return self._continue_chain(language) if self._requested_values else None
 
-    def asks(self, language: Language) -> Wish | None:
+    def before_answer(self, language: Language) -> FollowUp | None:
         """What the model is asked in place of taking its answer; None where the answer is to be taken."""
-        wrong, self._wrong = self._wrong, None
-        if self._early and self._looks:
-            look = self._pending
-            if look is None and wrong is not None and wrong.call.name in self._early:
-                look = self._ways.look(wrong.call.arguments)
+        wrong, self._failed_call = self._failed_call, None
+        if self._not_ready_calls and self._pollings_left:
+            look = self._polling_call
+            if look is None and wrong is not None and wrong.call.name in self._not_ready_calls:
+                look = self._tool_facts.get_polling_call(wrong.call.arguments)
             if look is not None:
-                self._looks -= 1
-                return Wish(prompts.look_again(look.name, language), look)
+                self._pollings_left -= 1
+                return FollowUp(prompts.ask_to_poll_again(look.name, language), look)
         if wrong is not None:
-            return self._put_right(wrong, language)
-        if self._early and self._failures:
-            self._failures -= 1
-            name, call = self._early.popitem()
-            return Wish(prompts.put_it_right(name, "", language), call)
-        return self.goes_on(language) or self._read_on(language) or self._go_on(language) or self._look_first(language)
+            return self._correct_failed_call(wrong, language)
+        if self._not_ready_calls and self._failures_left:
+            self._failures_left -= 1
+            name, call = self._not_ready_calls.popitem()
+            return FollowUp(prompts.ask_to_correct_call(name, "", language), call)
+        return (
+            self.after_turn(language)
+            or self._read_next_page(language)
+            or self._continue_chain(language)
+            or self._confirm_uncertain_call(language)
+        )
 
-    def _once_more(self, wrong: _Wrong, language: Language) -> Wish | None:
+    def _correct_repeated_call(self, failed_call: _FailedCall, language: Language) -> FollowUp | None:
         """A wish at once where a call was written again as it had failed, and what was meant is known.
 
         Left alone, a small model goes on with the wrong one.
         """
-        if not (wrong.repeated and wrong.meant):
+        if not (failed_call.is_repeated and failed_call.suggested_arguments):
             return None
-        self._wrong = None
-        return self._put_right(wrong, language)
+        self._failed_call = None
+        return self._correct_failed_call(failed_call, language)
 
-    def _put_right(self, wrong: _Wrong, language: Language) -> Wish | None:
-        if not self._failures:
+    def _correct_failed_call(self, failed_call: _FailedCall, language: Language) -> FollowUp | None:
+        if not self._failures_left:
             return None
-        name = wrong.call.name
+        name = failed_call.call.name
         expected: ToolChoice | None = None
-        if wrong.meant:
-            self._guess = None
-            taken = self._ways.parameters(name).get("properties") or wrong.call.arguments
-            kept = {field: value for field, value in wrong.call.arguments.items() if field in taken}
-            expected = Named(name, {**kept, **wrong.meant})
-        elif wrong.again:
-            expected = wrong.call
-        elif other := self._ways.other(wrong.call):
-            self._failures -= 1
-            return Wish(prompts.try_other(name, other.name, language), other)
-        elif self._guesses:
-            self._guesses -= 1
-            fields = () if wrong.refused else wrong_fields(dict(wrong.call.arguments), wrong.said)
-            found = self._found_out(wrong.call, fields, language)
+        if failed_call.suggested_arguments:
+            self._guessed_call = None
+            taken = self._tool_facts.get_parameters(name).get("properties") or failed_call.call.arguments
+            kept = {field: value for field, value in failed_call.call.arguments.items() if field in taken}
+            expected = ForcedTool(name, {**kept, **failed_call.suggested_arguments})
+        elif failed_call.is_transient:
+            expected = failed_call.call
+        elif other := self._tool_facts.find_equivalent_call(failed_call.call):
+            self._failures_left -= 1
+            return FollowUp(prompts.ask_to_try_other_tool(name, other.name, language), other)
+        elif self._guesses_left:
+            self._guesses_left -= 1
+            fields = (
+                ()
+                if failed_call.is_refused
+                else find_wrong_fields(dict(failed_call.call.arguments), failed_call.error_text)
+            )
+            found = self._look_up_fields(failed_call.call, fields, language)
             if found is not None:
-                own = [field for field in fields if is_wanted(wrong.call.arguments.get(field), self._request)]
-                self._guess = wrong if own else None
+                own = [field for field in fields if is_user_value(failed_call.call.arguments.get(field), self._request)]
+                self._guessed_call = failed_call if own else None
                 return found
-            self._guess = wrong
-            expected = self._otherwise(wrong, fields)
+            self._guessed_call = failed_call
+            expected = self._retry_with_other_value(failed_call, fields)
         if expected is None:
             return None
-        self._failures -= 1
-        return Wish(prompts.put_it_right(name, named(wrong.meant.items()), language), expected)
+        self._failures_left -= 1
+        return FollowUp(
+            prompts.ask_to_correct_call(name, format_arguments(failed_call.suggested_arguments.items()), language),
+            expected,
+        )
 
-    def _found_out(self, call: Named, fields: tuple[str, ...], language: Language) -> Wish | None:
+    def _look_up_fields(self, call: ForcedTool, fields: tuple[str, ...], language: Language) -> FollowUp | None:
         """A wish for the call that may bring a value, where one was made up or a name stands for it; the call waits."""
         for field in fields:
-            sources = self._ways.sources(call, field, asking=True)
+            sources = self._tool_facts.find_provider_calls(call, field, allow_missing_arguments=True)
             value = call.arguments.get(field)
-            if sources and (is_name(value) or is_made_up(value, field, self._request)):
+            if sources and (is_name(value) or is_ungrounded(value, field, self._request)):
                 known = {name: value for name, value in call.arguments.items() if name not in fields}
-                self._waiting = {call.name: Named(call.name, known), **self._waiting}
-                return Wish(prompts.find_out(sources[0].name, language), sources[0])
+                self._deferred_calls = {call.name: ForcedTool(call.name, known), **self._deferred_calls}
+                return FollowUp(prompts.ask_to_look_up(sources[0].name, language), sources[0])
         return None
 
-    def _otherwise(self, wrong: _Wrong, fields: tuple[str, ...]) -> ToolChoice:
+    def _retry_with_other_value(self, failed_call: _FailedCall, fields: tuple[str, ...]) -> ToolChoice:
         """The call with another value than the one that is wrong, as far as that is known and no id.
 
         Where the value was none of the user's, it is one of those that the failure lists and that are akin to it.
         """
-        call = wrong.call
+        call = failed_call.call
         given = list(call.arguments)
         for field in fields[:1]:
             value = call.arguments.get(field)
             if isinstance(value, str) and not any(character.isdigit() for character in value):
                 kept = {name: call.arguments[name] for name in given[: given.index(field)]}
-                among = tuple(other for other in listed(wrong.said) if self._may_be(value, other))
-                return Named(call.name, kept, {field: value}, among)
+                among = tuple(
+                    other
+                    for other in parse_listed_values(failed_call.error_text)
+                    if self._is_plausible_replacement(value, other)
+                )
+                return ForcedTool(call.name, kept, {field: value}, among)
         return "required"
 
-    def _now(self, language: Language) -> Wish | None:
+    def _make_deferred_call(self, language: Language) -> FollowUp | None:
         """A wish for a call whose time has come; none where what was to bring its value is empty."""
-        if self._last is not None and self._last[1].content.strip() in _EMPTY:
-            self._waiting.clear()
-        if not self._waiting:
+        if self._last_success is not None and self._last_success[1].content.strip() in _EMPTY_RESULTS:
+            self._deferred_calls.clear()
+        if not self._deferred_calls:
             return None
-        name = next(iter(self._waiting))
-        call = self._waiting.pop(name)
-        return Wish(prompts.now_make(name, named(call.arguments.items()), language), call)
+        name = next(iter(self._deferred_calls))
+        call = self._deferred_calls.pop(name)
+        return FollowUp(prompts.ask_for_deferred_call(name, format_arguments(call.arguments.items()), language), call)
 
-    def unread(self, name: str) -> Named | None:
+    def take_unread_page(self, name: str) -> ForcedTool | None:
         """The next page that is to be read before a call which changes something, that of the tool named; asked once.
 
         Which one is the last, or the cheapest, only the whole list tells.
         """
-        if self._unread is None or self._waited or self._ways.only_reads(name):
+        if self._next_page_call is None or self._has_blocked_for_page or self._tool_facts.is_read_only(name):
             return None
-        self._waited = True
-        self._waiting[name] = Named(name)
-        return self._unread
+        self._has_blocked_for_page = True
+        self._deferred_calls[name] = ForcedTool(name)
+        return self._next_page_call
 
-    def _next_page(self, call: Named, result: ToolResult) -> Named | None:
-        if not isinstance(result.data, dict) or not wants_all(self._request):
+    def _get_next_page_call(self, call: ForcedTool, result: ToolResult) -> ForcedTool | None:
+        if not isinstance(result.data, dict) or not is_about_whole_list(self._request):
             return None
-        more = next_page(call.arguments, self._ways.parameters(call.name), result.data)
-        return None if more is None else Named(call.name, more)
+        more = get_next_page_arguments(call.arguments, self._tool_facts.get_parameters(call.name), result.data)
+        return None if more is None else ForcedTool(call.name, more)
 
-    def _read_on(self, language: Language) -> Wish | None:
+    def _read_next_page(self, language: Language) -> FollowUp | None:
         """A wish for the next page of a list, where the request is about the whole of it."""
-        more, self._unread = self._unread, None
-        if more is None or not self._steps:
+        more, self._next_page_call = self._next_page_call, None
+        if more is None or not self._continuations_left:
             return None
-        self._steps -= 1
-        return Wish(prompts.read_on(more.name, named(more.arguments.items()), language), more)
+        self._continuations_left -= 1
+        return FollowUp(prompts.ask_for_next_page(more.name, format_arguments(more.arguments.items()), language), more)
 
-    def _go_on(self, language: Language) -> Wish | None:
+    def _continue_chain(self, language: Language) -> FollowUp | None:
         """A wish for the next of a chain, as the last result names it, where the request wants more of them."""
-        if self._last is None or not self._steps:
+        if self._last_success is None or not self._continuations_left:
             return None
-        call, result = self._last
-        found = next_named(call.arguments, result.content)
-        most = STEPS if wants_all(self._request) else wanted(self._request)
-        if not found or not self._named.isdisjoint(found.values()) or self._ways.worked(call.name) >= most:
+        call, result = self._last_success
+        found = find_next_value(call.arguments, result.content)
+        most = (
+            MAX_CONTINUATION_FOLLOW_UPS if is_about_whole_list(self._request) else count_requested_items(self._request)
+        )
+        if (
+            not found
+            or not self._requested_values.isdisjoint(found.values())
+            or self._tool_facts.count_successes(call.name) >= most
+        ):
             return None
-        self._steps -= 1
-        self._named.update(found.values())
-        return Wish(prompts.goes_on(call.name, named(found.items()), language), "required")
+        self._continuations_left -= 1
+        self._requested_values.update(found.values())
+        return FollowUp(prompts.ask_for_next_call(call.name, format_arguments(found.items()), language), "required")
 
-    def _look_first(self, language: Language) -> Wish | None:
+    def _confirm_uncertain_call(self, language: Language) -> FollowUp | None:
         """What follows where the model wrote a call without being sure of it.
 
         First a look at what the request is about, then the question whether the call does what was asked for; where the
         model writes it once more, it is meant.
         """
-        held = self._held
-        name = self._doubted or (held.name if held else "")
-        if not name or not self._doubts or self._ways.called(name):
+        held = self._withheld_call
+        name = self._uncertain_tool or (held.name if held else "")
+        if not name or not self._confirmations_left or self._tool_facts.was_called(name):
             return None
         look = None
-        if self._doubts == DOUBTS and held is not None:
-            if found := self._known_first(held, language):
-                self._doubts -= 1
+        if self._confirmations_left == MAX_CONFIRMATION_FOLLOW_UPS and held is not None:
+            if found := self._ground_withheld_call(held, language):
+                self._confirmations_left -= 1
                 return found
-            look = self._ways.view(self._request)
-        if look is None and not self._doubted:
+            look = self._tool_facts.find_overview_call(self._request)
+        if look is None and not self._uncertain_tool:
             return None
-        self._doubts -= 1
-        self._doubted = name
+        self._confirmations_left -= 1
+        self._uncertain_tool = name
         if look is not None:
-            return Wish(prompts.find_out(look.name, language), look)
-        if self._doubts:
-            return Wish(prompts.if_it_does(name, language), "auto")
-        return Wish(prompts.now_make(name, "", language), Named(name)) if held and held.name == name else None
+            return FollowUp(prompts.ask_to_look_up(look.name, language), look)
+        if self._confirmations_left:
+            return FollowUp(prompts.ask_to_confirm_call(name, language), "auto")
+        return (
+            FollowUp(prompts.ask_for_deferred_call(name, "", language), ForcedTool(name))
+            if held and held.name == name
+            else None
+        )
 
-    def _known_first(self, held: Named, language: Language) -> Wish | None:
+    def _ground_withheld_call(self, withheld_call: ForcedTool, language: Language) -> FollowUp | None:
         """A wish for what a call that was not made needs to know, where values of it are made up; for it, where it reads."""
-        unknown = tuple(field for field, value in held.arguments.items() if is_made_up(value, field, self._request))
+        unknown = tuple(
+            field for field, value in withheld_call.arguments.items() if is_ungrounded(value, field, self._request)
+        )
         if unknown:
-            return self._found_out(held, unknown, language)
-        return Wish(prompts.find_out(held.name, language), held) if self._ways.may_be_asked(held.name) else None
+            return self._look_up_fields(withheld_call, unknown, language)
+        return (
+            FollowUp(prompts.ask_to_look_up(withheld_call.name, language), withheld_call)
+            if self._tool_facts.can_call_unprompted(withheld_call.name)
+            else None
+        )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Guarding:
+class GuardOptions:
     """How a run is guarded; everything is on by default, and costs nothing to speak of while all goes well.
 
     `refusing` keeps a call from being made that failed before, and tells of one that brings nothing new. `telling` puts
@@ -21,23 +21,27 @@ class Guarding:
     and after `hopeless` turns in which every call was refused the model is asked for its answer.
     """
 
-    refusing: bool = True
-    telling: bool = True
-    learning: bool = True
-    deciding: bool = True
-    insisting: bool = True
-    tries: int = 3
-    told_at: int = 3
-    refused_at: int = 5
-    failures: int = 3
-    hopeless: int = 4
-    tokens: int = 300
+    block_repeats: bool = True
+    status_notes: bool = True
+    failure_memory: bool = True
+    replanning: bool = True
+    follow_ups: bool = True
+    max_attempts: int = 3
+    warn_after: int = 3
+    block_after: int = 5
+    switch_after: int = 3
+    give_up_after: int = 4
+    status_note_tokens: int = 300
 
     @property
-    def is_off(self) -> bool:
+    def is_disabled(self) -> bool:
         """Whether nothing at all is done."""
-        return not (self.refusing or self.telling or self.learning or self.deciding or self.insisting)
+        return not (
+            self.block_repeats or self.status_notes or self.failure_memory or self.replanning or self.follow_ups
+        )
 
 
-GUARDED = Guarding()
-UNGUARDED = Guarding(refusing=False, telling=False, learning=False, deciding=False, insisting=False)
+ALL_GUARDS = GuardOptions()
+NO_GUARDS = GuardOptions(
+    block_repeats=False, status_notes=False, failure_memory=False, replanning=False, follow_ups=False
+)

@@ -2,57 +2,60 @@
 
 from collections.abc import Iterable, Sequence
 
-from opposable.domain.language import Language, language_of
-from opposable.domain.messages import Message, tool
+from opposable.domain.language import Language, detect_language
+from opposable.domain.messages import Message, tool_message
 from opposable.domain.tools import ToolCall
 
-MISSING = {"en": "There is no result: the call was not finished.", "zh": "没有结果：该调用没有完成。"}
+MISSING_RESULT = {"en": "There is no result: the call was not finished.", "zh": "没有结果：该调用没有完成。"}
 """What stands for a result that was lost. It blames nobody, so that a model draws no conclusion from it."""
 
-LEFT_OUT = {"en": "[Earlier messages were left out here to make room.]", "zh": "[为节省空间，此处省略了较早的消息。]"}
+OMITTED_MESSAGES_NOTE = {
+    "en": "[Earlier messages were left out here to make room.]",
+    "zh": "[为节省空间，此处省略了较早的消息。]",
+}
 
 
-def spoken(messages: Sequence[Message]) -> Language:
+def detect_conversation_language(messages: Sequence[Message]) -> Language:
     """The language of the last thing a user said."""
-    return next((language_of(message.content) for message in reversed(messages) if message.role == "user"), "en")
+    return next((detect_language(message.content) for message in reversed(messages) if message.role == "user"), "en")
 
 
-def repaired(messages: Sequence[Message]) -> list[Message]:
+def match_results_to_calls(messages: Sequence[Message]) -> list[Message]:
     """The messages with every call followed by its result, and no result without its call.
 
     A provider refuses a conversation that breaks either rule, each time it is sent again. A call without a result gets
     one that says so; a result without a call, or a second one, is dropped; results that come late are put behind
     their calls.
     """
-    if _whole(messages):
+    if _are_results_matched(messages):
         return list(messages)
-    results = _results(messages)
+    results = _index_results(messages)
     mended: list[Message] = []
     for n, message in enumerate(messages):
         if message.role == "tool":
             continue
         mended.append(message)
         mended += [
-            results.pop((n, call.id)) if (n, call.id) in results else _missing(call, message.content)
+            results.pop((n, call.id)) if (n, call.id) in results else _make_missing_result(call, message.content)
             for call in message.tool_calls
         ]
     return mended
 
 
-def trimmed(messages: Sequence[Message], tokens: int) -> list[Message]:
+def trim_messages(messages: Sequence[Message], max_tokens: int) -> list[Message]:
     """The messages that fit into about `tokens`: the oldest go first, calls together with their results.
 
     What is never dropped: the system's words, the first thing the user said, the last thing the user said and what
     came after it, except the oldest of these calls where nothing else is left to drop.
     """
-    groups = _groups(messages)
+    groups = _group_messages(messages)
     kept = [True] * len(groups)
-    over = estimated(messages) - tokens
-    for n in _droppable(groups):
+    over = estimate_tokens(messages) - max_tokens
+    for n in _list_droppable_groups(groups):
         if over <= 0:
             break
         kept[n] = False
-        over -= estimated(groups[n])
+        over -= estimate_tokens(groups[n])
     if all(kept):
         return list(messages)
     out: list[Message] = []
@@ -62,22 +65,25 @@ def trimmed(messages: Sequence[Message], tokens: int) -> list[Message]:
             out += group
         elif not said:
             said = True
-            out.append(Message("user", LEFT_OUT[language_of(messages[-1].content)]))
+            out.append(Message("user", OMITTED_MESSAGES_NOTE[detect_language(messages[-1].content)]))
     return out
 
 
-def estimated(messages: Iterable[Message]) -> int:
+def estimate_tokens(messages: Iterable[Message]) -> int:
     """About how many tokens messages take: four characters of Latin text or two thirds of a Chinese one each."""
-    return sum(8 + tokens_in(m.content) + sum(8 + tokens_in(c.arguments) for c in m.tool_calls) for m in messages)
+    return sum(
+        8 + estimate_text_tokens(m.content) + sum(8 + estimate_text_tokens(c.arguments) for c in m.tool_calls)
+        for m in messages
+    )
 
 
-def tokens_in(text: str) -> int:
+def estimate_text_tokens(text: str) -> int:
     """About how many tokens a text takes."""
     wide = 0 if text.isascii() else sum(character > "\u2e7f" for character in text)
     return (len(text) - wide) // 4 + wide * 2 // 3
 
 
-def _whole(messages: Sequence[Message]) -> bool:
+def _are_results_matched(messages: Sequence[Message]) -> bool:
     """Whether each run of calls is followed by just its results."""
     open_calls: list[str] = []
     for message in messages:
@@ -92,7 +98,7 @@ def _whole(messages: Sequence[Message]) -> bool:
     return not open_calls
 
 
-def _results(messages: Sequence[Message]) -> dict[tuple[int, str], Message]:
+def _index_results(messages: Sequence[Message]) -> dict[tuple[int, str], Message]:
     """Results by the place of their call's message and the call's id; ids may come again later in a conversation."""
     found: dict[tuple[int, str], Message] = {}
     asked: dict[str, int] = {}
@@ -104,11 +110,11 @@ def _results(messages: Sequence[Message]) -> dict[tuple[int, str], Message]:
     return found
 
 
-def _missing(call: ToolCall, beside: str) -> Message:
-    return tool(call.id, call.name, MISSING[language_of(beside)])
+def _make_missing_result(call: ToolCall, reply_text: str) -> Message:
+    return tool_message(call.id, call.name, MISSING_RESULT[detect_language(reply_text)])
 
 
-def _groups(messages: Sequence[Message]) -> list[list[Message]]:
+def _group_messages(messages: Sequence[Message]) -> list[list[Message]]:
     """Messages that stay or go together: a reply with its results, any other alone."""
     groups: list[list[Message]] = []
     for message in messages:
@@ -119,7 +125,7 @@ def _groups(messages: Sequence[Message]) -> list[list[Message]]:
     return groups
 
 
-def _droppable(groups: Sequence[list[Message]]) -> list[int]:
+def _list_droppable_groups(groups: Sequence[list[Message]]) -> list[int]:
     """The groups that may go, in the order in which they go."""
     users = [n for n, group in enumerate(groups) if group[0].role == "user"]
     first, last = (users[0], users[-1]) if users else (0, 0)

@@ -41,11 +41,11 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-def reached(limits: Limits, turns: int, calls: int, usage: Usage) -> StopReason | None:
+def find_exceeded_limit(limits: Limits, turn_count: int, call_count: int, usage: Usage) -> StopReason | None:
     """The limit that is used up, if any."""
-    if limits.turns is not None and turns >= limits.turns:
+    if limits.turns is not None and turn_count >= limits.turns:
         return "turns"
-    if limits.tool_calls is not None and calls >= limits.tool_calls:
+    if limits.tool_calls is not None and call_count >= limits.tool_calls:
         return "tool_calls"
     spent = (
         (limits.tokens, usage.total_tokens),
@@ -54,16 +54,16 @@ def reached(limits: Limits, turns: int, calls: int, usage: Usage) -> StopReason 
     )
     if any(most is not None and used >= most for most, used in spent):
         return "tokens"
-    if limits.cost is not None and limits.price is not None and limits.price.of(usage) >= limits.cost:
+    if limits.cost is not None and limits.price is not None and limits.price.compute_cost(usage) >= limits.cost:
         return "cost"
     return None
 
 
-class OutOfTime(Exception):
+class DeadlineExceeded(Exception):
     """The alarm rang."""
 
 
-class Alarm:
+class Deadline:
     """Ends a run's waiting when its time is used up, with `OutOfTime`.
 
     `asyncio.timeout` may not be held open across a `yield`: it could strike in the consumer's code. This one strikes
@@ -72,43 +72,43 @@ class Alarm:
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
-        self._handle: asyncio.TimerHandle | None = None
-        self._waiting: asyncio.Task[Any] | None = None
-        self._rang = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiting_task: asyncio.Task[Any] | None = None
+        self._is_expired = False
 
-    def __enter__(self) -> "Alarm":
+    def __enter__(self) -> "Deadline":
         if self._seconds is not None:
-            self._handle = asyncio.get_running_loop().call_later(self._seconds, self._ring)
+            self._timer = asyncio.get_running_loop().call_later(self._seconds, self._expire)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
 
-    async def each(self, source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    async def iterate(self, source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
         """What `source` yields, which is closed at the end. Raises: `OutOfTime` once the alarm has rung."""
         try:
             while True:
-                if self._rang:
-                    raise OutOfTime
-                self._waiting = asyncio.current_task()
+                if self._is_expired:
+                    raise DeadlineExceeded
+                self._waiting_task = asyncio.current_task()
                 try:
                     item = await anext(source)
                 except StopAsyncIteration:
                     return
                 except asyncio.CancelledError as error:
-                    if self._rang and self._waiting is not None and self._waiting.uncancel() == 0:
-                        raise OutOfTime from error
+                    if self._is_expired and self._waiting_task is not None and self._waiting_task.uncancel() == 0:
+                        raise DeadlineExceeded from error
                     raise
                 finally:
-                    self._waiting = None
+                    self._waiting_task = None
                 yield item
         finally:
             await source.aclose()
 
-    def _ring(self) -> None:
-        self._rang = True
-        if self._waiting is not None:
-            self._waiting.cancel()
+    def _expire(self) -> None:
+        self._is_expired = True
+        if self._waiting_task is not None:
+            self._waiting_task.cancel()

@@ -8,19 +8,19 @@ from uuid import uuid4
 
 from opposable import parsers as dialects
 from opposable.agent import prompts
-from opposable.agent.execution_context import is_block
-from opposable.agent.failure_memory import NOTHING_KNOWN, Learning
-from opposable.agent.follow_ups import Wish
-from opposable.agent.guard_options import GUARDED, Guarding
-from opposable.agent.history import estimated, repaired, spoken, trimmed
-from opposable.agent.limits import DEFAULT_LIMITS, Alarm, Limits, OutOfTime, reached
-from opposable.agent.run_monitor import Watch
-from opposable.agent.tool_execution import ReadCall, cut_short, make, read_calls
-from opposable.agent.tool_selection import Selection
+from opposable.agent.execution_context import is_status_note
+from opposable.agent.failure_memory import NO_PATTERNS, ScopedMemory
+from opposable.agent.follow_ups import FollowUp
+from opposable.agent.guard_options import ALL_GUARDS, GuardOptions
+from opposable.agent.history import detect_conversation_language, estimate_tokens, match_results_to_calls, trim_messages
+from opposable.agent.limits import DEFAULT_LIMITS, Deadline, DeadlineExceeded, Limits, find_exceeded_limit
+from opposable.agent.run_monitor import RunMonitor
+from opposable.agent.tool_execution import ResolvedCall, cancel_call, execute_calls, resolve_calls
+from opposable.agent.tool_selection import ToolSelection
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import ContextFull, ModelError
 from opposable.domain.events import (
-    Decided,
+    DecisionMade,
     Event,
     ModelReplied,
     Reply,
@@ -29,13 +29,13 @@ from opposable.domain.events import (
     StopReason,
     ToolFinished,
 )
-from opposable.domain.messages import Message, tool, user
+from opposable.domain.messages import Message, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ToolChoice
 from opposable.tools.library import ToolLibrary
 
-FORCED_REPLIES = 3
+MAX_FORCED_REPLIES = 3
 """A forced tool choice holds until a call worked, for this many replies at most: forced for good, a run never ends."""
 
 log = logging.getLogger("opposable.agent")
@@ -49,8 +49,8 @@ async def run(
     limits: Limits = DEFAULT_LIMITS,
     options: ModelOptions = DEFAULT_OPTIONS,
     context: CallContext = NO_CONTEXT,
-    guarding: Guarding = GUARDED,
-    learning: Learning | None = None,
+    guards: GuardOptions = ALL_GUARDS,
+    failure_memory: ScopedMemory | None = None,
 ) -> AsyncGenerator[Event, None]:
     """Work on the last message of `messages` and tell everything that happens; the last event is `RunFinished`.
 
@@ -60,150 +60,161 @@ async def run(
     Leaving the iterator early stops the model and the tools. A limit ends the run in an answer too, whether the model
     gives one or not. Raises: `ModelError` when the model does not answer before that.
     """
-    history = repaired(messages)
-    context = replace(context, run_id=context.run_id or uuid4().hex, language=spoken(messages))
-    watch = await _watch(library, history, context, guarding, learning)
-    selection = Selection(library, history, options)
-    state = _State(history, context, options, limits.context, selection, watch, guarding.insisting)
+    history = match_results_to_calls(messages)
+    context = replace(context, run_id=context.run_id or uuid4().hex, language=detect_conversation_language(messages))
+    watch = await _create_monitor(library, history, context, guards, failure_memory)
+    selection = ToolSelection(library, history, options)
+    state = _RunState(history, context, options, limits.context, selection, watch, guards.follow_ups)
     start = len(history)
     over: StopReason | None = None
     yield RunStarted(state.context.run_id)
-    with Alarm(limits.seconds) as alarm:
+    with Deadline(limits.seconds) as alarm:
         try:
-            while not state.answered:
-                over = reached(limits, state.turns, state.calls, state.usage)
+            while not state.is_answered:
+                over = find_exceeded_limit(limits, state.turn_count, state.call_count, state.usage)
                 if over is not None:
                     break
-                async with aclosing(_ask(model, library, state, alarm)) as events:
+                async with aclosing(_request_reply(model, library, state, alarm)) as events:
                     async for event in events:
                         yield event
-                if state.reads:
-                    async with aclosing(_do(library, limits, state, alarm)) as events:
+                if state.resolved_calls:
+                    async with aclosing(_execute_calls(library, limits, state, alarm)) as events:
                         async for event in events:
                             yield event
-                if state.hopeless:
+                if state.gave_up:
                     break
             if over is not None:
-                yield Decided("complete", prompts.limit(over, state.context.language))
-            if over is not None or state.hopeless:
+                yield DecisionMade("complete", prompts.explain_limit(over, state.context.language))
+            if over is not None or state.gave_up:
                 try:
-                    async with aclosing(_last_chance(model, library, state, over, alarm)) as events:
+                    async with aclosing(_request_final_answer(model, library, state, over, alarm)) as events:
                         async for event in events:
                             yield event
                 except ModelError as error:  # the run is over all the same, with what it has
                     log.warning("The model gave no answer at the end of run %s: %s", state.context.run_id, error)
-        except OutOfTime:
+        except DeadlineExceeded:
             over = "time"
-            for end in state.cut_short():
+            for end in state.cancel_unfinished_calls():
                 yield end
-    best = None if watch is None else watch.best
-    text = state.text or prompts.no_answer(over or "answer", best, state.context.language)
+    best = None if watch is None else watch.last_success
+    text = state.text or prompts.format_missing_answer(over or "answer", best, state.context.language)
     added = tuple(state.history[start:])
-    cost = None if limits.price is None else limits.price.of(state.usage)
-    yield RunFinished(text, over or "answer", state.usage, state.turns, state.calls, added, cost)
+    cost = None if limits.price is None else limits.price.compute_cost(state.usage)
+    yield RunFinished(text, over or "answer", state.usage, state.turn_count, state.call_count, added, cost)
 
 
 @dataclass(slots=True)
-class _State:
+class _RunState:
     """How far a run has come: what was said, what was used, the calls of the last reply and what came of them."""
 
     history: list[Message]
     context: CallContext
     options: ModelOptions
-    window: int | None
-    selection: Selection
-    watch: Watch | None
-    insists: bool
+    context_window: int | None
+    tool_selection: ToolSelection
+    monitor: RunMonitor | None
+    has_follow_ups: bool
     usage: Usage = NO_USAGE
-    turns: int = 0
-    calls: int = 0
+    turn_count: int = 0
+    call_count: int = 0
     text: str = ""
-    answered: bool = False
-    reminded: bool = False
-    hopeless: bool = False
-    expected: ToolChoice = "auto"
-    later: tuple[ToolCall, ...] = ()
-    reads: tuple[ReadCall, ...] = ()
+    is_answered: bool = False
+    was_reminded: bool = False
+    gave_up: bool = False
+    tool_choice_hint: ToolChoice = "auto"
+    deferred_calls: tuple[ToolCall, ...] = ()
+    resolved_calls: tuple[ResolvedCall, ...] = ()
     results: dict[str, ToolResult] = field(default_factory=dict)
 
-    def cut_short(self) -> list[ToolFinished]:
+    def cancel_unfinished_calls(self) -> list[ToolFinished]:
         """End the calls that are left without a result, so that no call stands alone in the history."""
-        left = [read.call for read in self.reads if read.call.id not in self.results]
-        ends = [cut_short(call, self.context.language) for call in left]
+        left = [read.call for read in self.resolved_calls if read.call.id not in self.results]
+        ends = [cancel_call(call, self.context.language) for call in left]
         self.results |= {end.call.id: end.result for end in ends}
-        self.tell()
+        self.append_results()
         return ends
 
-    def to_send(self) -> tuple[list[Message], tuple[ToolDefinition, ...]]:
+    def build_request(self) -> tuple[list[Message], tuple[ToolDefinition, ...]]:
         """The messages that fit, with what the model should know of the run beside the last; and the tools."""
-        definitions, watch = self.selection.definitions, self.watch
+        definitions, watch = self.tool_selection.definitions, self.monitor
         if watch is None:
-            return self.history if self.window is None else trimmed(self.history, self.window), definitions
-        if self.window is None:
-            return watch.beside(self.history, left_out=False), watch.definitions(definitions)
-        sent = trimmed(self.history, self.window - watch.room)
-        return watch.beside(sent, left_out=len(sent) < len(self.history)), watch.definitions(definitions)
+            return self.history if self.context_window is None else trim_messages(
+                self.history, self.context_window
+            ), definitions
+        if self.context_window is None:
+            return watch.with_status_note(self.history, is_trimmed=False), watch.annotate_definitions(definitions)
+        sent = trim_messages(self.history, self.context_window - watch.reserved_tokens)
+        return watch.with_status_note(sent, is_trimmed=len(sent) < len(self.history)), watch.annotate_definitions(
+            definitions
+        )
 
-    def _quoted(self, said: str) -> str:
+    def _quote_result(self, result_text: str) -> str:
         """What a tool said, with its markup broken; that it is quoted, where it may hold a call."""
-        safe = dialects.defuse(said)
-        names = (tool.name for tool in self.selection.definitions)
-        if safe == said or self.watch is None or not any(name in said for name in names):
+        safe = dialects.escape_special_tokens(result_text)
+        names = (tool.name for tool in self.tool_selection.definitions)
+        if safe == result_text or self.monitor is None or not any(name in result_text for name in names):
             return safe
-        return f"{safe}\n\n{prompts.only_quoted(self.context.language)}"
+        return f"{safe}\n\n{prompts.note_quoted_text(self.context.language)}"
 
-    def asks_on(self) -> Wish | None:
+    def follow_up_before_answer(self) -> FollowUp | None:
         """What the model is asked in place of taking its answer; None where the answer is to be taken."""
-        if self.watch is None or not self.insists or self.options.tool_choice == "none":
+        if self.monitor is None or not self.has_follow_ups or self.options.tool_choice == "none":
             return None
-        return self.watch.unfinished.asks(self.context.language)
+        return self.monitor.follow_ups.before_answer(self.context.language)
 
-    def goes_on(self) -> Wish | None:
+    def follow_up_after_turn(self) -> FollowUp | None:
         """What a model that writes its calls as text is asked as a turn ends; None where it is to go on by itself."""
-        if self.watch is None or not self.insists or self.options.tool_choice == "none":
+        if self.monitor is None or not self.has_follow_ups or self.options.tool_choice == "none":
             return None
         if not any(call.dialect != "native" for call in self.history[-1].tool_calls):
             return None
-        return self.watch.unfinished.goes_on(self.context.language)
+        return self.monitor.follow_ups.after_turn(self.context.language)
 
-    def reminder(self, copied: bool) -> str:
+    def build_reminder(self, is_copied: bool) -> str:
         """What asks for an answer where there was none: nothing, or a copy of what the run said of itself."""
-        if copied and self.watch is not None:
-            self.watch.is_silent = True
-            return prompts.own_words(self.context.language)
-        return prompts.empty_reply(self.context.language)
+        if is_copied and self.monitor is not None:
+            self.monitor.is_silent = True
+            return prompts.ask_for_own_words(self.context.language)
+        return prompts.ask_again_after_empty_reply(self.context.language)
 
-    def ask(self, wish: Wish) -> Decided:
+    def append_follow_up(self, follow_up: FollowUp) -> DecisionMade:
         """Ask the model on."""
-        self.history.append(user(wish.text))
-        self.expected = wish.expected
-        return Decided("replan", wish.text)
+        self.history.append(user_message(follow_up.text))
+        self.tool_choice_hint = follow_up.tool_choice
+        return DecisionMade("replan", follow_up.text)
 
-    def checked(self, reads: tuple[ReadCall, ...]) -> None:
+    def update_calls(self, screened_calls: tuple[ResolvedCall, ...]) -> None:
         """Take the calls as they will be made; the history shows what was adjusted in them."""
-        made = {read.call.id: read for read in reads}
-        self.reads = tuple(made.get(read.call.id, read) for read in self.reads)
-        self.history[-1] = _as_understood(self.history[-1], self.reads)
+        made = {read.call.id: read for read in screened_calls}
+        self.resolved_calls = tuple(made.get(read.call.id, read) for read in self.resolved_calls)
+        self.history[-1] = _with_resolved_calls(self.history[-1], self.resolved_calls)
 
-    def tell(self) -> None:
+    def append_results(self) -> None:
         """Put the results into the history in the order of their calls."""
         self.history += [
-            tool(r.call.id, r.call.name, self._quoted(self.results[r.call.id].content)) for r in self.reads
+            tool_message(r.call.id, r.call.name, self._quote_result(self.results[r.call.id].content))
+            for r in self.resolved_calls
         ]
-        self.calls += len(self.reads)
-        self.reads, self.results = (), {}
+        self.call_count += len(self.resolved_calls)
+        self.resolved_calls, self.results = (), {}
 
 
-async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) -> AsyncGenerator[Event, None]:
+async def _request_reply(
+    model: Model, library: ToolLibrary, state: _RunState, deadline: Deadline
+) -> AsyncGenerator[Event, None]:
     """One reply of the model."""
-    state.turns += 1
+    state.turn_count += 1
     reply = None
-    options = state.options if state.expected == "auto" else replace(state.options, expected=state.expected)
-    state.expected = "auto"
+    options = (
+        state.options
+        if state.tool_choice_hint == "auto"
+        else replace(state.options, tool_choice_hint=state.tool_choice_hint)
+    )
+    state.tool_choice_hint = "auto"
     while True:
-        sent, definitions = state.to_send()
+        sent, definitions = state.build_request()
         try:
-            async with aclosing(alarm.each(model.stream(sent, definitions, options))) as parts:
+            async with aclosing(deadline.iterate(model.stream(sent, definitions, options))) as parts:
                 async for part in parts:
                     if type(part) is Reply:
                         reply = part
@@ -211,104 +222,120 @@ async def _ask(model: Model, library: ToolLibrary, state: _State, alarm: Alarm) 
                         yield part  # type: ignore[misc]  # a Reply is the one part that is no event
             break
         except ContextFull:
-            state.window = (state.window or estimated(state.history)) // 2
-            if len(trimmed(state.history, state.window)) == len(sent):
+            state.context_window = (state.context_window or estimate_tokens(state.history)) // 2
+            if len(trim_messages(state.history, state.context_window)) == len(sent):
                 raise
     if reply is None:
         raise ModelError(f"The stream of model {model.name!r} ended without a reply.")
     state.usage += reply.usage
-    state.reads = read_calls(reply.message.tool_calls, library, state.context.language)
-    said = _as_understood(reply.message, state.reads)
+    state.resolved_calls = resolve_calls(reply.message.tool_calls, library, state.context.language)
+    said = _with_resolved_calls(reply.message, state.resolved_calls)
     state.history.append(said)
-    yield ModelReplied(state.turns, said, reply.finish, reply.usage)
-    state.later = reply.waiting
-    if state.reads:
+    yield ModelReplied(state.turn_count, said, reply.finish, reply.usage)
+    state.deferred_calls = reply.deferred_calls
+    if state.resolved_calls:
         return
-    if state.watch is not None:
-        state.watch.unfinished.hold(reply.held)
+    if state.monitor is not None:
+        state.monitor.follow_ups.note_withheld_calls(reply.withheld_calls)
     state.text = said.content.strip() or state.text
-    wish = state.asks_on()
+    wish = state.follow_up_before_answer()
     if wish is not None:
-        yield state.ask(wish)
+        yield state.append_follow_up(wish)
         return
-    copied = state.watch is not None and is_block(said.content)
-    state.answered = (bool(state.text) and not copied) or state.reminded
-    if not state.answered:
-        state.reminded = True
-        state.history.append(user(state.reminder(copied)))
+    copied = state.monitor is not None and is_status_note(said.content)
+    state.is_answered = (bool(state.text) and not copied) or state.was_reminded
+    if not state.is_answered:
+        state.was_reminded = True
+        state.history.append(user_message(state.build_reminder(copied)))
 
 
-async def _do(library: ToolLibrary, limits: Limits, state: _State, alarm: Alarm) -> AsyncGenerator[Event, None]:
+async def _execute_calls(
+    library: ToolLibrary, limits: Limits, state: _RunState, deadline: Deadline
+) -> AsyncGenerator[Event, None]:
     """The calls of the last reply."""
-    watch = state.watch
-    for part in (state.reads,) if watch is None else watch.replied(state.history[-1].content, state.reads, state.later):
+    watch = state.monitor
+    for part in (
+        (state.resolved_calls,)
+        if watch is None
+        else watch.begin_turn(state.history[-1].content, state.resolved_calls, state.deferred_calls)
+    ):
         reads = part
         if watch is not None:
-            reads = watch.checked(part)
-            state.checked(reads)
-        room = None if limits.tool_calls is None else limits.tool_calls - state.calls - len(state.results)
-        async with aclosing(alarm.each(make(reads, library, room, state.context, state.turns))) as timed:
+            reads = watch.screen_calls(part)
+            state.update_calls(reads)
+        room = None if limits.tool_calls is None else limits.tool_calls - state.call_count - len(state.results)
+        async with aclosing(
+            deadline.iterate(execute_calls(reads, library, room, state.context, state.turn_count))
+        ) as timed:
             async for event in timed:
                 if type(event) is ToolFinished:
                     if watch is not None:
-                        event = _told(event, watch)
+                        event = _record_result(event, watch)
                     state.results[event.call.id] = event.result
                 yield event
     worked = any(result.failure is None for result in state.results.values())
-    state.selection.learn(state.results.values())
-    wish = state.goes_on()
-    state.tell()
-    decision = None if watch is None else await watch.turn_over()
+    state.tool_selection.update_from_results(state.results.values())
+    wish = state.follow_up_after_turn()
+    state.append_results()
+    decision = None if watch is None else await watch.finish_turn()
     if decision is not None:
-        state.hopeless = decision.action == "complete"
-        yield Decided(decision.action, decision.reason)
-    if wish is not None and not state.hopeless:
-        yield state.ask(wish)
-    if state.options.tool_choice not in ("auto", "none") and (worked or state.turns >= FORCED_REPLIES):
+        state.gave_up = decision.action == "complete"
+        yield DecisionMade(decision.action, decision.reason)
+    if wish is not None and not state.gave_up:
+        yield state.append_follow_up(wish)
+    if state.options.tool_choice not in ("auto", "none") and (worked or state.turn_count >= MAX_FORCED_REPLIES):
         state.options = replace(state.options, tool_choice="auto")
 
 
-async def _last_chance(
-    model: Model, library: ToolLibrary, state: _State, over: StopReason | None, alarm: Alarm
+async def _request_final_answer(
+    model: Model, library: ToolLibrary, state: _RunState, exceeded_limit: StopReason | None, deadline: Deadline
 ) -> AsyncGenerator[Event, None]:
     """One more reply, without tools, for the answer; None is a run that came to nothing but refused calls."""
     language = state.context.language
-    wish = prompts.came_to_nothing(language) if over is None else prompts.last_chance(over, language)
-    state.history.append(user(wish))
-    if state.watch is not None:
-        state.watch.advice = ""
+    wish = (
+        prompts.ask_for_answer_after_blocked_calls(language)
+        if exceeded_limit is None
+        else prompts.ask_for_final_answer(exceeded_limit, language)
+    )
+    state.history.append(user_message(wish))
+    if state.monitor is not None:
+        state.monitor.advice = ""
     state.options = replace(state.options, tool_choice="none")
-    async with aclosing(_ask(model, library, state, alarm)) as events:
+    async with aclosing(_request_reply(model, library, state, deadline)) as events:
         async for event in events:
             yield event
-    if state.reads:  # it called a tool all the same
-        for end in state.cut_short():
+    if state.resolved_calls:  # it called a tool all the same
+        for end in state.cancel_unfinished_calls():
             yield end
 
 
-async def _watch(
+async def _create_monitor(
     library: ToolLibrary,
     history: Sequence[Message],
     context: CallContext,
-    guarding: Guarding,
-    learning: Learning | None,
-) -> Watch | None:
+    guards: GuardOptions,
+    failure_memory: ScopedMemory | None,
+) -> RunMonitor | None:
     """What watches the run, with what is known as it begins."""
-    if guarding.is_off:
+    if guards.is_disabled:
         return None
-    known = NOTHING_KNOWN if learning is None or not guarding.learning else await learning.patterns(library)
+    known = (
+        NO_PATTERNS
+        if failure_memory is None or not guards.failure_memory
+        else await failure_memory.get_patterns(library)
+    )
     task = next((message.content for message in reversed(history) if message.role == "user"), "")
-    return Watch(library, task, context.language, guarding, learning, known)
+    return RunMonitor(library, task, context.language, guards, failure_memory, known)
 
 
-def _told(event: ToolFinished, watch: Watch) -> ToolFinished:
-    result = watch.ended(event.call, event.result)
+def _record_result(event: ToolFinished, monitor: RunMonitor) -> ToolFinished:
+    result = monitor.record_result(event.call, event.result)
     return event if result is event.result else ToolFinished(event.call, result)
 
 
-def _as_understood(message: Message, reads: Sequence[ReadCall]) -> Message:
+def _with_resolved_calls(message: Message, resolved_calls: Sequence[ResolvedCall]) -> Message:
     """The reply with its calls as they were understood."""
-    calls = tuple(read.call for read in reads)
+    calls = tuple(read.call for read in resolved_calls)
     if all(own is call for own, call in zip(calls, message.tool_calls, strict=True)):
         return message
     return Message("assistant", message.content, tool_calls=calls, thinking=message.thinking)

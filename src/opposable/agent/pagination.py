@@ -6,7 +6,7 @@ from typing import Any
 
 from opposable.domain.language import NUMBER_WORDS
 
-_WHOLE = re.compile(
+_WHOLE_LIST_PATTERN = re.compile(
     r"\b(?:all|every|everything|each|whole|entire|complete|total|sum|count|average|how many|how much|until|last|latest|"
     r"final|most|least|highest|lowest|largest|smallest|biggest|oldest|newest|cheapest)\b|"
     r"全部|所有|每|最后|最[大小高低新旧早晚多少贵长短近远]|一共|总|多少|统计|平均|逐|直到",
@@ -14,31 +14,39 @@ _WHOLE = re.compile(
 )
 """Words of a request that is about the whole of something, or about one that only the whole tells."""
 
-_DIGITS = "两二三四五六七八九十"
-_COUNT = re.compile(
-    rf"\b({'|'.join(NUMBER_WORDS[2:])}|\d{{1,3}}) (?:[a-z]+ )?[a-z]+s\b|(十?[{_DIGITS}]|\d{{1,3}}) ?[个条次页张份间扇封件项]",
+_CHINESE_DIGITS = "两二三四五六七八九十"
+_COUNT_PATTERN = re.compile(
+    rf"\b({'|'.join(NUMBER_WORDS[2:])}|\d{{1,3}}) (?:[a-z]+ )?[a-z]+s\b|(十?[{_CHINESE_DIGITS}]|\d{{1,3}}) ?[个条次页张份间扇封件项]",
     re.IGNORECASE,
 )
 """How many of something."""
 
-_NEXT = r"(?:\bnext\b|下一[个页步条项扇]?)[^.。\n]{0,40}?"
-_READ = 2_000
+_NEXT_PATTERN = r"(?:\bnext\b|下一[个页步条项扇]?)[^.。\n]{0,40}?"
+_MAX_CHARACTERS_READ = 2_000
 """Characters of a request or result that are looked at."""
-_INNER = ("pagination", "paging", "page_info", "pageinfo", "meta", "metadata", "links")
+_NESTED_FIELDS = ("pagination", "paging", "page_info", "pageinfo", "meta", "metadata", "links")
 """Where a result may keep how it goes on."""
 
 
-def wants_all(request: str) -> bool:
+def is_about_whole_list(request: str) -> bool:
     """Whether a request is about the whole of something, or about one that only the whole tells."""
-    return _WHOLE.search(request[:_READ]) is not None
+    return _WHOLE_LIST_PATTERN.search(request[:_MAX_CHARACTERS_READ]) is not None
 
 
-def wanted(request: str) -> int:
+def count_requested_items(request: str) -> int:
     """How many of something a request is about, at most; 1 where it does not say."""
-    return max((_count(english or chinese) for english, chinese in _COUNT.findall(request[:_READ])), default=1)
+    return max(
+        (
+            _parse_count(english or chinese)
+            for english, chinese in _COUNT_PATTERN.findall(request[:_MAX_CHARACTERS_READ])
+        ),
+        default=1,
+    )
 
 
-def next_page(arguments: Mapping[str, Any], parameters: Mapping[str, Any], data: Any) -> dict[str, Any] | None:
+def get_next_page_arguments(
+    arguments: Mapping[str, Any], parameters: Mapping[str, Any], data: Any
+) -> dict[str, Any] | None:
     """The arguments with which a call goes on where its result `data` names the next page; None where it names none.
 
     `parameters` is the tool's JSON Schema: a result's `next_page`, `nextCursor`, `next_page_token` is the next value of
@@ -46,45 +54,55 @@ def next_page(arguments: Mapping[str, Any], parameters: Mapping[str, Any], data:
     """
     if not isinstance(data, dict):
         return None
-    names = {_plain(name): name for name in parameters.get("properties") or {}}
-    for field, value in _fields(data):
-        name = names.get(_plain(field).removeprefix("next")) if _plain(field).startswith("next") else None
+    names = {_normalize_name(name): name for name in parameters.get("properties") or {}}
+    for field, value in _iter_fields(data):
+        name = (
+            names.get(_normalize_name(field).removeprefix("next"))
+            if _normalize_name(field).startswith("next")
+            else None
+        )
         if name is not None and isinstance(value, str | int) and not isinstance(value, bool) and value != "":
             return None if arguments.get(name) == value else {**arguments, name: value}
     page = names.get("page")
-    if page is None or not any(_plain(field) == "hasmore" and value is True for field, value in _fields(data)):
+    if page is None or not any(
+        _normalize_name(field) == "hasmore" and value is True for field, value in _iter_fields(data)
+    ):
         return None
     now = arguments.get(page, 1)
     return {**arguments, page: now + 1} if type(now) is int else None
 
 
-def next_named(arguments: Mapping[str, Any], said: str) -> dict[str, str]:
+def find_next_value(arguments: Mapping[str, Any], result_text: str) -> dict[str, str]:
     """The argument that a result names as the next one, alike but for its numbers: door-14 behind door-7."""
     for name, value in arguments.items():
         if not isinstance(value, str) or not any(character.isdigit() for character in value) or len(value) > 100:
             continue
         alike = r"\d+".join(re.escape(part) for part in re.split(r"\d+", value))
-        found = re.search(rf"{_NEXT}(?<![A-Za-z0-9_-])({alike})(?![A-Za-z0-9_-])", said[:_READ], re.IGNORECASE)
+        found = re.search(
+            rf"{_NEXT_PATTERN}(?<![A-Za-z0-9_-])({alike})(?![A-Za-z0-9_-])",
+            result_text[:_MAX_CHARACTERS_READ],
+            re.IGNORECASE,
+        )
         if found and found[1] != value:
             return {name: found[1]}
     return {}
 
 
-def _count(said: str) -> int:
-    if said.isdigit():
-        return int(said)
-    if said.lower() in NUMBER_WORDS:
-        return NUMBER_WORDS.index(said.lower())
-    value = max(_DIGITS.index(said[-1]) + 1, 2)
-    return value + 10 if len(said) == 2 else value
+def _parse_count(number_text: str) -> int:
+    if number_text.isdigit():
+        return int(number_text)
+    if number_text.lower() in NUMBER_WORDS:
+        return NUMBER_WORDS.index(number_text.lower())
+    value = max(_CHINESE_DIGITS.index(number_text[-1]) + 1, 2)
+    return value + 10 if len(number_text) == 2 else value
 
 
-def _fields(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _iter_fields(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     yield from data.items()
     for name in data:
-        if _plain(name) in map(_plain, _INNER) and isinstance(data[name], dict):
+        if _normalize_name(name) in map(_normalize_name, _NESTED_FIELDS) and isinstance(data[name], dict):
             yield from data[name].items()
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return re.sub(r"[^a-z]", "", name.lower())

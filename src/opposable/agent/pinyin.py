@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_right
 
-_FIRST = (
+_FIRST_CHARACTERS = (
     "a啊ai埃an鞍ang肮ao凹ba芭bai白ban斑bang邦bao苞bei杯ben奔beng崩bi逼bian鞭biao标bie鳖bin彬bing兵bo玻bu捕ca擦cai猜c"
     "an餐cang苍cao操ce厕ceng层cha插chai拆chan搀chang昌chao超che车chen郴cheng撑chi吃chong充chou抽chu初chuai揣chu"
     "an川chuang疮chui吹chun春chuo戳ci疵cong聪cou凑cu粗cuan蹿cui摧cun村cuo磋da搭dai呆dan耽dang当dao刀de德deng蹬di堤"
@@ -27,29 +27,29 @@ _FIRST = (
 )
 """Each syllable with the first of its characters in GB 2312, whose 3,755 common characters stand in this order."""
 
-_BEGINS: list[tuple[bytes, str]] = [
-    (first.encode("gb2312"), syllable) for syllable, first in re.findall(r"([a-z]+)(.)", _FIRST)
+_SYLLABLE_STARTS: list[tuple[bytes, str]] = [
+    (first.encode("gb2312"), syllable) for syllable, first in re.findall(r"([a-z]+)(.)", _FIRST_CHARACTERS)
 ]
-_COMMON = (b"\xb0\xa1", b"\xd7\xf9")
-_CHINESE = re.compile(r"[\u4e00-\u9fff]{2,4}")
-_WORD = re.compile(r"[a-z]+")
+_COMMON_CHARACTER_RANGE = (b"\xb0\xa1", b"\xd7\xf9")
+_CHINESE_NAME_PATTERN = re.compile(r"[\u4e00-\u9fff]{2,4}")
+_LATIN_WORD_PATTERN = re.compile(r"[a-z]+")
 
 
-def spells(latin: str, chinese: str) -> bool:
+def is_pinyin_of(latin: str, chinese: str) -> bool:
     """Whether Latin words spell a Chinese name of two to four characters, its family name first or last."""
-    if not _CHINESE.fullmatch(chinese):
+    if not _CHINESE_NAME_PATTERN.fullmatch(chinese):
         return False
-    syllables = [_syllable(character) for character in chinese]
-    spelt = "".join(_WORD.findall(latin.lower().replace("ü", "v")))
+    syllables = [_get_syllable(character) for character in chinese]
+    spelt = "".join(_LATIN_WORD_PATTERN.findall(latin.lower().replace("ü", "v")))
     return all(syllables) and spelt in ("".join(syllables), "".join((*syllables[1:], syllables[0])))
 
 
-def _syllable(character: str) -> str:
+def _get_syllable(character: str) -> str:
     """The syllable of a common character, "" of any other."""
     try:
         code = character.encode("gb2312")
     except UnicodeEncodeError:
         return ""
-    if not _COMMON[0] <= code <= _COMMON[1]:
+    if not _COMMON_CHARACTER_RANGE[0] <= code <= _COMMON_CHARACTER_RANGE[1]:
         return ""
-    return _BEGINS[bisect_right(_BEGINS, code, key=lambda one: one[0]) - 1][1]
+    return _SYLLABLE_STARTS[bisect_right(_SYLLABLE_STARTS, code, key=lambda one: one[0]) - 1][1]

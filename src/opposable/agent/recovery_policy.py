@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from opposable.agent import prompts
-from opposable.agent.guard_options import Guarding
+from opposable.agent.guard_options import GuardOptions
 from opposable.domain.language import Language
 
-Action = Literal["execute", "replan", "switch_tool", "complete"]
+RecoveryAction = Literal["execute", "replan", "switch_tool", "complete"]
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class FailureState:
     """How badly a run goes.
 
     `refused_turns` and `failed_turns` count the turns running in which every call was refused, or failed. `tool` is the
@@ -20,37 +20,43 @@ class Trouble:
     same; `is_away` says that it did not answer. `others` are tools that may do instead, best first.
     """
 
-    refused_turns: int
+    blocked_turns: int
     failed_turns: int
     tool: str
-    failures: int
-    is_away: bool
-    others: Sequence[str] = ()
+    tool_failures: int
+    is_unavailable: bool
+    alternative_tools: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class RecoveryDecision:
     """What is done next and why; `advice` is what the model is told of it, "" for nothing."""
 
-    action: Action
+    action: RecoveryAction
     reason: str
     advice: str = ""
 
 
-def decided(trouble: Trouble, guarding: Guarding, language: Language) -> Decision:
+def choose_next_action(state: FailureState, guards: GuardOptions, language: Language) -> RecoveryDecision:
     """The decision at the end of a turn in which calls failed.
 
     A run comes to its end where nothing but refused calls comes any more. A tool that failed too often is exchanged
     where another one may do; where none does, and where a plan as a whole brings nothing but failures, the model is
     asked for another plan. Each is said again only after as many failures more.
     """
-    if trouble.refused_turns >= guarding.hopeless:
-        return Decision("complete", prompts.hopeless(trouble.refused_turns, language))
-    most = 2 if trouble.is_away else guarding.failures
-    if trouble.others and trouble.failures >= most and (trouble.failures - most) % guarding.failures == 0:
-        reason = prompts.failing_tool(trouble.tool, trouble.failures, language)
-        return Decision("switch_tool", reason, prompts.switch_tool(reason, trouble.others, language))
-    if trouble.failed_turns >= guarding.failures and trouble.failed_turns % guarding.failures == 0:
-        reason = prompts.failing_plan(trouble.failed_turns, language)
-        return Decision("replan", reason, prompts.replan(reason, language))
-    return Decision("execute", "")
+    if state.blocked_turns >= guards.give_up_after:
+        return RecoveryDecision("complete", prompts.explain_no_progress(state.blocked_turns, language))
+    most = 2 if state.is_unavailable else guards.switch_after
+    if (
+        state.alternative_tools
+        and state.tool_failures >= most
+        and (state.tool_failures - most) % guards.switch_after == 0
+    ):
+        reason = prompts.explain_failing_tool(state.tool, state.tool_failures, language)
+        return RecoveryDecision(
+            "switch_tool", reason, prompts.ask_to_switch_tool(reason, state.alternative_tools, language)
+        )
+    if state.failed_turns >= guards.switch_after and state.failed_turns % guards.switch_after == 0:
+        reason = prompts.explain_failing_plan(state.failed_turns, language)
+        return RecoveryDecision("replan", reason, prompts.ask_to_replan(reason, language))
+    return RecoveryDecision("execute", "")

@@ -11,14 +11,14 @@ from opposable.domain.call_context import CallContext
 from opposable.domain.events import ToolDelta, ToolFinished, ToolStarted
 from opposable.domain.language import Language
 from opposable.domain.tools import ToolCall, ToolResult, new_call_id
-from opposable.parsers import read_arguments
+from opposable.parsers import parse_arguments
 from opposable.tools import failure_messages as sentences
 from opposable.tools.library import ToolLibrary
-from opposable.tools.tool_names import safe_name
+from opposable.tools.tool_names import to_safe_name
 
 
 @dataclass(frozen=True, slots=True)
-class ReadCall:
+class ResolvedCall:
     """A call as it was understood.
 
     `call` is what stands in the history: a safe name, an id of its own, arguments that are a JSON object, so that no
@@ -30,12 +30,12 @@ class ReadCall:
     failure: ToolResult | None = None
 
 
-def read_calls(calls: Sequence[ToolCall], library: ToolLibrary, language: Language) -> tuple[ReadCall, ...]:
+def resolve_calls(calls: Sequence[ToolCall], library: ToolLibrary, language: Language) -> tuple[ResolvedCall, ...]:
     """Understand the calls of a reply; what cannot be read is told, never guessed."""
-    return tuple(_read(call, library, language) for call in with_own_ids(calls))
+    return tuple(_resolve_call(call, library, language) for call in assign_unique_ids(calls))
 
 
-def with_own_ids(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+def assign_unique_ids(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
     """The calls, each with an id that no other of them has."""
     taken: set[str] = set()
     own = []
@@ -45,30 +45,34 @@ def with_own_ids(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
     return tuple(own)
 
 
-async def make(
-    reads: Sequence[ReadCall], library: ToolLibrary, room: int | None, context: CallContext, turn: int = 0
+async def execute_calls(
+    resolved_calls: Sequence[ResolvedCall],
+    library: ToolLibrary,
+    remaining: int | None,
+    context: CallContext,
+    turn: int = 0,
 ) -> AsyncGenerator[ToolStarted | ToolDelta | ToolFinished, None]:
     """Make the calls together and yield each one's beginning, what it tells meanwhile and its end as they happen.
 
     Calls beyond `room` are refused. `turn` tells the idempotency keys of calls apart whose ids recur in a run. Leaving
     early cancels what still runs.
     """
-    if room is not None:
-        told = sentences.call_limit(context.language)
-        reads = [
-            read if n < room else replace(read, failure=ToolResult(read.call.id, read.call.name, told, "refused"))
-            for n, read in enumerate(reads)
+    if remaining is not None:
+        told = sentences.call_limit_message(context.language)
+        resolved_calls = [
+            read if n < remaining else replace(read, failure=ToolResult(read.call.id, read.call.name, told, "refused"))
+            for n, read in enumerate(resolved_calls)
         ]
-    for read in reads:
+    for read in resolved_calls:
         yield ToolStarted(read.call)
-    if len(reads) == 1 and not library.streams(reads[0].call.name):
-        yield ToolFinished(reads[0].call, await _make_one(reads[0], library, context, turn, None))
+    if len(resolved_calls) == 1 and not library.can_stream(resolved_calls[0].call.name):
+        yield ToolFinished(resolved_calls[0].call, await _execute_call(resolved_calls[0], library, context, turn, None))
         return
     told_of: asyncio.Queue[ToolDelta | asyncio.Task[ToolResult]] = asyncio.Queue()
     tasks: dict[asyncio.Task[ToolResult], ToolCall] = {}
-    for read in reads:
-        report = _reporting(read.call, told_of) if library.streams(read.call.name) else None
-        task = asyncio.create_task(_make_one(read, library, context, turn, report))
+    for read in resolved_calls:
+        report = _make_reporter(read.call, told_of) if library.can_stream(read.call.name) else None
+        task = asyncio.create_task(_execute_call(read, library, context, turn, report))
         task.add_done_callback(told_of.put_nowait)
         tasks[task] = read.call
     try:
@@ -85,60 +89,72 @@ async def make(
             await asyncio.wait(tasks)
 
 
-def cut_short(call: ToolCall, language: Language) -> ToolFinished:
+def cancel_call(call: ToolCall, language: Language) -> ToolFinished:
     """The end of a call that the run's end cut short."""
-    return ToolFinished(call, ToolResult(call.id, call.name, sentences.cancelled(call.name, language), "cancelled"))
+    return ToolFinished(
+        call, ToolResult(call.id, call.name, sentences.cancelled_call_message(call.name, language), "cancelled")
+    )
 
 
-def _read(call: ToolCall, library: ToolLibrary, language: Language) -> ReadCall:
-    tool = library.find(call.name)
+def _resolve_call(call: ToolCall, library: ToolLibrary, language: Language) -> ResolvedCall:
+    tool = library.find_tool(call.name)
     if tool is None:
-        named = replace(call, name=safe_name(call.name or "unnamed"), arguments=_as_object(call.arguments))
-        told = library.unknown(call.name, language)
-        return ReadCall(named, {}, ToolResult(call.id, named.name, told, "unknown_tool"))
+        named = replace(call, name=to_safe_name(call.name or "unnamed"), arguments=_to_json_object(call.arguments))
+        told = library.get_unknown_tool_message(call.name, language)
+        return ResolvedCall(named, {}, ToolResult(call.id, named.name, told, "unknown_tool"))
     name = tool.definition.name
     if call.truncated:
-        kept = replace(call, name=name, arguments=_as_object(call.arguments))
-        return ReadCall(kept, {}, ToolResult(call.id, name, sentences.truncated(name, language), "invalid_arguments"))
-    read = read_arguments(call.arguments, tool.definition.parameters)
+        kept = replace(call, name=name, arguments=_to_json_object(call.arguments))
+        return ResolvedCall(
+            kept, {}, ToolResult(call.id, name, sentences.truncated_call_message(name, language), "invalid_arguments")
+        )
+    read = parse_arguments(call.arguments, tool.definition.parameters)
     if read.value is None:
-        told = sentences.unreadable(name, read.problem or "", call.arguments, language)
-        kept = replace(call, name=name, arguments=_as_object(call.arguments))
-        return ReadCall(kept, {}, ToolResult(call.id, name, told, "invalid_arguments"))
+        told = sentences.unreadable_arguments_message(name, read.problem or "", call.arguments, language)
+        kept = replace(call, name=name, arguments=_to_json_object(call.arguments))
+        return ResolvedCall(kept, {}, ToolResult(call.id, name, told, "invalid_arguments"))
     if not read.repairs and name == call.name:
-        return ReadCall(call, read.value)
+        return ResolvedCall(call, read.value)
     mended = replace(
         call, name=name, arguments=orjson.dumps(read.value).decode(), repairs=(*call.repairs, *read.repairs)
     )
-    return ReadCall(mended, read.value)
+    return ResolvedCall(mended, read.value)
 
 
-async def _make_one(
-    read: ReadCall, library: ToolLibrary, run: CallContext, turn: int, report: Callable[[str], None] | None
+async def _execute_call(
+    resolved_call: ResolvedCall,
+    library: ToolLibrary,
+    run_context: CallContext,
+    turn: int,
+    report: Callable[[str], None] | None,
 ) -> ToolResult:
-    if read.failure is not None:
-        return read.failure
-    key = f"{run.run_id}-{turn}-{read.call.id}"
+    if resolved_call.failure is not None:
+        return resolved_call.failure
+    key = f"{run_context.run_id}-{turn}-{resolved_call.call.id}"
     own = CallContext(
-        run.run_id,
-        read.call.id,
-        run.language,
-        run.trace_id,
-        run.agent_id,
-        run.conversation_id,
+        run_context.run_id,
+        resolved_call.call.id,
+        run_context.language,
+        run_context.trace_id,
+        run_context.agent_id,
+        run_context.conversation_id,
         key,
         report,
-        run.approve,
+        run_context.approve,
     )
-    result = await library.call(read.call.name, read.arguments, own)
-    return replace(result, repairs=(*read.call.repairs, *result.repairs)) if read.call.repairs else result
+    result = await library.call(resolved_call.call.name, resolved_call.arguments, own)
+    return (
+        replace(result, repairs=(*resolved_call.call.repairs, *result.repairs))
+        if resolved_call.call.repairs
+        else result
+    )
 
 
-def _reporting(call: ToolCall, told_of: "asyncio.Queue[Any]") -> Callable[[str], None]:
-    return lambda text: told_of.put_nowait(ToolDelta(call, text))
+def _make_reporter(call: ToolCall, queue: "asyncio.Queue[Any]") -> Callable[[str], None]:
+    return lambda text: queue.put_nowait(ToolDelta(call, text))
 
 
-def _as_object(arguments: str) -> str:
+def _to_json_object(arguments: str) -> str:
     """Arguments that are shown again in the history: as they are when they are a JSON object, else quoted in one."""
     try:
         if isinstance(orjson.loads(arguments), dict):

@@ -6,28 +6,28 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from opposable.agent.failure_memory import FailureMemory, Learning
-from opposable.app.stored_tools import database_url, is_kept, kept_store
+from opposable.agent.failure_memory import FailureMemory, ScopedMemory
+from opposable.app.stored_tools import database_url, open_default_store, store_exists
 from opposable.domain.errors import BadInput, StoreUnavailable
-from opposable.domain.records import SHARED, Failure, Tally
+from opposable.domain.records import SHARED_SCOPE, ExecutionStats, Failure
 from opposable.settings import Settings
-from opposable.store.factory import can_open
+from opposable.store.factory import is_store_installed
 
 if TYPE_CHECKING:
     from opposable.store.store import Store
 
 
 @asynccontextmanager
-async def learning(settings: Settings) -> AsyncIterator[Learning]:
+async def open_failure_memory(settings: Settings) -> AsyncIterator[ScopedMemory]:
     """What all runs share of what they learnt; of a run without the extra "store", what it learns itself."""
-    if not can_open(database_url(settings)):
-        yield FailureMemory().of()
+    if not is_store_installed(database_url(settings)):
+        yield FailureMemory().scoped()
         return
-    async with LateStore(settings) as kept, FailureMemory(kept, records=kept) as memory:
-        yield memory.of()
+    async with LazyFailureStore(settings) as kept, FailureMemory(kept, statistics_store=kept) as memory:
+        yield memory.scoped()
 
 
-class LateStore:
+class LazyFailureStore:
     """The failures and records of the store that the settings name: `async with LateStore(settings)`.
 
     A file that is not there is made when there is something to keep. Raises: `StoreError`.
@@ -35,52 +35,56 @@ class LateStore:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._opening = asyncio.Lock()
-        self._stack = AsyncExitStack()
-        self._opened: Store | None = None
+        self._open_lock = asyncio.Lock()
+        self._exit_stack = AsyncExitStack()
+        self._opened_store: Store | None = None
 
-    async def __aenter__(self) -> "LateStore":
+    async def __aenter__(self) -> "LazyFailureStore":
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._stack.aclose()
+        await self._exit_stack.aclose()
 
-    async def add(self, batch: Sequence[Failure]) -> None:
+    async def add(self, new_failures: Sequence[Failure]) -> None:
         """Remember failures."""
-        if batch:
-            await (await self._store()).failures.add(batch)
+        if new_failures:
+            await (await self._get_store()).failures.add(new_failures)
 
-    async def of_tools(
-        self, tool_ids: Sequence[str], scopes: Sequence[str] = (SHARED,), *, each: int = 20
+    async def get_failures_by_tool(
+        self, tool_ids: Sequence[str], scopes: Sequence[str] = (SHARED_SCOPE,), *, limit_per_tool: int = 20
     ) -> dict[str, tuple[Failure, ...]]:
         """What the last failures of each of these tools teach."""
-        if not is_kept(self._settings):
+        if not store_exists(self._settings):
             return {}
-        return await (await self._store()).failures.of_tools(tool_ids, scopes, each=each)
+        return await (await self._get_store()).failures.get_failures_by_tool(
+            tool_ids, scopes, limit_per_tool=limit_per_tool
+        )
 
     async def correct(self, failure_id: str, correction: dict[str, Any] | None) -> bool:
         """Keep what put a failure right."""
-        return await (await self._store()).failures.correct(failure_id, correction)
+        return await (await self._get_store()).failures.correct(failure_id, correction)
 
     async def forget(self, failure_id: str) -> bool:
         """Forget a failure."""
-        return await (await self._store()).failures.forget(failure_id)
+        return await (await self._get_store()).failures.forget(failure_id)
 
     async def forget_before(self, moment: datetime) -> int:
         """Forget what was not seen since and is not pinned."""
-        return await (await self._store()).failures.forget_before(moment) if is_kept(self._settings) else 0
+        return await (await self._get_store()).failures.forget_before(moment) if store_exists(self._settings) else 0
 
-    async def latest(self, tool_ids: Sequence[str], *, each: int = 50) -> dict[str, Tally]:
+    async def get_call_statistics(
+        self, tool_ids: Sequence[str], *, calls_per_tool: int = 50
+    ) -> dict[str, ExecutionStats]:
         """How the last calls of each of these tools ended."""
-        if not is_kept(self._settings):
+        if not store_exists(self._settings):
             return {}
-        return await (await self._store()).executions.latest(tool_ids, each=each)
+        return await (await self._get_store()).executions.get_call_statistics(tool_ids, calls_per_tool=calls_per_tool)
 
-    async def _store(self) -> "Store":
-        async with self._opening:
-            if self._opened is None:
+    async def _get_store(self) -> "Store":
+        async with self._open_lock:
+            if self._opened_store is None:
                 try:
-                    self._opened = await self._stack.enter_async_context(kept_store(self._settings))
+                    self._opened_store = await self._exit_stack.enter_async_context(open_default_store(self._settings))
                 except BadInput as error:
                     raise StoreUnavailable(str(error)) from error
-            return self._opened
+            return self._opened_store

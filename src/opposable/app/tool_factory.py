@@ -13,10 +13,10 @@ from opposable.domain.specs import AnyToolSpec, FunctionToolSpec
 from opposable.sql.database import Database
 from opposable.sql.tools import SchemaTools, SqlTools
 from opposable.tools.base import Tool
-from opposable.tools.function import FunctionTool, actions
-from opposable.tools.function_loader import named_tools
+from opposable.tools.function import FunctionTool, tools_from_object
+from opposable.tools.function_loader import load_tools
 
-ALLOWED = (
+DEFAULT_ALLOWED_FUNCTIONS = (
     "opposable.builtin_tools.calculator.calculator:calculator",
     "opposable.builtin_tools.clock:time",
     "opposable.builtin_tools.echo:echo",
@@ -24,19 +24,19 @@ ALLOWED = (
 """What a spec may name where the owner says nothing: specs may come from outside, and these three touch nothing."""
 
 
-def tools_of(spec: AnyToolSpec, *, allowed: Sequence[str] = ALLOWED) -> list[Tool]:
+def create_tools(spec: AnyToolSpec, *, allowed: Sequence[str] = DEFAULT_ALLOWED_FUNCTIONS) -> list[Tool]:
     """The tools a spec describes. `allowed` lists the modules and names that function specs may name.
 
     Raises: `BadInput`, saying what of the spec cannot be used.
     """
     match spec:
         case FunctionToolSpec():
-            return named_tools(spec, allowed)
+            return load_tools(spec, allowed)
         case _:
             raise BadInput(f"{spec.tool_id}: no tool can be made here from a spec of type {spec.tool_type}.")
 
 
-def builtin_tools(roots: Sequence[Path]) -> list[Tool]:
+def create_builtin_tools(roots: Sequence[Path]) -> list[Tool]:
     """The tools that need nothing beside Python; the file tools read inside `roots` only."""
     files = FileSearch(list(roots))
     return [
@@ -49,6 +49,6 @@ def builtin_tools(roots: Sequence[Path]) -> list[Tool]:
     ]
 
 
-def sql_tools(database: Database) -> list[Tool]:
+def create_sql_tools(database: Database) -> list[Tool]:
     """The tools to look at a database and to ask it, read-only."""
-    return [*actions(SchemaTools(database), "schema"), *actions(SqlTools(database), "sql")]
+    return [*tools_from_object(SchemaTools(database), "schema"), *tools_from_object(SqlTools(database), "sql")]

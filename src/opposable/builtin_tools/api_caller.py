@@ -7,17 +7,17 @@ from urllib.parse import urlencode
 import orjson
 
 from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments, ToolFailed, ToolRefused
-from opposable.safety.network.guarded_client import GuardedClient, Request
-from opposable.safety.network.request_headers import is_one_line, may_be_set
-from opposable.safety.network.response_body import read_capped, text_of
-from opposable.safety.network.ssrf_guard import allowed_hosts
-from opposable.safety.network.url_parsing import DEFAULT_PORTS, Target
+from opposable.safety.network.guarded_client import GuardedClient, HttpRequest
+from opposable.safety.network.request_headers import is_settable_header, is_valid_header_value
+from opposable.safety.network.response_body import decode_body, read_body
+from opposable.safety.network.ssrf_guard import parse_allowed_hosts
+from opposable.safety.network.url_parsing import DEFAULT_PORTS, UrlTarget
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]
 METHODS: tuple[Method, ...] = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
-MOST_BYTES = 2_000_000
-_SECONDS = 30.0
-_SHOWN = frozenset({"content-type", "etag", "last-modified", "link", "location", "retry-after"})
+MAX_RESPONSE_BYTES = 2_000_000
+_TIMEOUT_SECONDS = 30.0
+_REPORTED_HEADERS = frozenset({"content-type", "etag", "last-modified", "link", "location", "retry-after"})
 
 
 class ApiCaller:
@@ -29,7 +29,7 @@ class ApiCaller:
 
     def __init__(self, client: GuardedClient, hosts: Sequence[str], methods: Sequence[Method] = METHODS) -> None:
         self._client = client
-        self._hosts = frozenset(allowed_hosts(hosts))
+        self._hosts = frozenset(parse_allowed_hosts(hosts))
         if not self._hosts:
             raise BadInput("api_caller needs at least one host that it may call.")
         self._methods = tuple(methods)
@@ -61,41 +61,45 @@ class ApiCaller:
             raise ToolRefused(f"{method} is not allowed here; the methods are {', '.join(self._methods)}.")
         if body is not None and method in ("GET", "HEAD"):
             raise InvalidArguments((FieldProblem("body", f"must be left out: a {method} has none"),))
-        target = self._client.guard.target(url)
-        if not self._listed(target):
+        target = self._client.guard.check_url(url)
+        if not self._is_allowed_target(target):
             raise ToolRefused(
                 f"{target.host} is not among the hosts that may be called: {', '.join(sorted(self._hosts))}."
             )
-        sent = _headers(headers or {})
+        sent = _validate_headers(headers or {})
         if body is not None:
             sent["content-type"] = "application/json"
         content = None if body is None else orjson.dumps(body, option=orjson.OPT_NON_STR_KEYS)
-        request = Request(method, _with_query(str(target.url), query or {}), sent, content, seconds=_SECONDS)
+        request = HttpRequest(
+            method, _append_query(str(target.url), query or {}), sent, content, seconds=_TIMEOUT_SECONDS
+        )
         async with self._client.send(request) as response:
-            raw, more = await read_capped(response, MOST_BYTES)
-            shown = {name.lower(): value for name, value in response.headers.items() if name.lower() in _SHOWN}
+            raw, more = await read_body(response, MAX_RESPONSE_BYTES)
+            shown = {
+                name.lower(): value for name, value in response.headers.items() if name.lower() in _REPORTED_HEADERS
+            }
             told = {"status": response.status, "headers": shown}
             charset = response.charset
         if more:
-            raise ToolFailed(f"The answer is larger than {MOST_BYTES:,} bytes; ask for less at a time.")
-        return told | ({"body": _value(raw, charset)} if raw else {})
+            raise ToolFailed(f"The answer is larger than {MAX_RESPONSE_BYTES:,} bytes; ask for less at a time.")
+        return told | ({"body": _parse_body(raw, charset)} if raw else {})
 
-    def _listed(self, target: Target) -> bool:
+    def _is_allowed_target(self, target: UrlTarget) -> bool:
         """A host without a port in the list stands for the usual port of each scheme."""
         usual = target.port == DEFAULT_PORTS[target.scheme]
         return f"{target.host}:{target.port}" in self._hosts or (usual and target.host in self._hosts)
 
 
-def _headers(given: dict[str, str]) -> dict[str, str]:
-    for name, value in given.items():
-        if not may_be_set(name):
+def _validate_headers(headers: dict[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
+        if not is_settable_header(name):
             raise InvalidArguments((FieldProblem(f"headers.{name}"[:80], "is no header that can be set"),))
-        if not is_one_line(value):
+        if not is_valid_header_value(value):
             raise InvalidArguments((FieldProblem(f"headers.{name}", "must be one line of text"),))
-    return {name.lower(): value for name, value in given.items()}
+    return {name.lower(): value for name, value in headers.items()}
 
 
-def _with_query(url: str, query: dict[str, Any]) -> str:
+def _append_query(url: str, query: dict[str, Any]) -> str:
     if not query:
         return url
     pairs = [
@@ -107,8 +111,8 @@ def _with_query(url: str, query: dict[str, Any]) -> str:
     return f"{url}{'&' if '?' in url else '?'}{urlencode(pairs, errors='replace')}"
 
 
-def _value(raw: bytes, charset: str | None) -> Any:
-    text = text_of(raw, charset)
+def _parse_body(raw: bytes, charset: str | None) -> Any:
+    text = decode_body(raw, charset)
     if text is None:
         return f"<{len(raw)} bytes>"
     try:

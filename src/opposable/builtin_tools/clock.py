@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from opposable.builtin_tools.time_zones import zone_of
+from opposable.builtin_tools.time_zones import find_zone
 
 
 def time(timezone: str = "UTC") -> dict[str, str | int]:
@@ -15,7 +15,7 @@ def time(timezone: str = "UTC") -> dict[str, str | int]:
         InvalidArguments: there is no such time zone.
         ToolUnavailable: this machine has no time zone data.
     """
-    name, zone = zone_of(timezone)
+    name, zone = find_zone(timezone)
     now = datetime.now(UTC).astimezone(zone)
     offset = now.strftime("%z")
     return {

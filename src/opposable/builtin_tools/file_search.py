@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolRefused
-from opposable.safety.filesystem.allowed_roots import Place, Roots, printable
-from opposable.safety.filesystem.text_decoding import clipped, encoding_of, text_of
+from opposable.safety.filesystem.allowed_roots import AllowedRoots, RootedPath, to_printable
+from opposable.safety.filesystem.text_decoding import decode_text, detect_encoding, truncate_line
 
-_SNIPPET = 160
-_LINE = 500
-_PAGE = 12_000  # characters read_file gives at most
-_PIECE = 65536  # characters of a line read at a time
-_MOST_LINES = 1000
-_MOST_MATCHES = 100
-_MOST_FILES = 50
+_MAX_SNIPPET_CHARACTERS = 160
+_MAX_LINE_CHARACTERS = 500
+_MAX_PAGE_CHARACTERS = 12_000  # characters read_file gives at most
+_CHUNK_CHARACTERS = 65536  # characters of a line read at a time
+_MAX_LINES = 1000
+_MAX_MATCHES = 100
+_MAX_FILES = 50
 
 
 @dataclass(slots=True)
@@ -28,17 +28,17 @@ class _Search:
     """What one search looks for and what it has found so far."""
 
     words: list[str]
-    match: Callable[[str], bool]
+    is_match: Callable[[str], bool]
     limit: int
-    until: float
-    matches: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    total: int = 0
-    files: int = 0
+    deadline: float
+    matches_by_file: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    total_matches: int = 0
+    searched_files: int = 0
     notes: list[str] = field(default_factory=list)
 
     @property
-    def late(self) -> bool:
-        return time.monotonic() > self.until
+    def is_late(self) -> bool:
+        return time.monotonic() > self.deadline
 
 
 class FileSearch:
@@ -50,10 +50,10 @@ class FileSearch:
         largest: files of more bytes are not searched, which the result says.
     """
 
-    def __init__(self, roots: list[Path], *, seconds: float = 10.0, largest: int = 20_000_000) -> None:
-        self._roots = Roots(roots)
-        self._seconds = seconds
-        self._largest = largest
+    def __init__(self, roots: list[Path], *, timeout_seconds: float = 10.0, max_file_bytes: int = 20_000_000) -> None:
+        self._roots = AllowedRoots(roots)
+        self._timeout_seconds = timeout_seconds
+        self._max_file_bytes = max_file_bytes
 
     def file_search(self, query: str, root_dir: str | None = None, limit: int = 20) -> dict[str, Any]:
         """Find files whose name or text contains a word or phrase, with line numbers and snippets.
@@ -68,19 +68,19 @@ class FileSearch:
             ToolRefused: `root_dir` is outside the allowed folders or a link.
             ToolFailed: `root_dir` does not exist.
         """
-        phrase = _phrase(query)
-        places = self._places(root_dir)
-        until = time.monotonic() + self._seconds
-        wanted = max(1, min(limit, _MOST_MATCHES))
+        phrase = _parse_query(query)
+        places = self._resolve_places(root_dir)
+        until = time.monotonic() + self._timeout_seconds
+        wanted = max(1, min(limit, _MAX_MATCHES))
         words = phrase.split()
         search = _Search([phrase], lambda text: phrase in text, wanted, until)
-        self._search(search, places, phrase)
-        if not search.total and len(words) > 1 and not search.late:
+        self._search_places(search, places, phrase)
+        if not search.total_matches and len(words) > 1 and not search.is_late:
             search = _Search(words, lambda text: all(word in text for word in words), wanted, until)
-            self._search(search, places, "")
-            if search.total:
+            self._search_places(search, places, "")
+            if search.total_matches:
                 search.notes.append("The whole phrase occurs nowhere; these lines have all of its words.")
-        return self._result(query, root_dir, search)
+        return self._to_result(query, root_dir, search)
 
     def read_file(self, path: str, start_line: int = 1, lines: int = 200) -> dict[str, Any]:
         """Read lines of a text file.
@@ -96,142 +96,148 @@ class FileSearch:
             ToolFailed: there is no such file, or not so many lines.
         """
         place = self._roots.find(path)
-        first, most = max(1, start_line), max(1, min(lines, _MOST_LINES))
-        with self._roots.opened(place) as file:
-            encoding = encoding_of(file.stream.peek(65536)[:65536])  # type: ignore[attr-defined]  # a buffered reader
+        first, most = max(1, start_line), max(1, min(lines, _MAX_LINES))
+        with self._roots.open_file(place) as file:
+            encoding = detect_encoding(file.stream.peek(65536)[:65536])  # type: ignore[attr-defined]  # a buffered reader
             if encoding is None:
-                raise ToolRefused(f"{self._roots.shown(place)} is no text file.")
+                raise ToolRefused(f"{self._roots.format_path(place)} is no text file.")
             reader = io.TextIOWrapper(file.stream, encoding, "replace")
-            page, last, more = _page(reader, first, most, time.monotonic() + self._seconds)
+            page, last, more = _read_page(reader, first, most, time.monotonic() + self._timeout_seconds)
         if not page and first > 1 and not more:
-            raise ToolFailed(f"{self._roots.shown(place)} has only {last} lines; start_line is {first}.")
-        result: dict[str, Any] = {"path": self._roots.shown(place), "start_line": first, "end_line": last}
+            raise ToolFailed(f"{self._roots.format_path(place)} has only {last} lines; start_line is {first}.")
+        result: dict[str, Any] = {"path": self._roots.format_path(place), "start_line": first, "end_line": last}
         if more:
             result["more"] = f"The file goes on after line {last}; read on with start_line={last + 1}."
         return result | {"text": "\n".join(page)}
 
-    def _places(self, root_dir: str | None) -> list[Place]:
+    def _resolve_places(self, root_dir: str | None) -> list[RootedPath]:
         if root_dir is None or root_dir.strip().strip("\"'") in ("", ".", "./", "/", "*", "all"):
-            return self._roots.everything()
+            return self._roots.list_roots()
         return [self._roots.find(root_dir, "root_dir")]
 
-    def _search(self, search: _Search, places: list[Place], pattern: str) -> None:
-        for place in self._files(places, search.until):
-            if search.late:
+    def _search_places(self, search: _Search, places: list[RootedPath], pattern: str) -> None:
+        for place in self._walk_files(places, search.deadline):
+            if search.is_late:
                 break
-            search.files += 1
-            self._in_file(search, place, pattern)
-        if search.late:
-            search.notes.append(f"Partial: the search was stopped after {self._seconds:g} seconds.")
+            search.searched_files += 1
+            self._search_file(search, place, pattern)
+        if search.is_late:
+            search.notes.append(f"Partial: the search was stopped after {self._timeout_seconds:g} seconds.")
 
-    def _files(self, places: list[Place], until: float) -> Iterator[Place]:
+    def _walk_files(self, places: list[RootedPath], deadline: float) -> Iterator[RootedPath]:
         for place in places:
             if self._roots.is_folder(place):
-                yield from self._roots.walk(place, until)
+                yield from self._roots.walk(place, deadline)
             else:
                 yield place
 
-    def _in_file(self, search: _Search, place: Place, pattern: str) -> None:
-        shown = self._roots.shown(place)
-        name = _folded(printable(place.parts[-1]))
+    def _search_file(self, search: _Search, place: RootedPath, pattern: str) -> None:
+        shown = self._roots.format_path(place)
+        name = _normalize_text(to_printable(place.parts[-1]))
         found: list[dict[str, Any]] = []
-        if search.match(_folded(shown) if "/" in search.words[0] else name) or (
+        if search.is_match(_normalize_text(shown) if "/" in search.words[0] else name) or (
             ("*" in pattern or "?" in pattern) and fnmatch(name, pattern)
         ):
             found.append({"path": shown, "text": "(the file's name matches)"})
-            search.total += 1
-        for number, line in self._hits(search, place, shown):
-            search.total += 1
+            search.total_matches += 1
+        for number, line in self._iterate_matching_lines(search, place, shown):
+            search.total_matches += 1
             if len(found) < search.limit:
-                found.append({"path": shown, "line": number, "text": _snippet(line, search.words)})
+                found.append({"path": shown, "line": number, "text": _make_snippet(line, search.words)})
         if found:
-            search.matches[shown] = found
+            search.matches_by_file[shown] = found
 
-    def _hits(self, search: _Search, place: Place, shown: str) -> Iterator[tuple[int, str]]:
+    def _iterate_matching_lines(
+        self, search: _Search, place: RootedPath, display_path: str
+    ) -> Iterator[tuple[int, str]]:
         try:
-            with self._roots.opened(place) as file:
-                if file.size > self._largest:
-                    search.notes.append(f"Not searched, larger than {self._largest // 1_000_000} MB: {shown}")
+            with self._roots.open_file(place) as file:
+                if file.size > self._max_file_bytes:
+                    search.notes.append(
+                        f"Not searched, larger than {self._max_file_bytes // 1_000_000} MB: {display_path}"
+                    )
                     return
-                content = file.stream.read(self._largest)
+                content = file.stream.read(self._max_file_bytes)
         except (ToolFailed, ToolRefused, OSError):
-            search.notes.append(f"Not searched, cannot be read: {shown}")
+            search.notes.append(f"Not searched, cannot be read: {display_path}")
             return
-        text = text_of(content)
-        if text is None or not all(word in _folded(text) for word in search.words):
+        text = decode_text(content)
+        if text is None or not all(word in _normalize_text(text) for word in search.words):
             return
         for number, line in enumerate(text.splitlines(), 1):
-            if search.match(_folded(line)):
+            if search.is_match(_normalize_text(line)):
                 yield number, line
 
-    def _result(self, query: str, root_dir: str | None, search: _Search) -> dict[str, Any]:
+    def _to_result(self, query: str, root_dir: str | None, search: _Search) -> dict[str, Any]:
         where = f" in {root_dir}" if root_dir else ""
         result: dict[str, Any] = {
             "query": query,
-            "total_matches": search.total,
-            "files": list(search.matches)[:_MOST_FILES],
-            "matches": _shared_out(list(search.matches.values()), search.limit),
+            "total_matches": search.total_matches,
+            "files": list(search.matches_by_file)[:_MAX_FILES],
+            "matches": _distribute_matches(list(search.matches_by_file.values()), search.limit),
         }
-        if len(search.matches) > _MOST_FILES:
-            search.notes.append(f"{len(search.matches)} files match; the first {_MOST_FILES} are named.")
-        if not search.total:
+        if len(search.matches_by_file) > _MAX_FILES:
+            search.notes.append(f"{len(search.matches_by_file)} files match; the first {_MAX_FILES} are named.")
+        if not search.total_matches:
             result["message"] = (
-                f"Nothing found for {query!r}: names and text of {search.files} files{where} were searched."
+                f"Nothing found for {query!r}: names and text of {search.searched_files} files{where} were searched."
             )
         if search.notes:
             result["notes"] = search.notes[:5]
         return result
 
 
-def _phrase(query: str) -> str:
-    phrase = " ".join(_folded(query.strip().strip("\"'“”‘’「」《》`")).split())
+def _parse_query(query: str) -> str:
+    phrase = " ".join(_normalize_text(query.strip().strip("\"'“”‘’「」《》`")).split())
     if not phrase or len(phrase) > 500:
         problem = "give a word or phrase to look for, of at most 500 characters"
         raise InvalidArguments((FieldProblem("query", problem, repr(query[:60])),))
     return phrase
 
 
-def _folded(text: str) -> str:
+def _normalize_text(text: str) -> str:
     """Text as it is compared: case and full-width forms make no difference."""
     return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
 
 
-def _snippet(line: str, words: list[str]) -> str:
+def _make_snippet(line: str, words: list[str]) -> str:
     line = re.sub(r"\s+", " ", line[:100_000]).strip()
-    if len(line) <= _SNIPPET:
+    if len(line) <= _MAX_SNIPPET_CHARACTERS:
         return line
-    at = max(0, _folded(line).find(words[0]) - _SNIPPET // 3)
-    return ("…" if at else "") + clipped(line[at:], _SNIPPET)
+    at = max(0, _normalize_text(line).find(words[0]) - _MAX_SNIPPET_CHARACTERS // 3)
+    return ("…" if at else "") + truncate_line(line[at:], _MAX_SNIPPET_CHARACTERS)
 
 
-def _shared_out(found: list[list[dict[str, Any]]], limit: int) -> list[dict[str, Any]]:
+def _distribute_matches(matches_by_file: list[list[dict[str, Any]]], limit: int) -> list[dict[str, Any]]:
     """At most `limit` matches in the files' order, so that a file full of them leaves room for the others."""
-    if not found:
+    if not matches_by_file:
         return []
-    takes = [0] * len(found)
+    takes = [0] * len(matches_by_file)
     left = limit
-    while left and any(take < len(hits) for take, hits in zip(takes, found, strict=True)):
-        for at, hits in enumerate(found):
+    while left and any(take < len(hits) for take, hits in zip(takes, matches_by_file, strict=True)):
+        for at, hits in enumerate(matches_by_file):
             if left and takes[at] < len(hits):
                 takes[at] += 1
                 left -= 1
-    return [hit for take, hits in zip(takes, found, strict=True) for hit in hits[:take]]
+    return [hit for take, hits in zip(takes, matches_by_file, strict=True) for hit in hits[:take]]
 
 
-def _page(reader: io.TextIOWrapper, first: int, most: int, until: float) -> tuple[list[str], int, bool]:
+def _read_page(
+    reader: io.TextIOWrapper, first_line: int, max_lines: int, deadline: float
+) -> tuple[list[str], int, bool]:
     """Lines from `first` on, the number of the last line read, and whether there are more."""
     page: list[str] = []
     number = size = 0
     fresh = True
-    while piece := reader.readline(_PIECE):
+    while piece := reader.readline(_CHUNK_CHARACTERS):
         if fresh:
-            if len(page) >= most or size > _PAGE or time.monotonic() > until:
+            if len(page) >= max_lines or size > _MAX_PAGE_CHARACTERS or time.monotonic() > deadline:
                 return page, number, True
             number += 1
-            if number >= first:
-                page.append(clipped(piece.rstrip("\r\n"), _LINE))
+            if number >= first_line:
+                page.append(truncate_line(piece.rstrip("\r\n"), _MAX_LINE_CHARACTERS))
                 size += len(page[-1]) + 1
-        elif time.monotonic() > until:
+        elif time.monotonic() > deadline:
             return page, number, True
         fresh = piece.endswith("\n")
     return page, number, False

@@ -8,11 +8,15 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolUnavailable
 
-_OFFSET = re.compile(r"^(?:utc|gmt)?\s*([+-])\s*(\d{1,2})(?::?(\d{2}))?$")
-_UTC = frozenset({"", "utc", "gmt", "z", "zulu", "etc/utc", "utc0", "协调世界时", "格林威治", "格林尼治", "世界标准"})
-_ENDINGS = re.compile(r"(?:\s+(?:standard |local |daylight )?time(?: ?zone)?|的?(?:当地|本地)?(?:时间|时区)|市)$")
+_OFFSET_PATTERN = re.compile(r"^(?:utc|gmt)?\s*([+-])\s*(\d{1,2})(?::?(\d{2}))?$")
+_UTC_NAMES = frozenset(
+    {"", "utc", "gmt", "z", "zulu", "etc/utc", "utc0", "协调世界时", "格林威治", "格林尼治", "世界标准"}
+)
+_SUFFIX_PATTERN = re.compile(
+    r"(?:\s+(?:standard |local |daylight )?time(?: ?zone)?|的?(?:当地|本地)?(?:时间|时区)|市)$"
+)
 
-_ELSEWHERE = {
+_ALIASES_BY_ZONE = {
     "Asia/Shanghai": "beijing peking shenzhen guangzhou hangzhou chengdu nanjing wuhan xian tianjin china cn prc "
     "北京 上海 深圳 广州 杭州 成都 南京 武汉 西安 天津 重庆 苏州 中国 中国标准 china_standard",
     "Asia/Hong_Kong": "hongkong hk 香港",
@@ -61,7 +65,7 @@ _ELSEWHERE = {
     "Pacific/Honolulu": "hawaii 夏威夷 檀香山",
 }
 _REGIONS = ("Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
-_SEVERAL = {
+_AMBIGUOUS_NAMES = {
     "cst": "Asia/Shanghai, America/Chicago",
     "ist": "Asia/Kolkata, Asia/Jerusalem, Europe/Dublin",
     "us": "America/New_York, America/Chicago, America/Los_Angeles",
@@ -76,58 +80,60 @@ _SEVERAL = {
 }
 
 
-def zone_of(name: str) -> tuple[str, tzinfo | None]:
+def find_zone(name: str) -> tuple[str, tzinfo | None]:
     """A zone's name and rules; None for the rules means this machine's own zone ("local").
 
     Raises:
         InvalidArguments: no such zone, with near names; or a name that several zones have.
         ToolUnavailable: this machine has no time zone data.
     """
-    wanted = _plain(name)
-    if wanted in _UTC:
+    wanted = _normalize_name(name)
+    if wanted in _UTC_NAMES:
         return "UTC", UTC
     if wanted in ("local", "localtime", "system", "here", "本地", "当地"):
         return "local", None
-    if match := _OFFSET.match(name.strip().lower().replace("\u2212", "-")):
-        return _offset(name, match)
-    if wanted in _SEVERAL:
-        raise _wrong(name, f"several zones are meant by that; use one of {_SEVERAL[wanted]}")
-    known = _known_names()
+    if match := _OFFSET_PATTERN.match(name.strip().lower().replace("\u2212", "-")):
+        return _parse_offset(name, match)
+    if wanted in _AMBIGUOUS_NAMES:
+        raise _build_error(name, f"several zones are meant by that; use one of {_AMBIGUOUS_NAMES[wanted]}")
+    known = _load_zones_by_name()
     if not known:
         raise ToolUnavailable(
             'This machine has no time zone data (install the "tzdata" package); UTC, local and offsets such as +08:00 work.'
         )
-    for way in (wanted, wanted.rsplit("/", 1)[-1], _plain(name.split(",", 1)[0])):  # Asia/Beijing; London, UK
+    for way in (wanted, wanted.rsplit("/", 1)[-1], _normalize_name(name.split(",", 1)[0])):  # Asia/Beijing; London, UK
         if way in known:
             return known[way], ZoneInfo(known[way])
-    raise _wrong(name, _unknown(wanted, known))
+    raise _build_error(name, _describe_unknown_zone(wanted, known))
 
 
-def _unknown(wanted: str, known: dict[str, str]) -> str:
-    near = dict.fromkeys(known[like] for like in get_close_matches(wanted[:60], known, n=4, cutoff=0.6))
+def _describe_unknown_zone(zone_name: str, zones_by_name: dict[str, str]) -> str:
+    near = dict.fromkeys(
+        zones_by_name[like] for like in get_close_matches(zone_name[:60], zones_by_name, n=4, cutoff=0.6)
+    )
     example = ", ".join(near) or "Asia/Shanghai, Europe/London, America/New_York, UTC, +08:00"
     return f"there is no such time zone; {'did you mean' if near else 'use a name such as'} {example}"
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     text = re.sub(r"\s+", " ", name.strip().strip("\"'").lower())
-    return re.sub(r"[ .,-]+", "_", _ENDINGS.sub("", text)).strip("_")
+    return re.sub(r"[ .,-]+", "_", _SUFFIX_PATTERN.sub("", text)).strip("_")
 
 
-def _offset(name: str, match: re.Match[str]) -> tuple[str, tzinfo]:
+def _parse_offset(name: str, match: re.Match[str]) -> tuple[str, tzinfo]:
     sign, hours, minutes = match[1], int(match[2]), int(match[3] or 0)
     if hours > 14 or minutes > 59:
-        raise _wrong(name, "an offset lies between -14:00 and +14:00")
+        raise _build_error(name, "an offset lies between -14:00 and +14:00")
     delta = timedelta(hours=hours, minutes=minutes)
     return f"UTC{sign}{hours:02}:{minutes:02}", timezone(-delta if sign == "-" else delta)
 
 
-def _wrong(name: str, problem: str) -> InvalidArguments:
+def _build_error(name: str, problem: str) -> InvalidArguments:
     return InvalidArguments((FieldProblem("timezone", problem, repr(name[:60])),))
 
 
 @cache
-def _known_names() -> dict[str, str]:
+def _load_zones_by_name() -> dict[str, str]:
     """Every known way to write a zone (lower case, words joined by _), to its IANA name; {} without zone data."""
     zones = sorted(available_timezones(), key=lambda zone: (zone.count("/") == 0, zone))
     if not zones:
@@ -138,7 +144,7 @@ def _known_names() -> dict[str, str]:
         if region.split("/")[0] in _REGIONS and city not in ("North", "South", "West"):
             names.setdefault(city.lower().replace("-", "_"), zone)
     present = set(zones)
-    for zone, others in _ELSEWHERE.items():
+    for zone, others in _ALIASES_BY_ZONE.items():
         if zone in present:
             names |= dict.fromkeys(others.split(), zone)
     return names | {zone.lower().replace("-", "_"): zone for zone in zones}

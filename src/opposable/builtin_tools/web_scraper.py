@@ -6,15 +6,15 @@ from typing import Any
 from urllib.parse import urljoin
 
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolUnavailable
-from opposable.safety.network.guarded_client import GuardedClient, Request
-from opposable.safety.network.response_body import read_capped, text_of
+from opposable.safety.network.guarded_client import GuardedClient, HttpRequest
+from opposable.safety.network.response_body import decode_body, read_body
 
-MOST_BYTES = 3_000_000
-MOST_TEXT = 20_000
-MOST_LINKS = 200
-_SECONDS = 20.0
-_REDIRECTS = 5
-_PAGES = frozenset({"text/html", "application/xhtml+xml"})
+MAX_PAGE_BYTES = 3_000_000
+MAX_TEXT_CHARACTERS = 20_000
+MAX_LINKS = 200
+_TIMEOUT_SECONDS = 20.0
+_MAX_REDIRECTS = 5
+_HTML_CONTENT_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +44,30 @@ class WebScraper:
             ToolUnavailable: the server cannot be reached or cannot answer now.
             ToolFailed: the server says no, or what it has is no text.
         """
-        if not 1 <= limit <= MOST_TEXT:
-            raise InvalidArguments((FieldProblem("limit", f"must be 1 to {MOST_TEXT}", str(limit)),))
-        request = Request("GET", url, {"accept": "text/html, text/*;q=0.9"}, seconds=_SECONDS, redirects=_REDIRECTS)
+        if not 1 <= limit <= MAX_TEXT_CHARACTERS:
+            raise InvalidArguments((FieldProblem("limit", f"must be 1 to {MAX_TEXT_CHARACTERS}", str(limit)),))
+        request = HttpRequest(
+            "GET", url, {"accept": "text/html, text/*;q=0.9"}, seconds=_TIMEOUT_SECONDS, max_redirects=_MAX_REDIRECTS
+        )
         async with self._client.send(request) as response:
             host = response.url.host
             if response.status in (429, 502, 503, 504):
                 raise ToolUnavailable(f"{host} cannot answer now (HTTP {response.status}).")
             if response.status >= 300:
                 raise ToolFailed(f"{host} answered HTTP {response.status}.")
-            raw, more = await read_capped(response, MOST_BYTES)
+            raw, more = await read_body(response, MAX_PAGE_BYTES)
             kind, charset, final = response.content_type, response.charset, str(response.url)
-        text = text_of(raw, charset, cut=more)
+        text = decode_body(raw, charset, truncated=more)
         if text is None:
             raise ToolFailed(f"{host} has no text there but {kind}, {len(raw):,} bytes.")
-        is_page = kind in _PAGES or text.lstrip()[:200].lower().startswith(("<!doctype html", "<html"))
-        page = await asyncio.to_thread(_read, text, final) if is_page else _Page("", text, [])
+        is_page = kind in _HTML_CONTENT_TYPES or text.lstrip()[:200].lower().startswith(("<!doctype html", "<html"))
+        page = await asyncio.to_thread(_parse_page, text, final) if is_page else _Page("", text, [])
         told: dict[str, Any] = {"url": final, "title": page.title, "text": page.text[:limit]}
         told |= {"more_characters": len(page.text) - limit} if len(page.text) > limit else {}
         return told | ({"links": page.links} if links else {})
 
 
-def _read(text: str, url: str) -> _Page:
+def _parse_page(html_text: str, url: str) -> _Page:
     try:
         import trafilatura
         from lxml import etree, html
@@ -73,24 +75,24 @@ def _read(text: str, url: str) -> _Page:
         raise ToolUnavailable('Reading web pages needs the extra "web": pip install "opposable[web]".') from error
     try:
         tree = html.fromstring(
-            text.encode("utf-8", "replace"), parser=html.HTMLParser(encoding="utf-8", no_network=True)
+            html_text.encode("utf-8", "replace"), parser=html.HTMLParser(encoding="utf-8", no_network=True)
         )
     except (etree.LxmlError, ValueError):
         return _Page("", "", [])
     title = " ".join("".join(tree.xpath("//head/title[1]//text()")).split())
-    links = _links(tree, url)
+    links = _extract_links(tree, url)
     readable = trafilatura.extract(tree, url=url, include_tables=True, include_comments=False, deduplicate=False)
-    return _Page(title, readable or _all_text(tree), links)
+    return _Page(title, readable or _extract_all_text(tree), links)
 
 
-def _all_text(tree: Any) -> str:
+def _extract_all_text(tree: Any) -> str:
     """Every visible text of a page, a line each: for pages without a main part."""
     hidden = ("script", "style", "noscript", "template", "head", "svg")
     pieces = tree.xpath("//text()[not(ancestor::" + " or ancestor::".join(hidden) + ")]")
     return "\n".join(line for piece in pieces if (line := " ".join(piece.split())))
 
 
-def _links(tree: Any, url: str) -> list[dict[str, str]]:
+def _extract_links(tree: Any, url: str) -> list[dict[str, str]]:
     """The links of a page, whole and once each, with their words."""
     base = next(iter(tree.xpath("//base/@href")), "")
     found: dict[str, str] = {}
@@ -102,6 +104,6 @@ def _links(tree: Any, url: str) -> list[dict[str, str]]:
         if to.startswith(("http://", "https://")) and to != url:
             words = " ".join(anchor.text_content().split())[:200]
             found[to] = found.get(to) or words
-        if len(found) >= MOST_LINKS:
+        if len(found) >= MAX_LINKS:
             break
     return [{"text": words, "url": to} for to, words in found.items()]

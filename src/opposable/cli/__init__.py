@@ -29,4 +29,4 @@ cli.add_typer(evals.cli, name="eval")
 
 def main() -> None:
     """Run the command line. Whatever goes wrong ends in one sentence and a non-zero exit."""
-    exits.end(lambda: int(cli(standalone_mode=False) or 0), err)
+    exits.run_and_exit(lambda: int(cli(standalone_mode=False) or 0), err)

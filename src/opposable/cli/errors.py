@@ -12,11 +12,11 @@ from typing import NoReturn
 import typer
 from rich.console import Console
 
-from opposable.cli.rendering import as_json, short, styled
+from opposable.cli.rendering import shorten, style_text, to_json
 from opposable.domain.errors import BadInput, OpposableError
 
 
-def end(command: Callable[[], int], err: Console) -> NoReturn:
+def run_and_exit(command: Callable[[], int], err: Console) -> NoReturn:
     """Run `command`, which gives an exit code, and leave the program with it.
 
     What it raises is told in one sentence on `err`, or as one JSON object on standard output where --json was typed.
@@ -27,42 +27,42 @@ def end(command: Callable[[], int], err: Console) -> NoReturn:
             # What the terminal cannot show becomes a question mark; JSON is UTF-8 everywhere.
             stream.reconfigure(encoding="utf-8" if json else None, errors="replace")
     try:
-        code = _done(command, err, json)
+        code = _run_command(command, err, json)
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:  # standard output itself takes no more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains about it at the exit
-        code = 1 if isinstance(error, BrokenPipeError) else tell(error, err)
+        code = 1 if isinstance(error, BrokenPipeError) else report_error(error, err)
     sys.exit(code)
 
 
-def tell(error: Exception, err: Console, json: bool = False) -> int:
+def report_error(error: Exception, err: Console, json: bool = False) -> int:
     """Say what went wrong, and give the exit code for it."""
-    kind, sentence, code = _understood(error)
-    return _say(kind, sentence, code, err, json)
+    kind, sentence, code = _describe_error(error)
+    return _print_error(kind, sentence, code, err, json)
 
 
-def _done(command: Callable[[], int], err: Console, json: bool) -> int:
+def _run_command(command: Callable[[], int], err: Console, json: bool) -> int:
     try:
         code = command()
     except Exception as error:
-        if not _expected(error) and os.environ.get("OPPOSABLE_DEBUG") == "1":
+        if not _is_expected(error) and os.environ.get("OPPOSABLE_DEBUG") == "1":
             raise
-        return tell(error, err, json)
-    return _say("Interrupted", "Stopped.", code, err, json) if code == 130 else code
+        return report_error(error, err, json)
+    return _print_error("Interrupted", "Stopped.", code, err, json) if code == 130 else code
 
 
-def _say(kind: str, sentence: str, code: int, err: Console, json: bool) -> int:
+def _print_error(kind: str, message: str, code: int, err: Console, json: bool) -> int:
     if json:
-        print(as_json({"error": {"kind": kind, "message": sentence}}))
+        print(to_json({"error": {"kind": kind, "message": message}}))
     elif kind in ("Interrupted", "Help"):
-        err.print(styled(sentence), soft_wrap=True)
+        err.print(style_text(message), soft_wrap=True)
     else:
-        err.print(styled(("Error: ", "red"), sentence), soft_wrap=True)
+        err.print(style_text(("Error: ", "red"), message), soft_wrap=True)
     return code
 
 
-def _understood(error: Exception) -> tuple[str, str, int]:
+def _describe_error(error: Exception) -> tuple[str, str, int]:
     """The kind, the sentence and the exit code of an error."""
     match error:
         case BadInput():
@@ -73,16 +73,16 @@ def _understood(error: Exception) -> tuple[str, str, int]:
             return "Help", error.format_message(), 2
         case typer.TyperException():
             return "BadInput", f"{error.format_message()} Add --help to see what is right.", 2
-        case ModuleNotFoundError() if _expected(error):
+        case ModuleNotFoundError() if _is_expected(error):
             return "MissingPackage", f'This needs {error.name}, which is missing: pip install "opposable[all]"', 1
-        case OSError() if _expected(error):
+        case OSError() if _is_expected(error):
             return "SystemError", f"The system refused: {error}.", 1
-    said = short(f"{type(error).__name__}: {error}")
+    said = shorten(f"{type(error).__name__}: {error}")
     hint = "Please report it; with OPPOSABLE_DEBUG=1 in the environment the same command shows where."
     return "InternalError", f"Opposable itself failed ({said}). {hint}", 1
 
 
-def _expected(error: Exception) -> bool:
+def _is_expected(error: Exception) -> bool:
     """Whether an error says what is wrong outside; what else comes here is a mistake of ours."""
     if isinstance(error, ModuleNotFoundError):
         return not (error.name or "").startswith("opposable")

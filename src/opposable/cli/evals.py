@@ -8,28 +8,35 @@ import typer
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from opposable import app
-from opposable.app.ask import catalogs
-from opposable.ask.semantics.loader import load_semantics
+from opposable.app.ask import catalog_directory
+from opposable.ask.semantics.loader import load_semantic_model
 from opposable.cli.options import JsonOption, ModelOption, err, out, read_settings
-from opposable.cli.rendering import PullBar, as_json, table
+from opposable.cli.rendering import DownloadBar, render_table, to_json
 from opposable.domain.errors import BadInput
-from opposable.evals.agent_runs.harness import VARIANTS, ModelFor, Sheet, scripted, well_behaved, written
-from opposable.evals.agent_runs.harness import scored as runs_scored
-from opposable.evals.agent_runs.held_out_scenarios import HELD
+from opposable.evals.agent_runs.harness import (
+    VARIANTS,
+    ScenarioModelFactory,
+    ScenarioScoreSheet,
+    make_faultless_model,
+    make_scripted_model,
+    make_text_calling_model,
+)
+from opposable.evals.agent_runs.harness import score_scenarios as runs_scored
+from opposable.evals.agent_runs.held_out_scenarios import HELD_OUT_SCENARIOS
 from opposable.evals.agent_runs.scenarios import SCENARIOS, Scenario
-from opposable.evals.text_to_sql.datasets import Question, drawn, part, read_set
-from opposable.evals.text_to_sql.harness import Answerer, Tally, answerers, scored
+from opposable.evals.text_to_sql.datasets import EvalQuestion, read_questions, sample_questions, select_part
+from opposable.evals.text_to_sql.harness import AnswererFactory, SqlScoreSheet, make_answerers, score_questions
 from opposable.evals.text_to_sql.report import write_report
 
 cli = typer.Typer(help="Measure what works how well.", no_args_is_help=True)
 
 
 @cli.command("sql")
-def sql(
+def evaluate_sql(
     folder: Annotated[Path, typer.Argument(help="A folder with questions.jsonl and its databases.", metavar="SET")],
     model: ModelOption = None,
     number: Annotated[int, typer.Option("--number", "-n", min=0, help="Draw so many questions; 0 takes all.")] = 0,
-    which: Annotated[
+    split: Annotated[
         str, typer.Option("--part", help="dev: two thirds of the databases; held: the third kept unseen; or all.")
     ] = "all",
     only: Annotated[
@@ -51,21 +58,21 @@ def sql(
 
     Example: opposable eval sql my-questions --number 50 --only team --report report.html
     """
-    if which not in ("dev", "held", "all"):
-        raise BadInput(f"--part takes dev, held or all, not {which!r}.")
-    questions = drawn(part(read_set(folder, databases), which), number)
+    if split not in ("dev", "held", "all"):
+        raise BadInput(f"--part takes dev, held or all, not {split!r}.")
+    questions = sample_questions(select_part(read_questions(folder, databases), split), number)
     if not questions:
         raise BadInput(f"There is no question in {folder}.")
 
-    defined = load_semantics(semantics) if semantics is not None else None
+    defined = load_semantic_model(semantics) if semantics is not None else None
     settings = read_settings()
 
-    async def work() -> dict[str, Tally]:
-        with PullBar(err) as bar:
-            opened = await app.ready_model(settings, model, bar)
+    async def work() -> dict[str, SqlScoreSheet]:
+        with DownloadBar(err) as bar:
+            opened = await app.open_model(settings, model, bar)
         try:
-            every = answerers(opened, semantics=defined, cache=catalogs(settings))
-            return await _measured(_chosen(every, only), sorted(questions, key=lambda q: q.database))
+            every = make_answerers(opened, semantics=defined, cache_directory=catalog_directory(settings))
+            return await _score_answerers(_select_answerers(every, only), sorted(questions, key=lambda q: q.database))
         finally:
             await opened.aclose()
 
@@ -74,14 +81,14 @@ def sql(
         write_report(report, tallies)
     summaries = {name: tally.summary() for name, tally in tallies.items()}
     if json:
-        print(as_json(summaries))
+        print(to_json(summaries))
         return
     columns = ("", *next(iter(summaries.values())))
-    out.print(table(columns, [(name, *summary.values()) for name, summary in summaries.items()]))
+    out.print(render_table(columns, [(name, *summary.values()) for name, summary in summaries.items()]))
 
 
 @cli.command("runs")
-def runs(
+def evaluate_runs(
     model: Annotated[
         str | None,
         typer.Option(
@@ -91,7 +98,7 @@ def runs(
             show_default=False,
         ),
     ] = None,
-    which: Annotated[
+    scripted_models: Annotated[
         str,
         typer.Option("--models", help="Scripted models: bad, bad-text (they write calls as text), or good."),
     ] = "bad",
@@ -102,11 +109,11 @@ def runs(
     kind: Annotated[
         list[str] | None, typer.Option("--kind", help="Only scenarios of this kind; again for more.")
     ] = None,
-    held: Annotated[
+    held_out: Annotated[
         bool,
         typer.Option("--held", help="The scenarios that were held out, in place of the others."),
     ] = False,
-    raw: Annotated[
+    unwrapped: Annotated[
         bool,
         typer.Option("--raw", help="Of a real model, take only the calls that its server reads, as other loops do."),
     ] = False,
@@ -118,26 +125,26 @@ def runs(
 
     Example: opposable eval runs --only "all of it" --only "bare loop"
     """
-    every = HELD if held else SCENARIOS
+    every = HELD_OUT_SCENARIOS if held_out else SCENARIOS
     kinds = list(dict.fromkeys(scenario.kind for scenario in every))
     for given, known, option in ((only, list(VARIANTS), "--only"), (kind, kinds, "--kind")):
         for name in given or ():
             if name not in known:
                 raise BadInput(f"{option} takes one of {', '.join(map(repr, known))}, not {name!r}.")
-    models = {"bad": scripted, "bad-text": written, "good": well_behaved}
-    if raw and model is None:
+    models = {"bad": make_scripted_model, "bad-text": make_text_calling_model, "good": make_faultless_model}
+    if unwrapped and model is None:
         raise BadInput("--raw says how a real model is asked: name one with --model.")
-    if which not in models:
-        raise BadInput(f"--models takes {', '.join(models)}, not {which!r}.")
+    if scripted_models not in models:
+        raise BadInput(f"--models takes {', '.join(models)}, not {scripted_models!r}.")
     scenarios = [scenario for scenario in every if not kind or scenario.kind in kind]
 
-    async def work() -> dict[str, Sheet]:
+    async def work() -> dict[str, ScenarioScoreSheet]:
         if model is None:
-            return await _sheets(scenarios, models[which], only, twice)
-        with PullBar(err) as bar:
-            opened = await (app.ready_raw if raw else app.ready_model)(read_settings(), model, bar)
+            return await _score_variants(scenarios, models[scripted_models], only, twice)
+        with DownloadBar(err) as bar:
+            opened = await (app.open_unwrapped_model if unwrapped else app.open_model)(read_settings(), model, bar)
         try:
-            return await _sheets(scenarios, lambda *_: opened, only, twice)
+            return await _score_variants(scenarios, lambda *_: opened, only, twice)
         finally:
             await opened.aclose()
 
@@ -145,45 +152,49 @@ def runs(
     summaries = {name: sheet.summary() for name, sheet in sheets.items()}
     lost = {name: [one.scenario.name for one in sheet.scores if not one.success] for name, sheet in sheets.items()}
     if json:
-        print(as_json({name: {**summaries[name], "failed": lost[name]} for name in sheets}))
+        print(to_json({name: {**summaries[name], "failed": lost[name]} for name in sheets}))
         return
-    out.print(table(("", *next(iter(summaries.values()))), [(name, *row.values()) for name, row in summaries.items()]))
+    out.print(
+        render_table(("", *next(iter(summaries.values()))), [(name, *row.values()) for name, row in summaries.items()])
+    )
     if failed:
-        out.print(table(("", "failed"), [(name, "; ".join(names)) for name, names in lost.items() if names]))
+        out.print(render_table(("", "failed"), [(name, "; ".join(names)) for name, names in lost.items() if names]))
 
 
-async def _sheets(
-    scenarios: list[Scenario], model_for: ModelFor, only: list[str] | None, twice: bool
-) -> dict[str, Sheet]:
+async def _score_variants(
+    scenarios: list[Scenario], model_for: ScenarioModelFactory, only: list[str] | None, twice: bool
+) -> dict[str, ScenarioScoreSheet]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
-    sheets: dict[str, Sheet] = {}
+    sheets: dict[str, ScenarioScoreSheet] = {}
     with Progress(*columns, console=err) as shown:
         for name, guarding in VARIANTS.items():
             if only and name not in only:
                 continue
-            sheet = sheets[name] = Sheet()
+            sheet = sheets[name] = ScenarioScoreSheet()
             task = shown.add_task(name, total=len(scenarios))
-            async for score in runs_scored(scenarios, model_for, guarding, twice=twice):
+            async for score in runs_scored(scenarios, model_for, guarding, run_twice=twice):
                 sheet.scores.append(score)
                 shown.update(task, advance=1, description=f"{name}: {sheet.summary()['success %']:g} % done")
     return sheets
 
 
-def _chosen(every: dict[str, Answerer], only: list[str] | None) -> dict[str, Answerer]:
+def _select_answerers(available: dict[str, AnswererFactory], only: list[str] | None) -> dict[str, AnswererFactory]:
     for name in only or ():
-        if name not in every:
-            raise BadInput(f"--only takes one of {', '.join(repr(one) for one in every)}, not {name!r}.")
-    return {name: answerer for name, answerer in every.items() if not only or name in only}
+        if name not in available:
+            raise BadInput(f"--only takes one of {', '.join(repr(one) for one in available)}, not {name!r}.")
+    return {name: answerer for name, answerer in available.items() if not only or name in only}
 
 
-async def _measured(chosen: dict[str, Answerer], questions: list[Question]) -> dict[str, Tally]:
+async def _score_answerers(
+    selected: dict[str, AnswererFactory], questions: list[EvalQuestion]
+) -> dict[str, SqlScoreSheet]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
-    tallies: dict[str, Tally] = {}
+    tallies: dict[str, SqlScoreSheet] = {}
     with Progress(*columns, console=err) as shown:
-        for name, answerer in chosen.items():
-            tallies[name] = Tally()
+        for name, answerer in selected.items():
+            tallies[name] = SqlScoreSheet()
             task = shown.add_task(name, total=len(questions))
-            async for score in scored(questions, answerer):
+            async for score in score_questions(questions, answerer):
                 tallies[name].scores.append(score)
                 right = tallies[name].summary()["accuracy"]
                 shown.update(task, advance=1, description=f"{name}: {right:g} % right")

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from opposable.app.stored_tools import kept_store
+from opposable.app.stored_tools import open_default_store
 from opposable.cli.options import JsonOption, err, out, read_settings
-from opposable.cli.rendering import as_json as shown_as_json
-from opposable.cli.rendering import styled, table
+from opposable.cli.rendering import render_table, style_text
+from opposable.cli.rendering import to_json as shown_as_json
 from opposable.domain.errors import BadInput
 from opposable.domain.records import ApiKey
 from opposable.domain.specs import RateLimit
@@ -34,21 +34,21 @@ def create(
 
     Example: opposable keys create "front end" --scope chat --rate 60/60
     """
-    from opposable.store.keys import new_key
+    from opposable.store.keys import generate_key
 
     scopes = tuple(dict.fromkeys(scope or ["chat"]))
     unknown = [one for one in scopes if one not in SCOPES]
     if unknown:
         raise BadInput(f"There is no scope {unknown[0]!r}; the scopes are: {', '.join(SCOPES)}.")
-    key, kept = new_key(_named(name), scopes, _rate(rate), budget)
+    key, kept = generate_key(_validate_name(name), scopes, _parse_rate(rate), budget)
 
     async def work() -> None:
-        async with kept_store(read_settings()) as store:
+        async with open_default_store(read_settings()) as store:
             await store.keys.add(kept)
 
     asyncio.run(work())
     if as_json:
-        print(shown_as_json({"key": key, **_shown(kept)}))
+        print(shown_as_json({"key": key, **_to_json(kept)}))
         return
     print(key)
     err.print("This is the only time that the key is shown. Every request to the service needs a key from now on.")
@@ -59,15 +59,15 @@ def list_keys(as_json: JsonOption = False) -> None:
     """The keys, newest first, without the keys themselves."""
 
     async def work() -> tuple[ApiKey, ...]:
-        async with kept_store(read_settings()) as store:
+        async with open_default_store(read_settings()) as store:
             return await store.keys.list()
 
     keys = asyncio.run(work())
     if as_json:
-        print(shown_as_json({"keys": [_shown(key) for key in keys]}))
+        print(shown_as_json({"keys": [_to_json(key) for key in keys]}))
         return
     columns = ("id", "key", "name", "scopes", "rate", "tokens used", "budget", "last used", "revoked")
-    out.print(table(columns, [_row(key) for key in keys], most=1000))
+    out.print(render_table(columns, [_to_row(key) for key in keys], limit=1000))
 
 
 @cli.command()
@@ -77,9 +77,9 @@ def revoke(
     """Refuse a key from now on; services that run do within seconds."""
 
     async def work() -> str:
-        async with kept_store(read_settings()) as store:
+        async with open_default_store(read_settings()) as store:
             wanted = key.rstrip("…")
-            found = [one for one in await store.keys.list() if one.revoked_at is None and _is(one, wanted)]
+            found = [one for one in await store.keys.list() if one.revoked_at is None and _matches_key(one, wanted)]
             if len(found) != 1:
                 raise BadInput(
                     f"{'No key' if not found else 'More than one key'} can be meant by {key!r}; give its id."
@@ -87,20 +87,20 @@ def revoke(
             await store.keys.revoke(found[0].key_id)
             return found[0].name
 
-    err.print(styled(f"Revoked: {asyncio.run(work())}."))
+    err.print(style_text(f"Revoked: {asyncio.run(work())}."))
 
 
-def _is(key: ApiKey, wanted: str) -> bool:
-    return key.key_id == wanted or (len(wanted) >= len(key.prefix) and wanted.startswith(key.prefix))
+def _matches_key(key: ApiKey, id_or_key: str) -> bool:
+    return key.key_id == id_or_key or (len(id_or_key) >= len(key.prefix) and id_or_key.startswith(key.prefix))
 
 
-def _named(name: str) -> str:
+def _validate_name(name: str) -> str:
     if not 1 <= len(name.strip()) <= 100:
         raise BadInput("A key's name has 1 to 100 characters.")
     return name.strip()
 
 
-def _rate(text: str) -> RateLimit | None:
+def _parse_rate(text: str) -> RateLimit | None:
     if not text:
         return None
     found = re.fullmatch(r"([1-9]\d{0,8})/([1-9]\d{0,6})", text)
@@ -109,7 +109,7 @@ def _rate(text: str) -> RateLimit | None:
     return RateLimit(calls=int(found[1]), seconds=float(found[2]))
 
 
-def _row(key: ApiKey) -> tuple[str, ...]:
+def _to_row(key: ApiKey) -> tuple[str, ...]:
     rate = "" if key.rate_limit is None else f"{key.rate_limit.calls}/{key.rate_limit.seconds:g}"
     budget = "" if key.token_budget is None else str(key.token_budget)
     used, revoked = (f"{at:%Y-%m-%d %H:%M}" if at is not None else "" for at in (key.last_used_at, key.revoked_at))
@@ -117,7 +117,7 @@ def _row(key: ApiKey) -> tuple[str, ...]:
     return (*about, str(key.tokens_used), budget, used, revoked)
 
 
-def _shown(key: ApiKey) -> dict[str, Any]:
+def _to_json(key: ApiKey) -> dict[str, Any]:
     return {
         "key_id": key.key_id,
         "prefix": key.prefix,

@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from opposable.app.stored_tools import bindings_of
-from opposable.app.tools import tools_and_data
+from opposable.app.stored_tools import get_agent_bindings
+from opposable.app.tools import open_tools_and_database
 from opposable.cli.options import DatabaseOption, RootOption, ToolOption, err, read_settings
-from opposable.cli.rendering import styled
+from opposable.cli.rendering import style_text
 from opposable.domain.errors import BadInput
 from opposable.tools.library import ToolLibrary
 
-KEY_VARIABLE = "OPPOSABLE_SERVE_KEY"
+API_KEY_VARIABLE = "OPPOSABLE_SERVE_KEY"
 
 
 def mcp_serve(
@@ -36,10 +36,10 @@ def mcp_serve(
 
     async def work() -> None:
         settings = read_settings(root)
-        bindings = await bindings_of(settings, agent) if agent else ()
+        bindings = await get_agent_bindings(settings, agent) if agent else ()
         names = [binding.tool_id for binding in bindings if binding.enabled] if agent else tool or ()
-        async with tools_and_data(settings, db, names) as (every, _):
-            library = every.bound(bindings) if agent else every
+        async with open_tools_and_database(settings, db, names) as (every, _):
+            library = every.with_bindings(bindings) if agent else every
             if http:
                 await _over_http(library)
                 return
@@ -50,7 +50,7 @@ def mcp_serve(
     async def _over_http(library: ToolLibrary) -> None:
         from opposable.web.mcp.http import serve_mcp_http
 
-        key = os.environ.get(KEY_VARIABLE, "").strip()
+        key = os.environ.get(API_KEY_VARIABLE, "").strip()
 
         async def check(given: str) -> bool:
             import hmac
@@ -62,7 +62,7 @@ def mcp_serve(
             host,
             port,
             check_key=check if key else None,
-            on_ready=lambda url: err.print(styled(f"{len(library.names)} tools are served at {url}")),
+            on_ready=lambda url: err.print(style_text(f"{len(library.names)} tools are served at {url}")),
         )
 
     asyncio.run(work())

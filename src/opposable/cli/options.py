@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 from rich.console import Console
 
-from opposable.cli.rendering import short
+from opposable.cli.rendering import shorten
 from opposable.domain.errors import BadInput
-from opposable.models.factory import FORMS
+from opposable.models.factory import MODEL_NAME_FORMS
 from opposable.settings import Settings
 
 out = Console(soft_wrap=True)
@@ -21,7 +21,10 @@ err = Console(stderr=True)
 ModelOption = Annotated[
     str | None,
     typer.Option(
-        "--model", "-m", help=f"Which model: {FORMS}. Default: OPPOSABLE_MODEL, else local.", show_default=False
+        "--model",
+        "-m",
+        help=f"Which model: {MODEL_NAME_FORMS}. Default: OPPOSABLE_MODEL, else local.",
+        show_default=False,
     ),
 ]
 RootOption = Annotated[
@@ -54,7 +57,7 @@ def read_settings(root: list[Path] | None = None) -> Settings:
     except SettingsError as error:
         raise BadInput(f'A setting is wrong ({error}); lists are written as JSON, like ["docs", "logs"].') from error
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"The file .env in this folder cannot be read: {short(str(error))}.") from error
+        raise BadInput(f"The file .env in this folder cannot be read: {shorten(str(error))}.") from error
     if not root:
         return settings
     for folder in root:
@@ -63,10 +66,10 @@ def read_settings(root: list[Path] | None = None) -> Settings:
     return settings.model_copy(update={"roots": tuple(root)})
 
 
-def read_text(given: str) -> str:
+def read_text(argument: str) -> str:
     """What was given, or standard input for a dash. Raises: `BadInput`."""
-    if given != "-":
-        return given
+    if argument != "-":
+        return argument
     if sys.stdin is None:
         raise BadInput("Standard input is closed, so - has nothing to read.")
     try:
@@ -75,7 +78,7 @@ def read_text(given: str) -> str:
         raise BadInput(f"Standard input is no UTF-8 text (its byte {error.start + 1} is wrong).") from error
 
 
-def read_arguments(text: str) -> dict[str, Any]:
+def parse_json_arguments(text: str) -> dict[str, Any]:
     """The arguments of a call, given as JSON. Raises: `BadInput`."""
     try:
         value = orjson.loads(text.encode("utf-8", "replace"))

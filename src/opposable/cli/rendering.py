@@ -22,19 +22,19 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from opposable.domain.events import Decided, Event, RunFinished, StopReason, TextDelta, ToolFinished, ToolStarted
+from opposable.domain.events import DecisionMade, Event, RunFinished, StopReason, TextDelta, ToolFinished, ToolStarted
 from opposable.domain.language import Language
 from opposable.domain.tools import ToolResult
-from opposable.models.embedded.weights import Progress as PullProgress
+from opposable.models.embedded.weights import PullProgress as PullProgress
 
-SHOWN = 200
+MAX_TRACE_CHARACTERS = 200
 """Characters of a result or of arguments shown in the trace."""
 
-LABEL, BAR = 30, 40
+MAX_LABEL_CHARACTERS, MAX_BAR_CHARACTERS = 30, 40
 """Characters of a label and of the longest bar in a chart."""
 
-_STAGES = {"wait": "waiting for", "download": "fetching", "join": "joining", "verify": "verifying"}
-_LIMITS: dict[StopReason, str] = {
+_STAGE_LABELS = {"wait": "waiting for", "download": "fetching", "join": "joining", "verify": "verifying"}
+_LIMIT_LABELS: dict[StopReason, str] = {
     "turns": "model replies",
     "tool_calls": "tool calls",
     "tokens": "tokens",
@@ -43,7 +43,7 @@ _LIMITS: dict[StopReason, str] = {
 }
 
 # What a terminal would obey instead of showing: control characters, and those that turn the direction of writing.
-_SEEN: dict[int, str | None] = {
+_VISIBLE_CHARACTERS: dict[int, str | None] = {
     **{code: chr(0x2400 + code) for code in range(0x20)},
     **dict.fromkeys((*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xD800, 0xE000)), "�"),
     0x7F: "␡",
@@ -51,131 +51,141 @@ _SEEN: dict[int, str | None] = {
     ord("\n"): "\n",
     ord("\t"): "\t",
 }
-_OBEYED_IN_JSON = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-class Trace:
+class RunPrinter:
     """Shows a run's events: calls on `err`, the answer on `out` as it is written, or nowhere when `out` is None."""
 
     def __init__(self, err: Console, out: Console | None) -> None:
         self._err = err
         self._out = out
-        self._open = False
+        self._is_line_open = False
         self._written = ""
 
     def show(self, event: Event) -> None:
         """Show one event."""
         if isinstance(event, TextDelta):
-            self._write(event.text)
+            self._write_text(event.text)
         elif isinstance(event, ToolStarted):
-            self._line(("→ ", "cyan"), (short(event.call.name), "bold"), short(event.call.arguments))
+            self._print_line(("→ ", "cyan"), (shorten(event.call.name), "bold"), shorten(event.call.arguments))
         elif isinstance(event, ToolFinished):
             result = event.result
             mark = ("  ✓ ", "green") if result.failure is None else (f"  ✗ {result.failure} ", "red")
-            mended = f" (mended: {short('; '.join(result.repairs))})" if result.repairs else ""
-            self._line(mark, short(result.content), (f" {result.seconds:.2f} s", "dim"), (mended, "yellow"))
-        elif isinstance(event, Decided):
-            self._line(("· ", "dim"), (event.action, "bold"), (f"  {short(event.reason)}", "dim"))
+            mended = f" (mended: {shorten('; '.join(result.repairs))})" if result.repairs else ""
+            self._print_line(mark, shorten(result.content), (f" {result.seconds:.2f} s", "dim"), (mended, "yellow"))
+        elif isinstance(event, DecisionMade):
+            self._print_line(("· ", "dim"), (event.action, "bold"), (f"  {shorten(event.reason)}", "dim"))
         elif isinstance(event, RunFinished):
             if not self._written.strip().endswith(event.text.strip()):
                 self.end_line()
-                self._write(event.text)
+                self._write_text(event.text)
             self.end_line()
             if event.reason != "answer":
-                self._line((f"The run ended at its limit of {_LIMITS[event.reason]}.", "yellow"))
+                self._print_line((f"The run ended at its limit of {_LIMIT_LABELS[event.reason]}.", "yellow"))
 
     def end_line(self) -> None:
         """Begin a new line if the answer stands in the middle of one."""
-        if self._open and self._out is not None:
+        if self._is_line_open and self._out is not None:
             self._out.print()
-        self._open = False
+        self._is_line_open = False
 
-    def _line(self, *parts: str | tuple[str, str]) -> None:
+    def _print_line(self, *parts: str | tuple[str, str]) -> None:
         self.end_line()
-        self._err.print(styled(*parts), soft_wrap=True)
+        self._err.print(style_text(*parts), soft_wrap=True)
 
-    def _write(self, text: str) -> None:
+    def _write_text(self, text: str) -> None:
         self._written = (self._written + text)[-200_000:]
         if self._out is not None:
-            self._out.file.write(plain(text))  # Console.print would turn tabs into spaces
+            self._out.file.write(escape_control_characters(text))  # Console.print would turn tabs into spaces
             self._out.file.flush()
-            self._open = not text.endswith("\n")
+            self._is_line_open = not text.endswith("\n")
 
 
-def plain(text: str) -> str:
+def escape_control_characters(text: str) -> str:
     """`text` with every character that a terminal would obey shown instead: what a tool or model says is not trusted."""
-    return text.translate(_SEEN)
+    return text.translate(_VISIBLE_CHARACTERS)
 
 
-def styled(*parts: str | tuple[str, str]) -> Text:
+def style_text(*parts: str | tuple[str, str]) -> Text:
     """Parts of a line, each a text or a text with its style, made `plain`; no markup is read in them."""
-    return Text.assemble(*(plain(part) if isinstance(part, str) else (plain(part[0]), part[1]) for part in parts))
+    return Text.assemble(
+        *(
+            escape_control_characters(part) if isinstance(part, str) else (escape_control_characters(part[0]), part[1])
+            for part in parts
+        )
+    )
 
 
-def short(text: str) -> str:
+def shorten(text: str) -> str:
     """`text` on one line, cut to what fits into a trace."""
     line = " ".join(text.split())
-    return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
+    return line if len(line) <= MAX_TRACE_CHARACTERS else f"{line[:MAX_TRACE_CHARACTERS]}…"
 
 
-def table(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], most: int = 50, *, language: Language = "en"
+def render_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], limit: int = 50, *, language: Language = "en"
 ) -> RenderableType:
     """Rows as a table, at most `most` of them; None is shown as NULL."""
     shown = Table(show_header=True, header_style="bold")
     for column in columns:
-        shown.add_column(styled(str(column)), overflow="fold")
-    for row in rows[:most]:
-        shown.add_row(*(styled(("NULL", "dim") if cell is None else str(cell)) for cell in row))
-    return shown if len(rows) <= most else Group(shown, _first(most, len(rows), language))
+        shown.add_column(style_text(str(column)), overflow="fold")
+    for row in rows[:limit]:
+        shown.add_row(*(style_text(("NULL", "dim") if cell is None else str(cell)) for cell in row))
+    return shown if len(rows) <= limit else Group(shown, _render_row_limit_note(limit, len(rows), language))
 
 
-def chart(
-    told: Mapping[str, Any],
+def render_chart(
+    spec: Mapping[str, Any],
     columns: Sequence[str],
     rows: Sequence[Sequence[Any]],
-    most: int = 30,
+    limit: int = 30,
     *,
     language: Language = "en",
 ) -> Text:
     """The first `y` of a chart as bars of a row each, at most `most` of them; negative ones are hatched."""
-    x, y = columns.index(told["x"]), columns.index(told["y"][0])
-    shown = [(plain(" ".join(str(row[x]).split()))[:LABEL], row[y] or 0) for row in rows[:most]]
+    x, y = columns.index(spec["x"]), columns.index(spec["y"][0])
+    shown = [
+        (escape_control_characters(" ".join(str(row[x]).split()))[:MAX_LABEL_CHARACTERS], row[y] or 0)
+        for row in rows[:limit]
+    ]
     largest = max((abs(value) for _, value in shown), default=0) or 1
     width = max((cell_len(label) for label, _ in shown), default=0)
-    title = f"{told['y'][0]}（按 {told['x']}）" if language == "zh" else f"{told['y'][0]} by {told['x']}"
-    lines: list[Text] = [styled((title, "dim"))]
+    title = f"{spec['y'][0]}（按 {spec['x']}）" if language == "zh" else f"{spec['y'][0]} by {spec['x']}"
+    lines: list[Text] = [style_text((title, "dim"))]
     for label, value in shown:
-        eighths = round(abs(value) / largest * BAR * 8)
+        eighths = round(abs(value) / largest * MAX_BAR_CHARACTERS * 8)
         bar = "░" * (eighths // 8) if value < 0 else "█" * (eighths // 8) + "▏▎▍▌▋▊▉"[eighths % 8 - 1 : eighths % 8]
         number = f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
-        lines.append(styled(f"{label}{' ' * (width - cell_len(label))}  ", (bar or "▏", "cyan"), f" {number}"))
-    if len(rows) > most:
-        lines.append(_first(most, len(rows), language))
+        lines.append(style_text(f"{label}{' ' * (width - cell_len(label))}  ", (bar or "▏", "cyan"), f" {number}"))
+    if len(rows) > limit:
+        lines.append(_render_row_limit_note(limit, len(rows), language))
     return Text("\n").join(lines)
 
 
-def _first(shown: int, of: int, language: Language) -> Text:
-    return styled((f"共 {of} 行，只列出前 {shown} 行" if language == "zh" else f"{shown} of {of} rows", "dim"))
+def _render_row_limit_note(shown: int, total: int, language: Language) -> Text:
+    return style_text(
+        (f"共 {total} 行，只列出前 {shown} 行" if language == "zh" else f"{shown} of {total} rows", "dim")
+    )
 
 
-def as_json(value: Any) -> str:
+def to_json(value: Any) -> str:
     """JSON for scripts: no half characters, and nothing in it that a terminal would obey."""
     try:
         text = orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
     except TypeError:  # a half character or an integer beyond 64 bits
         text = json.dumps(value, default=str, indent=2, ensure_ascii=False).encode("utf-8", "replace").decode()
-    return _OBEYED_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def end_as_json(end: RunFinished, results: Sequence[ToolFinished]) -> dict[str, Any]:
+def run_to_json(run_finished: RunFinished, results: Sequence[ToolFinished]) -> dict[str, Any]:
     """The end of a run and its calls, for scripts."""
     return {
-        "text": end.text,
-        "reason": end.reason,
-        "turns": end.turns,
-        "usage": end.usage.as_json(),
-        "cost": end.cost,
+        "text": run_finished.text,
+        "reason": run_finished.reason,
+        "turns": run_finished.turns,
+        "usage": run_finished.usage.as_json(),
+        "cost": run_finished.cost,
         "tool_calls": [
             {
                 "name": item.call.name,
@@ -190,7 +200,7 @@ def end_as_json(end: RunFinished, results: Sequence[ToolFinished]) -> dict[str, 
     }
 
 
-def result_as_json(result: ToolResult) -> dict[str, Any]:
+def result_to_json(result: ToolResult) -> dict[str, Any]:
     """What came of one call, for scripts."""
     return {
         "content": result.content,
@@ -201,7 +211,7 @@ def result_as_json(result: ToolResult) -> dict[str, Any]:
     }
 
 
-class PullBar:
+class DownloadBar:
     """A bar for the fetching of weights, on `err`; it appears with the first `Progress` and stops with the last.
 
     In a `with` block it stops at the block's end too, and says that nothing is lost when the user stopped it.
@@ -212,18 +222,18 @@ class PullBar:
         self._bar: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
 
-    def __call__(self, now: PullProgress) -> None:
+    def __call__(self, progress: PullProgress) -> None:
         """Show how far it is."""
         if self._bar is None:
             columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
             self._bar = Progress(TextColumn("{task.description}"), *columns, console=self._err)
             self._bar.start()
-        if now.stage not in self._tasks:
-            self._tasks[now.stage] = self._bar.add_task(
-                f"{_STAGES[now.stage]} the embedded model", total=now.total_bytes
+        if progress.stage not in self._tasks:
+            self._tasks[progress.stage] = self._bar.add_task(
+                f"{_STAGE_LABELS[progress.stage]} the embedded model", total=progress.total_bytes
             )
-        self._bar.update(self._tasks[now.stage], completed=now.done_bytes, total=now.total_bytes)
-        if now.stage == "verify" and now.done_bytes >= now.total_bytes:
+        self._bar.update(self._tasks[progress.stage], completed=progress.done_bytes, total=progress.total_bytes)
+        if progress.stage == "verify" and progress.done_bytes >= progress.total_bytes:
             self.stop()
 
     def stop(self) -> None:
@@ -232,7 +242,7 @@ class PullBar:
             self._bar.stop()
             self._bar, self._tasks = None, {}
 
-    def __enter__(self) -> "PullBar":
+    def __enter__(self) -> "DownloadBar":
         return self
 
     def __exit__(

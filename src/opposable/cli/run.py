@@ -23,12 +23,21 @@ from opposable.cli.options import (
     read_settings,
     read_text,
 )
-from opposable.cli.rendering import PullBar, Trace, as_json, chart, end_as_json, plain, styled, table
+from opposable.cli.rendering import (
+    DownloadBar,
+    RunPrinter,
+    escape_control_characters,
+    render_chart,
+    render_table,
+    run_to_json,
+    style_text,
+    to_json,
+)
 from opposable.domain.answers import DataAnswer
 from opposable.domain.errors import BadInput, ModelError, OpposableError
 from opposable.domain.events import DataAnswered, RunFinished, ToolFinished
-from opposable.domain.language import Language, language_of
-from opposable.domain.messages import Message, user
+from opposable.domain.language import Language, detect_language
+from opposable.domain.messages import Message, user_message
 from opposable.domain.usage import Usage
 
 
@@ -45,12 +54,14 @@ def run(
     """
 
     async def work() -> None:
-        text = app.task(read_text(task))
-        with PullBar(err) as bar:
-            async with app.agent(read_settings(root), text, model, tool or (), bar) as agent:
-                end, results = await _follow(agent, (user(text),), Trace(err, None if json else out))
+        text = app.validate_task(read_text(task))
+        with DownloadBar(err) as bar:
+            async with app.open_agent(read_settings(root), text, model, tool or (), bar) as agent:
+                end, results = await _run_and_print(
+                    agent, (user_message(text),), RunPrinter(err, None if json else out)
+                )
         if json:
-            print(as_json(end_as_json(end, results)))
+            print(to_json(run_to_json(end, results)))
 
     asyncio.run(work())
 
@@ -64,7 +75,7 @@ def ask(
         Path | None,
         typer.Option("--semantics", help="A semantic model in YAML: what the business's words mean in this database."),
     ] = None,
-    by_agent: Annotated[
+    use_agent: Annotated[
         bool, typer.Option("--agent", help="Let the model call the SQL tools freely instead of asking the team.")
     ] = False,
     model: ModelOption = None,
@@ -74,37 +85,37 @@ def ask(
 
     Example: opposable ask "Which country has the most customers?" --db examples/data/chinook.sqlite
     """
-    text = app.task(read_text(question))
+    text = app.validate_task(read_text(question))
     if not db:
         raise BadInput(
             "Say which database to ask: --db duckdb:///FILE, --db sqlite:///FILE, just --db FILE, "
             "or --db postgresql://USER:PASSWORD@HOST/DATABASE."
         )
-    if by_agent and semantics is not None:
+    if use_agent and semantics is not None:
         raise BadInput("--semantics is what the team answers from; leave it or --agent out.")
     answer, usage = asyncio.run(
-        _by_agent(text, db, model) if by_agent else _by_team(text, db, str(semantics or ""), model)
+        _answer_with_agent(text, db, model) if use_agent else _answer_with_team(text, db, str(semantics or ""), model)
     )
     if json:
-        print(as_json(app.answer_as_json(answer, usage)))
+        print(to_json(app.answer_to_json(answer, usage)))
         return
-    _show_answer(answer, language_of(text))
+    _print_answer(answer, detect_language(text))
 
 
-async def _by_agent(text: str, db: str, model: str | None) -> tuple[DataAnswer, Usage]:
+async def _answer_with_agent(text: str, db: str, model: str | None) -> tuple[DataAnswer, Usage]:
     """The answer of an agent with the SQL tools; what happens is shown."""
-    with PullBar(err) as bar:
-        async with app.data_agent(read_settings(), text, db, model, bar) as agent:
-            end, results = await _follow(agent, (user(text),), Trace(err, None))
-    return app.answer(end, [item.result for item in results], language_of(text)), end.usage
+    with DownloadBar(err) as bar:
+        async with app.open_data_agent(read_settings(), text, db, model, bar) as agent:
+            end, results = await _run_and_print(agent, (user_message(text),), RunPrinter(err, None))
+    return app.answer_from_run(end, [item.result for item in results], detect_language(text)), end.usage
 
 
-async def _by_team(text: str, db: str, semantics: str, model: str | None) -> tuple[DataAnswer, Usage]:
+async def _answer_with_team(text: str, db: str, semantics: str, model: str | None) -> tuple[DataAnswer, Usage]:
     """The answer of the team; what happens is shown."""
-    shown = Trace(err, None)
-    with PullBar(err) as bar:
+    shown = RunPrinter(err, None)
+    with DownloadBar(err) as bar:
         async with (
-            app.data_team(read_settings(), db, model, semantics, bar) as team,
+            app.open_data_team(read_settings(), db, model, semantics, bar) as team,
             aclosing(team.stream(text)) as events,
         ):
             async for event in events:
@@ -130,20 +141,22 @@ def chat(
     settings = read_settings(root)
     history: list[Message] = []
     # One event loop for all of it; each answer is a run of its own, which Ctrl-C stops.
-    with asyncio.Runner() as runner, PullBar(err) as bar:
-        opening = app.chat_agent(settings, model, tool or (), db, bar)
+    with asyncio.Runner() as runner, DownloadBar(err) as bar:
+        opening = app.open_chat_agent(settings, model, tool or (), db, bar)
         agent = runner.run(opening.__aenter__())
         told = f"{agent.model.name} · {len(agent.library.names)} tools · Ctrl-C stops an answer, Ctrl-D ends"
-        err.print(styled((told, "dim")), soft_wrap=True)
+        err.print(style_text((told, "dim")), soft_wrap=True)
         try:
-            while (said := _prompt()) is not None:
+            while (said := _read_prompt()) is not None:
                 if said.strip():
-                    _answer(runner, agent, history, said)
+                    _answer_message(runner, agent, history, said)
         finally:
             runner.run(opening.__aexit__(None, None, None))
 
 
-async def _follow(agent: Agent, task: tuple[Message, ...], shown: Trace) -> tuple[RunFinished, list[ToolFinished]]:
+async def _run_and_print(
+    agent: Agent, task: tuple[Message, ...], printer: RunPrinter
+) -> tuple[RunFinished, list[ToolFinished]]:
     """Run a task to its end and show what happens.
 
     Raises: `ModelError` when the model gave nothing at all: what is no model server often answers so.
@@ -153,37 +166,37 @@ async def _follow(agent: Agent, task: tuple[Message, ...], shown: Trace) -> tupl
         async with aclosing(agent.stream(task)) as events:
             async for event in events:
                 if isinstance(event, RunFinished):
-                    if not any(message.content or message.tool_calls for message in _said(event)):
+                    if not any(message.content or message.tool_calls for message in _get_assistant_messages(event)):
                         break
-                    shown.show(event)
+                    printer.show(event)
                     return event, results
-                shown.show(event)
+                printer.show(event)
                 if isinstance(event, ToolFinished):
                     results.append(event)
     finally:
-        shown.end_line()
+        printer.end_line()
     raise ModelError(
         f"The model {agent.model.name} gave neither an answer nor a call: is it a chat model, at this URL?"
     )
 
 
-def _said(end: RunFinished) -> list[Message]:
-    return [message for message in end.messages if message.role == "assistant"]
+def _get_assistant_messages(run_finished: RunFinished) -> list[Message]:
+    return [message for message in run_finished.messages if message.role == "assistant"]
 
 
-def _answer(runner: asyncio.Runner, agent: Agent, history: list[Message], said: str) -> None:
+def _answer_message(runner: asyncio.Runner, agent: Agent, history: list[Message], text: str) -> None:
     """Answer what was said and remember both; errors are told and end nothing."""
     try:
-        asked = user(app.task(said))
-        end, _ = runner.run(_follow(agent, (*history, asked), Trace(err, out)))
+        asked = user_message(app.validate_task(text))
+        end, _ = runner.run(_run_and_print(agent, (*history, asked), RunPrinter(err, out)))
         history += [asked, *end.messages]
     except KeyboardInterrupt:
-        err.print(styled(("stopped", "yellow")))
+        err.print(style_text(("stopped", "yellow")))
     except OpposableError as error:
-        exits.tell(error, err)
+        exits.report_error(error, err)
 
 
-def _prompt() -> str | None:
+def _read_prompt() -> str | None:
     """The next thing the user says, None at the end."""
     while sys.stdin is not None:
         try:
@@ -191,30 +204,30 @@ def _prompt() -> str | None:
         except EOFError:
             return None
         except KeyboardInterrupt:
-            err.print(styled(("\n(Ctrl-D ends the conversation)", "dim")))
+            err.print(style_text(("\n(Ctrl-D ends the conversation)", "dim")))
             continue
         return None if said.strip() in ("/exit", "/quit") else said
     return None
 
 
-_LABELS: dict[Language, tuple[str, str, str]] = {
+_ANSWER_LABELS: dict[Language, tuple[str, str, str]] = {
     "en": ("corrected", "assumed", "more rows were left out"),
     "zh": ("已更正", "注意", "还有更多行没有列出"),
 }
 
 
-def _show_answer(answer: DataAnswer, language: Language) -> None:
-    corrected, assumed, left_out = _LABELS[language]
+def _print_answer(answer: DataAnswer, language: Language) -> None:
+    corrected, assumed, left_out = _ANSWER_LABELS[language]
     if answer.sql:
-        out.print(styled(("SQL", "bold"), f"  {answer.sql}"))
+        out.print(style_text(("SQL", "bold"), f"  {answer.sql}"))
     for correction in answer.corrections:
-        out.print(styled((corrected, "yellow"), f"  {correction}"))
+        out.print(style_text((corrected, "yellow"), f"  {correction}"))
     for assumption in answer.assumptions:
-        out.print(styled((assumed, "yellow"), f"  {assumption}"))
+        out.print(style_text((assumed, "yellow"), f"  {assumption}"))
     if answer.columns:
-        out.print(table(answer.columns, answer.rows, language=language))
+        out.print(render_table(answer.columns, answer.rows, language=language))
     if answer.chart is not None:
-        out.print(chart(answer.chart, answer.columns, answer.rows, language=language))
+        out.print(render_chart(answer.chart, answer.columns, answer.rows, language=language))
     if answer.truncated:
-        out.print(styled((left_out, "yellow")))
-    print(plain(answer.text))
+        out.print(style_text((left_out, "yellow")))
+    print(escape_control_characters(answer.text))

@@ -8,12 +8,12 @@ import typer
 
 from opposable import app
 from opposable.cli.options import DatabaseOption, JsonOption, err, out
-from opposable.cli.rendering import as_json, plain, styled
+from opposable.cli.rendering import escape_control_characters, style_text, to_json
 from opposable.domain.errors import BadInput
 
 cli = typer.Typer(help="Semantic models: what a business's words mean in a database.", no_args_is_help=True)
 
-_COLOURS = {"error": "red", "warning": "yellow", "info": "dim"}
+_SEVERITY_COLORS = {"error": "red", "warning": "yellow", "info": "dim"}
 
 
 @cli.command("lint")
@@ -26,19 +26,22 @@ def lint(
 
     Exits with 1 when there is an error. Example: opposable semantics lint evals/semantics/chinook/model.yaml --db examples/data/chinook.sqlite
     """
-    findings = asyncio.run(app.lint_semantics(file, _named(db)))
+    findings = asyncio.run(app.lint_semantics(file, _require_database(db)))
     errors = sum(finding.severity == "error" for finding in findings)
     if json:
         told = [
-            {"severity": one.severity, "where": one.where, "problem": one.problem, "hint": one.hint} for one in findings
+            {"severity": one.severity, "where": one.location, "problem": one.problem, "hint": one.hint}
+            for one in findings
         ]
-        print(as_json({"errors": errors, "findings": told}))
+        print(to_json({"errors": errors, "findings": told}))
     else:
         for one in findings:
             hint = f" → {one.hint}" if one.hint else ""
-            out.print(styled((one.severity, _COLOURS[one.severity]), f"  {one.where}: {one.problem}{hint}"))
+            out.print(
+                style_text((one.severity, _SEVERITY_COLORS[one.severity]), f"  {one.location}: {one.problem}{hint}")
+            )
         warnings = sum(finding.severity == "warning" for finding in findings)
-        out.print(styled(f"{errors} errors, {warnings} warnings."))
+        out.print(style_text(f"{errors} errors, {warnings} warnings."))
     if errors:
         raise typer.Exit(1)
 
@@ -55,18 +58,20 @@ def init(
 
     Example: opposable semantics init --db examples/data/chinook.sqlite -o model.yaml
     """
-    named = _named(db)
+    named = _require_database(db)
     if file is not None and file.exists():
         raise BadInput(f"{file} is there already: name another file, or move it away.")
     text = asyncio.run(app.draft_semantics(named))
     if file is None:
-        print(plain(text), end="")
+        print(escape_control_characters(text), end="")
         return
     file.write_text(text, encoding="utf-8")
-    err.print(styled(f"{file} is written: put in what people call things (synonyms), then lint it."), soft_wrap=True)
+    err.print(
+        style_text(f"{file} is written: put in what people call things (synonyms), then lint it."), soft_wrap=True
+    )
 
 
-def _named(db: str | None) -> str:
+def _require_database(db: str | None) -> str:
     if not db:
         raise BadInput("Say which database it is of: --db duckdb:///FILE, --db sqlite:///FILE, or --db postgresql://….")
     return db

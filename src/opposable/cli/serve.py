@@ -11,9 +11,9 @@ import typer
 
 from opposable import app
 from opposable.cli.options import err, read_settings
-from opposable.cli.rendering import PullBar, styled
+from opposable.cli.rendering import DownloadBar, style_text
 from opposable.models.base import Model
-from opposable.models.factory import FORMS
+from opposable.models.factory import MODEL_NAME_FORMS
 from opposable.settings import Settings
 
 ModelsOption = Annotated[
@@ -21,7 +21,7 @@ ModelsOption = Annotated[
     typer.Option(
         "--model",
         "-m",
-        help=f"Which model: {FORMS}; may be given again, the first is the one asked. Default: OPPOSABLE_MODEL, else local.",
+        help=f"Which model: {MODEL_NAME_FORMS}; may be given again, the first is the one asked. Default: OPPOSABLE_MODEL, else local.",
         show_default=False,
     ),
 ]
@@ -41,41 +41,41 @@ def serve(
     Example: opposable serve --model local
     """
     from opposable.web import server
-    from opposable.web.multiprocess import work_together
+    from opposable.web.multiprocess import run_workers
 
     settings = read_settings()
     asked = model or [settings.model]
-    key = server.key_from(api_key_env)
-    with asyncio.Runner(loop_factory=server.new_loop()) as runner:
-        name = runner.run(_looked_over(settings, asked, host, key))
-        listening = server.listen(host, port)
-        tell = partial(_tell, name, server.url_of(host, listening))
+    key = server.read_api_key(api_key_env)
+    with asyncio.Runner(loop_factory=server.get_loop_factory()) as runner:
+        name = runner.run(_check_startup(settings, asked, host, key))
+        listening = server.open_listening_socket(host, port)
+        tell = partial(_print_ready, name, server.get_base_url(host, listening))
         if workers == 1:
-            runner.run(_serve(settings, asked, host, key, listening, tell))
+            runner.run(_serve_until_stopped(settings, asked, host, key, listening, tell))
     if workers > 1:
-        work_together(partial(_work, asked, host, key), listening, workers, tell)
+        run_workers(partial(_run_worker, asked, host, key), listening, workers, tell)
     err.print("Stopped.")
 
 
-async def _looked_over(settings: Settings, asked: Sequence[str], host: str, key: str) -> str:
+async def _check_startup(settings: Settings, model_names: Sequence[str], host: str, key: str) -> str:
     """Whether all can be served; the name of the first model. Raises: `OpposableError`."""
-    from opposable.app.stored_tools import kept_store
+    from opposable.app.stored_tools import open_default_store
     from opposable.web import server
     from opposable.web.middleware.authentication import is_loopback
 
     if not key and not is_loopback(host):
-        async with kept_store(settings) as store:
-            server.checked(host, key, keys=bool(await store.keys.list()))
-    async with _models(settings, asked) as models:
+        async with open_default_store(settings) as store:
+            server.require_key_unless_loopback(host, key, has_stored_keys=bool(await store.keys.list()))
+    async with _open_models(settings, model_names) as models:
         return next(iter(models))
 
 
-async def _serve(
+async def _serve_until_stopped(
     settings: Settings,
-    asked: Sequence[str],
+    model_names: Sequence[str],
     host: str,
     key: str,
-    listening: socket.socket,
+    listen_socket: socket.socket,
     on_ready: Callable[[], None],
 ) -> None:
     from opposable.service.service import open_service
@@ -83,34 +83,36 @@ async def _serve(
     from opposable.web.telemetry.logs import log_to_stderr
 
     log_to_stderr(settings.log)
-    async with _models(settings, asked) as models, open_service(settings, models) as service:
+    async with _open_models(settings, model_names) as models, open_service(settings, models) as service:
         served = server.create_app(service, api_key=key)
-        since = await server.serve(served, host, 0, lambda url: on_ready(), listening=listening)
-        service.runner.grace = max(0.0, server.GRACE - since)
+        since = await server.serve(served, host, 0, lambda url: on_ready(), listening_socket=listen_socket)
+        service.runner.grace_seconds = max(0.0, server.GRACE_SECONDS - since)
 
 
-def _work(asked: Sequence[str], host: str, key: str, listening: socket.socket, ready: Callable[[], None]) -> None:
+def _run_worker(
+    model_names: Sequence[str], host: str, key: str, listen_socket: socket.socket, on_ready: Callable[[], None]
+) -> None:
     """What each of several processes does."""
     from opposable.web import server
 
-    with asyncio.Runner(loop_factory=server.new_loop()) as runner:
-        runner.run(_serve(read_settings(), asked, host, key, listening, ready))
+    with asyncio.Runner(loop_factory=server.get_loop_factory()) as runner:
+        runner.run(_serve_until_stopped(read_settings(), model_names, host, key, listen_socket, on_ready))
 
 
-def _tell(name: str, url: str) -> None:
-    err.print(styled(f"{name} is served at {url}"))
+def _print_ready(name: str, url: str) -> None:
+    err.print(style_text(f"{name} is served at {url}"))
 
 
 @asynccontextmanager
-async def _models(settings: Settings, asked: Sequence[str]) -> AsyncIterator[dict[str, Model]]:
+async def _open_models(settings: Settings, model_names: Sequence[str]) -> AsyncIterator[dict[str, Model]]:
     """The models by the names clients call them, closed at the end."""
     from opposable.web import server
 
     models: dict[str, Model] = {}
     async with AsyncExitStack() as stack:
-        with PullBar(err) as bar:
-            for one in asked:
-                opened = await app.ready_model(settings, one, bar)
+        with DownloadBar(err) as bar:
+            for one in model_names:
+                opened = await app.open_model(settings, one, bar)
                 stack.push_async_callback(opened.aclose)
-                models |= dict.fromkeys(server.names_of(one, opened), opened)
+                models |= dict.fromkeys(server.get_model_names(one, opened), opened)
         yield models

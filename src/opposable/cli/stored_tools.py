@@ -10,19 +10,19 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 
 from opposable.app import stored_tools as owned
-from opposable.app.spec_loader import Toolbox
+from opposable.app.spec_loader import SpecLoader
 from opposable.cli.options import JsonOption, err, out, read_settings
-from opposable.cli.rendering import as_json, styled
+from opposable.cli.rendering import style_text, to_json
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import AnyToolSpec, McpServerSpec, Registration, SkillSpec
 
-_SPECS: TypeAdapter[list[AnyToolSpec]] = TypeAdapter(list[AnyToolSpec])
+_SPEC_LIST: TypeAdapter[list[AnyToolSpec]] = TypeAdapter(list[AnyToolSpec])
 
 ReplaceOption = Annotated[bool, typer.Option("--replace", help="Put it in the place of a kept tool of the same id.")]
-NameArgument = Annotated[str, typer.Argument(help="The id of a kept tool.")]
+ToolIdArgument = Annotated[str, typer.Argument(help="The id of a kept tool.")]
 
 
-def add(
+def add_specs(
     file: Annotated[Path, typer.Argument(help="A JSON or YAML file with a tool's spec, or a list of them.")],
     replace: ReplaceOption = False,
     json: JsonOption = False,
@@ -31,7 +31,7 @@ def add(
 
     Example: opposable tools add tools.yaml
     """
-    _kept(_read_specs(file), replace, json)
+    _save_and_report(_read_specs(file), replace, json)
 
 
 def import_openapi(
@@ -49,19 +49,19 @@ def import_openapi(
     Example: opposable tools import-openapi openapi.yaml --prefix shop --only orders
     """
     from opposable.tools.http.openapi.document import read_document
-    from opposable.tools.http.openapi.importer import Imported, http_specs
+    from opposable.tools.http.openapi.importer import OpenApiImportResult, specs_from_openapi
     from opposable.tools.library import ToolLibrary
 
     settings = read_settings()
 
-    async def read() -> Imported:
-        async with Toolbox(ToolLibrary(), owned.reach_of(settings)) as box:
+    async def read() -> OpenApiImportResult:
+        async with SpecLoader(ToolLibrary(), owned.permissions_from_settings(settings)) as box:
             document = await read_document(source, box.client)
-        return http_specs(document, prefix=prefix, server=server, only=tuple(only or ()))
+        return specs_from_openapi(document, prefix=prefix, server=server, include=tuple(only or ()))
 
     imported = asyncio.run(read())
-    left_out = {part.where: part.why for part in imported.left_out}
-    _kept(imported.specs, replace, json, left_out)
+    left_out = {part.location: part.reason for part in imported.skipped_parts}
+    _save_and_report(imported.specs, replace, json, left_out)
 
 
 def add_mcp(
@@ -76,7 +76,7 @@ def add_mcp(
 
     Example: opposable tools add-mcp "python -m mcp_server_time" --name clock
     """
-    _kept(_servers(source, name), replace, json)
+    _save_and_report(_read_mcp_servers(source, name), replace, json)
 
 
 def add_skill(
@@ -93,40 +93,40 @@ def add_skill(
     if not folder.is_dir():
         raise BadInput(f"There is no folder {folder}.")
     scan = scan_skills([folder.resolve()])
-    if not scan.skills and not scan.set_aside:
+    if not scan.skills and not scan.rejected_folders:
         raise BadInput(f"There is no SKILL.md in {folder} or in a folder of it.")
     specs = [SkillSpec(tool_id=skill.skill_id, path=skill.folder.path) for skill in scan.skills]
-    _kept(specs, replace, json, {str(path): why for path, why in scan.set_aside.items()})
+    _save_and_report(specs, replace, json, {str(path): why for path, why in scan.rejected_folders.items()})
 
 
-def rm(name: NameArgument) -> None:
+def remove(name: ToolIdArgument) -> None:
     """Forget a kept tool, and agents' bindings to it.
 
     Example: opposable tools rm clock
     """
-    asyncio.run(owned.forget(read_settings(), name))
-    out.print(styled(f"{name} is forgotten."))
+    asyncio.run(owned.delete_tool(read_settings(), name))
+    out.print(style_text(f"{name} is forgotten."))
 
 
-def enable(name: NameArgument) -> None:
+def enable(name: ToolIdArgument) -> None:
     """Switch a kept tool on.
 
     Example: opposable tools enable clock
     """
-    asyncio.run(owned.switch(read_settings(), name, enabled=True))
-    out.print(styled(f"{name} is on."))
+    asyncio.run(owned.set_tool_enabled(read_settings(), name, enabled=True))
+    out.print(style_text(f"{name} is on."))
 
 
-def disable(name: NameArgument) -> None:
+def disable(name: ToolIdArgument) -> None:
     """Switch a kept tool off.
 
     Example: opposable tools disable clock
     """
-    asyncio.run(owned.switch(read_settings(), name, enabled=False))
-    out.print(styled(f"{name} is off."))
+    asyncio.run(owned.set_tool_enabled(read_settings(), name, enabled=False))
+    out.print(style_text(f"{name} is off."))
 
 
-def export(
+def export_specs(
     file: Annotated[Path | None, typer.Argument(help="Where to write; standard output without it.")] = None,
 ) -> None:
     """Write the specs of all kept tools as JSON. Secrets are references, so that it can be shared.
@@ -135,14 +135,14 @@ def export(
     """
 
     async def work() -> tuple[AnyToolSpec, ...]:
-        async with owned.kept_store(read_settings()) as store:
-            return await owned.kept_specs(store)
+        async with owned.open_default_store(read_settings()) as store:
+            return await owned.load_stored_specs(store)
 
     specs = [
         spec.model_dump(mode="json", exclude_defaults=True) | {"tool_type": spec.tool_type}
         for spec in asyncio.run(work())
     ]
-    text = as_json(specs)
+    text = to_json(specs)
     if file is None:
         print(text)
         return
@@ -150,26 +150,26 @@ def export(
         file.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise BadInput(f"{file} cannot be written: {error.strerror}.") from error
-    err.print(styled(f"{len(specs)} tools are in {file}."))
+    err.print(style_text(f"{len(specs)} tools are in {file}."))
 
 
-def register(cli: typer.Typer) -> None:
+def register_commands(cli: typer.Typer) -> None:
     """Put the commands of this room into `cli`."""
     for name, command in (
-        ("add", add),
+        ("add", add_specs),
         ("import-openapi", import_openapi),
         ("add-mcp", add_mcp),
         ("add-skill", add_skill),
-        ("rm", rm),
+        ("rm", remove),
         ("enable", enable),
         ("disable", disable),
-        ("export", export),
-        ("import", import_),
+        ("export", export_specs),
+        ("import", import_specs),
     ):
         cli.command(name)(command)
 
 
-def import_(
+def import_specs(
     file: Annotated[Path, typer.Argument(help="What `tools export` wrote.")],
     replace: ReplaceOption = False,
     json: JsonOption = False,
@@ -178,35 +178,37 @@ def import_(
 
     Example: opposable tools import tools.json --replace
     """
-    _kept(_read_specs(file), replace, json)
+    _save_and_report(_read_specs(file), replace, json)
 
 
-def _kept(specs: Sequence[AnyToolSpec], replace: bool, json: bool, left_out: dict[str, str] | None = None) -> None:
+def _save_and_report(
+    specs: Sequence[AnyToolSpec], replace: bool, json: bool, left_out: dict[str, str] | None = None
+) -> None:
     """Keep the tools and tell what came of it; exit code 1 when none can be used."""
-    came = asyncio.run(owned.keep(read_settings(), specs, replace=replace)) if specs else []
+    came = asyncio.run(owned.save_tools(read_settings(), specs, replace=replace)) if specs else []
     left_out = left_out or {}
     if json:
         told = [one.model_dump(mode="json") for one in came]
-        print(as_json({"tools": told, "left_out": left_out, "secrets": _secrets(specs)}))
+        print(to_json({"tools": told, "left_out": left_out, "secrets": _find_secrets(specs)}))
     else:
-        _tell(came, left_out, _secrets(specs))
-    if not any(one.ok for one in came):
+        _print_registrations(came, left_out, _find_secrets(specs))
+    if not any(one.has_tools for one in came):
         raise typer.Exit(1)
 
 
-def _tell(came: Sequence[Registration], left_out: dict[str, str], secrets: list[str]) -> None:
-    for one in came:
+def _print_registrations(registrations: Sequence[Registration], left_out: dict[str, str], secrets: list[str]) -> None:
+    for one in registrations:
         for name in one.accepted:
-            out.print(styled(("✓ ", "green"), name))
+            out.print(style_text(("✓ ", "green"), name))
         for name, why in one.set_aside.items():
-            err.print(styled(("✗ ", "red"), f"{name}: {why}"), soft_wrap=True)
+            err.print(style_text(("✗ ", "red"), f"{name}: {why}"), soft_wrap=True)
     for where, why in left_out.items():
-        err.print(styled(("– ", "yellow"), f"{where}: {why}"), soft_wrap=True)
+        err.print(style_text(("– ", "yellow"), f"{where}: {why}"), soft_wrap=True)
     if secrets:
-        err.print(styled(f"They need these environment variables: {', '.join(secrets)}."), soft_wrap=True)
+        err.print(style_text(f"They need these environment variables: {', '.join(secrets)}."), soft_wrap=True)
 
 
-def _secrets(specs: Sequence[AnyToolSpec]) -> list[str]:
+def _find_secrets(specs: Sequence[AnyToolSpec]) -> list[str]:
     """The environment variables that the specs refer to."""
     found: list[str] = []
 
@@ -225,12 +227,12 @@ def _secrets(specs: Sequence[AnyToolSpec]) -> list[str]:
     return sorted(set(found))
 
 
-def _servers(source: str, name: str) -> list[McpServerSpec]:
+def _read_mcp_servers(source: str, name: str) -> list[McpServerSpec]:
     from opposable.tools.mcp.config import read_servers
 
     path = Path(source)
     if path.suffix == ".json" or path.is_file():
-        return read_servers(_bytes(path))
+        return read_servers(_read_bytes(path))
     if not name:
         raise BadInput("Give the server an id: --name clock.")
     entry: dict[str, Any] = {"url": source}
@@ -246,22 +248,22 @@ def _servers(source: str, name: str) -> list[McpServerSpec]:
 
 
 def _read_specs(file: Path) -> list[AnyToolSpec]:
-    raw = _bytes(file)
+    raw = _read_bytes(file)
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError:
-        value = _yaml(raw, file)
+        value = _parse_yaml(raw, file)
     if value in ([], None):
         raise BadInput(f"{file} describes no tool: it is empty.")
     try:
-        return _SPECS.validate_python(value if isinstance(value, list) else [value])
+        return _SPEC_LIST.validate_python(value if isinstance(value, list) else [value])
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(step) for step in first["loc"])
         raise BadInput(f"{file} describes no tool: {where}: {first['msg']}.") from error
 
 
-def _yaml(raw: bytes, file: Path) -> Any:
+def _parse_yaml(raw: bytes, file: Path) -> Any:
     import yaml
 
     try:
@@ -270,7 +272,7 @@ def _yaml(raw: bytes, file: Path) -> Any:
         raise BadInput(f"{file} is neither JSON nor YAML: {str(error).splitlines()[0]}.") from error
 
 
-def _bytes(file: Path) -> bytes:
+def _read_bytes(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:

@@ -15,35 +15,35 @@ from opposable.cli.options import (
     RootOption,
     err,
     out,
-    read_arguments,
+    parse_json_arguments,
     read_settings,
     read_text,
 )
-from opposable.cli.rendering import as_json, plain, result_as_json, styled, table
+from opposable.cli.rendering import escape_control_characters, render_table, result_to_json, style_text, to_json
 
 cli = typer.Typer(help="The tools there are: list, search, look at one, call one; add your own.", no_args_is_help=True)
 
 
 @cli.command("list")
-def tools_list(root: RootOption = None, db: DatabaseOption = None, json: JsonOption = False) -> None:
+def list_tools(root: RootOption = None, db: DatabaseOption = None, json: JsonOption = False) -> None:
     """List the tools, a line each; with --db those over a database too.
 
     Example: opposable tools list --db examples/data/chinook.sqlite
     """
 
     async def work() -> None:
-        async with app.tools(read_settings(root), db) as library:
+        async with app.open_tools(read_settings(root), db) as library:
             rows = [(tool.tool_id, tool.definition.name, tool.definition.description) for tool in library.tools]
         if json:
-            print(as_json({"tools": [{"tool_id": r[0], "name": r[1], "description": r[2]} for r in rows]}))
+            print(to_json({"tools": [{"tool_id": r[0], "name": r[1], "description": r[2]} for r in rows]}))
             return
-        out.print(table(("tool", "what it does"), [(r[0], r[2].partition(". ")[0]) for r in rows], most=1000))
+        out.print(render_table(("tool", "what it does"), [(r[0], r[2].partition(". ")[0]) for r in rows], limit=1000))
 
     asyncio.run(work())
 
 
 @cli.command("show")
-def tools_show(
+def show_tool(
     name: Annotated[str, typer.Argument(help="The tool's name.")], db: DatabaseOption = None, json: JsonOption = False
 ) -> None:
     """Show what a model is told of a tool: its name, description and parameters.
@@ -52,16 +52,16 @@ def tools_show(
     """
 
     async def work() -> None:
-        async with app.tools(read_settings(), db) as library:
-            definition = app.found(library, name).definition
+        async with app.open_tools(read_settings(), db) as library:
+            definition = app.require_tool(library, name).definition
         told = {"name": definition.name, "description": definition.description, "parameters": definition.parameters}
-        print(as_json(told)) if json else out.print_json(as_json(told))
+        print(to_json(told)) if json else out.print_json(to_json(told))
 
     asyncio.run(work())
 
 
 @cli.command("call")
-def tools_call(
+def call_tool(
     name: Annotated[str, typer.Argument(help="The tool's name.")],
     arguments: Annotated[
         str, typer.Argument(help="The arguments as a JSON object; - reads it from standard input.")
@@ -76,16 +76,16 @@ def tools_call(
     """
 
     async def work() -> None:
-        given = read_arguments(read_text(arguments))
-        async with app.tools(read_settings(root), db) as library:
-            tool = app.found(library, name)
+        given = parse_json_arguments(read_text(arguments))
+        async with app.open_tools(read_settings(root), db) as library:
+            tool = app.require_tool(library, name)
             result = await library.call(tool.definition.name, given)
         if json:
-            print(as_json(result_as_json(result)))
+            print(to_json(result_to_json(result)))
         elif result.failure is None:
-            print(plain(result.content))
+            print(escape_control_characters(result.content))
         else:
-            err.print(styled((result.failure, "red"), f": {result.content}"), soft_wrap=True)
+            err.print(style_text((result.failure, "red"), f": {result.content}"), soft_wrap=True)
         if result.failure is not None:
             raise typer.Exit(1)
 
@@ -93,9 +93,9 @@ def tools_call(
 
 
 @cli.command("search")
-def tools_search(
+def search_tools(
     need: Annotated[str, typer.Argument(help="What is to be done, in words, English or Chinese.")],
-    most: Annotated[int, typer.Option("--most", min=1, max=100, help="At most so many tools.")] = 10,
+    limit: Annotated[int, typer.Option("--most", min=1, max=100, help="At most so many tools.")] = 10,
     db: DatabaseOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -105,23 +105,25 @@ def tools_search(
     """
 
     async def work() -> None:
-        async with app.tools(read_settings(), db) as every:
-            found = every.search(need, most)
+        async with app.open_tools(read_settings(), db) as every:
+            found = every.search(need, limit)
         if json:
             rows = [
                 {"name": f.name, "tool_id": f.tool_id, "description": f.description, "score": f.score} for f in found
             ]
-            print(as_json({"tools": rows}))
+            print(to_json({"tools": rows}))
         elif found:
-            out.print(table(("tool", "what it does"), [(f.name, f.description.partition(". ")[0]) for f in found]))
+            out.print(
+                render_table(("tool", "what it does"), [(f.name, f.description.partition(". ")[0]) for f in found])
+            )
         else:
-            err.print(styled("No tool fits; describe the need in other words."))
+            err.print(style_text("No tool fits; describe the need in other words."))
 
     asyncio.run(work())
 
 
 @cli.command("health")
-def tools_health(
+def check_tools(
     name: Annotated[str, typer.Argument(help="The id of a tool; all kept tools without it.")] = "",
     json: JsonOption = False,
 ) -> None:
@@ -131,17 +133,17 @@ def tools_health(
 
     Example: opposable tools health
     """
-    rows = asyncio.run(library.health(read_settings(), name))
+    rows = asyncio.run(library.check_tool_health(read_settings(), name))
     if json:
-        print(as_json({"tools": [asdict(row) for row in rows]}))
+        print(to_json({"tools": [asdict(row) for row in rows]}))
     else:
         told = [
             (r.tool_id, "ok" if r.ok else "off" if not r.enabled else "down", r.calls, r.failures, r.reason)
             for r in rows
         ]
-        out.print(table(("tool", "state", "calls", "failed", "reason"), told, most=1000))
+        out.print(render_table(("tool", "state", "calls", "failed", "reason"), told, limit=1000))
     if any(row.enabled and not row.ok for row in rows):
         raise typer.Exit(1)
 
 
-tool_keeping.register(cli)
+tool_keeping.register_commands(cli)

@@ -37,7 +37,7 @@ class ApprovalRequest:
     context: "CallContext"
 
 
-Approve: TypeAlias = Callable[[ApprovalRequest], Awaitable[Approved | Denied]]
+ApprovalHandler: TypeAlias = Callable[[ApprovalRequest], Awaitable[Approved | Denied]]
 """Asks a person about a call. May take as long as the person does: a tool's time-out begins after it."""
 
 
@@ -58,7 +58,7 @@ class CallContext:
     conversation_id: str = ""
     idempotency_key: str = ""
     report: Callable[[str], None] | None = None
-    approve: Approve | None = None
+    approve: ApprovalHandler | None = None
 
 
 NO_CONTEXT = CallContext()

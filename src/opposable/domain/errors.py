@@ -94,7 +94,7 @@ class FieldProblem:
 
     field: str
     problem: str
-    given: str | None = None
+    received: str | None = None
 
 
 class InvalidArguments(ToolError):

@@ -64,11 +64,11 @@ class Reply:
     finish: FinishReason = "stop"
     usage: Usage = NO_USAGE
     tokens: tuple[Token, ...] = ()
-    waiting: tuple[ToolCall, ...] = ()
-    held: tuple[ToolCall, ...] = ()
+    deferred_calls: tuple[ToolCall, ...] = ()
+    withheld_calls: tuple[ToolCall, ...] = ()
 
 
-ModelPart = TextDelta | ThinkingDelta | CallDelta | Reply
+ModelEvent = TextDelta | ThinkingDelta | CallDelta | Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class ToolFinished:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class DecisionMade:
     """What is done next, and why.
 
     In a run `action` is execute, replan, switch_tool or complete; in the team that answers questions about data it is
@@ -155,7 +155,7 @@ Event = (
     | ToolStarted
     | ToolDelta
     | ToolFinished
-    | Decided
+    | DecisionMade
     | DataAnswered
     | RunFinished
 )

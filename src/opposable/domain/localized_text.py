@@ -32,6 +32,4 @@ def localize(text: str, language: Language) -> str:
 def join_localized(texts: Iterable[str], english_separator: str = " ", chinese_separator: str = "") -> LocalizedText:
     """Join messages into one, in both languages."""
     parts = list(texts)
-    return LocalizedText(
-        english_separator.join(parts), chinese_separator.join(localize(part, "zh") for part in parts)
-    )
+    return LocalizedText(english_separator.join(parts), chinese_separator.join(localize(part, "zh") for part in parts))

@@ -23,24 +23,24 @@ class Message:
     call_id: str = ""
     name: str = ""
     thinking: str = ""
-    memo: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
+    wire_cache: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
 
 
-def system(content: str) -> Message:
+def system_message(content: str) -> Message:
     """The instructions a conversation stands under."""
     return Message("system", content)
 
 
-def user(content: str) -> Message:
+def user_message(content: str) -> Message:
     """What a person said."""
     return Message("user", content)
 
 
-def assistant(content: str, tool_calls: tuple[ToolCall, ...] = (), thinking: str = "") -> Message:
+def assistant_message(content: str, tool_calls: tuple[ToolCall, ...] = (), thinking: str = "") -> Message:
     """What the model said, the calls it wants made, and its reasoning."""
     return Message("assistant", content, tool_calls=tool_calls, thinking=thinking)
 
 
-def tool(call_id: str, name: str, content: str) -> Message:
+def tool_message(call_id: str, name: str, content: str) -> Message:
     """What came of the call `call_id`."""
     return Message("tool", content, call_id=call_id, name=name)

@@ -32,8 +32,8 @@ class Page(Generic[T]):
     """
 
     items: tuple[T, ...]
-    next: str = ""
-    set_aside: dict[str, str] = field(default_factory=dict)
+    next_cursor: str = ""
+    unreadable_rows: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Execution:
     conversation_id: str = ""
 
 
-def execution_of(
+def execution_from_result(
     result: ToolResult,
     tool_id: str,
     arguments: dict[str, Any],
@@ -81,7 +81,7 @@ def execution_of(
         name=result.name,
         arguments=arguments,
         result=result.content,
-        at=now(),
+        at=get_utc_now(),
         seconds=result.seconds,
         failure=result.failure,
         attempts=result.attempts,
@@ -111,7 +111,7 @@ class ExecutionFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ExecutionStats:
     """How a tool has done: calls made, those that failed, and their mean wall time in seconds."""
 
     calls: int
@@ -143,7 +143,7 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ConversationTurn:
     """What one run adds to a conversation, which is begun where it is not there. `turn_id` is the run's id."""
 
     turn_id: str
@@ -187,7 +187,7 @@ class RunEvent:
     at: datetime
 
 
-SHARED = ""
+SHARED_SCOPE = ""
 """The scope of failures that all agents know of."""
 
 
@@ -219,7 +219,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class ToolPin:
     """An MCP server's tool as it was accepted, and as it looks now where that differs.
 
     `sha256` is of the whole canonical tool object, `definition` that object. `pending_sha256` and `pending` tell of a
@@ -280,12 +280,12 @@ class Approval:
 
 def canonical_sha256(value: Any) -> str:
     """The SHA-256, in hexadecimal, of a JSON value written with sorted keys and without spaces."""
-    return hashlib.sha256(orjson.dumps(value, default=str, option=_CANONICAL)).hexdigest()
+    return hashlib.sha256(orjson.dumps(value, default=str, option=_CANONICAL_JSON_OPTIONS)).hexdigest()
 
 
-def now() -> datetime:
+def get_utc_now() -> datetime:
     """This moment, in UTC."""
     return datetime.now(UTC)
 
 
-_CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
+_CANONICAL_JSON_OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS

@@ -7,30 +7,37 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, field_validator, model_validator
 
-from opposable.domain.spec_normalization import example_of, fields_of, properties_of, schema_of, spec_of, without_nulls
+from opposable.domain.spec_normalization import (
+    drop_nulls,
+    get_schema_properties,
+    normalize_example,
+    normalize_field_names,
+    normalize_parameters,
+    normalize_spec,
+)
 
 ToolType = Literal["function", "http", "mcp_server", "skill"]
 """What a tool is made from."""
 
-ID = r"^[\w.\-]{1,100}$"
+ID_PATTERN = r"^[\w.\-]{1,100}$"
 """An owner's name of a tool: letters of any script, digits, dots, dashes, underscores."""
 
-REFERENCE = r"^(env:[A-Za-z_][A-Za-z0-9_]*)?$"
+SECRET_REFERENCE_PATTERN = r"^(env:[A-Za-z_][A-Za-z0-9_]*)?$"
 """A reference to a secret: the environment variable that holds it."""
 
 NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
-Parameters = Annotated[dict[str, Any], BeforeValidator(schema_of)]
+Parameters = Annotated[dict[str, Any], BeforeValidator(normalize_parameters)]
 """A JSON Schema of type object; parameters told one by one, each with its `required`, are read into one."""
 
 
-class Frozen(BaseModel):
+class FrozenModel(BaseModel):
     """Data that is checked once and does not change; a field it does not know is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Example(Frozen):
+class Example(FrozenModel):
     """A call that works, and what it brings."""
 
     arguments: dict[str, Any] = {}
@@ -38,7 +45,7 @@ class Example(Frozen):
     description: str = ""
 
 
-class Capability(Frozen):
+class Capability(FrozenModel):
     """One action of a tool. `parameters` is a JSON Schema of type object. An example may be its arguments alone."""
 
     name: str = Field(min_length=1, max_length=100)
@@ -49,22 +56,22 @@ class Capability(Frozen):
 
     @model_validator(mode="before")
     @classmethod
-    def _examples(cls, given: Any) -> Any:
-        given = without_nulls(given, cls.model_fields)
-        if not isinstance(given, dict) or not isinstance(given.get("examples"), list | tuple):
-            return given
-        names = properties_of(schema_of(given.get("parameters")))
-        return {**given, "examples": [example_of(one, Example.model_fields, names) for one in given["examples"]]}
+    def _normalize_examples(cls, data: Any) -> Any:
+        data = drop_nulls(data, cls.model_fields)
+        if not isinstance(data, dict) or not isinstance(data.get("examples"), list | tuple):
+            return data
+        names = get_schema_properties(normalize_parameters(data.get("parameters")))
+        return {**data, "examples": [normalize_example(one, Example.model_fields, names) for one in data["examples"]]}
 
 
-class RateLimit(Frozen):
+class RateLimit(FrozenModel):
     """At most `calls` in any `seconds`."""
 
     calls: int = Field(gt=0)
     seconds: float = Field(default=60.0, gt=0)
 
 
-class ToolSpec(Frozen):
+class ToolSpec(FrozenModel):
     """What every kind of tool has.
 
     `tool_id` is the owner's name and the key. `name` is what models call a tool of one action, where every provider
@@ -75,7 +82,7 @@ class ToolSpec(Frozen):
     `id` is read as `tool_id`, and `type` as `mode` or `tool_type`; a field that is null has its default.
     """
 
-    tool_id: str = Field(pattern=ID)
+    tool_id: str = Field(pattern=ID_PATTERN)
     name: str = Field(default="", max_length=100)
     display_name: str = ""
     description: str = ""
@@ -97,8 +104,8 @@ class ToolSpec(Frozen):
 
     @model_validator(mode="before")
     @classmethod
-    def _todays(cls, given: Any) -> Any:
-        return without_nulls(fields_of(given), cls.model_fields)
+    def _normalize_fields(cls, data: Any) -> Any:
+        return drop_nulls(normalize_field_names(data), cls.model_fields)
 
 
 class FunctionToolSpec(ToolSpec):
@@ -114,7 +121,7 @@ class FunctionToolSpec(ToolSpec):
     init_params: dict[str, Any] = {}
 
 
-class AuthConfig(Frozen):
+class AuthConfig(FrozenModel):
     """How a request proves who sends it. Secrets are references (`env:NAME`), never values.
 
     bearer: `token`; api_key: `token`, in the header, query parameter or cookie `name`; basic: `username` (a value or a
@@ -122,28 +129,32 @@ class AuthConfig(Frozen):
     """
 
     type: Literal["none", "bearer", "api_key", "basic"] = "none"
-    token: str = Field(default="", pattern=REFERENCE)
+    token: str = Field(default="", pattern=SECRET_REFERENCE_PATTERN)
     name: str = "X-API-Key"
     place: Literal["header", "query", "cookie"] = "header"
     username: str = ""
-    password: str = Field(default="", pattern=REFERENCE)
+    password: str = Field(default="", pattern=SECRET_REFERENCE_PATTERN)
 
     @model_validator(mode="before")
     @classmethod
-    def _references(cls, given: Any) -> Any:
+    def _normalize_secrets(cls, data: Any) -> Any:
         """`token_env` told as a reference; a plain secret made unreadable, so that no error repeats it."""
-        if not isinstance(given, dict):
-            return given
-        given = without_nulls(given, ("token_env", *cls.model_fields))
-        told = {key: value for key, value in given.items() if key != "token_env"}
-        if given.get("token_env"):
+        if not isinstance(data, dict):
+            return data
+        data = drop_nulls(data, ("token_env", *cls.model_fields))
+        told = {key: value for key, value in data.items() if key != "token_env"}
+        if data.get("token_env"):
             ending = "API_KEY" if told.get("type") == "api_key" else "TOKEN"
-            told.setdefault("token", f"env:{given['token_env']}_{ending}")
-        plain = [name for name in ("token", "password") if name in told and not re.match(REFERENCE, str(told[name]))]
+            told.setdefault("token", f"env:{data['token_env']}_{ending}")
+        plain = [
+            name
+            for name in ("token", "password")
+            if name in told and not re.match(SECRET_REFERENCE_PATTERN, str(told[name]))
+        ]
         return told | dict.fromkeys(plain, "a plain value, not shown")
 
     @model_validator(mode="after")
-    def _whole(self) -> "AuthConfig":
+    def _check_required_secrets(self) -> "AuthConfig":
         needed = {"bearer": ("token",), "api_key": ("token",), "basic": ("username", "password")}.get(self.type, ())
         missing = [name for name in needed if not getattr(self, name)]
         if missing:
@@ -151,14 +162,14 @@ class AuthConfig(Frozen):
         return self
 
 
-PlaceName = Literal["path", "query", "header", "cookie", "body"]
+ParameterLocation = Literal["path", "query", "header", "cookie", "body"]
 """A part of a request that a parameter can fill."""
 
-Style = Literal["", "simple", "form", "spaceDelimited", "pipeDelimited", "deepObject", "json"]
+ParameterStyle = Literal["", "simple", "form", "spaceDelimited", "pipeDelimited", "deepObject", "json"]
 """How an array or an object is written outside of a body."""
 
 
-class Place(Frozen):
+class ParameterPlacement(FrozenModel):
     """Where a parameter goes and how it is written there.
 
     `name` is its name on the wire (its own by default). `style` and `explode` say how arrays and objects are written, in
@@ -166,13 +177,13 @@ class Place(Frozen):
     `json` writes the value as JSON text.
     """
 
-    place: PlaceName
+    place: ParameterLocation
     name: str = ""
-    style: Style = ""
+    style: ParameterStyle = ""
     explode: bool | None = None
 
 
-class EndpointConfig(Frozen):
+class EndpointConfig(FrozenModel):
     """Where and how an HTTP tool is called.
 
     `url_template` may hold `{param}` in its path and query, each filled with one percent-encoded segment. Parameters it
@@ -191,7 +202,7 @@ class EndpointConfig(Frozen):
     auth: AuthConfig = AuthConfig()
     timeout: float = Field(default=30.0, gt=0)
     connect_timeout: float = Field(default=10.0, gt=0)
-    places: dict[str, PlaceName | Place] = {}
+    places: dict[str, ParameterLocation | ParameterPlacement] = {}
     body_type: Literal["json", "form", "multipart", "text", "binary"] = "json"
     body_param: str = ""
     body_required: bool = False
@@ -202,9 +213,9 @@ class EndpointConfig(Frozen):
 
     @model_validator(mode="before")
     @classmethod
-    def _todays(cls, given: Any) -> Any:
+    def _normalize_fields(cls, data: Any) -> Any:
         """A method in capitals, and defaults where nothing is said: null, and a time-out of 0."""
-        told = without_nulls(given, cls.model_fields)
+        told = drop_nulls(data, cls.model_fields)
         if not isinstance(told, dict):
             return told
         told = {key: value for key, value in told.items() if (key, value) != ("timeout", 0)}
@@ -212,7 +223,7 @@ class EndpointConfig(Frozen):
         return {**told, "method": method.upper()} if isinstance(method, str) else told
 
 
-class ResponseTransform(Frozen):
+class ResponseTransform(FrozenModel):
     """What of a response is handed on: a JMESPath `extract`, and at most `max_characters` of it (None: the library's cap).
 
     At most `max_bytes` of a body are read.
@@ -258,7 +269,7 @@ class McpServerSpec(ToolSpec):
 
     @field_validator("url")
     @classmethod
-    def _spoken(cls, url: str) -> str:
+    def _check_url(cls, url: str) -> str:
         parts = urlsplit(url)
         if parts.scheme in ("ws", "wss"):
             raise ValueError(
@@ -272,7 +283,7 @@ class McpServerSpec(ToolSpec):
         return url
 
     @model_validator(mode="after")
-    def _one_way_there(self) -> Self:
+    def _check_one_transport(self) -> Self:
         if bool(self.command) == bool(self.url):
             raise ValueError("An MCP server has either a `command` (stdio) or a `url` (streamable HTTP).")
         return self
@@ -288,12 +299,12 @@ class SkillSpec(ToolSpec):
 AnyToolSpec = Annotated[
     FunctionToolSpec | HttpToolSpec | McpServerSpec | SkillSpec,
     Discriminator("tool_type"),
-    BeforeValidator(spec_of),
+    BeforeValidator(normalize_spec),
 ]
 """A spec of any kind, told apart by `tool_type`, or without one by what it has."""
 
 
-class AgentToolBinding(Frozen):
+class AgentToolBinding(FrozenModel):
     """A tool as one agent has it: on or off, and with parts of its spec replaced by `config`."""
 
     tool_id: str
@@ -301,7 +312,7 @@ class AgentToolBinding(Frozen):
     config: dict[str, Any] = {}
 
 
-class AgentLimits(Frozen):
+class AgentLimits(FrozenModel):
     """How far one run of an agent may go; None is no limit. `seconds` is wall time; `cost` needs the model's price."""
 
     turns: int | None = Field(default=20, gt=0)
@@ -311,7 +322,7 @@ class AgentLimits(Frozen):
     cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
-class AgentSpec(Frozen):
+class AgentSpec(FrozenModel):
     """An agent as data: it can be stored, sent, written as YAML.
 
     `model` is a model's name, "" for the service's own. `tool_choice` is "auto", "none", "required" or a tool's id.
@@ -320,7 +331,7 @@ class AgentSpec(Frozen):
     remembered for this agent alone ("own") or for all.
     """
 
-    agent_id: str = Field(pattern=ID)
+    agent_id: str = Field(pattern=ID_PATTERN)
     name: str = ""
     description: str = ""
     model: str = ""
@@ -334,7 +345,7 @@ class AgentSpec(Frozen):
     learning: Literal["own", "shared"] = "shared"
 
 
-class Registration(Frozen):
+class Registration(FrozenModel):
     """What came of registering: the model-facing names accepted, and what was set aside with the reason."""
 
     tool_id: str
@@ -342,6 +353,6 @@ class Registration(Frozen):
     set_aside: dict[str, str] = {}
 
     @property
-    def ok(self) -> bool:
+    def has_tools(self) -> bool:
         """Whether at least one tool can be called."""
         return bool(self.accepted)

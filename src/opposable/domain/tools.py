@@ -29,7 +29,7 @@ class ToolDefinition:
     name: str
     description: str
     parameters: dict[str, Any]
-    memo: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
+    wire_cache: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

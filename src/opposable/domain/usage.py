@@ -43,6 +43,6 @@ class Price:
     input: float
     output: float
 
-    def of(self, usage: Usage) -> float:
+    def compute_cost(self, usage: Usage) -> float:
         """What `usage` cost."""
         return (usage.input_tokens * self.input + usage.output_tokens * self.output) / 1_000_000

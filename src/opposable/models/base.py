@@ -4,13 +4,13 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from opposable.domain.events import ModelPart
+from opposable.domain.events import ModelEvent
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class ForcedTool:
     """The choice of one tool by its name: the model must call it.
 
     `arguments` are those that are known already; `avoid` has the value that the argument after them must not have,
@@ -19,11 +19,11 @@ class Named:
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    avoid: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    among: tuple[str, ...] = ()
+    excluded_values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    allowed_values: tuple[str, ...] = ()
 
 
-ToolChoice = Literal["none", "auto", "required"] | Named
+ToolChoice = Literal["none", "auto", "required"] | ForcedTool
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class ModelOptions:
     temperature: float | None = None
     stop: tuple[str, ...] = ()
     seed: int | None = None
-    alternatives: int | None = None
-    expected: ToolChoice = "auto"
+    top_logprobs: int | None = None
+    tool_choice_hint: ToolChoice = "auto"
     response_schema: dict[str, Any] | None = field(default=None, hash=False)
 
 
@@ -65,7 +65,7 @@ class Model(Protocol):
 
     def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
-    ) -> AsyncGenerator[ModelPart, None]:
+    ) -> AsyncGenerator[ModelEvent, None]:
         """One reply to `messages`, in parts; the last part is a `Reply`."""
         ...
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import orjson
 
-from opposable.domain.events import ModelPart, Reply, TextDelta
-from opposable.domain.messages import Message, assistant
+from opposable.domain.events import ModelEvent, Reply, TextDelta
+from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolDefinition
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ModelOptions
 
-Answer = str | Mapping[str, Any]
-FIELDS = ("response", "result", "text", "content", "sql")
+CallableAnswer = str | Mapping[str, Any]
+TEXT_FIELDS = ("response", "result", "text", "content", "sql")
 """Where a service's dict may hold the text, in order of preference."""
 
 
@@ -23,40 +23,42 @@ class CallableModel:
     Errors of the function pass through as they are.
     """
 
-    def __init__(self, function: Callable[[str], Answer | Awaitable[Answer]], name: str = "callable") -> None:
+    def __init__(
+        self, function: Callable[[str], CallableAnswer | Awaitable[CallableAnswer]], name: str = "callable"
+    ) -> None:
         self.name = name
         self._function = function
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
-    ) -> AsyncGenerator[ModelPart, None]:
+    ) -> AsyncGenerator[ModelEvent, None]:
         """The function's answer to all messages written as one prompt."""
-        answer = self._function(prompt(messages))
-        text = text_of(await answer if inspect.isawaitable(answer) else answer)
+        answer = self._function(render_prompt(messages))
+        text = extract_text(await answer if inspect.isawaitable(answer) else answer)
         if options.stream and text:
             yield TextDelta(text)
-        yield Reply(assistant(text), "stop", Usage(requests=1))
+        yield Reply(assistant_message(text), "stop", Usage(requests=1))
 
     async def aclose(self) -> None:
         """Nothing to give back."""
 
 
-def prompt(messages: Sequence[Message]) -> str:
+def render_prompt(messages: Sequence[Message]) -> str:
     """A conversation as one text: the system's words first, then who said what."""
     names = {"system": "", "user": "User: ", "assistant": "Assistant: ", "tool": "Tool result: "}
     said = [f"{names[message.role]}{message.content}" for message in messages]
     return "\n\n".join([*said, "Assistant:"])
 
 
-def text_of(answer: Answer) -> str:
+def extract_text(answer: CallableAnswer) -> str:
     """The text of a service's answer: itself, the first field that holds one, or the dict as JSON."""
     if isinstance(answer, str):
         return answer
     wants_calls = "tool_calls" in answer or answer.get("action") == "tool_call"
-    for field in () if wants_calls else FIELDS:
+    for field in () if wants_calls else TEXT_FIELDS:
         inner = answer.get(field)
         if isinstance(inner, str) and inner:
             return inner
         if isinstance(inner, Mapping):
-            return text_of(inner)
+            return extract_text(inner)
     return orjson.dumps(dict(answer), default=str).decode()

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 from opposable.domain.errors import BadInput
 from opposable.models.anthropic import AnthropicModel
 from opposable.models.base import Model
-from opposable.models.calling_modes import Way, asked, default_way, remembered
+from opposable.models.calling_modes import CallingMode, apply_calling_mode, get_default_calling_mode, load_calling_modes
 from opposable.models.embedded.llama_cpp import LocalModel
-from opposable.models.embedded.weights import QWEN_CODER, default_directory, installed
-from opposable.models.http_client import Patience
-from opposable.models.openai_compatible import Habits, OpenAICompatibleModel
+from opposable.models.embedded.weights import QWEN_CODER, find_installed_weights, get_models_directory
+from opposable.models.http_client import RetryPolicy
+from opposable.models.openai_compatible import OpenAICompatibleModel, ServerQuirks
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,35 +21,42 @@ class Provider:
     """A hosted provider of the chat-completions format: where it is and which variable holds its key."""
 
     base_url: str
-    key_variable: str
-    url_variable: str
-    habits: Habits = field(default_factory=Habits)
+    api_key_variable: str
+    base_url_variable: str
+    quirks: ServerQuirks = field(default_factory=ServerQuirks)
 
 
 PROVIDERS: Mapping[str, Provider] = {
     "openai": Provider(
-        "https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL", Habits(max_tokens_key="max_completion_tokens")
+        "https://api.openai.com/v1",
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        ServerQuirks(max_tokens_key="max_completion_tokens"),
     ),
     "qwen": Provider("https://dashscope.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY", "DASHSCOPE_BASE_URL"),
     "deepseek": Provider(
-        "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "DEEPSEEK_BASE_URL", Habits(thinking_back=True)
+        "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "DEEPSEEK_BASE_URL", ServerQuirks(return_reasoning=True)
     ),
 }
 
-KEY_VARIABLES: Mapping[str, str] = {
-    **{kind: provider.key_variable for kind, provider in PROVIDERS.items()},
+API_KEY_VARIABLES: Mapping[str, str] = {
+    **{kind: provider.api_key_variable for kind, provider in PROVIDERS.items()},
     "anthropic": "ANTHROPIC_API_KEY",
 }
 """Which environment variable holds which provider's key."""
 
-FORMS = (
+MODEL_NAME_FORMS = (
     "local, local:/path/to/model.gguf, openai:NAME, qwen:NAME, deepseek:NAME, anthropic:NAME, "
     "or http://HOST:PORT/v1#NAME for any OpenAI-compatible server"
 )
 
 
-def build(
-    name: str, *, models_directory: Path | None = None, patience: Patience | None = None, way: Way | None = None
+def create_model(
+    name: str,
+    *,
+    models_directory: Path | None = None,
+    retry_policy: RetryPolicy | None = None,
+    calling_mode: CallingMode | None = None,
 ) -> Model:
     """The model called `name`; nothing is connected to or loaded before the first request.
 
@@ -58,36 +65,40 @@ def build(
     DEEPSEEK_API_KEY, ANTHROPIC_API_KEY, and OPPOSABLE_API_KEY for a server by URL. Calls written as text are read for
     every model. Raises: `BadInput`, saying which names there are or which variable is missing.
     """
-    directory = models_directory or _directory()
-    found = way or remembered(directory).get(name) or default_way(name)
-    return asked(found, raw(name, models_directory=directory, patience=patience))
+    directory = models_directory or _get_directory()
+    found = calling_mode or load_calling_modes(directory).get(name) or get_default_calling_mode(name)
+    return apply_calling_mode(
+        found, create_unwrapped_model(name, models_directory=directory, retry_policy=retry_policy)
+    )
 
 
-def raw(name: str, *, models_directory: Path | None = None, patience: Patience | None = None) -> Model:
+def create_unwrapped_model(
+    name: str, *, models_directory: Path | None = None, retry_policy: RetryPolicy | None = None
+) -> Model:
     """The model called `name` as it is, whatever it makes of tools. Raises: as `build`."""
     kind, _, rest = name.partition(":")
     if kind == "local":
-        return LocalModel(_weights(rest, models_directory or _directory()))
+        return LocalModel(_resolve_weights_path(rest, models_directory or _get_directory()))
     if kind in ("http", "https"):
-        return _by_url(name, patience)
+        return _create_model_from_url(name, retry_policy)
     if kind == "anthropic" and rest:
-        key = _key(KEY_VARIABLES[kind], name)
-        return AnthropicModel(rest, key, os.environ.get("ANTHROPIC_BASE_URL"), patience=patience)
+        key = _get_api_key(API_KEY_VARIABLES[kind], name)
+        return AnthropicModel(rest, key, os.environ.get("ANTHROPIC_BASE_URL"), retry_policy=retry_policy)
     provider = PROVIDERS.get(kind)
     if provider is None or not rest:
-        raise BadInput(f"There is no model named {name!r}. A model is named as one of: {FORMS}.")
-    url = os.environ.get(provider.url_variable) or provider.base_url
-    key = _key(provider.key_variable, name)
-    return OpenAICompatibleModel(rest, url, key, habits=provider.habits, patience=patience)
+        raise BadInput(f"There is no model named {name!r}. A model is named as one of: {MODEL_NAME_FORMS}.")
+    url = os.environ.get(provider.base_url_variable) or provider.base_url
+    key = _get_api_key(provider.api_key_variable, name)
+    return OpenAICompatibleModel(rest, url, key, quirks=provider.quirks, retry_policy=retry_policy)
 
 
-def _directory() -> Path:
+def _get_directory() -> Path:
     """Where models are kept."""
     home = os.environ.get("OPPOSABLE_HOME")
-    return default_directory(Path(home) if home else None)
+    return get_models_directory(Path(home) if home else None)
 
 
-def _by_url(name: str, patience: Patience | None) -> OpenAICompatibleModel:
+def _create_model_from_url(name: str, retry_policy: RetryPolicy | None) -> OpenAICompatibleModel:
     url, _, model = name.partition("#")
     try:
         host = urlsplit(url).hostname
@@ -98,22 +109,22 @@ def _by_url(name: str, patience: Patience | None) -> OpenAICompatibleModel:
             f"{name!r} names no model: write the server's base URL, then # and the model's name, "
             "for example http://127.0.0.1:11434/v1#qwen3"
         )
-    return OpenAICompatibleModel(model, url, os.environ.get("OPPOSABLE_API_KEY", ""), patience=patience)
+    return OpenAICompatibleModel(model, url, os.environ.get("OPPOSABLE_API_KEY", ""), retry_policy=retry_policy)
 
 
-def _weights(path: str, directory: Path) -> Path:
+def _resolve_weights_path(path: str, directory: Path) -> Path:
     if path:
         try:
             return Path(path).expanduser()
         except RuntimeError as error:
             raise BadInput(f"Cannot read the model file {path}: there is no such user.") from error
-    found = installed(QWEN_CODER, directory)
+    found = find_installed_weights(QWEN_CODER, directory)
     if found is None:
         raise BadInput("The embedded model is not on this machine yet; fetch it once with: opposable models pull")
     return found
 
 
-def _key(variable: str, name: str) -> str:
+def _get_api_key(variable: str, name: str) -> str:
     key = os.environ.get(variable, "").strip()
     if not key:
         raise BadInput(f"{name} needs a key: set the environment variable {variable}.")

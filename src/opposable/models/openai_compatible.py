@@ -7,14 +7,14 @@ from typing import Any
 import orjson
 
 from opposable.domain.errors import ContextFull, ModelError, ModelRejected
-from opposable.domain.events import CallDelta, FinishReason, ModelPart, Reply, TextDelta, ThinkingDelta, Token
+from opposable.domain.events import CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta, Token
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.domain.usage import Usage
-from opposable.models.base import DEFAULT_OPTIONS, ModelOptions, Named
-from opposable.models.http_client import CONTEXT_WORDS, Endpoint, Patience, to_json
+from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
+from opposable.models.http_client import CONTEXT_OVERFLOW_PATTERN, Endpoint, RetryPolicy, to_json
 
-FINISH: dict[str | None, FinishReason] = {
+FINISH_REASONS: dict[str | None, FinishReason] = {
     "length": "length",
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
@@ -23,17 +23,17 @@ FINISH: dict[str | None, FinishReason] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Habits:
+class ServerQuirks:
     """Where servers of this format differ.
 
     `thinking_back`: the server wants a reply's reasoning back with it. `max_tokens_key`: the name of the bound on the
     reply. `usage_in_stream`: the server must be asked for token counts when streaming. `extra` goes into each request.
     """
 
-    thinking_back: bool = False
+    return_reasoning: bool = False
     max_tokens_key: str = "max_tokens"
-    usage_in_stream: bool = True
-    extra: dict[str, Any] = field(default_factory=dict)
+    request_stream_usage: bool = True
+    extra_body: dict[str, Any] = field(default_factory=dict)
 
 
 class OpenAICompatibleModel:
@@ -50,32 +50,34 @@ class OpenAICompatibleModel:
         api_key: str = "",
         *,
         headers: dict[str, str] | None = None,
-        habits: Habits | None = None,
-        patience: Patience | None = None,
+        quirks: ServerQuirks | None = None,
+        retry_policy: RetryPolicy | None = None,
     ) -> None:
         self.name = model
-        self._habits = habits or Habits()
-        self._format = "chat+thinking" if self._habits.thinking_back else "chat"
+        self._quirks = quirks or ServerQuirks()
+        self._memo_key = "chat+thinking" if self._quirks.return_reasoning else "chat"
         authorization = {"authorization": f"Bearer {api_key}"} if api_key else {}
         hint = "The base URL of an OpenAI-compatible server usually ends in /v1."
         url = base_url.rstrip("/") + "/chat/completions"
-        self._endpoint = Endpoint(url, {**authorization, **(headers or {})}, api_key, patience or Patience(), hint)
-        self._settings: tuple[ModelOptions, bytes] | None = None
-        self._tools: dict[int, tuple[Sequence[ToolDefinition], bytes]] = {}
+        self._endpoint = Endpoint(
+            url, {**authorization, **(headers or {})}, api_key, retry_policy or RetryPolicy(), hint
+        )
+        self._cached_settings: tuple[ModelOptions, bytes] | None = None
+        self._cached_tools: dict[int, tuple[Sequence[ToolDefinition], bytes]] = {}
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
-    ) -> AsyncGenerator[ModelPart, None]:
+    ) -> AsyncGenerator[ModelEvent, None]:
         """One reply in parts. Raises: `ModelError` kinds."""
-        body = self._body(messages, tools, options)
+        body = self._build_body(messages, tools, options)
         if not options.stream:
-            yield self._whole(await self._endpoint.post(body))
+            yield self._parse_completion(await self._endpoint.post(body))
             return
-        writing = _Writing()
-        lines = self._endpoint.lines(body)
+        writing = _StreamAccumulator()
+        lines = self._endpoint.stream_data(body)
         try:
             async for line in lines:
-                chunk = _loads(line)
+                chunk = _parse_chunk(line)
                 choices = chunk.get("choices")
                 if choices and (text := (delta := choices[0].get("delta") or {}).get("content")) and len(delta) == 1:
                     writing.text.append(text)  # the common case by far: a piece of text and nothing else
@@ -83,67 +85,67 @@ class OpenAICompatibleModel:
                     if finish := choices[0].get("finish_reason"):
                         writing.finish = finish
                     if usage := chunk.get("usage"):
-                        writing.usage = _usage(usage)
+                        writing.usage = _parse_usage(usage)
                     continue
                 if "error" in chunk:
-                    raise self._told(chunk["error"])
-                for part in writing.read(chunk):
+                    raise self._to_model_error(chunk["error"])
+                for part in writing.add_chunk(chunk):
                     yield part
         finally:
             await lines.aclose()
-        yield writing.reply()
+        yield writing.to_reply()
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._endpoint.aclose()
 
-    def _body(self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions) -> bytes:
+    def _build_body(self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions) -> bytes:
         """The request: the settings, then the messages' and tools' kept bytes."""
-        wire = self._format
-        pieces = [message.memo.get(wire) or self._message(message) for message in messages]
-        end = self._tools_bytes(tools, options) if tools else b"}"
-        return b"".join((self._settings_bytes(options), b',"messages":[', b",".join(pieces), b"]", end))
+        wire = self._memo_key
+        pieces = [message.wire_cache.get(wire) or self._encode_message(message) for message in messages]
+        end = self._encode_tools(tools, options) if tools else b"}"
+        return b"".join((self._encode_settings(options), b',"messages":[', b",".join(pieces), b"]", end))
 
-    def _settings_bytes(self, options: ModelOptions) -> bytes:
-        if self._settings is not None and self._settings[0] is options:
-            return self._settings[1]
-        body: dict[str, Any] = {"model": self.name, **self._habits.extra}
+    def _encode_settings(self, options: ModelOptions) -> bytes:
+        if self._cached_settings is not None and self._cached_settings[0] is options:
+            return self._cached_settings[1]
+        body: dict[str, Any] = {"model": self.name, **self._quirks.extra_body}
         if options.stream:
             body["stream"] = True
-            if self._habits.usage_in_stream:
+            if self._quirks.request_stream_usage:
                 body["stream_options"] = {"include_usage": True}
         if options.max_tokens is not None:
-            body[self._habits.max_tokens_key] = options.max_tokens
+            body[self._quirks.max_tokens_key] = options.max_tokens
         if options.temperature is not None:
             body["temperature"] = options.temperature
         if options.stop:
             body["stop"] = options.stop
         if options.seed is not None:
             body["seed"] = options.seed
-        if options.alternatives is not None:
-            body |= {"logprobs": True, "top_logprobs": options.alternatives}
+        if options.top_logprobs is not None:
+            body |= {"logprobs": True, "top_logprobs": options.top_logprobs}
         if options.response_schema is not None:
             closed = options.response_schema.get("additionalProperties") is False  # what strict servers ask for
             schema = {"name": "reply", "schema": options.response_schema, "strict": closed}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         raw = orjson.dumps(body)[:-1]
-        self._settings = (options, raw)
+        self._cached_settings = (options, raw)
         return raw
 
-    def _tools_bytes(self, tools: Sequence[ToolDefinition], options: ModelOptions) -> bytes:
-        kept = self._tools.get(id(tools))
+    def _encode_tools(self, tools: Sequence[ToolDefinition], options: ModelOptions) -> bytes:
+        kept = self._cached_tools.get(id(tools))
         if kept is None or kept[0] is not tools:
-            raw = b',"tools":[' + b",".join([_tool(definition) for definition in tools]) + b"]"
-            if len(self._tools) >= 64:
-                self._tools.clear()
-            kept = self._tools[id(tools)] = (tools, raw)
+            raw = b',"tools":[' + b",".join([_encode_tool(definition) for definition in tools]) + b"]"
+            if len(self._cached_tools) >= 64:
+                self._cached_tools.clear()
+            kept = self._cached_tools[id(tools)] = (tools, raw)
         return (
-            kept[1] + _CHOICES[options.tool_choice]
+            kept[1] + _ENCODED_TOOL_CHOICES[options.tool_choice]
             if isinstance(options.tool_choice, str)
-            else (kept[1] + _named_choice(options.tool_choice))
+            else (kept[1] + _encode_forced_tool(options.tool_choice))
         )
 
-    def _message(self, message: Message) -> bytes:
+    def _encode_message(self, message: Message) -> bytes:
         """The wire form of a message, made once."""
         wire: dict[str, Any] = {"role": message.role, "content": message.content}
         if message.role == "tool":
@@ -154,38 +156,38 @@ class OpenAICompatibleModel:
                 {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}}
                 for c in message.tool_calls
             ]
-        if message.thinking and self._habits.thinking_back:
+        if message.thinking and self._quirks.return_reasoning:
             wire["reasoning_content"] = message.thinking
-        raw = message.memo[self._format] = to_json(wire)
+        raw = message.wire_cache[self._memo_key] = to_json(wire)
         return raw
 
-    def _whole(self, answer: Any) -> Reply:
+    def _parse_completion(self, response: Any) -> Reply:
         """The reply of an answer that came in one piece."""
-        if isinstance(answer, dict) and answer.get("error"):
-            raise self._told(answer["error"])
+        if isinstance(response, dict) and response.get("error"):
+            raise self._to_model_error(response["error"])
         try:
-            choice = answer["choices"][0]
+            choice = response["choices"][0]
             message = choice["message"]
-            calls = tuple(_call(raw) for raw in message.get("tool_calls") or ())
+            calls = tuple(_parse_call(raw) for raw in message.get("tool_calls") or ())
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise ModelRejected(
-                f"The server at {self._endpoint.url} sent no chat completion: {str(answer)[:200]}"
+                f"The server at {self._endpoint.url} sent no chat completion: {str(response)[:200]}"
             ) from error
         thinking = message.get("reasoning_content") or message.get("reasoning") or ""
         said = Message("assistant", message.get("content") or "", tool_calls=calls, thinking=thinking)
-        finish = _finish(choice.get("finish_reason"), bool(calls))
-        return Reply(said, finish, _usage(answer.get("usage") or {}), _tokens(choice.get("logprobs")))
+        finish = _parse_finish_reason(choice.get("finish_reason"), bool(calls))
+        return Reply(said, finish, _parse_usage(response.get("usage") or {}), _parse_tokens(choice.get("logprobs")))
 
-    def _told(self, error: Any) -> ModelError:
+    def _to_model_error(self, error: Any) -> ModelError:
         """An error the server told with status 200."""
         said = error.get("message") if isinstance(error, dict) else error
-        text = self._endpoint.redacted(str(said or error)[:600])
-        if CONTEXT_WORDS.search(text) or CONTEXT_WORDS.search(str(error)):
+        text = self._endpoint.redact_key(str(said or error)[:600])
+        if CONTEXT_OVERFLOW_PATTERN.search(text) or CONTEXT_OVERFLOW_PATTERN.search(str(error)):
             return ContextFull(f"The messages do not fit into the model's context window: {text}")
         return ModelRejected(f"The model server at {self._endpoint.url} broke off: {text}")
 
 
-class _Writing:
+class _StreamAccumulator:
     """A streamed reply while it is being written."""
 
     def __init__(self) -> None:
@@ -194,35 +196,35 @@ class _Writing:
         self.usage = Usage(requests=1)
         self._thinking: list[str] = []
         self._calls: list[list[str]] = []  # [id, name, arguments…] in order of appearance
-        self._places: dict[Any, int] = {}  # the server's index -> place in _calls
+        self._call_positions: dict[Any, int] = {}  # the server's index -> place in _calls
 
-    def read(self, chunk: dict[str, Any]) -> list[ModelPart]:
+    def add_chunk(self, chunk: dict[str, Any]) -> list[ModelEvent]:
         """What a chunk brings."""
         if chunk.get("usage"):
-            self.usage = _usage(chunk["usage"])
+            self.usage = _parse_usage(chunk["usage"])
         if not chunk.get("choices"):
             return []
         choice = chunk["choices"][0]
         self.finish = choice.get("finish_reason") or self.finish
         delta = choice.get("delta") or choice.get("message") or {}
-        parts: list[ModelPart] = []
+        parts: list[ModelEvent] = []
         if thought := delta.get("reasoning_content") or delta.get("reasoning"):
             self._thinking.append(thought)
             parts.append(ThinkingDelta(thought))
         if text := delta.get("content"):
             self.text.append(text)
             parts.append(TextDelta(text))
-        parts += [self._piece(raw) for raw in delta.get("tool_calls") or ()]
+        parts += [self._add_call_delta(raw) for raw in delta.get("tool_calls") or ()]
         return parts
 
-    def _piece(self, raw: dict[str, Any]) -> CallDelta:
+    def _add_call_delta(self, raw: dict[str, Any]) -> CallDelta:
         function = raw.get("function") or {}
         arguments = function.get("arguments") or ""
         arguments = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
         key = raw.get("index", raw.get("id"))  # some servers send no index
-        place = self._places.get(key) if key is not None else (len(self._calls) - 1 if self._calls else None)
+        place = self._call_positions.get(key) if key is not None else (len(self._calls) - 1 if self._calls else None)
         if place is None:
-            place = self._places[key] = len(self._calls)
+            place = self._call_positions[key] = len(self._calls)
             self._calls.append([raw.get("id") or new_call_id(), function.get("name") or "", arguments])
             return CallDelta(place, self._calls[place][0], self._calls[place][1], arguments)
         call = self._calls[place]
@@ -231,7 +233,7 @@ class _Writing:
         call.append(arguments)
         return CallDelta(place, name=late_name, arguments=arguments)
 
-    def reply(self) -> Reply:
+    def to_reply(self) -> Reply:
         """The whole reply."""
         cut = self.finish == "length"
         last = len(self._calls) - 1
@@ -240,27 +242,27 @@ class _Writing:
             for i, call in enumerate(self._calls)
         )
         message = Message("assistant", "".join(self.text), tool_calls=calls, thinking="".join(self._thinking))
-        return Reply(message, _finish(self.finish, bool(calls)), self.usage)
+        return Reply(message, _parse_finish_reason(self.finish, bool(calls)), self.usage)
 
 
-def _call(raw: dict[str, Any]) -> ToolCall:
+def _parse_call(raw: dict[str, Any]) -> ToolCall:
     function = raw["function"]
     arguments = function.get("arguments")
     text = arguments if isinstance(arguments, str) else orjson.dumps(arguments or {}).decode()
     return ToolCall(raw.get("id") or new_call_id(), function.get("name") or "", text)
 
 
-def _finish(said: str | None, calls: bool) -> FinishReason:
+def _parse_finish_reason(raw_reason: str | None, has_calls: bool) -> FinishReason:
     """Why the model stopped; some servers say "stop" beside calls."""
-    reason = FINISH.get(said, "stop")
-    return "tool_calls" if calls and reason == "stop" else reason
+    reason = FINISH_REASONS.get(raw_reason, "stop")
+    return "tool_calls" if has_calls and reason == "stop" else reason
 
 
-def _usage(raw: dict[str, Any]) -> Usage:
+def _parse_usage(raw: dict[str, Any]) -> Usage:
     return Usage(raw.get("prompt_tokens") or 0, raw.get("completion_tokens") or 0, 1)
 
 
-def _tokens(raw: Any) -> tuple[Token, ...]:
+def _parse_tokens(raw: Any) -> tuple[Token, ...]:
     """The tokens of a reply with their alternatives, where the server gave any."""
     content = raw.get("content") if isinstance(raw, dict) else None
     return tuple(
@@ -269,26 +271,26 @@ def _tokens(raw: Any) -> tuple[Token, ...]:
     )
 
 
-def _tool(definition: ToolDefinition) -> bytes:
-    raw = definition.memo.get("chat")
+def _encode_tool(definition: ToolDefinition) -> bytes:
+    raw = definition.wire_cache.get("chat")
     if raw is None:
         function = {
             "name": definition.name,
             "description": definition.description,
             "parameters": definition.parameters,
         }
-        raw = definition.memo["chat"] = to_json({"type": "function", "function": function})
+        raw = definition.wire_cache["chat"] = to_json({"type": "function", "function": function})
     return raw
 
 
-_CHOICES = {"auto": b"}", "none": b',"tool_choice":"none"}', "required": b',"tool_choice":"required"}'}
+_ENCODED_TOOL_CHOICES = {"auto": b"}", "none": b',"tool_choice":"none"}', "required": b',"tool_choice":"required"}'}
 
 
-def _named_choice(choice: Named) -> bytes:
+def _encode_forced_tool(choice: ForcedTool) -> bytes:
     return b',"tool_choice":' + orjson.dumps({"type": "function", "function": {"name": choice.name}}) + b"}"
 
 
-def _loads(line: bytes) -> dict[str, Any]:
+def _parse_chunk(line: bytes) -> dict[str, Any]:
     try:
         chunk = orjson.loads(line)
     except orjson.JSONDecodeError as error:

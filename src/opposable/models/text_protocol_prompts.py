@@ -8,12 +8,12 @@ import orjson
 from opposable.domain.language import Language
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition
-from opposable.models.base import Named, ToolChoice
+from opposable.models.base import ForcedTool, ToolChoice
 
 PLACEHOLDER = "…"
 """What stands for the answer in the instructions; a model that repeats it has said nothing."""
 
-_ENGLISH = """# Tools
+_ENGLISH_TEMPLATE = """# Tools
 
 You can call these tools:
 
@@ -31,7 +31,7 @@ When you do not need a tool, reply with this JSON and nothing else:
 
 Results of the tools are told to you afterwards. Never make a result up.{must}"""
 
-_CHINESE = """# 工具调用协议
+_CHINESE_TEMPLATE = """# 工具调用协议
 
 你可以调用以下工具来完成任务：
 
@@ -50,13 +50,15 @@ _CHINESE = """# 工具调用协议
 工具的结果随后会告诉你，不要编造结果。{must}"""
 
 
-def instructions(tools: Sequence[ToolDefinition], choice: ToolChoice, language: Language) -> str:
+def render_instructions(tools: Sequence[ToolDefinition], choice: ToolChoice, language: Language) -> str:
     """The protocol with the tools written into it."""
-    template = _CHINESE if language == "zh" else _ENGLISH
-    return template.format(tools="\n\n".join(described(tool, language) for tool in tools), must=_must(choice, language))
+    template = _CHINESE_TEMPLATE if language == "zh" else _ENGLISH_TEMPLATE
+    return template.format(
+        tools="\n\n".join(describe_tool(tool, language) for tool in tools), must=_render_requirement(choice, language)
+    )
 
 
-def described(tool: ToolDefinition, language: Language) -> str:
+def describe_tool(tool: ToolDefinition, language: Language) -> str:
     """A tool as a heading, a sentence, and a line for each parameter."""
     zh = language == "zh"
     lines = [f"### {tool.name}", tool.description]
@@ -67,30 +69,30 @@ def described(tool: ToolDefinition, language: Language) -> str:
     for name, about in properties.items():
         needed = ("必需" if zh else "required") if name in required else ("可选" if zh else "optional")
         said = about.get("description", "") if isinstance(about, dict) else ""
-        lines.append(f"  - {name} ({type_of(about)}, {needed}): {said}".rstrip(": "))
+        lines.append(f"  - {name} ({describe_type(about)}, {needed}): {said}".rstrip(": "))
     return "\n".join(lines)
 
 
-def type_of(schema: dict[str, Any] | bool) -> str:
+def describe_type(schema: dict[str, Any] | bool) -> str:
     """The type of a parameter in a word or two: `string`, `array of integer`, `one of "a", "b"`."""
     if isinstance(schema, bool):
         return "any"
     if "enum" in schema:
         return "one of " + ", ".join(orjson.dumps(value).decode() for value in schema["enum"])
     if options := schema.get("anyOf") or schema.get("oneOf"):
-        return " or ".join(type_of(option) for option in options)
+        return " or ".join(describe_type(option) for option in options)
     kind = schema.get("type", "any")
     if isinstance(kind, list):
         return " or ".join(kind)
     if kind == "array" and isinstance(schema.get("items"), dict):
-        return f"array of {type_of(schema['items'])}"
+        return f"array of {describe_type(schema['items'])}"
     if kind == "object" and schema.get("properties"):
-        inner = ", ".join(f"{name}: {type_of(about)}" for name, about in schema["properties"].items())
+        inner = ", ".join(f"{name}: {describe_type(about)}" for name, about in schema["properties"].items())
         return f"object {{{inner}}}"
     return str(kind)
 
 
-def calls_as_text(calls: Sequence[ToolCall]) -> str:
+def render_calls(calls: Sequence[ToolCall]) -> str:
     """Calls of an earlier reply, as the protocol has them written."""
     written = ", ".join(
         f'{{"name": {orjson.dumps(call.name).decode()}, "arguments": {call.arguments}}}' for call in calls
@@ -98,14 +100,14 @@ def calls_as_text(calls: Sequence[ToolCall]) -> str:
     return f'{{"action": "tool_call", "tool_calls": [{written}]}}'
 
 
-def results_as_text(results: Sequence[Message], language: Language) -> str:
+def render_results(results: Sequence[Message], language: Language) -> str:
     """Results of the calls of one reply, as one text."""
     head = "工具 {} 的结果：" if language == "zh" else "Result of {}:"
     return "\n\n".join(f"{head.format(result.name)}\n{result.content}" for result in results)
 
 
-def _must(choice: ToolChoice, language: Language) -> str:
-    if isinstance(choice, Named):
+def _render_requirement(choice: ToolChoice, language: Language) -> str:
+    if isinstance(choice, ForcedTool):
         return (
             f"\n\n你现在必须调用工具 {choice.name}。" if language == "zh" else f"\n\nYou must call {choice.name} now."
         )

@@ -7,46 +7,46 @@ describes its tools need not wait for.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from opposable.parsers.arguments import Arguments, read_arguments
+from opposable.parsers.arguments import ParsedArguments, parse_arguments
 from opposable.parsers.parse_result import (
-    Call,
     CallFinished,
-    Part,
-    Reading,
-    Rejected,
+    ParsedCall,
+    ParseResult,
+    ParserEvent,
+    RejectedCall,
     RejectionReason,
     TextWasThinking,
 )
 
 if TYPE_CHECKING:
-    from opposable.parsers.marker_aliases import aliases_of
-    from opposable.parsers.stream_parser import Reader, read
-    from opposable.parsers.token_escaping import defuse
-    from opposable.parsers.tool_names import OfferedTool
+    from opposable.parsers.marker_aliases import aliases_from_template
+    from opposable.parsers.stream_parser import StreamParser, parse
+    from opposable.parsers.token_escaping import escape_special_tokens
+    from opposable.parsers.tool_names import ToolLike
 
 _LATER = {
-    "OfferedTool": "tool_names",
-    "Reader": "stream_parser",
-    "aliases_of": "marker_aliases",
-    "defuse": "token_escaping",
-    "read": "stream_parser",
+    "ToolLike": "tool_names",
+    "StreamParser": "stream_parser",
+    "aliases_from_template": "marker_aliases",
+    "escape_special_tokens": "token_escaping",
+    "parse": "stream_parser",
 }
 
 __all__ = [
-    "Arguments",
-    "Call",
     "CallFinished",
-    "OfferedTool",
-    "Part",
-    "Reader",
-    "Reading",
-    "Rejected",
+    "ParseResult",
+    "ParsedArguments",
+    "ParsedCall",
+    "ParserEvent",
+    "RejectedCall",
     "RejectionReason",
+    "StreamParser",
     "TextWasThinking",
-    "aliases_of",
-    "defuse",
-    "read",
-    "read_arguments",
+    "ToolLike",
+    "aliases_from_template",
+    "escape_special_tokens",
+    "parse",
+    "parse_arguments",
 ]
 
 

@@ -4,103 +4,119 @@ import re
 
 from opposable.parsers import quotation as provenance
 from opposable.parsers.bracket_scanner import BracketScan
-from opposable.parsers.call_candidates import ACT_INFO, FENCE_INFO, Held, held_in, may_be_call
-from opposable.parsers.final_answer import Answering
-from opposable.parsers.markers import CLOSERS, MAX_MARKER, NOISE, OPENERS, TAGGED_STEMS
-from opposable.parsers.state_machine import MARKUP, MARKUP_PREFIXES, MAX_INFO, WORD, blank_end
+from opposable.parsers.call_candidates import (
+    CALL_INFO_STRINGS,
+    FENCE_INFO_STRINGS,
+    CallCandidate,
+    classify_candidate,
+    may_be_call,
+)
+from opposable.parsers.final_answer import FinalAnswerStates
+from opposable.parsers.markers import CLOSERS, IGNORED_MARKERS, MAX_MARKER_CHARACTERS, OPENERS, TAGGED_CALL_STARTS
+from opposable.parsers.state_machine import (
+    INLINE_MARKER_PATTERN,
+    INLINE_MARKER_PREFIXES,
+    MAX_LOOKAHEAD_CHARACTERS,
+    WORD_PATTERN,
+    skip_whitespace,
+)
 
 _FENCE_OPEN = re.compile(r"(?P<ticks>`{3,16})[ \t]*(?P<info>[\w.+\-]{0,32})[ \t]*(?P<rest>[^\n`]*)")
-_TICKS = re.compile(r"`{1,16}")
-_AFTER = re.compile(r"[\s;,\u3000]*")
-MAX_AFTER = 240
-_PROGRAM_OR_TEXT = frozenset({"python", "py", "text", "plaintext", "txt", "plain"})
+_BACKTICKS = re.compile(r"`{1,16}")
+_CALL_SEPARATORS = re.compile(r"[\s;,\u3000]*")
+MAX_FOLLOWING_CHARACTERS = 240
+_CODE_OR_TEXT_FENCES = frozenset({"python", "py", "text", "plaintext", "txt", "plain"})
 
 
-class Holding(Answering):
+class BufferingStates(FinalAnswerStates):
     """Held text: it becomes a call, or is told as it stands."""
 
-    def _brackets_begin(self, text: str, start: int, final: bool) -> bool | None:
+    def _enter_brackets(self, text: str, start: int, final: bool) -> bool | None:
         if (
-            self._out.silent
-            and not self._shown_only
-            and (answer := self._answer_begins(text, start, final)) is not None
+            self._emitter.has_no_text
+            and not self._is_addressed_to_user
+            and (answer := self._enter_answer(text, start, final)) is not None
         ):
             return answer
         verdict = may_be_call(text, start, self._tools)
         if verdict is None and not final:
-            return len(text) - start >= MAX_INFO and None
-        if verdict is False or self._shown_only:
+            return len(text) - start >= MAX_LOOKAHEAD_CHARACTERS and None
+        if verdict is False or self._is_addressed_to_user:
             return None
-        self._skip_to(start)
-        self._start, self._scan = start, BracketScan(start)
-        self._mode = self._brackets
+        self._emit_whitespace_until(start)
+        self._start, self._bracket_scan = start, BracketScan(start)
+        self._state = self._buffer_brackets
         return True
 
-    def _brackets(self, final: bool) -> bool:
+    def _buffer_brackets(self, final: bool) -> bool:
         """A value that may be a call, held to its end."""
-        scan = self._scan
+        scan = self._bracket_scan
         assert scan is not None
         end = scan.scan(self._buffer, final)
         if end is None:
             return False
-        self._scan = None
+        self._bracket_scan = None
         raw = self._buffer[self._start : end]
-        held = held_in(raw, self._tools)
+        held = classify_candidate(raw, self._tools)
         if held is None:
-            self._mode = self._text
-            return self._say_to(end)
-        self._pend(held, raw, end, fenced=False)
+            self._state = self._parse_text
+            return self._emit_until(end)
+        self._set_pending_candidate(held, raw, end, is_fenced=False)
         return True
 
-    def _code_begins(self, final: bool) -> bool:
+    def _enter_backticks(self, final: bool) -> bool:
         text, at = self._buffer, self._at
-        ticks = _TICKS.match(text, at)
+        ticks = _BACKTICKS.match(text, at)
         size = ticks.end() - at if ticks else 1
         if not final and at + size >= len(text) and size < 16:
             return False
         if size < 3:
-            self._close = "`" * size
-            self._mode = self._inline
-            return self._say_to(at + size)
-        return self._fence_begins(text, at, final)
+            self._closer = "`" * size
+            self._state = self._pass_inline_code
+            return self._emit_until(at + size)
+        return self._enter_fence(text, at, final)
 
-    def _fence_begins(self, text: str, at: int, final: bool) -> bool:
+    def _enter_fence(self, text: str, at: int, final: bool) -> bool:
         opened = _FENCE_OPEN.match(text, at)
         assert opened is not None
         end = opened.end()
         same_line = opened["rest"].lstrip()[:1] in ("{", "[") and opened["rest"].strip()
         if not same_line and end >= len(text) and not final:
-            return len(text) - at >= MAX_INFO and self._enter_code(opened["ticks"], end)
+            return len(text) - at >= MAX_LOOKAHEAD_CHARACTERS and self._enter_code(opened["ticks"], end)
         body = opened.start("rest") if same_line else end
-        first = blank_end(text, body)
-        if first >= len(text) and not final and first - body < MAX_INFO:
+        first = skip_whitespace(text, body)
+        if first >= len(text) and not final and first - body < MAX_LOOKAHEAD_CHARACTERS:
             return False
-        verdict = self._fence_may_act(text, first, opened, final)
+        verdict = self._fence_may_be_call(text, first, opened, final)
         if verdict is None:
             return False
         if not verdict:
             return self._enter_code(opened["ticks"], end)
-        self._info, self._close = opened["info"].lower(), opened["ticks"]
-        self._start, self._body, self._scan_from = at, first, first
-        self._scan = BracketScan(first) if text[first : first + 1] in ("{", "[") else None
-        self._mode = self._fence
+        self._fence_info, self._closer = opened["info"].lower(), opened["ticks"]
+        self._start, self._body_start, self._search_from = at, first, first
+        self._bracket_scan = BracketScan(first) if text[first : first + 1] in ("{", "[") else None
+        self._state = self._buffer_fence
         return True
 
-    def _fence_may_act(self, text: str, first: int, opened: re.Match[str], final: bool) -> bool | None:
+    def _fence_may_be_call(self, text: str, first: int, opened: re.Match[str], final: bool) -> bool | None:
         """Whether a fence may be a call; None while that is not clear."""
         info = opened["info"].lower()
-        if not self._tools or self._shown_only or info not in FENCE_INFO or first >= len(text):
+        if not self._tools or self._is_addressed_to_user or info not in FENCE_INFO_STRINGS or first >= len(text):
             return False
         if text[first] in "{[" and not self._marker_may_begin(text, first, final):
             verdict = may_be_call(text, first, self._tools)
-            return verdict if verdict is not None or not (final or len(text) - first >= MAX_INFO) else final
+            return (
+                verdict
+                if verdict is not None or not (final or len(text) - first >= MAX_LOOKAHEAD_CHARACTERS)
+                else final
+            )
         if text[first] in "<[]":
-            if not final and text[first : first + MAX_MARKER] in MARKUP_PREFIXES:
+            if not final and text[first : first + MAX_MARKER_CHARACTERS] in INLINE_MARKER_PREFIXES:
                 return None
-            mark = MARKUP.match(text, first)
-            return mark is not None and (mark[0] in OPENERS or mark[0] in TAGGED_STEMS)
+            mark = INLINE_MARKER_PATTERN.match(text, first)
+            return mark is not None and (mark[0] in OPENERS or mark[0] in TAGGED_CALL_STARTS)
         if info in ("tool_code", "python", "py", ""):
-            word = WORD.match(text, first)
+            word = WORD_PATTERN.match(text, first)
             if word is None:
                 return False
             if word.end() >= len(text) and not final:
@@ -108,110 +124,116 @@ class Holding(Answering):
             return info == "tool_code" or word[0] == "print" or self._tools.find(word[0])[0] is not None
         return False
 
-    def _fence(self, final: bool) -> bool:
+    def _buffer_fence(self, final: bool) -> bool:
         """A fence that may be a call, held to its end."""
         text = self._buffer
-        body_end, end = self._fence_end(text, final)
+        body_end, end = self._find_fence_end(text, final)
         if end < 0:
             if not final:
                 return False
             body_end = end = len(text)
-        self._scan = None
+        self._bracket_scan = None
         body = text[self._start : end]
-        inner = text[self._body : body_end]
-        held = held_in(inner, self._tools, self._info)
-        if held is None or (not held.found and not held.answer):
-            self._mode = self._text
-            return self._say_to(end)
-        self._pend(held, body, end, fenced=True)
+        inner = text[self._body_start : body_end]
+        held = classify_candidate(inner, self._tools, self._fence_info)
+        if held is None or (not held.spans and not held.answer):
+            self._state = self._parse_text
+            return self._emit_until(end)
+        self._set_pending_candidate(held, body, end, is_fenced=True)
         return True
 
-    def _fence_end(self, text: str, final: bool) -> tuple[int, int]:
+    def _find_fence_end(self, text: str, final: bool) -> tuple[int, int]:
         """Where the fence's body and the fence end; -1 where the end has not come."""
-        close = "\n" + self._close
-        found = text.find(close, max(self._scan_from, self._start))
-        if self._scan is not None:
-            value_end = self._scan.scan(text, False)
+        close = "\n" + self._closer
+        found = text.find(close, max(self._search_from, self._start))
+        if self._bracket_scan is not None:
+            value_end = self._bracket_scan.scan(text, False)
             if value_end is not None and (found < 0 or value_end <= found):
-                after = blank_end(text, value_end)
-                if text.startswith(self._close, after):
-                    return value_end, after + len(self._close)
+                after = skip_whitespace(text, value_end)
+                if text.startswith(self._closer, after):
+                    return value_end, after + len(self._closer)
         if found >= 0:
             return found, found + len(close)
-        self._scan_from = max(self._scan_from, len(text) - len(close) + 1)
+        self._search_from = max(self._search_from, len(text) - len(close) + 1)
         return -1, -1
 
-    def _pend(self, held: Held, raw: str, end: int, fenced: bool) -> None:
-        self._pending, self._pending_raw, self._pending_fenced = held, raw, fenced
+    def _set_pending_candidate(self, candidate: CallCandidate, raw: str, end: int, is_fenced: bool) -> None:
+        self._pending_candidate, self._pending_raw, self._is_pending_fenced = candidate, raw, is_fenced
         self._at = self._start = end
-        self._mode = self._after
+        self._state = self._buffer_following_text
 
-    def _after(self, final: bool) -> bool:
+    def _buffer_following_text(self, final: bool) -> bool:
         """What follows a held call tells whether it was one."""
         text, at = self._buffer, self._at
-        found = _AFTER.match(text, at)
+        found = _CALL_SEPARATORS.match(text, at)
         start = found.end() if found else at
         if start >= len(text):
-            return self._decide("", same_line=False) if final else False
-        if not final and text[start : start + MAX_MARKER] in MARKUP_PREFIXES:
+            return self._resolve_candidate("", same_line=False) if final else False
+        if not final and text[start : start + MAX_MARKER_CHARACTERS] in INLINE_MARKER_PREFIXES:
             return False
-        mark = MARKUP.match(text, start)
-        if mark and (mark[0] in NOISE or mark[0] in CLOSERS):
+        mark = INLINE_MARKER_PATTERN.match(text, start)
+        if mark and (mark[0] in IGNORED_MARKERS or mark[0] in CLOSERS):
             self._at = mark.end()
             return True
-        if mark or text.startswith("```", start) or (text[start] in "{[" and not self._pending_fenced):
+        if mark or text.startswith("```", start) or (text[start] in "{[" and not self._is_pending_fenced):
             self._at = start
-            return self._decide("", same_line=False)
-        if not self._pending_fenced and (follows := self._call_follows(text, start, final)) is not False:
+            return self._resolve_candidate("", same_line=False)
+        if not self._is_pending_fenced and (follows := self._call_follows(text, start, final)) is not False:
             self._at = start if follows else self._at
-            return self._decide("", same_line=False) if follows else False
+            return self._resolve_candidate("", same_line=False) if follows else False
         paragraph = text.find("\n\n", start)
-        if paragraph < 0 and len(text) - start < MAX_AFTER and not final:
+        if paragraph < 0 and len(text) - start < MAX_FOLLOWING_CHARACTERS and not final:
             return False
-        after = text[start : paragraph if 0 <= paragraph - start < MAX_AFTER else start + MAX_AFTER]
-        return self._decide(after, same_line="\n" not in text[at:start])
+        after = text[
+            start : paragraph if 0 <= paragraph - start < MAX_FOLLOWING_CHARACTERS else start + MAX_FOLLOWING_CHARACTERS
+        ]
+        return self._resolve_candidate(after, same_line="\n" not in text[at:start])
 
     def _call_follows(self, text: str, start: int, final: bool) -> bool | None:
         """Whether another call in Python follows; None while that is not clear."""
-        word = WORD.match(text, start)
+        word = WORD_PATTERN.match(text, start)
         if word is None:
             return False
         if word.end() >= len(text) and not final:
-            return None if self._tools.may_begin(word[0]) else False
+            return None if self._tools.may_start_name(word[0]) else False
         return text.startswith("(", word.end()) and self._tools.find(word[0])[0] is not None
 
-    def _decide(self, after: str, same_line: bool) -> bool:
-        held, raw = self._pending, self._pending_raw
+    def _resolve_candidate(self, after: str, same_line: bool) -> bool:
+        held, raw = self._pending_candidate, self._pending_raw
         assert held is not None
-        self._mode = self._text
-        act = self._is_act(self._out.lead(), after, same_line)
-        self._pending = None
+        self._state = self._parse_text
+        act = self._is_call(self._emitter.get_preceding_text(), after, same_line)
+        self._pending_candidate = None
         if act:
             if held.thinking:
-                self._out.think(held.thinking)
-            for found in held.found:
-                self._out.promote(found, raw, self._truncated)
-            self._out.gap()
+                self._emitter.emit_thinking(held.thinking)
+            for found in held.spans:
+                self._emitter.emit_call(found, raw, self._truncated)
+            self._emitter.mark_gap()
             if held.answer:
-                self._out.say(held.answer)
-                self._out.gap()
+                self._emitter.emit_text(held.answer)
+                self._emitter.mark_gap()
         else:
-            for found in held.found:
-                self._out.reject(raw, found.written.name if found.written else "", "quoted")
-            self._out.say(raw)
+            for found in held.spans:
+                self._emitter.reject_call(raw, found.call.name if found.call else "", "quoted")
+            self._emitter.emit_text(raw)
         return True
 
-    def _is_act(self, lead: str, after: str, same_line: bool) -> bool:
+    def _is_call(self, lead: str, after: str, same_line: bool) -> bool:
         """Whether a held call is the model's act: the reply itself, or led up to and followed by no more than that."""
         before = lead.strip()
-        if provenance.explains(after) or provenance.is_shown(before):
+        if provenance.describes_example(after) or provenance.is_quoted(before):
             return False
-        if self._pending is not None and not self._pending.found:
+        if self._pending_candidate is not None and not self._pending_candidate.spans:
             return True
-        if self._pending_fenced:
-            if self._info in _PROGRAM_OR_TEXT and (before or after):
-                return provenance.makes(before) and (self._info == "text" or not after)
-            return self._info in ACT_INFO or len(before) < provenance.MAX_LEAD or provenance.makes(before)
+        if self._is_pending_fenced:
+            if self._fence_info in _CODE_OR_TEXT_FENCES and (before or after):
+                return provenance.announces_call(before) and (self._fence_info == "text" or not after)
+            return (
+                self._fence_info in CALL_INFO_STRINGS
+                or len(before) < provenance.MAX_LEAD_CHARACTERS
+                or provenance.announces_call(before)
+            )
         if after and same_line:
             return False
-        return not before or provenance.makes(before)
+        return not before or provenance.announces_call(before)

@@ -4,19 +4,19 @@ import re
 from dataclasses import dataclass
 
 from opposable.parsers import pythonic
-from opposable.parsers.call_section import Found, Section, Whole
-from opposable.parsers.json_calls import FIRST_KEYS, RawCall, broken_call, shape_of
-from opposable.parsers.lenient_json import LenientReader, Repairs, Unreadable, skip_space, strict
-from opposable.parsers.markers import OPENERS, TAGGED_STEMS, one_of
-from opposable.parsers.tool_names import Tools
+from opposable.parsers.call_section import CallSection, CallSpan, JsonCall
+from opposable.parsers.json_calls import FIRST_KEYS, RawCall, classify_value, find_broken_call
+from opposable.parsers.lenient_json import LenientJsonParser, Repairs, UnreadableText, parse_strict, skip_space
+from opposable.parsers.markers import OPENERS, TAGGED_CALL_STARTS, compile_alternatives
+from opposable.parsers.tool_names import ToolIndex
 
-FENCE_INFO = frozenset({
+FENCE_INFO_STRINGS = frozenset({
     "", "json", "json5", "jsonc", "tool_call", "tool_calls", "tool-call", "toolcall", "tool_code", "tool", "tool_use", "tools",
     "function_call", "function_calls", "function", "xml", "python", "py", "text", "plaintext", "txt", "plain",
 })  # fmt: skip
 """What may stand behind the backticks of a fence that is an act."""
 
-ACT_INFO = frozenset(
+CALL_INFO_STRINGS = frozenset(
     {
         "tool_code",
         "tool_call",
@@ -35,11 +35,11 @@ _FIRST_KEY = re.compile(
     r"""\{[\s{]*(?P<quote>["'“‘]?)(?P<key>[^"'“”‘’:：=,{}\[\]\n]{0,64})(?P<end>["'”’]|\s*[:：=])?"""
 )
 _IDENTIFIER = re.compile(r"[^\W\d][\w.\-]*")
-_MARKUP = one_of({*OPENERS, *TAGGED_STEMS} - {"functools["})
-_VALUE_JOINT = re.compile(r"[\s,;]*")
+_CALL_MARKER = compile_alternatives({*OPENERS, *TAGGED_CALL_STARTS} - {"functools["})
+_VALUE_SEPARATOR = re.compile(r"[\s,;]*")
 
 
-def may_be_call(text: str, at: int, tools: Tools) -> bool | None:
+def may_be_call(text: str, at: int, tools: ToolIndex) -> bool | None:
     """Whether what begins with a bracket at `at` may be a call; None while too little of it is there."""
     for _ in range(4):
         at = skip_space(text, at)
@@ -59,7 +59,7 @@ def may_be_call(text: str, at: int, tools: Tools) -> bool | None:
     return None if end >= len(text) else text[end] == "("
 
 
-def _key_may_begin_call(text: str, at: int, tools: Tools) -> bool | None:
+def _key_may_begin_call(text: str, at: int, tools: ToolIndex) -> bool | None:
     found = _FIRST_KEY.match(text, at)
     if found is None:
         return False
@@ -70,81 +70,81 @@ def _key_may_begin_call(text: str, at: int, tools: Tools) -> bool | None:
 
 
 @dataclass(slots=True)
-class Held:
+class CallCandidate:
     """What a held text is: calls, or the seed protocol's final answer, with the reasoning beside them."""
 
-    found: list[Found]
+    spans: list[CallSpan]
     answer: str = ""
     thinking: str = ""
 
 
-def held_in(text: str, tools: Tools, fence: str | None = None) -> Held | None:
+def classify_candidate(text: str, tools: ToolIndex, fence_info: str | None = None) -> CallCandidate | None:
     """What a held text is from beginning to end; None where it is no call. `fence` is the word behind its backticks."""
     body = text.strip()
     if not body:
         return None
-    if _MARKUP.match(body):
-        return _marked(body, tools)
-    if body[0] in "{[" and not pythonic.LIST.match(body):
-        return _values(body, tools)
-    calls = pythonic.calls_in(body, tools)
+    if _CALL_MARKER.match(body):
+        return _parse_marked_calls(body, tools)
+    if body[0] in "{[" and not pythonic.LIST_PATTERN.match(body):
+        return _parse_json_values(body, tools)
+    calls = pythonic.parse_python_calls(body, tools)
     if not calls or (
-        fence is None and not body.startswith("[") and not all(tools.find(call.name)[0] for call in calls)
+        fence_info is None and not body.startswith("[") and not all(tools.find(call.name)[0] for call in calls)
     ):
         return None
-    dialect = "tool_code" if fence == "tool_code" else "pythonic"
-    return Held([Found(call, 0, 0, dialect, call.id) for call in calls])
+    dialect = "tool_code" if fence_info == "tool_code" else "pythonic"
+    return CallCandidate([CallSpan(call, 0, 0, dialect, call.id) for call in calls])
 
 
-def _marked(body: str, tools: Tools) -> Held | None:
-    section = Section(tools, 0)
+def _parse_marked_calls(body: str, tools: ToolIndex) -> CallCandidate | None:
+    section = CallSection(tools, 0)
     end = section.scan(body, final=True)
-    if end is None or body[end:].strip() or not section.found:
+    if end is None or body[end:].strip() or not section.spans:
         return None
-    return Held(section.found)
+    return CallCandidate(section.spans)
 
 
-def _values(body: str, tools: Tools) -> Held | None:
+def _parse_json_values(body: str, tools: ToolIndex) -> CallCandidate | None:
     """One JSON value or several, one after another."""
-    result = Held([])
+    result = CallCandidate([])
     at = 0
     while at < len(body):
         repairs = Repairs()
         try:
-            value, at = _value(body, at, repairs)
-        except (Unreadable, RecursionError):
-            broken = broken_call(body, tools)
-            return Held([*result.found, Found(broken, 0, 0, "json")]) if broken else None
-        shape = shape_of(value, tools, marked=False)
-        if shape is None or (result.found and not shape.calls):
+            value, at = _parse_json_value(body, at, repairs)
+        except (UnreadableText, RecursionError):
+            broken = find_broken_call(body, tools)
+            return CallCandidate([*result.spans, CallSpan(broken, 0, 0, "json")]) if broken else None
+        shape = classify_value(value, tools, is_marked=False)
+        if shape is None or (result.spans and not shape.calls):
             return None
-        result.found.extend(_found(call, repairs, shape.dialect) for call in shape.calls)
+        result.spans.extend(_to_span(call, repairs, shape.parser) for call in shape.calls)
         result.answer = result.answer or shape.answer or ""
         result.thinking = result.thinking or shape.thinking
     return result
 
 
-def _found(call: RawCall, repairs: Repairs, dialect: str) -> Found:
-    mended = RawCall(call.name, call.written, call.id, (*repairs, *call.repairs))
-    return Found(Whole(mended, repairs.unfinished), 0, 0, dialect, call.id)
+def _to_span(call: RawCall, repairs: Repairs, parser: str) -> CallSpan:
+    mended = RawCall(call.name, call.raw_arguments, call.id, (*repairs, *call.repairs))
+    return CallSpan(JsonCall(mended, repairs.is_unfinished), 0, 0, parser, call.id)
 
 
-def _value(body: str, at: int, repairs: Repairs) -> tuple[object, int]:
+def _parse_json_value(body: str, at: int, repairs: Repairs) -> tuple[object, int]:
     if at == 0:
         try:
-            return strict(body), len(body)
+            return parse_strict(body), len(body)
         except ValueError:
             pass
-    value, at = LenientReader(body, repairs).value(at)
-    at = _joint(body, at)
+    value, at = LenientJsonParser(body, repairs).parse_value(at)
+    at = _skip_separators(body, at)
     while at < len(body) and body[at] in "}])":
         repairs.add("extra closing bracket dropped")
-        at = _joint(body, at + 1)
+        at = _skip_separators(body, at + 1)
     if at < len(body) and body[at] not in "{[":
-        raise Unreadable("there is text after the JSON value")
+        raise UnreadableText("there is text after the JSON value")
     return value, at
 
 
-def _joint(body: str, at: int) -> int:
-    found = _VALUE_JOINT.match(body, at)
+def _skip_separators(body: str, at: int) -> int:
+    found = _VALUE_SEPARATOR.match(body, at)
     return found.end() if found else at

@@ -4,18 +4,26 @@ import re
 from typing import Protocol
 
 from opposable.parsers import minimax_m3, pythonic
-from opposable.parsers.arguments import Arguments
+from opposable.parsers.arguments import ParsedArguments
 from opposable.parsers.bracket_scanner import BracketScan
-from opposable.parsers.json_calls import RawCall, broken_call, shape_of
-from opposable.parsers.lenient_json import LenientReader, Repairs, Unreadable, lenient
-from opposable.parsers.markers import CLOSERS, FILLERS, LINE_OPENERS, OPENERS, TAGGED_STEMS, one_of, prefixes_of
-from opposable.parsers.schema_coercion import Schema
-from opposable.parsers.tagged_calls import KEY_VALUE, TaggedScan, family_at, may_become_call
-from opposable.parsers.tool_names import Tools
+from opposable.parsers.json_calls import RawCall, classify_value, find_broken_call
+from opposable.parsers.lenient_json import LenientJsonParser, Repairs, UnreadableText, parse_lenient
+from opposable.parsers.markers import (
+    CLOSERS,
+    FILLER_MARKERS,
+    LINE_OPENERS,
+    OPENERS,
+    TAGGED_CALL_STARTS,
+    compile_alternatives,
+    get_prefixes,
+)
+from opposable.parsers.schema_coercion import SchemaNode
+from opposable.parsers.tagged_calls import KEY_VALUE_FORMAT, TaggedScan, match_opening_tag, may_become_call
+from opposable.parsers.tool_names import ToolIndex
 
 MAX_FALLBACKS = 8
-MAX_NAMED = 256
-_JOINTS = (
+MAX_BARE_CALL_CHARACTERS = 256
+_NAME_SEPARATORS = (
     "<tool_sep>",
     "[ARGS]",
     "[CALL_ID]",
@@ -23,285 +31,298 @@ _JOINTS = (
     "<arg_key>",
     *(f"<{bar}tool{gap}sep{bar}>" for bar in "｜|" for gap in ("▁", "_", " ")),
 )
-_MARK_LITERALS = (set(OPENERS) | CLOSERS | FILLERS) - set(LINE_OPENERS)
-_MARKS = one_of(_MARK_LITERALS)
-_MARK_PREFIXES = prefixes_of(_MARK_LITERALS)
-_BLANK = re.compile(r"[\s\u3000]*")
-_BETWEEN = re.compile(r"(?:[\s,;})]|\](?=[^<]))*")
-_NAME = re.compile(r":?(?:call:)?(?P<name>[^\s<>\[\]{}()\"'=,;|｜`]{1,128})")
-_JOINT = re.compile(r"\s*(?:" + "|".join(re.escape(joint) for joint in _JOINTS) + r")")
+_MARKER_LITERALS = (set(OPENERS) | CLOSERS | FILLER_MARKERS) - set(LINE_OPENERS)
+_MARKER_PATTERN = compile_alternatives(_MARKER_LITERALS)
+_MARKER_PREFIXES = get_prefixes(_MARKER_LITERALS)
+_WHITESPACE = re.compile(r"[\s\u3000]*")
+_CALL_SEPARATORS = re.compile(r"(?:[\s,;})]|\](?=[^<]))*")
+_BARE_NAME = re.compile(r":?(?:call:)?(?P<name>[^\s<>\[\]{}()\"'=,;|｜`]{1,128})")
+_NAME_SEPARATOR = re.compile(r"\s*(?:" + "|".join(re.escape(joint) for joint in _NAME_SEPARATORS) + r")")
 _CALL_ID = re.compile(r"\s*\[CALL_ID\](?P<id>[^\[\]\s]{1,64})\s*\[ARGS\]")
 _FENCE = re.compile(r"\s*```[\w]*\s*")
-_COUNTER = re.compile(r"\A(?P<name>.+):\d+\Z")
-_ENDS = tuple(CLOSERS)
+_NAME_COUNTER = re.compile(r"\A(?P<name>.+):\d+\Z")
+_CLOSER_STRINGS = tuple(CLOSERS)
 _WAIT = -1
-_GO_ON = -2
+_CONTINUE = -2
 
 
-class Written(Protocol):
+class UntypedCall(Protocol):
     """A call as a section hands it on: its name and a way to its arguments."""
 
     @property
     def name(self) -> str:
         """The tool's name as written."""
 
-    def arguments(self, schema: Schema, truncated: bool) -> Arguments:
+    def parse_arguments(self, schema: SchemaNode, truncated: bool) -> ParsedArguments:
         """The arguments, typed by the tool's schema."""
 
 
-class Found:
+class CallSpan:
     """One thing found in a section: a call, or what could not be read as one (`written` is None)."""
 
-    __slots__ = ("dialect", "end", "id", "start", "written")
+    __slots__ = ("call", "end", "id", "parser", "start")
 
-    def __init__(self, written: Written | None, start: int, end: int, dialect: str, call_id: str = "") -> None:
-        self.written = written
+    def __init__(self, call: UntypedCall | None, start: int, end: int, parser: str, call_id: str = "") -> None:
+        self.call = call
         self.start = start
         self.end = end
-        self.dialect = dialect
+        self.parser = parser
         self.id = call_id
 
 
-class Section:
+class CallSection:
     """A run of calls that begins at `start`, scanned in pieces. `found` fills as calls are complete.
 
     `told` is for the reader: how many of them it has handed on.
     """
 
-    def __init__(self, tools: Tools, start: int, dialect: str = "", naked: bool = False, hard: bool = False) -> None:
+    def __init__(
+        self,
+        tools: ToolIndex,
+        start: int,
+        parser: str = "",
+        allows_bare_names: bool = False,
+        markers_end_strings: bool = False,
+    ) -> None:
         self.tools = tools
         self.start = self.at = start
-        self.dialect = dialect
-        self.naked = naked
-        self.hard = hard
-        self.found: list[Found] = []
-        self.told = 0
-        self.closed = False
-        self.fallbacks = 0
-        self._active: BracketScan | TaggedScan | minimax_m3.M3Scan | None = None
+        self.parser = parser
+        self.allows_bare_names = allows_bare_names
+        self.markers_end_strings = markers_end_strings
+        self.spans: list[CallSpan] = []
+        self.emitted_count = 0
+        self.is_closed = False
+        self.fallback_count = 0
+        self._active_scan: BracketScan | TaggedScan | minimax_m3.MiniMaxM3Scan | None = None
         self._item_start = start
-        self._name = ""
-        self._id = ""
-        self._fenced = False
+        self._pending_name = ""
+        self._pending_id = ""
+        self._is_fenced = False
 
     def scan(self, text: str, final: bool) -> int | None:
         """The position after the section, or None while more text is needed."""
         while True:
-            step = self._in_item(text, final) if self._active is not None else self._between(text, final)
+            step = (
+                self._scan_item(text, final) if self._active_scan is not None else self._scan_between_calls(text, final)
+            )
             if step == _WAIT:
                 return None
-            if step != _GO_ON:
+            if step != _CONTINUE:
                 return step
 
-    def _in_item(self, text: str, final: bool) -> int:
-        active = self._active
+    def _scan_item(self, text: str, final: bool) -> int:
+        active = self._active_scan
         assert active is not None
         end = active.scan(text, final)
         if end is None:
             return _WAIT
-        self._active = None
+        self._active_scan = None
         self.at = end
         if isinstance(active, BracketScan):
             self._finish_brackets(text, active, end)
         else:
-            family = active.tags.dialect if isinstance(active, TaggedScan) else "minimax_m3"
-            dialect = self.dialect if self.dialect not in ("", "hermes", "function_calls") else family
-            self.found.append(Found(active, self._item_start, end, dialect))
-            self.naked = False
-        return _GO_ON
+            family = active.tag_format.parser if isinstance(active, TaggedScan) else "minimax_m3"
+            dialect = self.parser if self.parser not in ("", "hermes", "function_calls") else family
+            self.spans.append(CallSpan(active, self._item_start, end, dialect))
+            self.allows_bare_names = False
+        return _CONTINUE
 
     def _finish_brackets(self, text: str, scan: BracketScan, end: int) -> None:
-        if scan.fell_back:
-            self.fallbacks += 1
-            self.hard = self.hard or self.fallbacks >= MAX_FALLBACKS
+        if scan.ended_at_fallback:
+            self.fallback_count += 1
+            self.markers_end_strings = self.markers_end_strings or self.fallback_count >= MAX_FALLBACKS
         value = text[scan.start : end]
-        if self._name:
-            written: Written = RawCall(self._name, _braced(value, self.dialect), self._id)
-            self.found.append(Found(written, self._item_start, end, self.dialect, self._id))
-            self._name = self._id = ""
+        if self._pending_name:
+            written: UntypedCall = RawCall(self._pending_name, _decode_braces(value, self.parser), self._pending_id)
+            self.spans.append(CallSpan(written, self._item_start, end, self.parser, self._pending_id))
+            self._pending_name = self._pending_id = ""
             return
         self._finish_value(value, self._item_start, end)
 
     def _finish_value(self, value: str, start: int, end: int) -> None:
-        python = value[:1] not in ("{", "[") or pythonic.LIST.match(value)
-        if python and (calls := pythonic.calls_in(value, self.tools)) is not None:
-            self.found.extend(Found(call, start, end, self._called("pythonic")) for call in calls)
+        python = value[:1] not in ("{", "[") or pythonic.LIST_PATTERN.match(value)
+        if python and (calls := pythonic.parse_python_calls(value, self.tools)) is not None:
+            self.spans.extend(CallSpan(call, start, end, self._get_parser_name("pythonic")) for call in calls)
             return
         repairs = Repairs()
         try:
-            shape = shape_of(lenient(value, repairs), self.tools, marked=True)
-        except (Unreadable, RecursionError):
+            shape = classify_value(parse_lenient(value, repairs), self.tools, is_marked=True)
+        except (UnreadableText, RecursionError):
             shape = None
         if shape is None or not shape.calls:
-            self.found.append(Found(broken_call(value, self.tools), start, end, self._called("json")))
+            self.spans.append(CallSpan(find_broken_call(value, self.tools), start, end, self._get_parser_name("json")))
             return
         for call in shape.calls:
-            mended = RawCall(call.name, call.written, call.id, (*repairs, *call.repairs))
-            self.found.append(Found(Whole(mended, repairs.unfinished), start, end, self._called("json"), call.id))
+            mended = RawCall(call.name, call.raw_arguments, call.id, (*repairs, *call.repairs))
+            self.spans.append(
+                CallSpan(JsonCall(mended, repairs.is_unfinished), start, end, self._get_parser_name("json"), call.id)
+            )
 
-    def _called(self, otherwise: str) -> str:
-        return self.dialect or otherwise
+    def _get_parser_name(self, default: str) -> str:
+        return self.parser or default
 
-    def _between(self, text: str, final: bool) -> int:
+    def _scan_between_calls(self, text: str, final: bool) -> int:
         """Between calls: a marker, the next call, or the section's end."""
-        if self._fenced and not self._leaves_fence(text, final):
+        if self._is_fenced and not self._skip_fence_end(text, final):
             return _WAIT
-        at = self._skip_between(text)
+        at = self._skip_separators(text)
         if at >= len(text):
             return self.at if final else _WAIT
-        if mark := _MARKS.match(text, at):
-            return self._mark(mark[0], at)
-        if not final and (text[at : at + 64] in _MARK_PREFIXES or may_become_call(text, at)):
+        if mark := _MARKER_PATTERN.match(text, at):
+            return self._handle_marker(mark[0], at)
+        if not final and (text[at : at + 64] in _MARKER_PREFIXES or may_become_call(text, at)):
             return _WAIT
-        if self._tagged(text, at):
-            return _GO_ON
-        if self.closed:
+        if self._enter_tagged_call(text, at):
+            return _CONTINUE
+        if self.is_closed:
             return self.at
         if text[at] in "{[":
             self._item_start = at
-            self._active = BracketScan(at, self.hard)
-            return _GO_ON
-        if self.naked:
-            return self._named(text, at, final)
+            self._active_scan = BracketScan(at, self.markers_end_strings)
+            return _CONTINUE
+        if self.allows_bare_names:
+            return self._enter_named_call(text, at, final)
         return self.at
 
-    def _leaves_fence(self, text: str, final: bool) -> bool:
+    def _skip_fence_end(self, text: str, final: bool) -> bool:
         """Step over the end of the fence around the arguments; false while it may still come."""
-        at = _skip(text, self.at)
+        at = _skip_whitespace(text, self.at)
         if not final and text[at : at + 3] in ("", "`", "``"):
             return False
         self.at = at + 3 if text.startswith("```", at) else self.at
-        self._fenced = False
+        self._is_fenced = False
         return True
 
-    def _skip_between(self, text: str) -> int:
-        found = (_BLANK if self.closed or not self.found else _BETWEEN).match(text, self.at)
+    def _skip_separators(self, text: str) -> int:
+        found = (_WHITESPACE if self.is_closed or not self.spans else _CALL_SEPARATORS).match(text, self.at)
         at = found.end() if found else self.at
-        if not self.closed:
+        if not self.is_closed:
             self.at = at
         return at
 
-    def _mark(self, mark: str, at: int) -> int:
-        opener = OPENERS.get(mark)
-        self.at = at + len(mark)
+    def _handle_marker(self, marker: str, at: int) -> int:
+        opener = OPENERS.get(marker)
+        self.at = at + len(marker)
         if opener is not None:
-            self.closed = False
-            self.naked = opener.naked
-            if self.dialect in ("", "tool_calls", "function_calls") or opener.control:
-                self.dialect = opener.dialect
-        elif mark not in FILLERS:
-            self.closed = True
-        return _GO_ON
+            self.is_closed = False
+            self.allows_bare_names = opener.allows_bare_names
+            if self.parser in ("", "tool_calls", "function_calls") or opener.is_control_token:
+                self.parser = opener.parser
+        elif marker not in FILLER_MARKERS:
+            self.is_closed = True
+        return _CONTINUE
 
-    def _tagged(self, text: str, at: int) -> bool:
-        if not text.startswith(TAGGED_STEMS, at):
+    def _enter_tagged_call(self, text: str, at: int) -> bool:
+        if not text.startswith(TAGGED_CALL_STARTS, at):
             return False
         self._item_start = at
-        if m3 := minimax_m3.call_at(text, at):
-            self._active = m3
-        elif family := family_at(text, at):
-            self._active = TaggedScan(family[0], family[1], family[2], hard=self.hard)
-        self.closed = False
-        return self._active is not None
+        if m3 := minimax_m3.match_opening_tag(text, at):
+            self._active_scan = m3
+        elif family := match_opening_tag(text, at):
+            self._active_scan = TaggedScan(
+                family[0], family[1], family[2], markers_end_strings=self.markers_end_strings
+            )
+        self.is_closed = False
+        return self._active_scan is not None
 
-    def _named(self, text: str, at: int, final: bool) -> int:
+    def _enter_named_call(self, text: str, at: int, final: bool) -> int:
         """A call that begins with the tool's bare name; while that is not clear, more text is waited for."""
-        found = _NAME.match(text, at)
+        found = _BARE_NAME.match(text, at)
         if found is not None and (final or found.end() < len(text)):
             self._item_start = at
-            if self._after_name(text, _name_alone(found["name"]), found.end(), final):
-                return _GO_ON
-        return self.at if final or len(text) - at >= MAX_NAMED else _WAIT
+            if self._enter_arguments(text, _strip_escaped_newlines(found["name"]), found.end(), final):
+                return _CONTINUE
+        return self.at if final or len(text) - at >= MAX_BARE_CALL_CHARACTERS else _WAIT
 
-    def _after_name(self, text: str, name: str, end: int, final: bool) -> bool:
+    def _enter_arguments(self, text: str, name: str, end: int, final: bool) -> bool:
         """Whether what follows the name makes it a call."""
-        at = _skip(text, end)
-        if (joint := _JOINT.match(text, end)) and "sep" in joint[0]:
+        at = _skip_whitespace(text, end)
+        if (joint := _NAME_SEPARATOR.match(text, end)) and "sep" in joint[0]:
             if name == "function":
                 self.at = joint.end()
                 return True
-            at = _skip(text, joint.end())
-        if text.startswith("<arg_key>", at) or text.startswith(_ENDS, at):
-            self._active = TaggedScan(KEY_VALUE, name, at, hard=self.hard)
+            at = _skip_whitespace(text, joint.end())
+        if text.startswith("<arg_key>", at) or text.startswith(_CLOSER_STRINGS, at):
+            self._active_scan = TaggedScan(KEY_VALUE_FORMAT, name, at, markers_end_strings=self.markers_end_strings)
             return True
         if call_id := _CALL_ID.match(text, end):
-            self._id, at = call_id["id"], _skip(text, call_id.end())
+            self._pending_id, at = call_id["id"], _skip_whitespace(text, call_id.end())
         elif joint:
-            at = _skip(text, joint.end())
+            at = _skip_whitespace(text, joint.end())
         fence = _FENCE.match(text, at)
         if fence:
             at = fence.end()
         if text.startswith("{", at):
-            self._fenced = fence is not None
-            return self._arguments_follow(name, at)
+            self._is_fenced = fence is not None
+            return self._enter_json_arguments(name, at)
         if text.startswith("(", at):
-            self._active = _PythonScan(at, self._item_start, self.hard)
+            self._active_scan = _PythonScan(at, self._item_start, self.markers_end_strings)
             return True
-        if final and at >= len(text) and self.tools.find(_bare(name))[0]:
-            self._active = TaggedScan(KEY_VALUE, name, at)
+        if final and at >= len(text) and self.tools.find(_strip_counter(name))[0]:
+            self._active_scan = TaggedScan(KEY_VALUE_FORMAT, name, at)
             return True
         return False
 
-    def _arguments_follow(self, name: str, at: int) -> bool:
-        if not self._id and ":" in name:
-            self._id = name
-        self._name = _bare(name)
-        self._active = BracketScan(at, self.hard)
+    def _enter_json_arguments(self, name: str, at: int) -> bool:
+        if not self._pending_id and ":" in name:
+            self._pending_id = name
+        self._pending_name = _strip_counter(name)
+        self._active_scan = BracketScan(at, self.markers_end_strings)
         return True
 
 
 class _PythonScan(BracketScan):
     """A bare Python call: its brackets are those of its arguments, its text begins with its name."""
 
-    def __init__(self, at: int, start: int, hard: bool) -> None:
-        super().__init__(at, hard)
+    def __init__(self, at: int, start: int, markers_end_strings: bool) -> None:
+        super().__init__(at, markers_end_strings)
         self.start = start
 
 
-class Whole:
+class JsonCall:
     """A call from a JSON value whose own brackets may have been missing."""
 
-    __slots__ = ("call", "name", "unfinished")
+    __slots__ = ("call", "is_unfinished", "name")
 
-    def __init__(self, call: RawCall, unfinished: bool) -> None:
+    def __init__(self, call: RawCall, is_unfinished: bool) -> None:
         self.call = call
         self.name = call.name
-        self.unfinished = unfinished
+        self.is_unfinished = is_unfinished
 
-    def arguments(self, schema: Schema, truncated: bool) -> Arguments:
+    def parse_arguments(self, schema: SchemaNode, truncated: bool) -> ParsedArguments:
         """The arguments, typed by the tool's schema."""
-        result = self.call.arguments(schema, truncated)
-        if result.value is None or not self.unfinished:
+        result = self.call.parse_arguments(schema, truncated)
+        if result.value is None or not self.is_unfinished:
             return result
-        if truncated or any(name not in result.value for name in schema.required()):
-            return Arguments(None, "The call ends in the middle.", result.repairs, cut=True)
+        if truncated or any(name not in result.value for name in schema.required_names()):
+            return ParsedArguments(None, "The call ends in the middle.", result.repairs, is_cut_off=True)
         return result
 
 
-def _skip(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
+def _skip_whitespace(text: str, at: int) -> int:
+    found = _WHITESPACE.match(text, at)
     return found.end() if found else at
 
 
-def _name_alone(written: str) -> str:
+def _strip_escaped_newlines(name: str) -> str:
     """The name without the line breaks behind it that were escaped."""
-    while written.endswith("\\n") and len(written) > 2:
-        written = written[:-2]
-    return written
+    while name.endswith("\\n") and len(name) > 2:
+        name = name[:-2]
+    return name
 
 
-def _bare(name: str) -> str:
+def _strip_counter(name: str) -> str:
     """The tool's name without the counter that Kimi adds."""
-    found = _COUNTER.match(name)
+    found = _NAME_COUNTER.match(name)
     return found["name"] if found else name
 
 
-def _braced(value: str, dialect: str) -> object:
+def _decode_braces(value: str, parser: str) -> object:
     """Arguments in braces; Gemma's have bare keys and their own quotation marks."""
-    if dialect not in ("gemma4", "function_gemma"):
+    if parser not in ("gemma4", "function_gemma"):
         return value
     try:
-        result, end = LenientReader(value, Repairs(), bare_words=True).value(0)
-    except (Unreadable, RecursionError):
+        result, end = LenientJsonParser(value, Repairs(), allows_bare_words=True).parse_value(0)
+    except (UnreadableText, RecursionError):
         return value
     return result if not value[end:].strip() else value

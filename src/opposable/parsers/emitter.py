@@ -7,169 +7,182 @@ from typing import Any
 import orjson
 
 from opposable.domain.events import CallDelta, TextDelta, ThinkingDelta
-from opposable.parsers.call_section import Found
-from opposable.parsers.parse_result import Call, CallFinished, Part, Reading, Rejected, RejectionReason, TextWasThinking
-from opposable.parsers.tool_names import Tools
+from opposable.parsers.call_section import CallSpan
+from opposable.parsers.parse_result import (
+    CallFinished,
+    ParsedCall,
+    ParseResult,
+    ParserEvent,
+    RejectedCall,
+    RejectionReason,
+    TextWasThinking,
+)
+from opposable.parsers.tool_names import ToolIndex
 
 
-class Output:
+class Emitter:
     """Collects what is read. `parts` are those not yet handed on; `blank` tells whether the line so far is empty."""
 
     __slots__ = (
+        "_call_count",
         "_calls",
-        "_ids",
-        "_joint",
+        "_is_after_gap",
+        "_is_thinking_after_gap",
         "_new_id",
-        "_raw",
+        "_raw_calls",
         "_rejected",
-        "_texts",
-        "_thought_joint",
-        "_thoughts",
-        "_told",
+        "_text_deltas",
+        "_thinking_deltas",
         "_tools",
-        "blank",
-        "parts",
+        "_used_ids",
+        "events",
+        "is_line_blank",
     )
 
-    def __init__(self, tools: Tools, new_id: Callable[[], str]) -> None:
-        self.parts: list[Part] = []
-        self.blank = True
+    def __init__(self, tools: ToolIndex, new_id: Callable[[], str]) -> None:
+        self.events: list[ParserEvent] = []
+        self.is_line_blank = True
         self._tools = tools
         self._new_id = new_id
-        self._texts: list[str] = []
-        self._thoughts: list[str] = []
-        self._calls: list[Call] = []
-        self._raw: list[str] = []
-        self._rejected: list[Rejected] = []
-        self._ids: set[str] = set()
-        self._joint = self._thought_joint = False
-        self._told = 0
+        self._text_deltas: list[str] = []
+        self._thinking_deltas: list[str] = []
+        self._calls: list[ParsedCall] = []
+        self._raw_calls: list[str] = []
+        self._rejected: list[RejectedCall] = []
+        self._used_ids: set[str] = set()
+        self._is_after_gap = self._is_thinking_after_gap = False
+        self._call_count = 0
 
-    def plain(self, text: str) -> TextDelta:
+    def emit_plain_text(self, text: str) -> TextDelta:
         """Text in the middle of a line, with nothing in it to look at: the short way."""
-        self._texts.append(text)
+        self._text_deltas.append(text)
         return TextDelta(text)
 
-    def say(self, text: str) -> None:
+    def emit_text(self, text: str) -> None:
         """Text for the user."""
-        if not self._texts or self._joint:
+        if not self._text_deltas or self._is_after_gap:
             text = text.lstrip()
-            if text and self._texts and not self._texts[-1][-1].isspace():
+            if text and self._text_deltas and not self._text_deltas[-1][-1].isspace():
                 text = "\n" + text
         if not text:
             return
-        self._joint = False
+        self._is_after_gap = False
         line = text[text.rfind("\n") + 1 :]
-        self.blank = not line.strip() and (self.blank or len(line) < len(text))
-        self._texts.append(text)
-        self.parts.append(TextDelta(text))
+        self.is_line_blank = not line.strip() and (self.is_line_blank or len(line) < len(text))
+        self._text_deltas.append(text)
+        self.events.append(TextDelta(text))
 
-    def think(self, text: str) -> None:
+    def emit_thinking(self, text: str) -> None:
         """A piece of the model's reasoning."""
-        if not self._thoughts or self._thought_joint:
+        if not self._thinking_deltas or self._is_thinking_after_gap:
             text = text.lstrip()
-            if text and self._thoughts and not self._thoughts[-1][-1].isspace():
+            if text and self._thinking_deltas and not self._thinking_deltas[-1][-1].isspace():
                 text = "\n" + text
         if not text:
             return
-        self._thought_joint = False
-        self._thoughts.append(text)
-        self.parts.append(ThinkingDelta(text))
+        self._is_thinking_after_gap = False
+        self._thinking_deltas.append(text)
+        self.events.append(ThinkingDelta(text))
 
-    def gap(self) -> None:
+    def mark_gap(self) -> None:
         """Something that is not shown stood here: what follows begins a line of its own."""
-        self._joint = True
-        self.blank = True
+        self._is_after_gap = True
+        self.is_line_blank = True
 
-    def thought_ends(self) -> None:
+    def end_thinking(self) -> None:
         """A block of reasoning ended."""
-        self._thought_joint = True
-        self.gap()
+        self._is_thinking_after_gap = True
+        self.mark_gap()
 
     @property
-    def silent(self) -> bool:
+    def has_no_text(self) -> bool:
         """Whether nothing was told to the user yet."""
-        return not self._texts
+        return not self._text_deltas
 
-    def tail(self, size: int) -> str:
+    def get_text_tail(self, size: int) -> str:
         """The last characters told to the user."""
         pieces: list[str] = []
         length = 0
-        for piece in reversed(self._texts):
+        for piece in reversed(self._text_deltas):
             pieces.append(piece)
             length += len(piece)
             if length >= size:
                 break
         return "".join(reversed(pieces))[-size:]
 
-    def thinking_tail(self, size: int) -> str:
+    def get_thinking_tail(self, size: int) -> str:
         """The last characters of the reasoning."""
-        return "".join(self._thoughts[-size:])[-size:]
+        return "".join(self._thinking_deltas[-size:])[-size:]
 
-    def lead(self) -> str:
+    def get_preceding_text(self) -> str:
         """What was said since the last gap that matters for a call: the text before it."""
-        return "" if self._joint else self.tail(600)
+        return "" if self._is_after_gap else self.get_text_tail(600)
 
-    def text_was_thinking(self) -> None:
+    def reclassify_text_as_thinking(self) -> None:
         """Everything told so far was reasoning."""
-        if not self._texts and not self._calls:
+        if not self._text_deltas and not self._calls:
             return
-        self._thoughts.extend(self._texts)
-        self._texts.clear()
-        for call, raw in zip(self._calls, self._raw, strict=True):
-            self._rejected.append(Rejected(raw, call.name, "in_thinking"))
+        self._thinking_deltas.extend(self._text_deltas)
+        self._text_deltas.clear()
+        for call, raw in zip(self._calls, self._raw_calls, strict=True):
+            self._rejected.append(RejectedCall(raw, call.name, "in_thinking"))
         self._calls.clear()
-        self._raw.clear()
-        self.parts.append(TextWasThinking())
+        self._raw_calls.clear()
+        self.events.append(TextWasThinking())
 
-    def reject(self, text: str, name: str, reason: RejectionReason, detail: str = "") -> None:
+    def reject_call(self, text: str, name: str, reason: RejectionReason, detail: str = "") -> None:
         """Note what looked like a call and is none."""
-        self._rejected.append(Rejected(text, name, reason, detail))
+        self._rejected.append(RejectedCall(text, name, reason, detail))
 
-    def promote(self, found: Found, raw: str, truncated: bool, note: str = "") -> None:
+    def emit_call(self, span: CallSpan, raw: str, truncated: bool, repair_note: str = "") -> None:
         """Make a call of what was found, or say why it cannot be one."""
-        if found.written is None:
-            self.reject(raw, "", "unreadable", "It names no tool, or its JSON cannot be read.")
+        if span.call is None:
+            self.reject_call(raw, "", "unreadable", "It names no tool, or its JSON cannot be read.")
             return
-        tool, repair = self._tools.find(found.written.name)
+        tool, repair = self._tools.find(span.call.name)
         if tool is None:
-            self.reject(raw, found.written.name, "unknown_tool")
+            self.reject_call(raw, span.call.name, "unknown_tool")
             return
-        arguments = found.written.arguments(tool.schema, truncated)
+        arguments = span.call.parse_arguments(tool.schema, truncated)
         if arguments.value is None:
-            self.reject(raw, tool.name, "truncated" if arguments.cut else "unreadable", arguments.problem or "")
+            self.reject_call(
+                raw, tool.name, "truncated" if arguments.is_cut_off else "unreadable", arguments.problem or ""
+            )
             return
-        repairs = tuple(mended for mended in (repair, note, *arguments.repairs) if mended)
-        self._call(Call(self._own_id(found.id), tool.name, arguments.value, found.dialect, repairs), raw)
+        repairs = tuple(mended for mended in (repair, repair_note, *arguments.repairs) if mended)
+        self._append_call(ParsedCall(self._claim_id(span.id), tool.name, arguments.value, span.parser, repairs), raw)
 
-    def _own_id(self, given: str) -> str:
-        own = given if given and given not in self._ids else self._new_id()
-        self._ids.add(own)
+    def _claim_id(self, call_id: str) -> str:
+        own = call_id if call_id and call_id not in self._used_ids else self._new_id()
+        self._used_ids.add(own)
         return own
 
-    def _call(self, call: Call, raw: str) -> None:
-        index = self._told
-        self._told += 1
+    def _append_call(self, call: ParsedCall, raw: str) -> None:
+        index = self._call_count
+        self._call_count += 1
         self._calls.append(call)
-        self._raw.append(raw)
-        self.parts.append(CallDelta(index, call.id, call.name))
-        self.parts.append(CallDelta(index, arguments=_json(call.arguments)))
-        self.parts.append(CallFinished(index, call))
+        self._raw_calls.append(raw)
+        self.events.append(CallDelta(index, call.id, call.name))
+        self.events.append(CallDelta(index, arguments=_dump_arguments(call.arguments)))
+        self.events.append(CallFinished(index, call))
 
-    def take(self) -> tuple[Part, ...]:
+    def take_events(self) -> tuple[ParserEvent, ...]:
         """The parts not yet handed on."""
-        parts = tuple(self.parts)
-        self.parts.clear()
+        parts = tuple(self.events)
+        self.events.clear()
         return parts
 
-    def reading(self) -> Reading:
+    def build_result(self) -> ParseResult:
         """All that was read."""
-        return Reading(
-            "".join(self._texts).strip(), "".join(self._thoughts).strip(), tuple(self._calls), tuple(self._rejected)
+        return ParseResult(
+            "".join(self._text_deltas).strip(),
+            "".join(self._thinking_deltas).strip(),
+            tuple(self._calls),
+            tuple(self._rejected),
         )
 
 
-def _json(arguments: dict[str, Any]) -> str:
+def _dump_arguments(arguments: dict[str, Any]) -> str:
     try:
         return orjson.dumps(arguments).decode()
     except (TypeError, ValueError):  # a whole number beyond 64 bits, or half of a surrogate pair

@@ -3,61 +3,61 @@
 import json
 import re
 
-from opposable.parsers.passthrough_states import Flowing
+from opposable.parsers.passthrough_states import PassthroughStates
 
-_HEAD = ("{", '"action"', ":", '"finish"', ",", '"content"', ":", '"')
-_MOST_HEAD = 160
-_BLANKS = " \t\r\n"
+_HEAD_TOKENS = ("{", '"action"', ":", '"finish"', ",", '"content"', ":", '"')
+_MAX_HEAD_CHARACTERS = 160
+_WHITESPACE = " \t\r\n"
 _STOP = re.compile(r'["\\]')
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^u])", re.DOTALL)
-_MOST_ESCAPE = 12
-_MOST_END = 64
-_REST = re.compile(r'"(?:[^"}]|"(?:[^"\\]|\\.)*")*\}')
-_MOST_REST = 2000
+_MAX_ESCAPE_CHARACTERS = 12
+_MAX_END_CHARACTERS = 64
+_ANSWER_REST = re.compile(r'"(?:[^"}]|"(?:[^"\\]|\\.)*")*\}')
+_MAX_REST_CHARACTERS = 2000
 
 
-class Answering(Flowing):
+class FinalAnswerStates(PassthroughStates):
     """A reply `{"action": "finish", "content": "…"}`."""
 
-    def _answer_begins(self, text: str, start: int, final: bool) -> bool | None:
+    def _enter_answer(self, text: str, start: int, final: bool) -> bool | None:
         """Enter the mode where an answer's head stands; None where it does not, False to wait."""
         at = start
-        for token in _HEAD:
-            while at < len(text) and text[at] in _BLANKS:
+        for token in _HEAD_TOKENS:
+            while at < len(text) and text[at] in _WHITESPACE:
                 at += 1
             left = text[at : at + len(token)]
             if left != token:
                 unfinished = token.startswith(left) and at + len(left) == len(text)
-                return False if unfinished and not final and at - start < _MOST_HEAD else None
+                return False if unfinished and not final and at - start < _MAX_HEAD_CHARACTERS else None
             at += len(token)
-        self._skip_to(start)
+        self._emit_whitespace_until(start)
         self._at = at
-        self._mode = self._answer
+        self._state = self._parse_answer
         return True
 
-    def _answer(self, final: bool) -> bool:
+    def _parse_answer(self, final: bool) -> bool:
         """The text of the answer, up to the quote that ends it."""
         text = self._buffer
         while True:
             stop = _STOP.search(text, self._at)
             if stop is None:
-                return self._say_to(len(text)) and False
-            self._say_to(stop.start())
+                return self._emit_until(len(text)) and False
+            self._emit_until(stop.start())
             if stop[0] == "\\":
-                if not self._escape(text, final):
+                if not self._emit_escape(text, final):
                     return False
                 continue
-            ends = self._quote_ends(text, final)
+            ends = self._quote_ends_answer(text, final)
             if ends is None:
                 return False
             if ends:
-                self._mode = self._answer_rest
+                self._state = self._skip_answer_rest
                 return True
-            self._say_to(self._at + 1)
+            self._emit_until(self._at + 1)
 
-    def _escape(self, text: str, final: bool) -> bool:
+    def _emit_escape(self, text: str, final: bool) -> bool:
         """Tell an escaped character; false where it is not whole yet."""
-        if len(text) - self._at < _MOST_ESCAPE and not final:
+        if len(text) - self._at < _MAX_ESCAPE_CHARACTERS and not final:
             head = text[self._at : self._at + 2]
             if len(head) < 2 or head == "\\u":
                 return False
@@ -67,36 +67,36 @@ class Answering(Flowing):
             said = str(json.loads(f'"{raw}"'))
         except ValueError:
             said = raw
-        self._out.say(said.encode("utf-8", "replace").decode())
+        self._emitter.emit_text(said.encode("utf-8", "replace").decode())
         self._at += len(raw)
         return True
 
-    def _quote_ends(self, text: str, final: bool) -> bool | None:
+    def _quote_ends_answer(self, text: str, final: bool) -> bool | None:
         """Whether the quote here ends the text (a bracket or another field follows); None where that is not clear yet.
 
         Models forget to escape quotes inside an answer: such a quote is told.
         """
         at = self._at + 1
-        while at < len(text) and text[at] in _BLANKS:
+        while at < len(text) and text[at] in _WHITESPACE:
             at += 1
         if at >= len(text):
-            return True if final or at - self._at > _MOST_END else None
+            return True if final or at - self._at > _MAX_END_CHARACTERS else None
         if text[at] == "}":
             return True
         if text[at] != ",":
             return False
-        after = text[at + 1 : at + 1 + _MOST_END].lstrip(_BLANKS)
-        if not after and not final and len(text) - at <= _MOST_END:
+        after = text[at + 1 : at + 1 + _MAX_END_CHARACTERS].lstrip(_WHITESPACE)
+        if not after and not final and len(text) - at <= _MAX_END_CHARACTERS:
             return None
         return after[:1] == '"'
 
-    def _answer_rest(self, final: bool) -> bool:
+    def _skip_answer_rest(self, final: bool) -> bool:
         """What stands behind the answer in its JSON is not shown."""
         text = self._buffer
-        rest = _REST.match(text, self._at, self._at + _MOST_REST)
-        if rest is None and not final and len(text) - self._at < _MOST_REST:
+        rest = _ANSWER_REST.match(text, self._at, self._at + _MAX_REST_CHARACTERS)
+        if rest is None and not final and len(text) - self._at < _MAX_REST_CHARACTERS:
             return False
         self._at = rest.end() if rest else len(text) if final else self._at + 1
-        self._out.gap()
-        self._mode = self._text
+        self._emitter.mark_gap()
+        self._state = self._parse_text
         return True

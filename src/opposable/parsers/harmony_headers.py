@@ -4,31 +4,31 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-MAX_HEADER = 400
-MESSAGE = "<|message|>"
+MAX_HEADER_CHARACTERS = 400
+MESSAGE_MARKER = "<|message|>"
 _RECIPIENT = re.compile(r"\bto=(?P<to>[^\s<]+)")
 _CHANNEL = re.compile(r"<\|channel\|>\s*(?P<channel>\w+)")
 
-Body = Literal["text", "thinking", "call", "nothing"]
+BodyKind = Literal["text", "thinking", "call", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class MessageHeader:
     """What a header says of the body behind it; `tool` is the recipient where that is a tool."""
 
-    body: Body
+    body: BodyKind
     tool: str = ""
 
 
-def header_of(text: str) -> Header:
+def parse_header(text: str) -> MessageHeader:
     """The meaning of a header: all that stands before `<|message|>`."""
     recipients = [found["to"] for found in _RECIPIENT.finditer(text)]
     channels = [found["channel"] for found in _CHANNEL.finditer(text)]
     recipient = next((to for to in reversed(recipients) if to != "assistant"), "")
     if recipient in ("user", "all"):
-        return Header("text")
+        return MessageHeader("text")
     if recipient == "self":
-        return Header("thinking")
+        return MessageHeader("thinking")
     if recipient:
-        return Header("call", recipient)
-    return Header("thinking" if channels and channels[-1] == "analysis" else "text")
+        return MessageHeader("call", recipient)
+    return MessageHeader("thinking" if channels and channels[-1] == "analysis" else "text")

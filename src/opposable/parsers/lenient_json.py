@@ -22,33 +22,33 @@ _COMMAS = ",，、"
 _COLONS = ":：="
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "'": "'", "\n": ""}
 _HEX4 = re.compile(r"[0-9a-fA-F]{4}")
-_PLAIN = {quote: re.compile(rf"[^\\{re.escape(end)}]+") for quote, end in _CLOSING_QUOTE.items()}
+_PLAIN_CHARACTERS = {quote: re.compile(rf"[^\\{re.escape(end)}]+") for quote, end in _CLOSING_QUOTE.items()}
 
 
-class Unreadable(Exception):
+class UnreadableText(Exception):
     """The text cannot be read faithfully; `cut` is true when it only ends too early."""
 
-    def __init__(self, problem: str, cut: bool = False) -> None:
+    def __init__(self, problem: str, is_cut_off: bool = False) -> None:
         super().__init__(problem)
-        self.cut = cut
+        self.is_cut_off = is_cut_off
 
 
 @dataclass(slots=True)
 class Repairs:
     """The repairs made while one text is read, each told once, in the order they were made."""
 
-    told: dict[str, None] = field(default_factory=dict)
-    unfinished: bool = False
+    entries: dict[str, None] = field(default_factory=dict)
+    is_unfinished: bool = False
 
     def add(self, repair: str) -> None:
         """Note a repair."""
-        self.told[repair] = None
+        self.entries[repair] = None
 
     def __iter__(self) -> Any:
-        return iter(self.told)
+        return iter(self.entries)
 
 
-def strict(text: str) -> Any:
+def parse_strict(text: str) -> Any:
     """The value of JSON text.
 
     Raises:
@@ -56,33 +56,33 @@ def strict(text: str) -> Any:
     """
     if _LONG_NUMBER.search(text):  # orjson would round what does not fit 64 bits
         try:
-            return json.loads(text, parse_constant=_no_constant)
+            return json.loads(text, parse_constant=_reject_constant)
         except RecursionError as error:
             raise ValueError("nested too deeply") from error
     return orjson.loads(text)
 
 
-def _no_constant(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def lenient(text: str, repairs: Repairs) -> Any:
+def parse_lenient(text: str, repairs: Repairs) -> Any:
     """The one value that `text` holds, mended where only the writing is wrong; each repair is noted.
 
     Raises:
         Unreadable: it cannot be read faithfully.
     """
     try:
-        return strict(text)
+        return parse_strict(text)
     except ValueError:
         pass
-    value, end = LenientReader(text, repairs).value(0)
+    value, end = LenientJsonParser(text, repairs).parse_value(0)
     end = skip_space(text, end)
     while end < len(text) and text[end] in "}])":
         repairs.add("extra closing bracket dropped")
         end = skip_space(text, end + 1)
     if end < len(text):
-        raise Unreadable(f"there is text after the JSON value: {text[end : end + 40]!r}")
+        raise UnreadableText(f"there is text after the JSON value: {text[end : end + 40]!r}")
     return value
 
 
@@ -92,38 +92,38 @@ def skip_space(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-class LenientReader:
+class LenientJsonParser:
     """A recursive reader of one text; every method takes a position and gives a value with the position after it."""
 
-    def __init__(self, text: str, repairs: Repairs, bare_words: bool = False) -> None:
+    def __init__(self, text: str, repairs: Repairs, allows_bare_words: bool = False) -> None:
         self.text = text
         self.repairs = repairs
-        self.bare_words = bare_words
+        self.allows_bare_words = allows_bare_words
         self.depth = 0
 
-    def value(self, at: int) -> tuple[Any, int]:
+    def parse_value(self, at: int) -> tuple[Any, int]:
         """The value at `at`."""
         at = skip_space(self.text, at)
         if at >= len(self.text):
-            raise Unreadable("the JSON ends where a value should stand", cut=True)
+            raise UnreadableText("the JSON ends where a value should stand", is_cut_off=True)
         char = self.text[at]
         if char == "{":
-            return self._nested(self._object, at)
+            return self._parse_nested(self._parse_object, at)
         if char in "[(":
-            return self._nested(self._array, at)
+            return self._parse_nested(self._parse_array, at)
         if char in _CLOSING_QUOTE or char == "<":
-            return self.string(at)
-        return self._scalar(at)
+            return self.parse_string(at)
+        return self._parse_scalar(at)
 
-    def _nested(self, read: Callable[[int], tuple[Any, int]], at: int) -> tuple[Any, int]:
+    def _parse_nested(self, parse: Callable[[int], tuple[Any, int]], at: int) -> tuple[Any, int]:
         if self.depth >= MAX_DEPTH:
-            raise Unreadable(f"nested more than {MAX_DEPTH} deep")
+            raise UnreadableText(f"nested more than {MAX_DEPTH} deep")
         self.depth += 1
-        result = read(at)
+        result = parse(at)
         self.depth -= 1
         return result
 
-    def _object(self, at: int) -> tuple[dict[str, Any], int]:
+    def _parse_object(self, at: int) -> tuple[dict[str, Any], int]:
         at += 1
         inner = skip_space(self.text, at)
         doubled = self.text.startswith("{", inner)
@@ -131,43 +131,43 @@ class LenientReader:
             self.repairs.add("doubled braces")
             at = inner + 1
         result: dict[str, Any] = {}
-        while not self._closes(at, "}"):
-            key, at = self._key(at)
-            result[key], at = self.value(at)
-            at = self._comma(at, "}")
-        at = self._after_close(at)
+        while not self._is_at_close(at, "}"):
+            key, at = self._parse_key(at)
+            result[key], at = self.parse_value(at)
+            at = self._skip_comma(at, "}")
+        at = self._skip_close(at)
         if doubled and (end := skip_space(self.text, at)) < len(self.text) and self.text[end] == "}":
             at = end + 1
         return result, at
 
-    def _array(self, at: int) -> tuple[list[Any], int]:
+    def _parse_array(self, at: int) -> tuple[list[Any], int]:
         closing = "]" if self.text[at] == "[" else ")"
         if closing == ")":
             self.repairs.add("Python tuple")
         at += 1
         result: list[Any] = []
-        while not self._closes(at, closing):
-            item, at = self.value(at)
+        while not self._is_at_close(at, closing):
+            item, at = self.parse_value(at)
             result.append(item)
-            at = self._comma(at, closing)
-        return result, self._after_close(at)
+            at = self._skip_comma(at, closing)
+        return result, self._skip_close(at)
 
-    def _closes(self, at: int, closing: str) -> bool:
+    def _is_at_close(self, at: int, closing: str) -> bool:
         at = skip_space(self.text, at)
         if at >= len(self.text):
-            self.repairs.unfinished = True
+            self.repairs.is_unfinished = True
             self.repairs.add("missing closing bracket added")
             return True
         if self.text[at] == closing:
             return True
         if self.text[at] in "}])":
-            raise Unreadable(f"{self.text[at]!r} stands where {closing!r} should")
+            raise UnreadableText(f"{self.text[at]!r} stands where {closing!r} should")
         return False
 
-    def _after_close(self, at: int) -> int:
+    def _skip_close(self, at: int) -> int:
         return min(skip_space(self.text, at) + 1, len(self.text))
 
-    def _comma(self, at: int, closing: str) -> int:
+    def _skip_comma(self, at: int, closing: str) -> int:
         at = skip_space(self.text, at)
         if at >= len(self.text) or self.text[at] == closing:
             return at
@@ -175,95 +175,95 @@ class LenientReader:
             if self.text[at] in _CLOSING_QUOTE:
                 self.repairs.add("missing comma added")
                 return at
-            raise Unreadable(f"a comma should stand before {self.text[at : at + 30]!r}")
+            raise UnreadableText(f"a comma should stand before {self.text[at : at + 30]!r}")
         if self.text[at] != ",":
             self.repairs.add("full-width punctuation")
         after = skip_space(self.text, at + 1)
         if after >= len(self.text):
-            raise Unreadable("the JSON ends after a comma", cut=True)
+            raise UnreadableText("the JSON ends after a comma", is_cut_off=True)
         if self.text[after] == closing:
             self.repairs.add("trailing comma dropped")
         return after
 
-    def _key(self, at: int) -> tuple[str, int]:
+    def _parse_key(self, at: int) -> tuple[str, int]:
         at = skip_space(self.text, at)
         if self.text[at] in _CLOSING_QUOTE or self.text.startswith(_STRING_MARKS, at):
-            key, at = self.string(at, key=True)
+            key, at = self.parse_string(at, is_key=True)
         elif word := _WORD.match(self.text, at):
             self.repairs.add("unquoted key")
             key, at = word[0], word.end()
         else:
-            raise Unreadable(f"a key should stand at {self.text[at : at + 30]!r}")
+            raise UnreadableText(f"a key should stand at {self.text[at : at + 30]!r}")
         at = skip_space(self.text, at)
         if at >= len(self.text):
-            raise Unreadable("the JSON ends after a key", cut=True)
+            raise UnreadableText("the JSON ends after a key", is_cut_off=True)
         if self.text[at] not in _COLONS:
-            raise Unreadable(f"a colon should stand after the key {key!r}")
+            raise UnreadableText(f"a colon should stand after the key {key!r}")
         if self.text[at] != ":":
             self.repairs.add("full-width punctuation" if self.text[at] == "：" else "equals sign for colon")
         return key, at + 1
 
-    def _scalar(self, at: int) -> tuple[Any, int]:
+    def _parse_scalar(self, at: int) -> tuple[Any, int]:
         text = self.text
-        if (number := _NUMBER.match(text, at)) and not _continues(text, number.end()):
-            return self._number(number[0]), self._ended(number.end())
+        if (number := _NUMBER.match(text, at)) and not _word_continues(text, number.end()):
+            return self._parse_number(number[0]), self._check_text_end(number.end())
         word = _WORD.match(text, at)
-        if word and word[0] in _LITERALS and not _continues(text, word.end()):
+        if word and word[0] in _LITERALS and not _word_continues(text, word.end()):
             if word[0][0].isupper():
                 self.repairs.add("Python literal")
-            return _LITERALS[word[0]], self._ended(word.end())
-        if self.bare_words and (end := _bare_word_end(text, at)) > at:
+            return _LITERALS[word[0]], self._check_text_end(word.end())
+        if self.allows_bare_words and (end := _find_bare_word_end(text, at)) > at:
             return text[at:end].strip(), end
         if word and word.end() >= len(text):
-            raise Unreadable("the JSON ends in the middle of a word", cut=True)
-        raise Unreadable(f"{text[at : at + 30]!r} is not a JSON value")
+            raise UnreadableText("the JSON ends in the middle of a word", is_cut_off=True)
+        raise UnreadableText(f"{text[at : at + 30]!r} is not a JSON value")
 
-    def _ended(self, end: int) -> int:
+    def _check_text_end(self, end: int) -> int:
         if end >= len(self.text):
-            self.repairs.unfinished = True
+            self.repairs.is_unfinished = True
         return end
 
-    def _number(self, written: str) -> int | float | str:
+    def _parse_number(self, text: str) -> int | float | str:
         """The number; as text where zeros lead it, as an account's do: its schema makes a number of it if it wants one."""
         try:
-            return strict(written)  # type: ignore[no-any-return]
+            return parse_strict(text)  # type: ignore[no-any-return]
         except ValueError:
-            plain = written.replace("_", "")
+            plain = text.replace("_", "")
         if plain[0] == "0" and plain.isdigit():
             return plain
         self.repairs.add("number rewritten")
         value = float(plain)
         return int(plain) if plain.lstrip("+-").isdigit() and len(plain) < 300 else value
 
-    def string(self, at: int, key: bool = False) -> tuple[str, int]:
+    def parse_string(self, at: int, is_key: bool = False) -> tuple[str, int]:
         """The string that begins at `at` with any kind of quotation mark."""
         for mark in _STRING_MARKS:
             if self.text.startswith(mark, at):
-                return self._marked_string(at + len(mark), mark)
+                return self._parse_marked_string(at + len(mark), mark)
         quote = self.text[at]
         if quote not in _CLOSING_QUOTE:
-            raise Unreadable(f"{self.text[at : at + 30]!r} is not a JSON value")
+            raise UnreadableText(f"{self.text[at : at + 30]!r} is not a JSON value")
         if quote in "\"'" and self.text.startswith(quote * 3, at):
-            return self._triple_quoted(at + 3, quote * 3)
+            return self._parse_triple_quoted(at + 3, quote * 3)
         if quote != '"':
             self.repairs.add("single quotes" if quote == "'" else "other quotation marks")
-        return self._quoted(at + 1, quote, key)
+        return self._parse_quoted(at + 1, quote, is_key)
 
-    def _marked_string(self, at: int, mark: str) -> tuple[str, int]:
+    def _parse_marked_string(self, at: int, mark: str) -> tuple[str, int]:
         end = self.text.find(mark, at)
         if end < 0:
-            raise Unreadable("the text ends in the middle of a string", cut=True)
+            raise UnreadableText("the text ends in the middle of a string", is_cut_off=True)
         return self.text[at:end], end + len(mark)
 
-    def _triple_quoted(self, at: int, mark: str) -> tuple[str, int]:
+    def _parse_triple_quoted(self, at: int, mark: str) -> tuple[str, int]:
         end = self.text.find(mark, at)
         if end < 0:
-            raise Unreadable("the text ends in the middle of a string", cut=True)
+            raise UnreadableText("the text ends in the middle of a string", is_cut_off=True)
         self.repairs.add("triple quotes")
         return self.text[at:end], end + 3
 
-    def _quoted(self, at: int, quote: str, key: bool) -> tuple[str, int]:
-        text, closing, plain = self.text, _CLOSING_QUOTE[quote], _PLAIN[quote]
+    def _parse_quoted(self, at: int, quote: str, is_key: bool) -> tuple[str, int]:
+        text, closing, plain = self.text, _CLOSING_QUOTE[quote], _PLAIN_CHARACTERS[quote]
         pieces: list[str] = []
         while at < len(text):
             if run := plain.match(text, at):
@@ -271,34 +271,34 @@ class LenientReader:
                 at = run.end()
                 continue
             if text[at] == "\\":
-                piece, at = self._escape(at)
+                piece, at = self._parse_escape(at)
                 pieces.append(piece)
                 continue
-            if _string_may_end(text, at + 1, key):
-                return self._checked("".join(pieces)), at + 1
+            if _string_may_end(text, at + 1, is_key):
+                return self._note_line_breaks("".join(pieces)), at + 1
             self.repairs.add("unescaped quotation mark")
             pieces.append(closing)
             at += 1
-        raise Unreadable("the text ends in the middle of a string", cut=True)
+        raise UnreadableText("the text ends in the middle of a string", is_cut_off=True)
 
-    def _checked(self, value: str) -> str:
+    def _note_line_breaks(self, value: str) -> str:
         if "\n" in value:
             self.repairs.add("raw line break in a string")
         return value
 
-    def _escape(self, at: int) -> tuple[str, int]:
+    def _parse_escape(self, at: int) -> tuple[str, int]:
         text = self.text
         if at + 1 >= len(text):
-            raise Unreadable("the text ends in the middle of a string", cut=True)
+            raise UnreadableText("the text ends in the middle of a string", is_cut_off=True)
         char = text[at + 1]
         if char == "u" and (digits := _HEX4.match(text, at + 2)):
-            return self._unicode(int(digits[0], 16), digits.end())
+            return self._parse_unicode_escape(int(digits[0], 16), digits.end())
         if char in _ESCAPES:
             return _ESCAPES[char], at + 2
         self.repairs.add("unknown escape kept")
         return "\\" + char, at + 2
 
-    def _unicode(self, code: int, at: int) -> tuple[str, int]:
+    def _parse_unicode_escape(self, code: int, at: int) -> tuple[str, int]:
         if 0xD800 <= code < 0xDC00 and self.text.startswith("\\u", at) and (low := _HEX4.match(self.text, at + 2)):
             second = int(low[0], 16)
             if 0xDC00 <= second < 0xE000:
@@ -309,20 +309,20 @@ class LenientReader:
         return chr(code), at
 
 
-def _continues(text: str, at: int) -> bool:
+def _word_continues(text: str, at: int) -> bool:
     return at < len(text) and (text[at].isalnum() or text[at] in "_.-+%$")
 
 
-def _bare_word_end(text: str, at: int) -> int:
+def _find_bare_word_end(text: str, at: int) -> int:
     end = at
     while end < len(text) and text[end] not in ",{}[]()\n":
         end += 1
     return end
 
 
-def _string_may_end(text: str, at: int, key: bool) -> bool:
+def _string_may_end(text: str, at: int, is_key: bool) -> bool:
     """Whether a quotation mark before `at` can be the string's end: what follows must be structure."""
-    return (_AFTER_KEY if key else _AFTER_STRING).match(text, at) is not None
+    return (_AFTER_KEY if is_key else _AFTER_STRING).match(text, at) is not None
 
 
 _AFTER_KEY = re.compile(r"\s*(?:[:：=]|\Z)")

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from opposable.parsers.markers import OPENERS, TAGGED_STEMS, THINKING, one_of, prefixes_of
+from opposable.parsers.markers import OPENERS, TAGGED_CALL_STARTS, THINKING_MARKERS, compile_alternatives, get_prefixes
 
-ALIASES: dict[str, str] = {
+MARKER_ALIASES: dict[str, str] = {
     # Solar Open 2
     "<|tool_call:start|>": "<tool_call>",
     "<|tool_arg:start|>": "<arg_key>",
@@ -52,58 +52,58 @@ ALIASES: dict[str, str] = {
 """Markers that are read as others."""
 
 
-class Translation:
+class MarkerTranslator:
     """Replaces markers in a text that comes in pieces; holds back only what may yet become one.
 
     `usual` tells that every marker begins as markers do, so that text without such a character needs no look.
     """
 
     def __init__(self, aliases: Mapping[str, str]) -> None:
-        self.held = ""
+        self.buffered = ""
         self._aliases = aliases
-        self._pattern = one_of(aliases)
-        self._prefixes = prefixes_of(aliases)
-        self._first = re.compile(f"[{re.escape(''.join({alias[0] for alias in aliases}))}]")
-        self._longest = max(map(len, aliases))
-        self.usual = all(alias[0] in "<[]◁" for alias in aliases)
+        self._pattern = compile_alternatives(aliases)
+        self._prefixes = get_prefixes(aliases)
+        self._first_characters = re.compile(f"[{re.escape(''.join({alias[0] for alias in aliases}))}]")
+        self._max_alias_characters = max(map(len, aliases))
+        self.uses_standard_starts = all(alias[0] in "<[]◁" for alias in aliases)
 
-    def feed(self, piece: str) -> str:
+    def feed(self, delta: str) -> str:
         """The text that is certain now."""
-        text = self.held + piece
-        if not self._first.search(text):
-            self.held = ""
+        text = self.buffered + delta
+        if not self._first_characters.search(text):
+            self.buffered = ""
             return text
-        text = self._pattern.sub(self._meaning, text)
+        text = self._pattern.sub(self._translate, text)
         end = len(text)
-        for found in self._first.finditer(text, max(0, end - self._longest)):
+        for found in self._first_characters.finditer(text, max(0, end - self._max_alias_characters)):
             if text[found.start() :] in self._prefixes:
                 end = found.start()
                 break
-        self.held = text[end:]
+        self.buffered = text[end:]
         return text[:end]
 
     def close(self) -> str:
         """What was held back."""
-        held, self.held = self.held, ""
+        held, self.buffered = self.buffered, ""
         return held
 
-    def _meaning(self, found: re.Match[str]) -> str:
-        return self._aliases[found[0]]
+    def _translate(self, match: re.Match[str]) -> str:
+        return self._aliases[match[0]]
 
 
-_BUILT_IN = Translation(ALIASES)
+_BUILT_IN_TRANSLATOR = MarkerTranslator(MARKER_ALIASES)
 
 
-def translation(aliases: Mapping[str, str] | None) -> Translation:
+def create_translator(aliases: Mapping[str, str] | None) -> MarkerTranslator:
     """A translation of the built-in markers, and of `aliases` besides."""
     if aliases:
-        return Translation({**ALIASES, **aliases})
-    result = Translation.__new__(Translation)
-    result.__dict__.update(_BUILT_IN.__dict__)
+        return MarkerTranslator({**MARKER_ALIASES, **aliases})
+    result = MarkerTranslator.__new__(MarkerTranslator)
+    result.__dict__.update(_BUILT_IN_TRANSLATOR.__dict__)
     return result
 
 
-def aliases_of(response_template: Mapping[str, Any]) -> dict[str, str]:
+def aliases_from_template(response_template: Mapping[str, Any]) -> dict[str, str]:
     """The markers of a Hugging Face `response_template` (of a model's `tokenizer_config.json`), for `Reader(aliases=…)`.
 
     Literal `open` and `close` of the thinking and tool-call fields are taken; what is written as a pattern, or is
@@ -118,18 +118,18 @@ def aliases_of(response_template: Mapping[str, Any]) -> dict[str, str]:
         ("tool_calls", "<tool_call>", "</tool_call>"),
     ):
         field = fields.get(name)
-        opens = _literals(field, "open")
-        if opens and not any(_known(literal) for literal in opens):
+        opens = _get_literals(field, "open")
+        if opens and not any(_is_known(literal) for literal in opens):
             result.update(dict.fromkeys(opens, opening))
-            result.update(dict.fromkeys(_literals(field, "close"), closing))
+            result.update(dict.fromkeys(_get_literals(field, "close"), closing))
     return result
 
 
-def _literals(field: Any, key: str) -> list[str]:
+def _get_literals(field: Any, key: str) -> list[str]:
     value = field.get(key) if isinstance(field, Mapping) else None
     values = value if isinstance(value, list) else [value]
     return [literal.strip() for literal in values if isinstance(literal, str) and literal.strip()]
 
 
-def _known(literal: str) -> bool:
-    return literal in THINKING or literal.startswith((*TAGGED_STEMS, *OPENERS))
+def _is_known(literal: str) -> bool:
+    return literal in THINKING_MARKERS or literal.startswith((*TAGGED_CALL_STARTS, *OPENERS))

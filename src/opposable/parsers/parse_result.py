@@ -15,7 +15,7 @@ its arguments cannot be read faithfully. `invented_result`: it follows a tool re
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ParsedCall:
     """A call the model made in its text.
 
     `arguments` are typed by the tool's schema. `dialect` names the wire form it was written in, and `repairs` says
@@ -25,12 +25,12 @@ class Call:
     id: str
     name: str
     arguments: dict[str, Any]
-    dialect: str
+    parser: str
     repairs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedCall:
     """A piece of text that looked like a call and is not one; `name` is "" where none could be read."""
 
     text: str
@@ -40,7 +40,7 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParseResult:
     """A whole reply, read.
 
     `text` is what a user should see, without markup; `thinking` is the model's reasoning; `calls` are in the order
@@ -49,8 +49,8 @@ class Reading:
 
     text: str
     thinking: str
-    calls: tuple[Call, ...]
-    rejected: tuple[Rejected, ...]
+    calls: tuple[ParsedCall, ...]
+    rejected: tuple[RejectedCall, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class CallFinished:
     """A call is complete: the last part of it. `index` is the one its `CallDelta` parts had."""
 
     index: int
-    call: Call
+    call: ParsedCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,4 +69,4 @@ class TextWasThinking:
     """
 
 
-Part = TextDelta | ThinkingDelta | CallDelta | CallFinished | TextWasThinking
+ParserEvent = TextDelta | ThinkingDelta | CallDelta | CallFinished | TextWasThinking

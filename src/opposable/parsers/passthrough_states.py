@@ -2,98 +2,98 @@
 
 import re
 
-from opposable.parsers.markers import THINKING
-from opposable.parsers.state_machine import Machine
+from opposable.parsers.markers import THINKING_MARKERS
+from opposable.parsers.state_machine import StateMachine
 
 ANY_THINKING_END = "any"
-BODY_END = re.compile(r"<\|(?:end|return|eot|eom|start|call|im_end|channel)\|>")
+BODY_END_PATTERN = re.compile(r"<\|(?:end|return|eot|eom|start|call|im_end|channel)\|>")
 
 
-class Flowing(Machine):
+class PassthroughStates(StateMachine):
     """Code, what is only shown, and reasoning on a channel of its own."""
 
     def _enter_code(self, ticks: str, end: int) -> bool:
-        self._close = ticks
-        self._mode = self._code
-        return self._say_to(end)
+        self._closer = ticks
+        self._state = self._pass_code
+        return self._emit_until(end)
 
-    def _code(self, final: bool) -> bool:
+    def _pass_code(self, final: bool) -> bool:
         """A fence that shows code: it goes through as it is."""
-        return self._through(self._close, final)
+        return self._pass_until(self._closer, final)
 
-    def _quoting(self, final: bool) -> bool:
+    def _pass_quotation(self, final: bool) -> bool:
         """An element that shows or repeats something: it goes through as it is."""
-        return self._through(self._close, final)
+        return self._pass_until(self._closer, final)
 
-    def _through(self, close: str, final: bool) -> bool:
+    def _pass_until(self, closer: str, final: bool) -> bool:
         text, at = self._buffer, self._at
-        end = text.find(close, at)
+        end = text.find(closer, at)
         if end >= 0:
-            self._mode = self._text
-            return self._say_to(end + len(close))
+            self._state = self._parse_text
+            return self._emit_until(end + len(closer))
         keep = (
             0
             if final
-            else next((n for n in range(min(len(close) - 1, len(text) - at), 0, -1) if text.endswith(close[:n])), 0)
+            else next((n for n in range(min(len(closer) - 1, len(text) - at), 0, -1) if text.endswith(closer[:n])), 0)
         )
         if len(text) - keep > at:
-            self._say_to(len(text) - keep)
+            self._emit_until(len(text) - keep)
         return False
 
-    def _inline(self, final: bool) -> bool:
+    def _pass_inline_code(self, final: bool) -> bool:
         """Code in a line: it goes through as it is, up to its backticks or the end of the line."""
         text, at = self._buffer, self._at
         line = text.find("\n", at)
-        end = text.find(self._close, at, line if line >= 0 else len(text))
+        end = text.find(self._closer, at, line if line >= 0 else len(text))
         if end >= 0:
-            self._mode = self._text
-            return self._say_to(end + len(self._close))
+            self._state = self._parse_text
+            return self._emit_until(end + len(self._closer))
         if line >= 0:
-            self._mode = self._text
-            return self._say_to(line) if line > at else True
-        keep = 0 if final or len(self._close) == 1 or not text.endswith("`") else 1
+            self._state = self._parse_text
+            return self._emit_until(line) if line > at else True
+        keep = 0 if final or len(self._closer) == 1 or not text.endswith("`") else 1
         if len(text) - keep > at:
-            self._say_to(len(text) - keep)
+            self._emit_until(len(text) - keep)
         return False
 
-    def _thinking_begins(self, mark: str) -> bool:
-        if not self._out.blank and not mark.startswith("<|"):
-            return self._say_to(self._at + len(mark))
-        self._at += len(mark)
-        self._think(THINKING[mark])
+    def _enter_thinking_block(self, marker: str) -> bool:
+        if not self._emitter.is_line_blank and not marker.startswith("<|"):
+            return self._emit_until(self._at + len(marker))
+        self._at += len(marker)
+        self._enter_thinking(THINKING_MARKERS[marker])
         return True
 
-    def _think(self, close: str) -> None:
-        self._close = close
-        self._thought = True
-        self._mode = self._thinking
+    def _enter_thinking(self, closer: str) -> None:
+        self._closer = closer
+        self._has_seen_thinking = True
+        self._state = self._parse_thinking
 
-    def _thinking_ends(self, mark: str, final: bool) -> bool:
+    def _leave_thinking(self, marker: str, final: bool) -> bool:
         """A closing mark without an opening one: if it is the first, the prompt had opened the block."""
         text, at = self._buffer, self._at
-        after = at + len(mark)
+        after = at + len(marker)
         if after >= len(text) and not final:
             return False
-        if not self._thought:
-            before = self._out.tail(1)
+        if not self._has_seen_thinking:
+            before = self._emitter.get_text_tail(1)
             if before in " \"'“(" and before and text[after : after + 1] in " .,;:!?\"'”)" and text[after : after + 1]:
-                return self._say_to(after)
-            self._out.text_was_thinking()
-            self._thought = True
+                return self._emit_until(after)
+            self._emitter.reclassify_text_as_thinking()
+            self._has_seen_thinking = True
         self._at = after
-        self._out.thought_ends()
+        self._emitter.end_thinking()
         return True
 
-    def _thinking_body(self, final: bool) -> bool:
+    def _pass_thinking_body(self, final: bool) -> bool:
         """Reasoning on a channel of its own, up to the end of its message."""
         text, at = self._buffer, self._at
-        found = BODY_END.search(text, at)
+        found = BODY_END_PATTERN.search(text, at)
         hold = 0 if found or final else next((n for n in range(min(12, len(text) - at), 0, -1) if text[-n] == "<"), 0)
         end = found.start() if found else len(text) - hold
-        self._out.think(text[at:end])
+        self._emitter.emit_thinking(text[at:end])
         self._at = end
         if found is None:
             return False
-        self._out.thought_ends()
-        self._mode = self._text
+        self._emitter.end_thinking()
+        self._state = self._parse_text
         return True

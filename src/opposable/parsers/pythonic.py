@@ -4,26 +4,26 @@ import re
 from typing import Any
 
 from opposable.parsers.json_calls import RawCall
-from opposable.parsers.lenient_json import LenientReader, Repairs, Unreadable, skip_space
-from opposable.parsers.schema_coercion import Schema
-from opposable.parsers.tool_names import Tools
+from opposable.parsers.lenient_json import LenientJsonParser, Repairs, UnreadableText, skip_space
+from opposable.parsers.schema_coercion import SchemaNode
+from opposable.parsers.tool_names import ToolIndex
 
-CALL = re.compile(r"\s*(?:print\s*\(\s*)?(?P<name>[^\W\d][\w.\-]*)\s*\(")
-LIST = re.compile(r"\[\s*[^\W\d][\w.\-]*\s*\(")
+CALL_PATTERN = re.compile(r"\s*(?:print\s*\(\s*)?(?P<name>[^\W\d][\w.\-]*)\s*\(")
+LIST_PATTERN = re.compile(r"\[\s*[^\W\d][\w.\-]*\s*\(")
 _KEYWORD = re.compile(r"\s*(\w+)\s*=\s*")
 _MAX_CALLS = 256
 
 
-def calls_in(text: str, tools: Tools) -> list[RawCall] | None:
+def parse_python_calls(text: str, tools: ToolIndex) -> list[RawCall] | None:
     """The calls that `text` is; None where it is anything else, or names a tool that is not offered."""
     at = skip_space(text, 0)
     listed = text.startswith("[", at)
     at = at + 1 if listed else at
     result: list[RawCall] = []
-    while found := CALL.match(text, at):
+    while found := CALL_PATTERN.match(text, at):
         if len(result) >= _MAX_CALLS:
             return None
-        call, at = _call(text, found, tools)
+        call, at = _parse_call(text, found, tools)
         if call is None:
             return None
         result.append(call)
@@ -33,71 +33,71 @@ def calls_in(text: str, tools: Tools) -> list[RawCall] | None:
     if listed and at < len(text) and text[at] == "]":
         at = skip_space(text, at + 1)
     elif listed:
-        result = [_noted(call, "missing closing bracket added") for call in result]
+        result = [_add_repair(call, "missing closing bracket added") for call in result]
     return result if result and at >= len(text) else None
 
 
-def _noted(call: RawCall, repair: str) -> RawCall:
-    return RawCall(call.name, call.written, call.id, (*call.repairs, repair))
+def _add_repair(call: RawCall, repair: str) -> RawCall:
+    return RawCall(call.name, call.raw_arguments, call.id, (*call.repairs, repair))
 
 
-def _call(text: str, found: re.Match[str], tools: Tools) -> tuple[RawCall | None, int]:
-    name = found["name"]
+def _parse_call(text: str, match: re.Match[str], tools: ToolIndex) -> tuple[RawCall | None, int]:
+    name = match["name"]
     tool, _ = tools.find(name)
     if tool is None and name.endswith(".call"):  # Llama's built-in tools: brave_search.call(query="…")
         name = name.removesuffix(".call")
         tool, _ = tools.find(name)
     repairs = Repairs()
     try:
-        written, at = _written(text, found.end(), tool.schema if tool else Schema({}), repairs)
-    except (Unreadable, RecursionError):
-        return None, found.end()
-    if found[0].lstrip().startswith("print") and text.startswith(")", skip_space(text, at)):
+        written, at = _parse_arguments(text, match.end(), tool.schema if tool else SchemaNode({}), repairs)
+    except (UnreadableText, RecursionError):
+        return None, match.end()
+    if match[0].lstrip().startswith("print") and text.startswith(")", skip_space(text, at)):
         at = skip_space(text, at) + 1
-    return RawCall(name, written, repairs=_told(repairs)), at
+    return RawCall(name, written, repairs=_select_reported_repairs(repairs)), at
 
 
-def _told(repairs: Repairs) -> tuple[str, ...]:
+def _select_reported_repairs(repairs: Repairs) -> tuple[str, ...]:
     """Python's own ways of writing need no mending here."""
     usual = ("single quotes", "Python literal", "Python tuple", "triple quotes")
     return tuple(repair for repair in repairs if repair not in usual)
 
 
-def _written(text: str, at: int, schema: Schema, repairs: Repairs) -> tuple[dict[str, Any], int]:
+def _parse_arguments(text: str, at: int, schema: SchemaNode, repairs: Repairs) -> tuple[dict[str, Any], int]:
     """The arguments from after the opening bracket at `at`, and the position after the closing one."""
-    reader = LenientReader(text, repairs)
+    reader = LenientJsonParser(text, repairs)
     result: dict[str, Any] = {}
     names = list(schema.properties())
     named = False
     while True:
         at = skip_space(text, at)
         if at >= len(text):
-            raise Unreadable("the call ends in the middle", cut=True)
+            raise UnreadableText("the call ends in the middle", is_cut_off=True)
         if text[at] == ")":
             return result, at + 1
         if keyword := _KEYWORD.match(text, at):
             key, at = keyword[1], keyword.end()
             named = True
-        elif not result and text.startswith("{", at) and (whole := _whole(reader, at, names)):
+        elif not result and text.startswith("{", at) and (whole := _parse_single_object(reader, at, names)):
             return whole
         elif not named and len(result) < len(names):
             key = names[len(result)]
             repairs.add("arguments named by their order")
         else:
-            raise Unreadable("an argument without a name")
+            raise UnreadableText("an argument without a name")
         if key in result:
-            raise Unreadable(f"{key} is given twice")
-        result[key], at = reader.value(at)
+            raise UnreadableText(f"{key} is given twice")
+        result[key], at = reader.parse_value(at)
         at = skip_space(text, at)
         if at < len(text) and text[at] == ",":
             at += 1
         elif at < len(text) and text[at] != ")":
-            raise Unreadable("a comma should stand between arguments")
+            raise UnreadableText("a comma should stand between arguments")
 
 
-def _whole(reader: LenientReader, at: int, names: list[str]) -> tuple[dict[str, Any], int] | None:
+def _parse_single_object(reader: LenientJsonParser, at: int, names: list[str]) -> tuple[dict[str, Any], int] | None:
     """All arguments given as one object: `f({"x": 1})`; None where the object is itself the first argument."""
-    value, end = reader.value(at)
+    value, end = reader.parse_value(at)
     end = skip_space(reader.text, end)
     if reader.text.startswith(")", end) and isinstance(value, dict) and value and all(key in names for key in value):
         return value, end + 1

@@ -3,22 +3,22 @@
 import re
 
 from opposable.parsers import quotation_patterns as cues
-from opposable.parsers.markers import pattern_of
+from opposable.parsers.markers import build_alternatives
 
-LOOK_BACK = 240
-LOOK_AHEAD = 240
-MAX_LEAD = 600
-
-
-def _said(words: tuple[str, ...], chinese: tuple[str, ...]) -> re.Pattern[str]:
-    latin = rf"\b{pattern_of(words)}(?!\w)"
-    return re.compile(f"{latin}|{pattern_of(chinese)}" if chinese else latin)
+LOOK_BACK_CHARACTERS = 240
+LOOK_AHEAD_CHARACTERS = 240
+MAX_LEAD_CHARACTERS = 600
 
 
-_SHOWN = _said(cues.SHOWN, cues.SHOWN_CHINESE)
-_NAMED = _said(cues.NAMED, ())
-_MADE = _said(cues.MADE, cues.MADE_CHINESE)
-_EXPLAINED = _said(cues.EXPLAINED, cues.EXPLAINED_CHINESE)
+def _compile_cues(words: tuple[str, ...], chinese: tuple[str, ...]) -> re.Pattern[str]:
+    latin = rf"\b{build_alternatives(words)}(?!\w)"
+    return re.compile(f"{latin}|{build_alternatives(chinese)}" if chinese else latin)
+
+
+_QUOTING_CUES = _compile_cues(cues.QUOTING_CUES, cues.QUOTING_CUES_CHINESE)
+_CONTAINER_CUES = _compile_cues(cues.CONTAINER_CUES, ())
+_CALLING_CUES = _compile_cues(cues.CALLING_CUES, cues.CALLING_CUES_CHINESE)
+_EXPLAINING_CUES = _compile_cues(cues.EXPLAINING_CUES, cues.EXPLAINING_CUES_CHINESE)
 _GAPS = re.compile(r"[\s*_`]+")
 _SENTENCE_END = re.compile(r"[.!?。！？](?=\s|$)|[。！？]|\n\s*\n")
 _ENDS_SENTENCE = re.compile(r"[.!?。！？:：;；…]['\"”’)\]*_]*\s*\Z")
@@ -29,49 +29,49 @@ _SPEAKER = re.compile(
 _LIST_ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)、])\s*\Z")
 
 
-def is_shown(before: str) -> bool:
+def is_quoted(before: str) -> bool:
     """Whether the sentence that leads up to a call tells of it rather than makes it.
 
     `before` is the text before it. Of a word that shows ("for example", "the page says") and one that makes ("I will",
     "let me"), the later one counts.
     """
-    shown, made = _cues(before)
+    shown, made = _find_cues(before)
     return shown > made
 
 
-def makes(before: str) -> bool:
+def announces_call(before: str) -> bool:
     """Whether the text before a call says that it is about to be made."""
-    shown, made = _cues(before)
+    shown, made = _find_cues(before)
     return made > shown
 
 
-def explains(after: str) -> bool:
+def describes_example(after: str) -> bool:
     """Whether the text after a call speaks of it as of an example."""
-    return _EXPLAINED.search(_plain(after[:LOOK_AHEAD])) is not None
+    return _EXPLAINING_CUES.search(_normalize_text(after[:LOOK_AHEAD_CHARACTERS])) is not None
 
 
-def _cues(before: str) -> tuple[int, int]:
+def _find_cues(before: str) -> tuple[int, int]:
     """Where the last word that shows and the last one that makes end; -1 where there is none."""
     if not before or before.isspace():
         return -1, -1
-    sentence = _plain(_last_sentence(before[-LOOK_BACK:]))
-    shown = max((found.end() for found in _SHOWN.finditer(sentence)), default=-1)
-    made = max((found.end() for found in _MADE.finditer(sentence)), default=-1)
+    sentence = _normalize_text(_get_last_sentence(before[-LOOK_BACK_CHARACTERS:]))
+    shown = max((found.end() for found in _QUOTING_CUES.finditer(sentence)), default=-1)
+    made = max((found.end() for found in _CALLING_CUES.finditer(sentence)), default=-1)
     if (
         shown < 0
         and made < 0
         and not sentence.rstrip().endswith((".", "!", "?", "。", "！", "？"))
-        and _NAMED.search(sentence)
+        and _CONTAINER_CUES.search(sentence)
     ):
         return 0, -1
     return shown, made
 
 
-def _plain(text: str) -> str:
+def _normalize_text(text: str) -> str:
     return _GAPS.sub(" ", text.lower().replace("’", "'"))
 
 
-def _last_sentence(text: str) -> str:
+def _get_last_sentence(text: str) -> str:
     text = text.rstrip()
     start = 0
     for end in _SENTENCE_END.finditer(text):

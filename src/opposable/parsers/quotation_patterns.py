@@ -22,12 +22,12 @@ MODALS = (
     "send",
     "output",
 )
-THINGS = (
+CONTAINERS = (
     "page", "website", "site", "document", "email", "mail", "message", "file", "article", "comment", "result", "output", "response", "log",
     "text", "string", "tag", "token", "markup", "marker", "json", "snippet", "transcript", "webpage", "web page", "issue", "readme",
 )  # fmt: skip
 
-SHOWN = (
+QUOTING_CUES = (
     "for example", "for instance", "e.g.", "example", "examples", "sample", "samples", "such as",
     "say", "says", "saying", "said", "wrote", "write", "writes", "written", "reads", "contain", "contains", "containing", "contained",
     "includes", "including", "embed", "embedded", "embeds", "quote", "quotes", "quoted", "quoting", "look like", "looks like",
@@ -51,12 +51,16 @@ SHOWN = (
 )  # fmt: skip
 """Said before a call that is told of."""
 
-NAMED = (
-    *(f"{article} {thing}" for article in ("the", "this", "that", "a", "an", "its", "following") for thing in THINGS),
+CONTAINER_CUES = (
+    *(
+        f"{article} {thing}"
+        for article in ("the", "this", "that", "a", "an", "its", "following")
+        for thing in CONTAINERS
+    ),
 )
 """Named right before a call, where nothing says that it is made: then the call is part of that thing."""
 
-SHOWN_CHINESE = (
+QUOTING_CUES_CHINESE = (
     "例如", "比如", "譬如", "示例", "举例", "样例", "范例", "例子", "格式", "语法", "写道", "写着", "写的是", "说：", "说:", "内容是", "内容为", "内容如", "内容：", "显示",
     *(f"如果{who}" for who in ("你", "您", "用户")),
     *(f"{who}{modal}" for who in ("你", "您", "用户", "模型", "它") for modal in ("可以", "可", "应该", "应", "需要", "能", "会")),
@@ -65,7 +69,7 @@ SHOWN_CHINESE = (
     "恶意", "攻击", "假设", "假如", "解释", "演示",
 )  # fmt: skip
 
-MADE = (
+CALLING_CUES = (
     "i'll", "i will", "ill", "i am going to", "i am calling", "i am using", "i'm going to", "i'm calling", "i'm using", "let me", "let's", "we'll", "we will",
     "i need to", "i want to", "i have to", "i should", "i must", "i call", "i can use", "i can call", "i can do", "i can help", "i can check", "i can look",
     "calling", "now call", "next call", "tool call:", "tool calls:", "function call:", "function calls:", "action:", "here is the call", "here's the call",
@@ -76,12 +80,12 @@ MADE = (
 )  # fmt: skip
 """Said before a call that is made."""
 
-MADE_CHINESE = (
+CALLING_CUES_CHINESE = (
     "我将", "我会", "我来", "让我", "我需要", "我要", "我先", "我这就", "现在调用", "调用工具", "调用函数", "正在", "接下来", "下面我", "我们来", "我现在", "我去", "我帮",
     "为您查", "为你查", "帮您", "帮你", "好的",
 )  # fmt: skip
 
-EXPLAINED = (
+EXPLAINING_CUES = (
     "example", "examples", "would be", "would return", "would give", "would call", "would add", "would do", "would produce", "would look", "would then",
     *(f"you {verb}" for verb in ("can", "could", "would", "should", "might", "may", "asked", "requested")),
     "replace", "your own", "placeholder", "format", "syntax", "schema", "documentation", "looks like",
@@ -91,6 +95,6 @@ EXPLAINED = (
 )  # fmt: skip
 """Said after a call that was shown."""
 
-EXPLAINED_CHINESE = (
+EXPLAINING_CUES_CHINESE = (
     "例如", "比如", "示例", "举例", "样例", "格式", "语法", "你可以", "您可以", "不要", "请勿", "切勿", "忽略", "并未", "没有执行", "没有调用", "只是", "仅供", "替换",
 )  # fmt: skip

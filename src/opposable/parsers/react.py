@@ -4,7 +4,7 @@ import re
 from typing import Any, Literal
 
 from opposable.parsers.bracket_scanner import BracketScan
-from opposable.parsers.tool_names import Tools
+from opposable.parsers.tool_names import ToolIndex
 
 _ACTION = re.compile(r"(?:Action[:：]|\*\*Action:\*\*|\*\*Action\*\*:)[ \t]*")
 _LINE = re.compile(r"(?P<name>[^\n]{0,160})(?P<end>\n|\Z)")
@@ -16,19 +16,19 @@ _INPUT_WORDS = ("Action Input:", "**Action Input:**", "Action_Input:", "Input:",
 _STOP = re.compile(r"\n\s*(?:\*\*)?(?:Observation|Thought|Action|Final Answer|PAUSE)(?:\*\*)?[ \t]*[:：]?")
 _OBSERVATION = re.compile(r"\s*(?:\*\*)?Observation")
 _THOUGHT = re.compile(r"^(?:\*\*)?Thought(?:\*\*)?\s*[:：].*$", re.MULTILINE)
-_FENCED = re.compile(r"```[\w]*\s*")
-_BLANK = re.compile(r"\s*")
-MAX_LABEL = 64
+_FENCE_START = re.compile(r"```[\w]*\s*")
+_WHITESPACE = re.compile(r"\s*")
+MAX_LABEL_CHARACTERS = 64
 
 Verdict = Literal["call", "label", "text"]
 
 
-def begins(text: str, at: int) -> bool:
+def is_action_start(text: str, at: int) -> bool:
     """Whether an action's label stands at `at`."""
     return _ACTION.match(text, at) is not None
 
 
-def without_thoughts(text: str) -> str:
+def remove_thoughts(text: str) -> str:
     """The lead of an action without the model's thoughts, which may speak of anything."""
     return _THOUGHT.sub("", text).strip()
 
@@ -41,45 +41,45 @@ class ReactScan:
     make up the result.
     """
 
-    def __init__(self, start: int, tools: Tools) -> None:
+    def __init__(self, start: int, tools: ToolIndex) -> None:
         self.start = start
         self.end = start
         self.name = ""
         self.repairs: tuple[str, ...] = ()
-        self.invented = False
+        self.has_invented_result = False
         self._tools = tools
-        self._text = ""
+        self._input_text = ""
         self._input_start = self._input_end = -1
-        self._scan: BracketScan | None = None
-        self._from = start
+        self._bracket_scan: BracketScan | None = None
+        self._search_from = start
 
     def scan(self, text: str, final: bool) -> Verdict | None:
         """What the action is, once that is clear."""
         if self._input_start < 0:
-            verdict = self._labels(text, final)
+            verdict = self._scan_label(text, final)
             if verdict != "call" or self._input_start < 0:
                 return verdict
-        return self._input(text, final)
+        return self._scan_input(text, final)
 
-    def _labels(self, text: str, final: bool) -> Verdict | None:
+    def _scan_label(self, text: str, final: bool) -> Verdict | None:
         label = _ACTION.match(text, self.start)
         assert label is not None
         at = label.end()
-        blank = _BLANK.match(text, at)
+        blank = _WHITESPACE.match(text, at)
         first = blank.end() if blank else at
         if first >= len(text):
-            return self._as_text(at) if final else None
+            return self._finish_as_text(at) if final else None
         if text[first] in "{[`":
             self.end = first
             return "label"
         line = _LINE.match(text, at)
         if line is None:
-            return self._as_text(at)
+            return self._finish_as_text(at)
         if line.end() >= len(text) and not line["end"].startswith("\n") and not final:
             return None
-        return self._tool_named(text, line, at, final)
+        return self._scan_tool_name(text, line, at, final)
 
-    def _tool_named(self, text: str, line: re.Match[str], at: int, final: bool) -> Verdict | None:
+    def _scan_tool_name(self, text: str, line: re.Match[str], at: int, final: bool) -> Verdict | None:
         name = line["name"].strip().strip("*`\"'[] ")
         known = self._tools.find(name)[0] is not None
         found = _INPUT.match(text, line.end("name"))
@@ -87,56 +87,56 @@ class ReactScan:
             left = text[line.end("name") :].lstrip()
             if (
                 not final
-                and len(left) < MAX_LABEL
+                and len(left) < MAX_LABEL_CHARACTERS
                 and any(word.lower().startswith(left.lower()) for word in _INPUT_WORDS)
             ):
                 return None
             if not known or not left.startswith("{") or not final:
-                return self._python_or_text(line, at, known, final)
-            found = _BLANK.match(text, line.end("name"))
+                return self._scan_python_call(line, at, known, final)
+            found = _WHITESPACE.match(text, line.end("name"))
         assert found is not None
         if not known and not re.fullmatch(r"[\w.\-]{1,64}", name):
-            return self._as_text(at)
+            return self._finish_as_text(at)
         self.name = name
         if found.end() >= len(text) and not final:
             return None
-        self._input_start = self._from = found.end()
+        self._input_start = self._search_from = found.end()
         return "call"
 
-    def _python_or_text(self, line: re.Match[str], at: int, known: bool, final: bool) -> Verdict:
+    def _scan_python_call(self, line: re.Match[str], at: int, is_known: bool, final: bool) -> Verdict:
         name = line["name"].strip()
         if "(" in name and name.endswith(")") and self._tools.find(name.split("(")[0])[0]:
-            self.name, self._text = name.split("(")[0], name[name.index("(") + 1 : -1]
+            self.name, self._input_text = name.split("(")[0], name[name.index("(") + 1 : -1]
             self.end = line.end("name")
             return "call"
-        return self._as_text(at)
+        return self._finish_as_text(at)
 
-    def _as_text(self, end: int) -> Verdict:
+    def _finish_as_text(self, end: int) -> Verdict:
         self.end = end
         return "text"
 
-    def _input(self, text: str, final: bool) -> Verdict | None:
-        fence = _FENCED.match(text, self._input_start)
+    def _scan_input(self, text: str, final: bool) -> Verdict | None:
+        fence = _FENCE_START.match(text, self._input_start)
         first = fence.end() if fence else self._input_start
         if self._input_end >= 0:
             end: int | None = self._input_end
         elif text.startswith("{", first):
-            self._scan = self._scan or BracketScan(first)
-            end = self._scan.scan(text, final)
+            self._bracket_scan = self._bracket_scan or BracketScan(first)
+            end = self._bracket_scan.scan(text, final)
         else:
-            stop = _STOP.search(text, self._from)
-            self._from = max(self._from, len(text) - MAX_LABEL)
+            stop = _STOP.search(text, self._search_from)
+            self._search_from = max(self._search_from, len(text) - MAX_LABEL_CHARACTERS)
             end = stop.start() if stop else (len(text) if final else None)
         if end is None:
             return None
         self._input_end = end
-        return self._finished(text, first, end, fence is not None, final)
+        return self._finish_call(text, first, end, fence is not None, final)
 
-    def _finished(self, text: str, first: int, end: int, fenced: bool, final: bool) -> Verdict | None:
-        after = _BLANK.match(text, end)
+    def _finish_call(self, text: str, first: int, end: int, is_fenced: bool, final: bool) -> Verdict | None:
+        after = _WHITESPACE.match(text, end)
         start = after.end() if after else end
-        if fenced and text.startswith("```", start):
-            after = _BLANK.match(text, start + 3)
+        if is_fenced and text.startswith("```", start):
+            after = _WHITESPACE.match(text, start + 3)
             end, start = start + 3, after.end() if after else start + 3
         left = text[start : start + 13]
         if (
@@ -145,18 +145,18 @@ class ReactScan:
             and len(left) < 11
         ):
             return None
-        self._text = text[first:end].removesuffix("```").strip()
-        self.invented = _OBSERVATION.match(text, end) is not None
+        self._input_text = text[first:end].removesuffix("```").strip()
+        self.has_invented_result = _OBSERVATION.match(text, end) is not None
         self.end = end
         return "call"
 
-    def written(self) -> Any:
+    def get_raw_arguments(self) -> Any:
         """The arguments as written: JSON text, or the one value of a tool that takes one."""
         tool, _ = self._tools.find(self.name)
-        if tool is None or self._text[:1] in ("{", "[", ""):
-            return self._text
+        if tool is None or self._input_text[:1] in ("{", "[", ""):
+            return self._input_text
         names = list(tool.schema.properties())
-        if len(names) == 1 and not re.match(rf"\s*{re.escape(names[0])}\s*[=:]", self._text):
+        if len(names) == 1 and not re.match(rf"\s*{re.escape(names[0])}\s*[=:]", self._input_text):
             self.repairs = ("the one argument given without its name",)
-            return {names[0]: self._text.strip("\"'")}
-        return self._text
+            return {names[0]: self._input_text.strip("\"'")}
+        return self._input_text

@@ -7,25 +7,35 @@ and makes it text.
 
 import re
 
-from opposable.parsers.markers import CLOSERS, HEADERS, NOISE, OPENERS, THINKING, THINKING_ENDS
+from opposable.parsers.markers import CLOSERS, HEADER_MARKERS, IGNORED_MARKERS, OPENERS, THINKING_ENDS, THINKING_MARKERS
 
-BREAK = "\u2060"
+WORD_JOINER = "\u2060"
 """A word joiner: it has no width, no line may break at it, and no vocabulary has a marker with it inside."""
 
-_CONTROL = r"<[|｜][^<>\n]{1,64}[|｜]>|<[|｜][\w▁]{1,64}>|<[\w▁]{1,64}[|｜]>|</?s>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|<(?:start|end)_of_image>"
-_KNOWN = "|".join(
+_CONTROL_TOKENS = r"<[|｜][^<>\n]{1,64}[|｜]>|<[|｜][\w▁]{1,64}>|<[\w▁]{1,64}[|｜]>|</?s>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|<(?:start|end)_of_image>"
+_KNOWN_MARKERS = "|".join(
     re.escape(marker)
     for marker in sorted(
-        {*OPENERS, *CLOSERS, *NOISE, *THINKING, *THINKING_ENDS, *THINKING.values(), *HEADERS}, key=len, reverse=True
+        {
+            *OPENERS,
+            *CLOSERS,
+            *IGNORED_MARKERS,
+            *THINKING_MARKERS,
+            *THINKING_ENDS,
+            *THINKING_MARKERS.values(),
+            *HEADER_MARKERS,
+        },
+        key=len,
+        reverse=True,
     )
     if marker[0] in "<[◁]"
 )
-_MARKUP = re.compile(f"{_CONTROL}|{_KNOWN}", re.IGNORECASE)
-_MAY = re.compile(r"[<\[◁]")
+_MARKUP = re.compile(f"{_CONTROL_TOKENS}|{_KNOWN_MARKERS}", re.IGNORECASE)
+_MARKER_START = re.compile(r"[<\[◁]")
 
 
-def defuse(text: str) -> str:
+def escape_special_tokens(text: str) -> str:
     """`text` with every marker of a model family broken; the same object where there is none. Linear time."""
-    if not _MAY.search(text):
+    if not _MARKER_START.search(text):
         return text
-    return _MARKUP.sub(lambda found: f"{found[0][0]}{BREAK}{found[0][1:]}", text)
+    return _MARKUP.sub(lambda found: f"{found[0][0]}{WORD_JOINER}{found[0][1:]}", text)

@@ -7,48 +7,48 @@ from dataclasses import dataclass
 from typing import Any
 
 from opposable.domain.tools import ToolDefinition
-from opposable.parsers.schema_coercion import Schema
+from opposable.parsers.schema_coercion import SchemaNode
 
-OfferedTool = ToolDefinition | Mapping[str, Any]
+ToolLike = ToolDefinition | Mapping[str, Any]
 """A tool as domain noun, as OpenAI's tool dict, or as `{"name", "parameters"}`."""
 
 _PREFIXES = ("functions.", "tools.", "function.", "tool.", "functions:", "default_api.", "/functions.")
 _SEPARATORS = re.compile(r"[\s.\-_:/]+")
-MAX_NAME = 128
+MAX_NAME_CHARACTERS = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class ToolSignature:
     """What the reader needs to know of a tool."""
 
     name: str
-    schema: Schema
+    schema: SchemaNode
 
 
-class Tools:
+class ToolIndex:
     """The offered tools by name."""
 
-    def __init__(self, tools: Sequence[OfferedTool]) -> None:
-        self.by_name: dict[str, Tool] = {}
+    def __init__(self, tools: Sequence[ToolLike]) -> None:
+        self.by_name: dict[str, ToolSignature] = {}
         for tool in tools:
-            name, parameters = _described(tool)
+            name, parameters = _get_name_and_parameters(tool)
             if name:
-                self.by_name[name] = Tool(name, Schema(parameters))
-        self._firsts: frozenset[str] | None = None
-        self._sorted: list[str] | None = None
-        self._normal: dict[str, list[Tool]] | None = None
+                self.by_name[name] = ToolSignature(name, SchemaNode(parameters))
+        self._first_letters: frozenset[str] | None = None
+        self._sorted_names: list[str] | None = None
+        self._tools_by_normalized_name: dict[str, list[ToolSignature]] | None = None
 
     def __bool__(self) -> bool:
         return bool(self.by_name)
 
-    def find(self, written: str) -> tuple[Tool | None, str]:
+    def find(self, name: str) -> tuple[ToolSignature | None, str]:
         """The tool meant by `written`, and the repair that finding it took ("" for none); None where none is clear."""
-        written = written.strip()
-        if tool := self.by_name.get(written):
+        name = name.strip()
+        if tool := self.by_name.get(name):
             return tool, ""
-        if not written or len(written) > MAX_NAME:
+        if not name or len(name) > MAX_NAME_CHARACTERS:
             return None, ""
-        bare = written.strip("\"'` ")
+        bare = name.strip("\"'` ")
         for prefix in _PREFIXES:
             if bare.startswith(prefix):
                 bare = bare[len(prefix) :]
@@ -56,60 +56,60 @@ class Tools:
         half, _, again = bare.partition(".")
         if half == again:  # some models write a tool without a name space as its own
             bare = half
-        found = self.by_name.get(bare) or self._same_when_normal(bare)
-        return (found, f"tool name {written!r} read as {found.name!r}") if found else (None, "")
+        found = self.by_name.get(bare) or self._find_normalized(bare)
+        return (found, f"tool name {name!r} read as {found.name!r}") if found else (None, "")
 
     def first_letters(self) -> frozenset[str]:
         """The letters with which a tool's name may begin as a model writes it."""
-        if self._firsts is None:
+        if self._first_letters is None:
             firsts = {name[0] for name in self.by_name} | {prefix[0] for prefix in _PREFIXES}
-            self._firsts = frozenset(form for first in firsts for form in (first, first.lower(), first.upper()))
-        return self._firsts
+            self._first_letters = frozenset(form for first in firsts for form in (first, first.lower(), first.upper()))
+        return self._first_letters
 
-    def may_begin(self, written: str) -> bool:
+    def may_start_name(self, text: str) -> bool:
         """Whether a tool's name may begin with `written`, or be it."""
-        if self._sorted is None:
-            self._sorted = sorted({*self.by_name, *(name.casefold() for name in self.by_name)})
-        if written.startswith(_PREFIXES) or any(prefix.startswith(written) for prefix in _PREFIXES):
+        if self._sorted_names is None:
+            self._sorted_names = sorted({*self.by_name, *(name.casefold() for name in self.by_name)})
+        if text.startswith(_PREFIXES) or any(prefix.startswith(text) for prefix in _PREFIXES):
             return True
-        for form in {written, written.casefold()}:
-            place = bisect_left(self._sorted, form)
-            if place < len(self._sorted) and self._sorted[place].startswith(form):
+        for form in {text, text.casefold()}:
+            place = bisect_left(self._sorted_names, form)
+            if place < len(self._sorted_names) and self._sorted_names[place].startswith(form):
                 return True
-        return self.find(written)[0] is not None
+        return self.find(text)[0] is not None
 
-    def _same_when_normal(self, written: str) -> Tool | None:
-        if self._normal is None:
-            self._normal = {}
+    def _find_normalized(self, name: str) -> ToolSignature | None:
+        if self._tools_by_normalized_name is None:
+            self._tools_by_normalized_name = {}
             for tool in self.by_name.values():
-                self._normal.setdefault(_normal(tool.name), []).append(tool)
-        same = self._normal.get(_normal(written), ())
+                self._tools_by_normalized_name.setdefault(_normalize_name(tool.name), []).append(tool)
+        same = self._tools_by_normalized_name.get(_normalize_name(name), ())
         return same[0] if len(same) == 1 else None
 
 
-_kept: dict[int, tuple[tuple[OfferedTool, ...], Tools]] = {}
-_KEPT_MOST = 64
+_cached_indexes: dict[int, tuple[tuple[ToolLike, ...], ToolIndex]] = {}
+_MAX_CACHED_INDEXES = 64
 
 
-def tools_of(offered: Sequence[OfferedTool]) -> Tools:
+def get_tool_index(tools: Sequence[ToolLike]) -> ToolIndex:
     """The offered tools, made ready once for a tuple: the same tuple comes with every reply of a run."""
-    if not isinstance(offered, tuple):
-        return Tools(offered)
-    kept = _kept.get(id(offered))
-    if kept is not None and kept[0] is offered:
+    if not isinstance(tools, tuple):
+        return ToolIndex(tools)
+    kept = _cached_indexes.get(id(tools))
+    if kept is not None and kept[0] is tools:
         return kept[1]
-    made = Tools(offered)
-    if len(_kept) >= _KEPT_MOST:
-        _kept.clear()
-    _kept[id(offered)] = (offered, made)
+    made = ToolIndex(tools)
+    if len(_cached_indexes) >= _MAX_CACHED_INDEXES:
+        _cached_indexes.clear()
+    _cached_indexes[id(tools)] = (tools, made)
     return made
 
 
-def _normal(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return _SEPARATORS.sub("_", name).strip("_").casefold()
 
 
-def _described(tool: OfferedTool) -> tuple[str, Any]:
+def _get_name_and_parameters(tool: ToolLike) -> tuple[str, Any]:
     if isinstance(tool, ToolDefinition):
         return tool.name, tool.parameters
     inner = tool.get("function")

@@ -9,14 +9,14 @@ from typing import Any
 from urllib.parse import quote
 
 REDACTED = "[redacted]"
-DEEPEST = 100
+MAX_DEPTH = 100
 """Levels of nesting looked into; what lies deeper is redacted as a whole."""
-SHORTEST = 4
+MIN_SUBSTRING_CHARACTERS = 4
 """Characters of a known secret from which it is looked for inside longer texts; a shorter one must be the whole text."""
-LONGEST_KEY = 100
+MAX_KEY_CHARACTERS = 100
 """Characters of a key that are looked at."""
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_KEY_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SECRET_WORDS = re.compile(
     r"password|passwd|passphrase|passcode|pwd|secrets?|token|authorization|auth|credentials?|cookies?|jwt|signature|otp|cvv|"
     r"\w*(?:password|passwd|passphrase|passcode|secret|apikey|accesskey|privatekey|secretkey|sessionid|credentials?)|"
@@ -25,30 +25,32 @@ _SECRET_WORDS = re.compile(
 _SECRET_PAIRS = re.compile(
     r"(?:api|access|private|signing|encryption|account|subscription) keys?|(?:access|refresh|api) tokens|session id|pin code"
 )
-_HARMLESS_ENDS = re.compile(
+_HARMLESS_LAST_WORDS = re.compile(
     r"counts?|limits?|length|types?|names?|policy|expiry|expires|budget|usage|used|ttl|hint|min|max|enabled|required|index"
 )
-_HARMLESS_TOKENS = re.compile(r"next|page|continuation|continue|sync|eos|bos|pad|stop|start|end|max|min|unk|mask")
-_CHINESE = re.compile("密码|口令|密钥|秘钥|私钥|令牌|凭证|凭据|授权码|验证码")
-_CHINESE_SAID = re.compile(f"((?:{_CHINESE.pattern})(?:是|为)[ \t:：]*)[^\\s，。；、,;\"']+")
-_ENGLISH_SAID = re.compile(
+_HARMLESS_TOKEN_QUALIFIERS = re.compile(
+    r"next|page|continuation|continue|sync|eos|bos|pad|stop|start|end|max|min|unk|mask"
+)
+_CHINESE_SECRET_WORDS = re.compile("密码|口令|密钥|秘钥|私钥|令牌|凭证|凭据|授权码|验证码")
+_CHINESE_PROSE_SECRET = re.compile(f"((?:{_CHINESE_SECRET_WORDS.pattern})(?:是|为)[ \t:：]*)[^\\s，。；、,;\"']+")
+_ENGLISH_PROSE_SECRET = re.compile(
     r"""(\b(?:(?:pass(?:word|wd|phrase|code)|pwd|secret|token|(?:api|access)[ _-]?key)[ ](?:is|was)[ ]+)["']?)
         (?=[^\s"']*\d)(?=[^\s"']*[a-z])[^\s"']{6,}
       | (\b(?:pass(?:word|wd|phrase|code)|pwd|secret)[ ](?P<quote>["']))(?:(?!(?P=quote)).){4,}(?=(?P=quote))""",
     re.VERBOSE | re.IGNORECASE,
 )
-_NAME = re.compile(r"[\w.\-]{1,64}")
-_KEY_NAMES = ("name", "key", "header", "field")
-_VALUE_NAMES = ("value", "values", "content", "default")
+_KEY_LIKE_TEXT = re.compile(r"[\w.\-]{1,64}")
+_KEY_FIELDS = ("name", "key", "header", "field")
+_VALUE_FIELDS = ("value", "values", "content", "default")
 _SEPARATOR = re.compile(r"""\\?["']?[ \t]{0,4}(?:=>|[:=：＝])[ \t]{0,4}""")
 _VALUE = re.compile(
     r"""(?P<open>\\?["'])(?P<quoted>(?:(?!(?P=open))(?:\\.|[^\\]))*)(?P=open)
       | (?:(?:Bearer|Basic|Token|Digest)[ \t]+)?[^\s"'&;,，。；、}\])]+""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-_COOKIES = re.compile(r"(?im)\b((?:set-)?cookie[ \t]{0,4}[:：][ \t]{0,4})[^\r\n\"']+")
-_FLAG = re.compile(r"(?P<flag>(?<!\S)--?(?P<key>[A-Za-z][\w\-]{1,63})[ \t]{1,4})[^\s\-]\S*")
-_SHAPES = re.compile(
+_COOKIE_HEADER = re.compile(r"(?im)\b((?:set-)?cookie[ \t]{0,4}[:：][ \t]{0,4})[^\r\n\"']+")
+_COMMAND_LINE_FLAG = re.compile(r"(?P<flag>(?<!\S)--?(?P<key>[A-Za-z][\w\-]{1,63})[ \t]{1,4})[^\s\-]\S*")
+_SECRET_SHAPES = re.compile(
     r"""-----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
       | (?<![\w\-])(?:eyJ[\w\-]{8,}\.[\w\-]{8,}\.[\w\-]*|sk-[\w\-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}
                       |xox[abprs]-[\w\-]{10,}|A[KS]IA[0-9A-Z]{16}|AIza[\w\-]{30,}|glpat-[\w\-]{16,}|hf_[a-z0-9]{20,}
@@ -62,7 +64,7 @@ _SHAPES = re.compile(
 )
 
 
-_SUSPECT = re.compile(
+_SECRET_HINTS = re.compile(
     "pass|pwd|secret|(?<!input_)(?<!output_)(?<!total_)token|auth|credential|cookie|jwt|signature|otp|cvv|key|session|pin|"
     "密|口令|私钥|令牌|凭|授权码|验证码|begin|eyj|sk-|gh[pousr]_|github_pat|xox|a[ks]ia|aiza|://|bearer|basic|"
     r"glpat-|hf_|npm_|pypi-|[rs]k_|dop_v1_|shp[acsp]|sg\.|ya29|bot\d|"
@@ -74,10 +76,10 @@ _SUSPECT = re.compile(
 
 def may_hold_secrets(raw: bytes) -> bool:
     """Whether `redacted` may find something in the value of this JSON text; it finds nothing in the others."""
-    return _SUSPECT.search(raw) is not None
+    return _SECRET_HINTS.search(raw) is not None
 
 
-def redacted(value: Any, secrets: Collection[str] = ()) -> Any:
+def redact(value: Any, secrets: Collection[str] = ()) -> Any:
     """A copy of a JSON value in which secrets are replaced by `[redacted]`.
 
     Taken out are: what stands under a key that looks like a secret's (`password`, `X-Api-Key`, `accessToken`, `密码` …)
@@ -85,34 +87,34 @@ def redacted(value: Any, secrets: Collection[str] = ()) -> Any:
     passwords in URLs, bearer tokens, private keys and the well-known shapes of keys; and each of `secrets` wherever it
     stands, plain, percent-encoded or as JSON. Numbers under such a key go too; booleans and null stay.
     """
-    return _walked(value, _patterns(secrets), 0)
+    return _redact_value(value, _expand_secret_forms(secrets), 0)
 
 
-def without(text: str, secrets: Collection[str]) -> str:
+def redact_known_secrets(text: str, secrets: Collection[str]) -> str:
     """`text` with each of the known `secrets` replaced, and nothing else changed."""
-    return _scrubbed(text, _patterns(secrets))
+    return _replace_known_secrets(text, _expand_secret_forms(secrets))
 
 
 def is_secret_key(key: str) -> bool:
     """Whether what stands under this key is to be kept out of records."""
-    return _is_secret_key(key[:LONGEST_KEY])
+    return _is_secret_key(key[:MAX_KEY_CHARACTERS])
 
 
 @functools.lru_cache(maxsize=4096)
 def _is_secret_key(key: str) -> bool:
-    if _CHINESE.search(key):
+    if _CHINESE_SECRET_WORDS.search(key):
         return True
-    words = [word.lower() for word in _WORD.findall(key)]
-    if not words or _HARMLESS_ENDS.fullmatch(words[-1]):
+    words = [word.lower() for word in _KEY_WORD.findall(key)]
+    if not words or _HARMLESS_LAST_WORDS.fullmatch(words[-1]):
         return False
-    if words[-1] == "token" and len(words) > 1 and _HARMLESS_TOKENS.fullmatch(words[-2]):
+    if words[-1] == "token" and len(words) > 1 and _HARMLESS_TOKEN_QUALIFIERS.fullmatch(words[-2]):
         return False
     if any(_SECRET_WORDS.fullmatch(word) for word in words):
         return True
     return any(_SECRET_PAIRS.fullmatch(" ".join(pair)) for pair in itertools.pairwise(words))
 
 
-def _patterns(secrets: Iterable[str]) -> tuple[str, ...]:
+def _expand_secret_forms(secrets: Iterable[str]) -> tuple[str, ...]:
     """Each secret in the forms it may be written in, longest first."""
     forms: set[str] = set()
     for secret in filter(None, secrets):
@@ -125,71 +127,73 @@ def _patterns(secrets: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(forms, key=len, reverse=True))
 
 
-def _walked(value: Any, secrets: tuple[str, ...], depth: int) -> Any:
+def _redact_value(value: Any, secrets: tuple[str, ...], depth: int) -> Any:
     if value is None or isinstance(value, bool):
         return value
-    if depth > DEEPEST:
+    if depth > MAX_DEPTH:
         return REDACTED
     if isinstance(value, str):
-        return _text(value, secrets)
+        return _redact_text(value, secrets)
     if isinstance(value, dict):
-        return _object(value, secrets, depth)
+        return _redact_object(value, secrets, depth)
     if isinstance(value, list | tuple):
-        return _list(value, secrets, depth)
+        return _redact_list(value, secrets, depth)
     if isinstance(value, int | float):
         return REDACTED if str(value) in secrets else value
-    return _text(str(value), secrets)
+    return _redact_text(str(value), secrets)
 
 
-def _object(value: dict[Any, Any], secrets: tuple[str, ...], depth: int) -> dict[str, Any]:
-    named = any(isinstance(name := value.get(key), str) and is_secret_key(name) for key in _KEY_NAMES)
+def _redact_object(value: dict[Any, Any], secrets: tuple[str, ...], depth: int) -> dict[str, Any]:
+    named = any(isinstance(name := value.get(key), str) and is_secret_key(name) for key in _KEY_FIELDS)
     made: dict[str, Any] = {}
     for key, inner in value.items():
-        hidden = is_secret_key(str(key)) or (named and key in _VALUE_NAMES)
-        made[_scrubbed(str(key), secrets)] = _hidden(inner) if hidden else _walked(inner, secrets, depth + 1)
+        hidden = is_secret_key(str(key)) or (named and key in _VALUE_FIELDS)
+        made[_replace_known_secrets(str(key), secrets)] = (
+            _mask_value(inner) if hidden else _redact_value(inner, secrets, depth + 1)
+        )
     return made
 
 
-def _list(value: list[Any] | tuple[Any, ...], secrets: tuple[str, ...], depth: int) -> list[Any]:
+def _redact_list(value: list[Any] | tuple[Any, ...], secrets: tuple[str, ...], depth: int) -> list[Any]:
     made: list[Any] = []
     before = ""
     for position, item in enumerate(value):
         pair = len(value) == 2 and position == 1
         hidden = is_secret_key(before) and (pair or before.startswith("-"))
-        made.append(_hidden(item) if hidden else _walked(item, secrets, depth + 1))
-        before = item if isinstance(item, str) and not hidden and _NAME.fullmatch(item) else ""
+        made.append(_mask_value(item) if hidden else _redact_value(item, secrets, depth + 1))
+        before = item if isinstance(item, str) and not hidden and _KEY_LIKE_TEXT.fullmatch(item) else ""
     return made
 
 
-def _hidden(value: Any) -> Any:
+def _mask_value(value: Any) -> Any:
     return value if value is None or isinstance(value, bool) or value in ("", [], {}) else REDACTED
 
 
-def _scrubbed(text: str, secrets: tuple[str, ...]) -> str:
+def _replace_known_secrets(text: str, secrets: tuple[str, ...]) -> str:
     for secret in secrets:
         if text == secret:
             return REDACTED
-        if len(secret) >= SHORTEST and secret in text:
+        if len(secret) >= MIN_SUBSTRING_CHARACTERS and secret in text:
             text = text.replace(secret, REDACTED)
     return text
 
 
-def _text(text: str, secrets: tuple[str, ...]) -> str:
-    text = _scrubbed(text, secrets)
+def _redact_text(text: str, secrets: tuple[str, ...]) -> str:
+    text = _replace_known_secrets(text, secrets)
     if len(text) < 6:
         return text
-    parsed = _json_in(text)
+    parsed = _parse_embedded_json(text)
     if parsed is not None:
-        cleaned = _walked(parsed, secrets, 1)
+        cleaned = _redact_value(parsed, secrets, 1)
         return text if cleaned == parsed else json.dumps(cleaned, ensure_ascii=False)
-    text = _COOKIES.sub(rf"\1{REDACTED}", text)
-    text = _CHINESE_SAID.sub(rf"\1{REDACTED}", text)
-    text = _SHAPES.sub(REDACTED, _pairs(text))
-    text = _ENGLISH_SAID.sub(_said, text)
-    return _FLAG.sub(_flag, text) if "-" in text else text
+    text = _COOKIE_HEADER.sub(rf"\1{REDACTED}", text)
+    text = _CHINESE_PROSE_SECRET.sub(rf"\1{REDACTED}", text)
+    text = _SECRET_SHAPES.sub(REDACTED, _redact_key_value_pairs(text))
+    text = _ENGLISH_PROSE_SECRET.sub(_redact_prose_match, text)
+    return _COMMAND_LINE_FLAG.sub(_redact_flag_match, text) if "-" in text else text
 
 
-def _json_in(text: str) -> Any:
+def _parse_embedded_json(text: str) -> Any:
     """The object or list a text holds as JSON, or None."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
@@ -199,12 +203,12 @@ def _json_in(text: str) -> Any:
         return None
 
 
-def _pairs(text: str) -> str:
+def _redact_key_value_pairs(text: str) -> str:
     """`text` with the value hidden after each `key=`, `key: ` or `"key": ` whose key is a secret's."""
     made: list[str] = []
     done = 0
     for separator in _SEPARATOR.finditer(text):
-        key = _key_before(text, separator.start())
+        key = _find_key_before(text, separator.start())
         if separator.start() < done or not key or not is_secret_key(key):
             continue
         value = _VALUE.match(text, separator.end())
@@ -219,17 +223,17 @@ def _pairs(text: str) -> str:
     return "".join([*made, text[done:]]) if made else text
 
 
-def _key_before(text: str, end: int) -> str:
+def _find_key_before(text: str, end: int) -> str:
     """The word that ends at `end`: letters of any script, digits, dots, dashes, underscores."""
     start = end
-    while start > max(0, end - LONGEST_KEY) and (text[start - 1].isalnum() or text[start - 1] in "_-."):
+    while start > max(0, end - MAX_KEY_CHARACTERS) and (text[start - 1].isalnum() or text[start - 1] in "_-."):
         start -= 1
     return text[start:end]
 
 
-def _said(match: re.Match[str]) -> str:
+def _redact_prose_match(match: re.Match[str]) -> str:
     return f"{match[1] or match[2]}{REDACTED}"
 
 
-def _flag(match: re.Match[str]) -> str:
+def _redact_flag_match(match: re.Match[str]) -> str:
     return f"{match['flag']}{REDACTED}" if is_secret_key(match["key"]) else match[0]

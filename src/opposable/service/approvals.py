@@ -7,13 +7,13 @@ from uuid import uuid4
 
 from opposable.domain.call_context import ApprovalRequest, Approved, Denied
 from opposable.domain.errors import StoreUnavailable
-from opposable.domain.records import Approval, canonical_sha256, now
-from opposable.store.approvals import Approvals
+from opposable.domain.records import Approval, canonical_sha256, get_utc_now
+from opposable.store.approvals import ApprovalRepository
 
-EVERY = 0.5
+APPROVAL_POLL_SECONDS = 0.5
 """Seconds between looks at the store: whoever decides may be in another process."""
 
-Tell = Callable[[str, dict[str, object]], None]
+EmitEvent = Callable[[str, dict[str, object]], None]
 
 
 class Approver:
@@ -22,44 +22,44 @@ class Approver:
     `wait` is how many seconds a person has; after them the call is refused.
     """
 
-    def __init__(self, approvals: Approvals, tell: Tell, owner: str, wait: float) -> None:
+    def __init__(self, approvals: ApprovalRepository, emit: EmitEvent, owner: str, timeout_seconds: float) -> None:
         self._approvals = approvals
-        self._tell = tell
+        self._emit = emit
         self._owner = owner
-        self._wait = wait
+        self._timeout_seconds = timeout_seconds
 
     async def __call__(self, request: ApprovalRequest) -> Approved | Denied:
         """The person's word on exactly these arguments. Raises: `StoreUnavailable`."""
-        approval = _asked(request, self._owner)
+        approval = _create_approval(request, self._owner)
         await self._approvals.add(approval)
         about = {"approval_id": approval.approval_id, "call_id": approval.call_id, "name": request.name}
         shown = {"tool_id": approval.tool_id, "arguments": approval.arguments, "sha256": approval.sha256}
-        self._tell("approval_needed", {**about, **shown})
+        self._emit("approval_needed", {**about, **shown})
         try:
-            decided = await self._decided(approval)
+            decided = await self._wait_for_decision(approval)
         except asyncio.CancelledError:
             with contextlib.suppress(StoreUnavailable):
                 await self._approvals.decide(approval.approval_id, "expired", reason="the run ended")
             raise
-        self._tell("approval_decided", {**about, "status": decided.status, "reason": decided.reason})
+        self._emit("approval_decided", {**about, "status": decided.status, "reason": decided.reason})
         if decided.status == "approved" and decided.sha256 == canonical_sha256(request.arguments):
             return Approved()
         return Denied(decided.reason)
 
-    async def _decided(self, approval: Approval) -> Approval:
-        end = asyncio.get_running_loop().time() + self._wait
+    async def _wait_for_decision(self, approval: Approval) -> Approval:
+        end = asyncio.get_running_loop().time() + self._timeout_seconds
         while asyncio.get_running_loop().time() < end:
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(APPROVAL_POLL_SECONDS)
             with contextlib.suppress(StoreUnavailable):  # a store that is away for a while decides nothing
                 there = await self._approvals.get(approval.approval_id)
                 if there is None or there.status != "pending":
                     return there or approval
-        reason = f"nobody decided within {self._wait:g} seconds"
+        reason = f"nobody decided within {self._timeout_seconds:g} seconds"
         late = await self._approvals.decide(approval.approval_id, "expired", reason=reason)
         return late or await self._approvals.get(approval.approval_id) or approval
 
 
-def _asked(request: ApprovalRequest, owner: str) -> Approval:
+def _create_approval(request: ApprovalRequest, owner: str) -> Approval:
     context = request.context
     return Approval(
         approval_id=uuid4().hex,
@@ -68,7 +68,7 @@ def _asked(request: ApprovalRequest, owner: str) -> Approval:
         tool_id=request.tool_id,
         arguments=request.arguments,
         sha256=canonical_sha256(request.arguments),
-        created_at=now(),
+        created_at=get_utc_now(),
         agent_id=context.agent_id,
         conversation_id=context.conversation_id,
         owner=owner,

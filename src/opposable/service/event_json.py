@@ -7,7 +7,7 @@ import orjson
 
 from opposable.domain.events import (
     DataAnswered,
-    Decided,
+    DecisionMade,
     Event,
     ModelReplied,
     RunFinished,
@@ -21,7 +21,7 @@ from opposable.domain.events import (
 from opposable.domain.tools import ToolCall
 
 
-def told(event: Event) -> tuple[str, dict[str, Any]] | None:
+def serialize_event(event: Event) -> tuple[str, dict[str, Any]] | None:
     """The kind of an event and what is told of it; None for those that say nothing the others do not.
 
     Kinds: run_started, text, thinking, model_replied, tool_started, tool_delta, tool_finished, decided, data_answered,
@@ -34,17 +34,17 @@ def told(event: Event) -> tuple[str, dict[str, Any]] | None:
         case ThinkingDelta(text):
             return "thinking", {"thinking": text}
         case ToolStarted(call):
-            return "tool_started", {**_call(call), "arguments": arguments_of(call)}
+            return "tool_started", {**_serialize_call(call), "arguments": parse_call_arguments(call)}
         case ToolDelta(call, text):
-            return "tool_delta", {**_call(call), "delta": text}
+            return "tool_delta", {**_serialize_call(call), "delta": text}
         case ToolFinished():
-            return "tool_finished", _finished(event)
+            return "tool_finished", _serialize_tool_finished(event)
         case ModelReplied(turn, message, finish, usage):
-            calls = [{**_call(call), "arguments": arguments_of(call)} for call in message.tool_calls]
+            calls = [{**_serialize_call(call), "arguments": parse_call_arguments(call)} for call in message.tool_calls]
             return "model_replied", {"turn": turn, "finish": finish, "tool_calls": calls, "usage": usage.as_json()}
         case RunStarted(run_id):
             return "run_started", {"run_id": run_id}
-        case Decided(action, reason):
+        case DecisionMade(action, reason):
             return "decided", {"action": action, "reason": reason}
         case DataAnswered(answer):
             return "data_answered", asdict(answer)
@@ -60,20 +60,20 @@ def told(event: Event) -> tuple[str, dict[str, Any]] | None:
     return None
 
 
-def arguments_of(call: ToolCall) -> dict[str, Any]:
+def parse_call_arguments(call: ToolCall) -> dict[str, Any]:
     """The arguments of a call that was understood: a JSON object."""
     value = orjson.loads(call.arguments or "{}")
     return value if isinstance(value, dict) else {}
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
+def _serialize_call(call: ToolCall) -> dict[str, Any]:
     return {"call_id": call.id, "name": call.name}
 
 
-def _finished(event: ToolFinished) -> dict[str, Any]:
+def _serialize_tool_finished(event: ToolFinished) -> dict[str, Any]:
     result = event.result
     return {
-        **_call(event.call),
+        **_serialize_call(event.call),
         "success": result.failure is None,
         "result": result.content,
         "failure": result.failure,

@@ -8,56 +8,62 @@ from datetime import timedelta
 from uuid import uuid4
 
 from opposable.domain.errors import OpposableError
-from opposable.store.workers import Workers
+from opposable.store.workers import WorkerRepository
 
-BEAT = 2.0
+HEARTBEAT_SECONDS = 2.0
 """Seconds between signs of life."""
-SILENCE = 10.0
+DEAD_AFTER_SECONDS = 10.0
 """Seconds without one after which a process counts as dead."""
 
 log = logging.getLogger("opposable.service")
 
 
-class Living:
+class Heartbeat:
     """Keeps this process known as alive: `async with Living(...) as living`; its name is `living.worker`.
 
     Runs of dead processes are ended by whichever process sees it first. One that could not reach the store itself for
     a while judges nobody: the others may have been cut off like it.
     """
 
-    def __init__(self, workers: Workers, *, beat: float = BEAT, silence: float = SILENCE) -> None:
-        self.worker = uuid4().hex
+    def __init__(
+        self,
+        workers: WorkerRepository,
+        *,
+        interval_seconds: float = HEARTBEAT_SECONDS,
+        dead_after_seconds: float = DEAD_AFTER_SECONDS,
+    ) -> None:
+        self.worker_id = uuid4().hex
         self._workers = workers
-        self._beat = beat
-        self._silence = silence
-        self._owner: asyncio.Task[None] | None = None
+        self._interval_seconds = interval_seconds
+        self._dead_after_seconds = dead_after_seconds
+        self._task: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> "Living":
-        await self._workers.seen(self.worker)
-        self._owner = asyncio.create_task(self._work(), name="signs of life")
+    async def __aenter__(self) -> "Heartbeat":
+        await self._workers.record_heartbeat(self.worker_id)
+        self._task = asyncio.create_task(self._run(), name="signs of life")
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        assert self._owner is not None
-        self._owner.cancel()
+        assert self._task is not None
+        self._task.cancel()
         with suppress(asyncio.CancelledError):
-            await self._owner
+            await self._task
         with suppress(OpposableError):
-            await self._workers.gone(self.worker)
+            await self._workers.delete(self.worker_id)
 
-    async def _work(self) -> None:
+    async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         last = since = loop.time()
         while True:
-            await asyncio.sleep(self._beat)
-            if loop.time() - last > self._silence / 2:  # it was cut off, or this process stood still
+            await asyncio.sleep(self._interval_seconds)
+            if loop.time() - last > self._dead_after_seconds / 2:  # it was cut off, or this process stood still
                 since = loop.time()
             try:
-                await self._workers.seen(self.worker)
+                await self._workers.record_heartbeat(self.worker_id)
                 last = loop.time()
                 ended: Sequence[str] = ()
-                if last - since > self._silence:
-                    ended = await self._workers.end_lost(timedelta(seconds=self._silence))
+                if last - since > self._dead_after_seconds:
+                    ended = await self._workers.fail_lost_runs(timedelta(seconds=self._dead_after_seconds))
                 if ended:
                     log.warning("Runs whose process died were ended: %s", ", ".join(ended))
             except OpposableError as error:

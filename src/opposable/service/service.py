@@ -11,27 +11,27 @@ from uuid import uuid4
 from opposable.agent.failure_memory import FailureMemory
 from opposable.agent.limits import Limits
 from opposable.agent.loop import run as run_loop
-from opposable.app.agents import INSTRUCTIONS
-from opposable.app.ask import Teams, ask_data
-from opposable.app.inputs import FREE
-from opposable.app.spec_loader import Toolbox
-from opposable.app.stored_tools import kept_specs, kept_store, reach_of
+from opposable.app.agents import DEFAULT_INSTRUCTIONS
+from opposable.app.ask import TeamPool, create_ask_data_tool
+from opposable.app.inputs import FREE_PRICE
+from opposable.app.spec_loader import SpecLoader
+from opposable.app.stored_tools import load_stored_specs, open_default_store, permissions_from_settings
 from opposable.ask.team.team import Team
 from opposable.domain.errors import BadInput, OpposableError
-from opposable.domain.language import language_of
-from opposable.domain.messages import Message, system, user
-from opposable.domain.records import SHARED, AgentRecord, Conversation, Run, now
+from opposable.domain.language import detect_language
+from opposable.domain.messages import Message, system_message, user_message
+from opposable.domain.records import SHARED_SCOPE, AgentRecord, Conversation, Run, get_utc_now
 from opposable.domain.specs import AgentSpec, AgentToolBinding, AnyToolSpec, FunctionToolSpec
 from opposable.domain.usage import Price
-from opposable.models.base import Model, ModelOptions, Named, ToolChoice
-from opposable.service.runner import Going, Runner
+from opposable.models.base import ForcedTool, Model, ModelOptions, ToolChoice
+from opposable.service.runner import ActiveRun, Runner
 from opposable.settings import Settings
 from opposable.store.recorder import Recorder
 from opposable.store.store import Store
 from opposable.tools.library import ToolLibrary
 
-DEFAULT_AGENT = "default"
-BUILT_IN: dict[str, tuple[str, str, str]] = {
+DEFAULT_AGENT_ID = "default"
+BUILTIN_TOOLS: dict[str, tuple[str, str, str]] = {
     "calculator": ("opposable.builtin_tools.calculator.calculator", "", "calculator"),
     "echo": ("opposable.builtin_tools.echo", "", "echo"),
     "file_search": ("opposable.builtin_tools.file_search", "FileSearch", ""),
@@ -41,10 +41,10 @@ BUILT_IN: dict[str, tuple[str, str, str]] = {
 }
 """The built-in tools that an empty store begins with: they read, and nothing else. Module, class, function."""
 
-RECORD = 0.2
+RECORD_WRITE_SECONDS = 0.2
 """Seconds after which records are written: so late, at most, do other processes know of a run."""
 
-FOLLOW = 2.0
+TOOL_POLL_SECONDS = 2.0
 """Seconds between looks at the kept tools, which other processes may change."""
 
 
@@ -55,28 +55,28 @@ class Service:
     settings: Settings
     store: Store
     recorder: Recorder
-    toolbox: Toolbox
+    spec_loader: SpecLoader
     runner: Runner
     models: Mapping[str, Model]
-    teams: Teams
-    memory: FailureMemory
-    _offered: dict[str, AnyToolSpec] = field(default_factory=dict, repr=False)
-    _bound: dict[str, tuple[Any, ToolLibrary]] = field(default_factory=dict, repr=False)
-    _asked: dict[str, Team] = field(default_factory=dict, repr=False)
+    teams: TeamPool
+    failure_memory: FailureMemory
+    _loaded_specs: dict[str, AnyToolSpec] = field(default_factory=dict, repr=False)
+    _agent_libraries: dict[str, tuple[Any, ToolLibrary]] = field(default_factory=dict, repr=False)
+    _data_teams: dict[str, Team] = field(default_factory=dict, repr=False)
 
     @property
     def library(self) -> ToolLibrary:
         """All tools."""
-        return self.toolbox.library
+        return self.spec_loader.library
 
-    def model(self, name: str) -> Model:
+    def get_model(self, name: str) -> Model:
         """The model an agent names; "" is the service's own, the first. Raises: `BadInput`."""
         found = self.models.get(name) if name else next(iter(self.models.values()))
         if found is None:
             raise BadInput(f"There is no model {name!r} here; the models are: {', '.join(self.models)}.")
         return found
 
-    async def agent(self, agent_id: str = DEFAULT_AGENT) -> AgentRecord:
+    async def get_agent(self, agent_id: str = DEFAULT_AGENT_ID) -> AgentRecord:
         """The agent of that id. Raises: `BadInput` where there is none."""
         record = await self.store.agents.get(agent_id)
         if record is None:
@@ -93,25 +93,27 @@ class Service:
         trace_id: str = "",
         limits: Limits | None = None,
         stream: bool = True,
-        new: bool = False,
-    ) -> Going:
+        is_new_conversation: bool = False,
+    ) -> ActiveRun:
         """Begin a run on a message, in a conversation where one is named: it is begun with its first answer.
 
         `new` says that nobody can know the conversation yet, so that nothing of it is looked for. Raises: `BadInput`
         (the conversation is another owner's, no such model), `StoreUnavailable`.
         """
-        model = self.model(agent.model)
-        history = await self._history(conversation_id, owner) if conversation_id and not new else ()
-        asked = user(message)
-        instructions = agent.instructions or INSTRUCTIONS[language_of(message)]
-        messages = (system(instructions), *history, asked)
-        library = self.tools_of(await self._with_data(agent))
-        options = ModelOptions(stream=stream, tool_choice=self._choice(agent, library))
-        bounds = limits or self.limits_of(agent)
-        learning = self.memory.of(agent.agent_id if agent.learning == "own" else SHARED)
+        model = self.get_model(agent.model)
+        history = (
+            await self._load_history(conversation_id, owner) if conversation_id and not is_new_conversation else ()
+        )
+        asked = user_message(message)
+        instructions = agent.instructions or DEFAULT_INSTRUCTIONS[detect_language(message)]
+        messages = (system_message(instructions), *history, asked)
+        library = self.get_agent_tools(await self._add_data_tool(agent))
+        options = ModelOptions(stream=stream, tool_choice=self._resolve_tool_choice(agent, library))
+        bounds = limits or self.get_agent_limits(agent)
+        learning = self.failure_memory.scoped(agent.agent_id if agent.learning == "own" else SHARED_SCOPE)
         run = Run(
             run_id=uuid4().hex,
-            started_at=now(),
+            started_at=get_utc_now(),
             agent_id=agent.agent_id,
             conversation_id=conversation_id,
             owner=owner,
@@ -122,7 +124,7 @@ class Service:
             run,
             asked,
             lambda context: run_loop(
-                model, library, messages, limits=bounds, options=options, context=context, learning=learning
+                model, library, messages, limits=bounds, options=options, context=context, failure_memory=learning
             ),
         )
 
@@ -135,16 +137,16 @@ class Service:
         agent: AgentSpec,
         owner: str = "",
         trace_id: str = "",
-    ) -> Going:
+    ) -> ActiveRun:
         """Begin a run of the team that answers questions about data, with the agent's model.
 
         `database` is a URL or a path, `semantics` the file of a semantic model. Raises: `BadInput` (there is no such
         database, the semantic model cannot be read, no such model), `StoreUnavailable`.
         """
-        team = await self.teams.get(self.model(agent.model), database, semantics)
+        team = await self.teams.get(self.get_model(agent.model), database, semantics)
         run = Run(
             run_id=uuid4().hex,
-            started_at=now(),
+            started_at=get_utc_now(),
             agent_id=agent.agent_id,
             owner=owner,
             trace_id=trace_id or uuid4().hex,
@@ -152,21 +154,21 @@ class Service:
         )
         return await self.runner.start(run, None, lambda context: team.stream(question, context.run_id))
 
-    async def _with_data(self, agent: AgentSpec) -> AgentSpec:
+    async def _add_data_tool(self, agent: AgentSpec) -> AgentSpec:
         """The agent with the team over its database among its tools, where it has one. Raises: as `ask`."""
         if not agent.database:
             return agent
-        team = await self.teams.get(self.model(agent.model), agent.database, agent.semantics)
+        team = await self.teams.get(self.get_model(agent.model), agent.database, agent.semantics)
         tool_id = f"ask_data.{agent.agent_id}"[:100]
-        if self._asked.get(tool_id) is not team:
+        if self._data_teams.get(tool_id) is not team:
             self.library.unregister(tool_id)
-            self.library.register(ask_data(team, tool_id))
-            self._asked[tool_id] = team
+            self.library.register(create_ask_data_tool(team, tool_id))
+            self._data_teams[tool_id] = team
         return agent.model_copy(update={"tools": (*agent.tools, AgentToolBinding(tool_id=tool_id))})
 
-    def tools_of(self, agent: AgentSpec) -> ToolLibrary:
+    def get_agent_tools(self, agent: AgentSpec) -> ToolLibrary:
         """The tools an agent has, those among them marked that need a person's approval."""
-        had = self._bound.get(agent.agent_id)
+        had = self._agent_libraries.get(agent.agent_id)
         if had is not None and had[0] == (agent.tools, agent.needs_approval):
             return had[1]
         marked = [
@@ -175,81 +177,85 @@ class Service:
             else binding
             for binding in agent.tools
         ]
-        made = self.library.bound(marked, self.toolbox.make)
-        self._bound[agent.agent_id] = ((agent.tools, agent.needs_approval), made)
+        made = self.library.with_bindings(marked, self.spec_loader.create_tools)
+        self._agent_libraries[agent.agent_id] = ((agent.tools, agent.needs_approval), made)
         return made
 
-    def limits_of(self, agent: AgentSpec) -> Limits:
+    def get_agent_limits(self, agent: AgentSpec) -> Limits:
         """How far one run of an agent may go."""
         name = agent.model or next(iter(self.models))
         per_million = self.settings.prices.get(name)
-        price = Price(*per_million) if per_million else FREE if name == "local" else None
+        price = Price(*per_million) if per_million else FREE_PRICE if name == "local" else None
         given = agent.limits
         cost = given.cost if price is not None else None
         return Limits(given.turns, given.tool_calls, given.tokens, given.seconds, cost=cost, price=price)
 
-    async def conversation(self, conversation_id: str, owner: str) -> Conversation | None:
+    async def get_conversation(self, conversation_id: str, owner: str) -> Conversation | None:
         """The conversation of that id, if it is the owner's: another's is as if it were not there."""
         found = await self.store.conversations.get(conversation_id)
         return found if found is not None and found.owner == owner else None
 
     async def refresh(self) -> None:
         """Put what changed among the kept tools into the library. Raises: `StoreUnavailable`."""
-        kept = {spec.tool_id: spec for spec in await kept_specs(self.store)}
+        kept = {spec.tool_id: spec for spec in await load_stored_specs(self.store)}
         for tool_id, spec in kept.items():
-            if self._offered.get(tool_id) != spec:
-                self._offered[tool_id] = spec
-                await self._offer(spec)
-        for tool_id in [one for one in self._offered if one not in kept]:
-            del self._offered[tool_id]
-            await self.toolbox.remove(tool_id)
+            if self._loaded_specs.get(tool_id) != spec:
+                self._loaded_specs[tool_id] = spec
+                await self._load_spec(spec)
+        for tool_id in [one for one in self._loaded_specs if one not in kept]:
+            del self._loaded_specs[tool_id]
+            await self.spec_loader.remove(tool_id)
 
-    async def _offer(self, spec: AnyToolSpec) -> None:
+    async def _load_spec(self, spec: AnyToolSpec) -> None:
         if not spec.enabled:
-            await self.toolbox.remove(spec.tool_id)
+            await self.spec_loader.remove(spec.tool_id)
             return
-        await self.toolbox.add(spec, replace=True)
+        await self.spec_loader.load(spec, replace=True)
 
-    async def _history(self, conversation_id: str, owner: str) -> tuple[Message, ...]:
+    async def _load_history(self, conversation_id: str, owner: str) -> tuple[Message, ...]:
         found = await self.store.conversations.get(conversation_id)
         if found is None:
             return ()
         if found.owner != owner:
             raise BadInput(f"There is no conversation {conversation_id!r}; begin one with another id.")
-        return await self.store.conversations.messages(conversation_id)
+        return await self.store.conversations.list_messages(conversation_id)
 
     @staticmethod
-    def _choice(agent: AgentSpec, library: ToolLibrary) -> ToolChoice:
+    def _resolve_tool_choice(agent: AgentSpec, library: ToolLibrary) -> ToolChoice:
         if agent.tool_choice in ("auto", "none", "required"):
             return agent.tool_choice  # type: ignore[return-value]  # narrowed by the line above
-        tool = library.find(agent.tool_choice)
+        tool = library.find_tool(agent.tool_choice)
         if tool is None:
             raise BadInput(f"The agent's tool_choice names {agent.tool_choice!r}, which is not among its tools.")
-        return Named(tool.definition.name)
+        return ForcedTool(tool.definition.name)
 
 
 @asynccontextmanager
 async def open_service(
-    settings: Settings, models: Mapping[str, Model], *, grace: float = 0.0
+    settings: Settings, models: Mapping[str, Model], *, grace_seconds: float = 0.0
 ) -> AsyncIterator[Service]:
     """The service over the store that the settings name; closed at the end. The models stay the caller's.
 
     Runs that go on at the end have `grace` seconds more. An empty store is given the built-in tools and a default agent bound to them. Raises: `BadInput`, `StoreError`.
     """
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(kept_store(settings))
-        recorder = await stack.enter_async_context(Recorder(store.executions, store.runs, every=RECORD))
-        library = ToolLibrary(limiter=store.limiter)
-        toolbox = await stack.enter_async_context(Toolbox(library, reach_of(settings), pins=store.pins))
-        runner = await stack.enter_async_context(
-            Runner(store, recorder, lambda name: _tool_id(library, name), grace=grace)
+        store = await stack.enter_async_context(open_default_store(settings))
+        recorder = await stack.enter_async_context(
+            Recorder(store.executions, store.runs, flush_interval_seconds=RECORD_WRITE_SECONDS)
         )
-        teams = await stack.enter_async_context(Teams(settings))
-        memory = await stack.enter_async_context(FailureMemory(store.failures, records=store.executions))
+        library = ToolLibrary(rate_limiter=store.limiter)
+        toolbox = await stack.enter_async_context(
+            SpecLoader(library, permissions_from_settings(settings), pins=store.pins)
+        )
+        runner = await stack.enter_async_context(
+            Runner(store, recorder, lambda name: _get_tool_id(library, name), grace_seconds=grace_seconds)
+        )
+        teams = await stack.enter_async_context(TeamPool(settings))
+        memory = await stack.enter_async_context(FailureMemory(store.failures, statistics_store=store.executions))
         service = Service(settings, store, recorder, toolbox, runner, models, teams, memory)
-        await _furnish(store)
+        await _seed_defaults(store)
         await service.refresh()
-        following = asyncio.create_task(_follow(service), name="tools")
+        following = asyncio.create_task(_poll_stored_tools(service), name="tools")
         try:
             yield service
         finally:
@@ -257,10 +263,10 @@ async def open_service(
             await asyncio.gather(following, return_exceptions=True)
 
 
-async def _furnish(store: Store) -> None:
+async def _seed_defaults(store: Store) -> None:
     """The built-in tools and a default agent, where there is none of either."""
     if not (await store.tools.list(limit=1)).items:
-        for tool_id, (module, cls, function) in BUILT_IN.items():
+        for tool_id, (module, cls, function) in BUILTIN_TOOLS.items():
             spec = FunctionToolSpec(
                 tool_id=tool_id,
                 module_path=module,
@@ -270,20 +276,20 @@ async def _furnish(store: Store) -> None:
                 idempotent=True,
             )
             await store.tools.save(spec)
-    if await store.agents.get(DEFAULT_AGENT) is None and not (await store.agents.list(limit=1)).items:
-        there = {spec.tool_id for spec in await kept_specs(store)}
-        bindings = tuple(AgentToolBinding(tool_id=tool_id) for tool_id in BUILT_IN if tool_id in there)
+    if await store.agents.get(DEFAULT_AGENT_ID) is None and not (await store.agents.list(limit=1)).items:
+        there = {spec.tool_id for spec in await load_stored_specs(store)}
+        bindings = tuple(AgentToolBinding(tool_id=tool_id) for tool_id in BUILTIN_TOOLS if tool_id in there)
         with contextlib.suppress(BadInput):  # another process was first
-            await store.agents.add(AgentSpec(agent_id=DEFAULT_AGENT, name="Default", tools=bindings))
+            await store.agents.add(AgentSpec(agent_id=DEFAULT_AGENT_ID, name="Default", tools=bindings))
 
 
-async def _follow(service: Service) -> None:
+async def _poll_stored_tools(service: Service) -> None:
     while True:
-        await asyncio.sleep(FOLLOW)
+        await asyncio.sleep(TOOL_POLL_SECONDS)
         with contextlib.suppress(OpposableError):
             await service.refresh()
 
 
-def _tool_id(library: ToolLibrary, name: str) -> str:
-    tool = library.find(name)
+def _get_tool_id(library: ToolLibrary, name: str) -> str:
+    tool = library.find_tool(name)
     return tool.tool_id if tool is not None else name

@@ -5,38 +5,38 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from opposable.domain.errors import BadInput, OpposableError, StoreError, StoreUnavailable
-from opposable.domain.records import Turn
-from opposable.store.conversations import Conversations
+from opposable.domain.records import ConversationTurn
+from opposable.store.conversations import ConversationRepository
 
-PATIENCE = 60.0
+MAX_RETRY_SECONDS = 60.0
 """Seconds for which a turn is tried again while the store is away."""
-FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 1.0
-MOST = 200
+FIRST_RETRY_DELAY_SECONDS = 0.1
+MAX_RETRY_DELAY_SECONDS = 1.0
+MAX_TURNS_PER_BATCH = 200
 """Turns kept together."""
 
 
-class Turns:
+class TurnWriter:
     """Keeps turns: `async with Turns(...)`. Those that come while others are being written are written together."""
 
-    def __init__(self, conversations: Conversations, patience: float = PATIENCE) -> None:
+    def __init__(self, conversations: ConversationRepository, max_retry_seconds: float = MAX_RETRY_SECONDS) -> None:
         self._conversations = conversations
-        self._patience = patience
-        self._waiting: list[tuple[Turn, asyncio.Future[None], float]] = []
-        self._there = asyncio.Event()
-        self._owner: asyncio.Task[None] | None = None
+        self._max_retry_seconds = max_retry_seconds
+        self._queue: list[tuple[ConversationTurn, asyncio.Future[None], float]] = []
+        self._turns_queued = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> "Turns":
-        self._owner = asyncio.create_task(self._work(), name="turns")
+    async def __aenter__(self) -> "TurnWriter":
+        self._task = asyncio.create_task(self._run(), name="turns")
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        assert self._owner is not None
-        self._owner.cancel()
+        assert self._task is not None
+        self._task.cancel()
         with suppress(asyncio.CancelledError):
-            await self._owner
+            await self._task
 
-    async def keep(self, turn: Turn) -> None:
+    async def write(self, turn: ConversationTurn) -> None:
         """Returns when the turn is kept.
 
         Raises: `StoreUnavailable` when it could not be for `patience` seconds, `BadInput` when the conversation is
@@ -44,60 +44,62 @@ class Turns:
         """
         loop = asyncio.get_running_loop()
         kept: asyncio.Future[None] = loop.create_future()
-        self._waiting.append((turn, kept, loop.time() + self._patience))
-        self._there.set()
+        self._queue.append((turn, kept, loop.time() + self._max_retry_seconds))
+        self._turns_queued.set()
         await kept
 
-    async def _work(self) -> None:
+    async def _run(self) -> None:
         while True:
-            await self._there.wait()
-            self._there.clear()
-            while self._waiting:
-                batch, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
-                await self._keep(batch)
+            await self._turns_queued.wait()
+            self._turns_queued.clear()
+            while self._queue:
+                batch, self._queue = self._queue[:MAX_TURNS_PER_BATCH], self._queue[MAX_TURNS_PER_BATCH:]
+                await self._write_batch(batch)
 
-    async def _keep(self, batch: Sequence[tuple[Turn, "asyncio.Future[None]", float]]) -> None:
+    async def _write_batch(self, batch: Sequence[tuple[ConversationTurn, "asyncio.Future[None]", float]]) -> None:
         """Write a batch, again and again while the store is away; one that is refused does not hold up the others."""
-        left, again, pause = list(batch), False, FIRST_PAUSE
+        left, again, pause = list(batch), False, FIRST_RETRY_DELAY_SECONDS
         while left:
             try:
-                refused = await self._conversations.keep([turn for turn, _, _ in left], again=again)
+                refused = await self._conversations.append_turns([turn for turn, _, _ in left], skip_existing=again)
             except StoreUnavailable as error:
-                left = _patient(left, error)
-                again, pause = True, min(2 * pause, LONGEST_PAUSE)
+                left = _drop_expired(left, error)
+                again, pause = True, min(2 * pause, MAX_RETRY_DELAY_SECONDS)
                 await asyncio.sleep(pause)
             except Exception as error:  # noqa: BLE001 - whoever waits is told
                 if len(left) > 1:
                     for one in left:
-                        await self._keep([one])
+                        await self._write_batch([one])
                     return
-                _end(left[0][1], error if isinstance(error, OpposableError) else StoreError(type(error).__name__))
+                _resolve_future(
+                    left[0][1], error if isinstance(error, OpposableError) else StoreError(type(error).__name__)
+                )
                 return
             else:
                 for turn, kept, _ in left:
-                    _end(kept, _anothers(turn) if turn.turn_id in refused else None)
+                    _resolve_future(kept, _conversation_not_found_error(turn) if turn.turn_id in refused else None)
                 return
 
 
-def _patient(
-    waiting: Sequence[tuple[Turn, "asyncio.Future[None]", float]], error: StoreUnavailable
-) -> list[tuple[Turn, "asyncio.Future[None]", float]]:
+def _drop_expired(
+    queued: Sequence[tuple[ConversationTurn, "asyncio.Future[None]", float]], error: StoreUnavailable
+) -> list[tuple[ConversationTurn, "asyncio.Future[None]", float]]:
     """Those that may wait on; the others are told."""
     now = asyncio.get_running_loop().time()
-    for _, kept, until in waiting:
+    for _, kept, until in queued:
         if until <= now:
-            _end(kept, error)
-    return [one for one in waiting if one[2] > now]
+            _resolve_future(kept, error)
+    return [one for one in queued if one[2] > now]
 
 
-def _end(kept: "asyncio.Future[None]", error: OpposableError | None) -> None:
-    if kept.done():  # nobody waits any more
+def _resolve_future(future: "asyncio.Future[None]", error: OpposableError | None) -> None:
+    if future.done():  # nobody waits any more
         return
     if error is None:
-        kept.set_result(None)
+        future.set_result(None)
     else:
-        kept.set_exception(error)
+        future.set_exception(error)
 
 
-def _anothers(turn: Turn) -> BadInput:
+def _conversation_not_found_error(turn: ConversationTurn) -> BadInput:
     return BadInput(f"There is no conversation {turn.conversation.conversation_id!r}; begin one with another id.")

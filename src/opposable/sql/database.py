@@ -5,20 +5,20 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from opposable.sql.function_allowlist import Dialect
-from opposable.sql.schema import Schema
+from opposable.sql.schema import DatabaseSchema
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class QueryLimits:
     """The most one query may take: rows handed back, characters of a cell, seconds of wall time."""
 
-    rows: int = 100
-    cell_characters: int = 2_000
-    seconds: float = 15.0
+    max_rows: int = 100
+    max_cell_characters: int = 2_000
+    timeout_seconds: float = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class QueryResult:
     """What a query brought, as JSON values.
 
     `truncated` is true when there were more rows; `cut_cells` counts cells cut to the limit; `seconds` is wall time.
@@ -27,7 +27,7 @@ class Rows:
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     truncated: bool = False
-    cut_cells: int = 0
+    truncated_cells: int = 0
     seconds: float = 0.0
 
 
@@ -54,23 +54,27 @@ class Database(Protocol):
         """Which database this is, and who reads it, without secrets: a key for what is kept of it, not for a model."""
         ...
 
-    async def schema(self) -> Schema:
+    async def get_schema(self) -> DatabaseSchema:
         """Its tables, read once and kept."""
         ...
 
-    async def version(self) -> str:
+    async def get_data_version(self) -> str:
         """A text that is another one once the data was changed."""
         ...
 
-    async def explain(self, sql: str, parameters: dict[str, Any] | None = None, limits: Limits | None = None) -> None:
+    async def explain(
+        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
+    ) -> None:
         """Lets the engine bind and plan `sql`; constants are computed, so `limits.seconds` holds here too."""
         ...
 
-    async def run(self, sql: str, parameters: dict[str, Any] | None = None, limits: Limits | None = None) -> Rows:
+    async def run(
+        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
+    ) -> QueryResult:
         """Runs `sql` and brings at most `limits.rows` rows; when time is up or the caller cancels, the engine stops."""
         ...
 
-    async def samples(self, table: str, values: int = 3) -> dict[str, list[Any]]:
+    async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
         """A few different values of every column of the table with this full name."""
         ...
 
@@ -79,7 +83,7 @@ class Database(Protocol):
         ...
 
 
-def file_version(path: Path) -> str:
+def get_file_version(path: Path) -> str:
     """The size and time of a database file and of the log beside it."""
     files = [path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}.wal")]
     stats = [file.stat() for file in files if file.exists()]

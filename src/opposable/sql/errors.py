@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 from opposable.domain.errors import ToolError, ToolFailed, ToolRefused
-from opposable.sql.schema import one_line
+from opposable.sql.schema import to_one_line
 
-_HINTS = (
+_HINTS_BY_PATTERN = (
     (r"must appear in the GROUP BY", "add it to GROUP BY or wrap it in an aggregate such as max() or any_value()"),
     (
         r"aggregate functions are not allowed in WHERE|misuse of aggregate|WHERE clause cannot contain aggregates",
@@ -23,7 +23,7 @@ _HINTS = (
     (r"lambda arrow", "write lambda x: x + 1"),
     (r"window functions? .*not allowed|misuse of window", "compute the window in a subquery, then filter outside"),
 )
-_REFUSALS = (
+_REFUSAL_PATTERN = (
     r"not authorized|prohibited|disabled by configuration|configuration has been locked|read-only|readonly"
     r"|may not be modified|disabled through configuration|too many attached|permission denied|data-modifying"
     r"|multiple commands|row-level security"
@@ -39,16 +39,16 @@ class QueryTimedOut(ToolFailed, TimeoutError):
         )
 
 
-def engine_error(error: BaseException, path: Path | None) -> ToolError:
+def translate_engine_error(error: BaseException, path: Path | None) -> ToolError:
     """What an engine's exception means: `ToolRefused` when its sandbox stopped it, else `ToolFailed`."""
-    sentence = engine_sentence(error, path)
-    if re.search(_REFUSALS, sentence):
+    sentence = format_engine_message(error, path)
+    if re.search(_REFUSAL_PATTERN, sentence):
         return ToolRefused(f"The database refused it: {sentence}")
-    hint = next((hint for pattern, hint in _HINTS if re.search(pattern, sentence)), "")
+    hint = next((hint for pattern, hint in _HINTS_BY_PATTERN if re.search(pattern, sentence)), "")
     return ToolFailed(f"The database says: {sentence}{f' Hint: {hint}.' if hint else ''}")
 
 
-def engine_sentence(error: BaseException, path: Path | None) -> str:
+def format_engine_message(error: BaseException, path: Path | None) -> str:
     """The engine's own words on one line, without the excerpt of the SQL, and without folders."""
     text = (
         str(error)
@@ -61,5 +61,5 @@ def engine_sentence(error: BaseException, path: Path | None) -> str:
     for place in {str(path), str(path.absolute()), str(path.resolve())} if path else ():
         text = text.replace(place, path.name if path else "")
     text = re.sub(r"(?<![\w.])(?:/[^/\s\"':]+){2,}/?", "…", text)
-    told = one_line(text, 400) or type(error).__name__
+    told = to_one_line(text, 400) or type(error).__name__
     return told if told.endswith((".", "!", "?")) else f"{told}."

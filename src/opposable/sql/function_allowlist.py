@@ -4,7 +4,7 @@ from typing import Literal
 
 Dialect = Literal["duckdb", "sqlite", "postgres"]
 
-_SQLITE = """abs acos acosh asin asinh atan atan2 atanh avg bm25 ceil ceiling changes char coalesce concat concat_ws cos cosh
+_SQLITE_NAMES = """abs acos acosh asin asinh atan atan2 atanh avg bm25 ceil ceiling changes char coalesce concat concat_ws cos cosh
     count cume_dist current_date current_time current_timestamp date datetime degrees dense_rank exp first_value floor
     format glob group_concat hex highlight ifnull iif instr json json_array json_array_length json_error_position
     json_extract json_group_array json_group_object json_insert json_object json_patch json_pretty json_quote
@@ -13,7 +13,7 @@ _SQLITE = """abs acos acosh asin asinh atan atan2 atanh avg bm25 ceil ceiling ch
     percentile_cont percentile_disc pi pow power printf quote radians random rank regexp replace round row_number rtrim
     sign sin sinh snippet soundex sqrt strftime string_agg substr substring sum tan tanh time timediff total trim trunc
     typeof unhex unicode unistr unixepoch unlikely upper zeroblob"""
-SQLITE_FUNCTIONS = frozenset(_SQLITE.split())
+SQLITE_FUNCTIONS = frozenset(_SQLITE_NAMES.split())
 SQLITE_TABLE_FUNCTIONS = frozenset({"json_each", "json_tree"})
 
 _DUCKDB_AGGREGATES = """any_value approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_max_null
@@ -78,7 +78,7 @@ _DUCKDB_OTHER = """alias can_cast_implicitly cast cast_to_type coalesce columns 
     set_bit bit_position switch try try_cast typeof uuid uuid_extract_timestamp uuid_extract_version uuidv4 uuidv7
     version fill_null unpivot_list is_histogram_other_bin"""
 
-_DUCKDB = (
+_DUCKDB_GROUPS = (
     _DUCKDB_AGGREGATES,
     _DUCKDB_WINDOW,
     _DUCKDB_NUMBERS,
@@ -88,7 +88,7 @@ _DUCKDB = (
     _DUCKDB_JSON,
     _DUCKDB_OTHER,
 )
-DUCKDB_FUNCTIONS = frozenset(name for names in _DUCKDB for name in names.split())
+DUCKDB_FUNCTIONS = frozenset(name for names in _DUCKDB_GROUPS for name in names.split())
 DUCKDB_TABLE_FUNCTIONS = frozenset({"range", "generate_series", "unnest", "json_each", "json_tree", "repeat_row"})
 
 _POSTGRES_AGGREGATES = """any_value array_agg avg bit_and bit_or bit_xor bool_and bool_or corr count covar_pop covar_samp every grouping
@@ -129,7 +129,7 @@ _POSTGRES_OTHER = """cast coalesce exists gen_random_uuid generate_series genera
     merge_action area box center circle diameter height path point polygon width st_area st_asgeojson st_astext
     st_buffer st_centroid st_contains st_distance st_dwithin st_geomfromtext st_intersects st_length st_makepoint
     st_point st_setsrid st_transform st_within st_x st_y"""
-_POSTGRES = (
+_POSTGRES_GROUPS = (
     _POSTGRES_AGGREGATES,
     _POSTGRES_NUMBERS,
     _POSTGRES_TEXT,
@@ -137,19 +137,19 @@ _POSTGRES = (
     _POSTGRES_NESTED,
     _POSTGRES_OTHER,
 )
-POSTGRES_FUNCTIONS = frozenset(name for names in _POSTGRES for name in names.split())
+POSTGRES_FUNCTIONS = frozenset(name for names in _POSTGRES_GROUPS for name in names.split())
 POSTGRES_TABLE_FUNCTIONS = frozenset(
     name
     for name in POSTGRES_FUNCTIONS
     if name.startswith(("json_", "jsonb_", "regexp_", "generate_", "string_to_table"))
 ) | {"unnest", "each", "skeys", "svals"}
 
-FUNCTIONS: dict[str, frozenset[str]] = {
+FUNCTIONS_BY_DIALECT: dict[str, frozenset[str]] = {
     "duckdb": DUCKDB_FUNCTIONS,
     "sqlite": SQLITE_FUNCTIONS,
     "postgres": POSTGRES_FUNCTIONS,
 }
-TABLE_FUNCTIONS: dict[str, frozenset[str]] = {
+TABLE_FUNCTIONS_BY_DIALECT: dict[str, frozenset[str]] = {
     "duckdb": DUCKDB_TABLE_FUNCTIONS,
     "sqlite": SQLITE_TABLE_FUNCTIONS,
     "postgres": POSTGRES_TABLE_FUNCTIONS,
@@ -163,5 +163,5 @@ _KEYWORDS = """all and any array as asof between by case cast check columns cros
     char character bit when where window with within time timestamp text float real integer int bigint blob glob name
     collate current ignore nulls grouping sample tablesample bernoulli reservoir system percent first last temporal
     number varying precision bpchar timestamptz symmetric asymmetric ordinality only"""
-BEFORE_PARENTHESIS = frozenset(_KEYWORDS.split())
+KEYWORDS_BEFORE_PARENTHESIS = frozenset(_KEYWORDS.split())
 """Words that may stand before a parenthesis without calling anything."""

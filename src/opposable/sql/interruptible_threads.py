@@ -7,11 +7,11 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_GRACE = 2.0
+_GRACE_SECONDS = 2.0
 """Seconds an interrupted engine has to stop before its caller goes on."""
 
 
-async def interruptible(
+async def run_interruptible(
     pool: ThreadPoolExecutor, work: Callable[[], T], interrupt: Callable[[], None], seconds: float
 ) -> T:
     """The result of `work`, run in `pool`; `interrupt` must make it end from another thread.
@@ -25,19 +25,19 @@ async def interruptible(
     try:
         done, _ = await asyncio.wait({future}, timeout=seconds)
     except asyncio.CancelledError:
-        await asyncio.shield(_stop(job, future, interrupt))
+        await asyncio.shield(_interrupt_until_done(job, future, interrupt))
         raise
     if done:
         return future.result()
-    await _stop(job, future, interrupt)
+    await _interrupt_until_done(job, future, interrupt)
     raise TimeoutError
 
 
-async def _stop(job: "Future[T]", future: "asyncio.Future[T]", interrupt: Callable[[], None]) -> None:
+async def _interrupt_until_done(job: "Future[T]", future: "asyncio.Future[T]", interrupt: Callable[[], None]) -> None:
     """Interrupts until the work ends; again and again, since the first may come before the work begins."""
     if job.cancel():
         return
-    end = asyncio.get_running_loop().time() + _GRACE
+    end = asyncio.get_running_loop().time() + _GRACE_SECONDS
     while not future.done() and asyncio.get_running_loop().time() < end:
         interrupt()
         await asyncio.wait({future}, timeout=0.05)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-_EXACT = 2**53 - 1
+_MAX_SAFE_INTEGER = 2**53 - 1
 """Whole numbers beyond this lose digits in JavaScript, so they travel as text."""
 
 
-def json_value(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """`value` as JSON: dates in ISO form, blobs as "<blob 12 bytes>", NaN and infinities as text.
 
     A decimal becomes a number when that number is exactly it, else text, and so does a whole number beyond 2**53.
@@ -21,42 +21,42 @@ def json_value(value: Any) -> Any:
         case str():
             return value.encode("utf-8", "replace").decode() if _has_surrogates(value) else value
         case int():
-            return value if -_EXACT <= value <= _EXACT else str(value)
+            return value if -_MAX_SAFE_INTEGER <= value <= _MAX_SAFE_INTEGER else str(value)
         case float():
-            return value if math.isfinite(value) else _not_finite(value)
+            return value if math.isfinite(value) else _format_non_finite(value)
         case Decimal():
-            return _decimal(value)
+            return _decimal_to_json(value)
         case datetime.datetime() | datetime.date() | datetime.time():
             return value.isoformat()
         case bytes() | bytearray() | memoryview():
             return f"<blob {len(value)} bytes>"
         case Mapping():
-            return {str(json_value(key)): json_value(item) for key, item in value.items()}
+            return {str(to_json_value(key)): to_json_value(item) for key, item in value.items()}
         case list() | tuple() | set() | frozenset():
-            return [json_value(item) for item in value]
+            return [to_json_value(item) for item in value]
         case _:
             return str(value)
 
 
-def cut_cell(value: Any, characters: int) -> tuple[Any, bool]:
+def truncate_cell(value: Any, max_characters: int) -> tuple[Any, bool]:
     """A JSON value of at most `characters` characters, and whether it was cut; lists and objects are cut as text."""
     if isinstance(value, str):
-        return (value, False) if len(value) <= characters else (value[:characters] + "…", True)
+        return (value, False) if len(value) <= max_characters else (value[:max_characters] + "…", True)
     if isinstance(value, list | dict):
         text = str(value)
-        return (value, False) if len(text) <= characters else (text[:characters] + "…", True)
+        return (value, False) if len(text) <= max_characters else (text[:max_characters] + "…", True)
     return value, False
 
 
-def _decimal(value: Decimal) -> Any:
+def _decimal_to_json(value: Decimal) -> Any:
     if not value.is_finite():
-        return _not_finite(float(value))
+        return _format_non_finite(float(value))
     if value == value.to_integral_value():
-        return json_value(int(value))
+        return to_json_value(int(value))
     return float(value) if Decimal(repr(float(value))) == value else str(value)
 
 
-def _not_finite(value: float) -> str:
+def _format_non_finite(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 

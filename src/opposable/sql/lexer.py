@@ -22,10 +22,10 @@ class Segment:
     kind: SegmentKind
     text: str
     start: int
-    closed: bool = True
+    is_closed: bool = True
 
 
-def segments(sql: str) -> Iterator[Segment]:
+def split_segments(sql: str) -> Iterator[Segment]:
     """The segments of `sql` in order; their texts joined are `sql`."""
     code_start = position = 0
     while position < len(sql):
@@ -35,14 +35,14 @@ def segments(sql: str) -> Iterator[Segment]:
             continue
         if position > code_start:
             yield Segment("code", sql[code_start:position], code_start)
-        end, closed = _end(sql, position + len(opener[0]), opener[1])
+        end, closed = _find_segment_end(sql, position + len(opener[0]), opener[1])
         yield Segment(opener[2], sql[position:end], position, closed or opener[1] == "\n")
         code_start = position = end
     if code_start < len(sql):
         yield Segment("code", sql[code_start:], code_start)
 
 
-def _end(sql: str, position: int, closer: str) -> tuple[int, bool]:
+def _find_segment_end(sql: str, position: int, closer: str) -> tuple[int, bool]:
     """Where a segment ends (a doubled quote does not end it), and whether it is closed at all."""
     doubles = closer in "'\"`"
     while (found := sql.find(closer, position)) >= 0:

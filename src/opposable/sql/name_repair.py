@@ -4,16 +4,16 @@ import re
 from dataclasses import dataclass
 
 from opposable.sql.function_allowlist import Dialect
-from opposable.sql.lexer import segments
+from opposable.sql.lexer import split_segments
 from opposable.sql.name_checker import NameProblem, Replacement, check_names
-from opposable.sql.schema import Schema
-from opposable.sql.statement_guard import Query, guard
+from opposable.sql.schema import DatabaseSchema
+from opposable.sql.statement_guard import Query, parse_safe_query
 
-_ROUNDS = 4
+_MAX_ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class RepairedQuery:
     """A query after repair: `corrections` in words, and the problems that are left ("()": every name exists)."""
 
     query: Query
@@ -21,25 +21,25 @@ class Fixed:
     problems: tuple[NameProblem, ...]
 
 
-def fix_names(sql: str, dialect: Dialect, schema: Schema) -> Fixed:
+def repair_names(sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedQuery:
     """Checks `sql` and repairs its names; never chooses between candidates that are about equally near.
 
     Raises:
         ToolRefused, InvalidArguments: as `guard` does.
     """
-    limited, corrections = top_to_limit(sql)
-    query = guard(limited, dialect, schema)
-    for _ in range(_ROUNDS):
+    limited, corrections = replace_top_with_limit(sql)
+    query = parse_safe_query(limited, dialect, schema)
+    for _ in range(_MAX_ROUNDS):
         problems = check_names(query, schema)
-        repairs = _apart([problem.repair for problem in problems if problem.repair])
+        repairs = _drop_overlapping([problem.repair for problem in problems if problem.repair])
         if not repairs:
-            return Fixed(query, tuple(corrections), problems)
-        corrections += [repair.told for repair in repairs if repair.told not in corrections]
-        query = guard(_replaced(query.sql, repairs), dialect, schema)
-    return Fixed(query, tuple(corrections), check_names(query, schema))
+            return RepairedQuery(query, tuple(corrections), problems)
+        corrections += [repair.description for repair in repairs if repair.description not in corrections]
+        query = parse_safe_query(_apply_replacements(query.sql, repairs), dialect, schema)
+    return RepairedQuery(query, tuple(corrections), check_names(query, schema))
 
 
-def _apart(repairs: list[Replacement]) -> list[Replacement]:
+def _drop_overlapping(repairs: list[Replacement]) -> list[Replacement]:
     """The repairs in the order of the text, without those that touch one before them."""
     kept: list[Replacement] = []
     for repair in sorted(repairs, key=lambda r: (r.start, r.end)):
@@ -48,38 +48,40 @@ def _apart(repairs: list[Replacement]) -> list[Replacement]:
     return kept
 
 
-def _replaced(sql: str, repairs: list[Replacement]) -> str:
+def _apply_replacements(sql: str, repairs: list[Replacement]) -> str:
     for repair in reversed(repairs):
         sql = sql[: repair.start] + repair.text + sql[repair.end :]
     return sql
 
 
-_TOP = re.compile(
+_TOP_CLAUSE = re.compile(
     r"\bSELECT\s+((?:DISTINCT|ALL)\s+)?TOP\s*(?:\(\s*(\d+)\s*\)|(\d+)\b)(?!\s*(?:PERCENT|WITH\s+TIES)\b)\s*",
     re.IGNORECASE,
 )
 
 
-def top_to_limit(sql: str) -> tuple[str, list[str]]:
+def replace_top_with_limit(sql: str) -> tuple[str, list[str]]:
     """`SELECT TOP n …` as `SELECT … LIMIT n`, in subqueries too, and what was changed, in words."""
     corrections: list[str] = []
-    while found := _TOP.search(_blanked(sql)):
+    while found := _TOP_CLAUSE.search(_blank_non_code(sql)):
         number = found.group(2) or found.group(3)
-        end = _end_of_query(_blanked(sql), found.end())
+        end = _find_query_end(_blank_non_code(sql), found.end())
         tail = sql[found.end() : end].rstrip().removesuffix(";").rstrip()
         head = sql[: found.start()] + sql[found.start() : found.start() + 6] + " " + (found.group(1) or "")
-        limited = tail if re.search(r"\bLIMIT\s+\d+\s*$", _blanked(tail), re.IGNORECASE) else f"{tail} LIMIT {number}"
+        limited = (
+            tail if re.search(r"\bLIMIT\s+\d+\s*$", _blank_non_code(tail), re.IGNORECASE) else f"{tail} LIMIT {number}"
+        )
         sql = head + limited + sql[end:]
         corrections.append(f"TOP {number} → LIMIT {number}")
     return sql, corrections
 
 
-def _blanked(sql: str) -> str:
+def _blank_non_code(sql: str) -> str:
     """The SQL with everything that is no code blanked out, character by character."""
-    return "".join(p.text if p.kind == "code" else re.sub(r"[^\n]", "_", p.text) for p in segments(sql))
+    return "".join(p.text if p.kind == "code" else re.sub(r"[^\n]", "_", p.text) for p in split_segments(sql))
 
 
-def _end_of_query(code: str, start: int) -> int:
+def _find_query_end(code: str, start: int) -> int:
     """Where the SELECT that holds `start` ends: before its closing parenthesis, or at the end."""
     depth = 0
     for index in range(start, len(code)):

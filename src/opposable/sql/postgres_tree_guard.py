@@ -5,35 +5,35 @@ import re
 from typing import Any
 
 from opposable.domain.errors import ToolRefused
-from opposable.sql.lexer import segments
-from opposable.sql.schema import one_line
+from opposable.sql.lexer import split_segments
+from opposable.sql.schema import to_one_line
 
-_DOLLAR = re.compile(r"\$\w*\$")
-_PREFIXED = re.compile(r"(?:^|\W)(e|u&|b|x|n)$", re.IGNORECASE)
-_SIZED = frozenset({"repeat", "lpad", "rpad", "array_fill"})
-_FREE = 100
+_DOLLAR_QUOTE = re.compile(r"\$\w*\$")
+_STRING_PREFIX = re.compile(r"(?:^|\W)(e|u&|b|x|n)$", re.IGNORECASE)
+_SIZED_FUNCTIONS = frozenset({"repeat", "lpad", "rpad", "array_fill"})
+_UNCOUNTED_GROWTH = 100
 """Growth up to here is what formatting needs, and is not counted."""
-_BUDGET = 100_000
+_MAX_GROWTH = 100_000
 """How many times over a query may blow up a value."""
 
 
-def refuse_strings(sql: str) -> None:
+def refuse_ambiguous_strings(sql: str) -> None:
     """Refuses the ways of writing text whose end is easily read wrongly.
 
     Raises:
         ToolRefused: with `$$…$$`, an `E'…'` with a backslash, or `U&'…'`.
     """
     before = ""
-    for part in segments(sql):
-        if part.kind == "code" and _DOLLAR.search(part.text):
+    for part in split_segments(sql):
+        if part.kind == "code" and _DOLLAR_QUOTE.search(part.text):
             raise ToolRefused("Text between dollar signs is not allowed: write text in single quotes.")
-        prefix = _PREFIXED.search(before) if part.kind in ("string", "name") else None
+        prefix = _STRING_PREFIX.search(before) if part.kind in ("string", "name") else None
         if prefix and (prefix.group(1).casefold() == "u&" or "\\" in part.text):
             raise ToolRefused("Text with backslashes or U& is not allowed: write it in plain single quotes.")
         before = part.text if part.kind == "code" else ""
 
 
-def refuse_tree(tree: Any) -> None:
+def refuse_unsafe_tree(tree: Any) -> None:
     """Refuses functions and types named with a schema, whose owner may be anyone, and values blown up beyond measure.
 
     Raises:
@@ -46,26 +46,26 @@ def refuse_tree(tree: Any) -> None:
             raise ToolRefused(f"{dot.sql(dialect='postgres')[:80]}: name the function without its schema.")
     for kind in tree.find_all(exp.DataType):
         if "." in str(kind.args.get("kind") or ""):
-            raise ToolRefused(f"{one_line(str(kind.args['kind']), 80)}: name the type without its schema.")
-    growth = math.prod(_growth(node) for node in tree.find_all(exp.Func))
-    if growth > _BUDGET:
-        raise ToolRefused(f"The query would blow text up {growth:g} times: at most {_BUDGET} are allowed.")
-    if _expansion(tree, {}) > _BUDGET:
+            raise ToolRefused(f"{to_one_line(str(kind.args['kind']), 80)}: name the type without its schema.")
+    growth = math.prod(_estimate_growth(node) for node in tree.find_all(exp.Func))
+    if growth > _MAX_GROWTH:
+        raise ToolRefused(f"The query would blow text up {growth:g} times: at most {_MAX_GROWTH} are allowed.")
+    if _estimate_expansion(tree, {}) > _MAX_GROWTH:
         raise ToolRefused("The query's subqueries use one another's columns too often: simplify it.")
 
 
-def _expansion(query: Any, around: dict[str, int]) -> int:
+def _estimate_expansion(query: Any, outer_sizes: dict[str, int]) -> int:
     """How large one expression can become once the planner has put every subquery's expressions in their places."""
     from sqlglot import exp
 
     if isinstance(query, exp.Subquery):
-        return _expansion(query.this, around)
-    known = dict(around)
+        return _estimate_expansion(query.this, outer_sizes)
+    known = dict(outer_sizes)
     with_ = query.args.get("with_")
     for cte in with_.expressions if with_ else ():
-        known[cte.alias.casefold()] = _expansion(cte.this, known)
+        known[cte.alias.casefold()] = _estimate_expansion(cte.this, known)
     if isinstance(query, exp.SetOperation):
-        return max(_expansion(query.this, known), _expansion(query.expression, known))
+        return max(_estimate_expansion(query.this, known), _estimate_expansion(query.expression, known))
     if not isinstance(query, exp.Select):
         return 1
     sources = [query.args["from_"].this] if query.args.get("from_") else []
@@ -75,22 +75,22 @@ def _expansion(query: Any, around: dict[str, int]) -> int:
         if isinstance(source, exp.Table):
             inner = max(inner, known.get(source.name.casefold(), 1))
         elif isinstance(source, exp.Subquery):
-            inner = max(inner, _expansion(source, known))
+            inner = max(inner, _estimate_expansion(source, known))
     used = max((sum(1 for _ in item.find_all(exp.Column)) for item in query.expressions), default=1)
     return min(max(used, 1) * inner, 10**9)
 
 
-def _growth(node: Any) -> float:
+def _estimate_growth(node: Any) -> float:
     """How many times longer than what it is given a function's value can be; 1 for harmless ones."""
     from sqlglot import exp
 
     if isinstance(node, exp.Repeat):
-        return _size("repeat", node.args.get("times"))
+        return _get_length_growth("repeat", node.args.get("times"))
     if isinstance(node, exp.Pad):
-        return _size("lpad", node.expression)
+        return _get_length_growth("lpad", node.expression)
     name = node.name.casefold() if isinstance(node, exp.Anonymous) else node.sql_name().casefold()
-    if name in _SIZED:
-        return _size(name, node.expressions[1] if len(node.expressions) > 1 else None)
+    if name in _SIZED_FUNCTIONS:
+        return _get_length_growth(name, node.expressions[1] if len(node.expressions) > 1 else None)
     if name == "format":
         text = node.this if not isinstance(node, exp.Anonymous) else (node.expressions or [None])[0]
         if not isinstance(text, exp.Literal) or re.search(r"\d{4}|\*", text.name):
@@ -98,12 +98,12 @@ def _growth(node: Any) -> float:
     return 1.0
 
 
-def _size(name: str, argument: Any) -> float:
+def _get_length_growth(name: str, argument: Any) -> float:
     from sqlglot import exp
 
     if name == "array_fill" and argument is not None:
         numbers = [literal.name for literal in argument.find_all(exp.Literal)]
         return math.prod(float(number) for number in numbers if number.isdigit()) if numbers else math.inf
     if not isinstance(argument, exp.Literal) or not argument.name.isdigit():
-        raise ToolRefused(f"{name}() takes its length as a number written out, at most {_BUDGET}.")
-    return 1.0 if int(argument.name) <= _FREE else float(argument.name)
+        raise ToolRefused(f"{name}() takes its length as a number written out, at most {_MAX_GROWTH}.")
+    return 1.0 if int(argument.name) <= _UNCOUNTED_GROWTH else float(argument.name)

@@ -3,16 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
-from opposable.sql.database import Limits, Rows
-from opposable.sql.json_values import cut_cell, json_value
+from opposable.sql.database import QueryLimits, QueryResult
+from opposable.sql.json_values import to_json_value, truncate_cell
 
 
-def rows_of(columns: tuple[str, ...], found: Sequence[Sequence[Any]], limits: Limits, seconds: float) -> Rows:
+def build_query_result(
+    columns: tuple[str, ...], fetched_rows: Sequence[Sequence[Any]], limits: QueryLimits, seconds: float
+) -> QueryResult:
     """The first `limits.rows` of `found` with every cell cut to its limit; `found` holds one more when there are."""
     cut = 0
     rows: list[tuple[Any, ...]] = []
-    for row in found[: limits.rows]:
-        cells = [cut_cell(json_value(value), limits.cell_characters) for value in row]
+    for row in fetched_rows[: limits.max_rows]:
+        cells = [truncate_cell(to_json_value(value), limits.max_cell_characters) for value in row]
         cut += sum(was_cut for _, was_cut in cells)
         rows.append(tuple(value for value, _ in cells))
-    return Rows(columns, tuple(rows), len(found) > limits.rows, cut, round(seconds, 4))
+    return QueryResult(columns, tuple(rows), len(fetched_rows) > limits.max_rows, cut, round(seconds, 4))

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from opposable.sql.function_allowlist import Dialect
-from opposable.sql.name_similarity import suggestions
+from opposable.sql.name_similarity import suggest_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Table:
     schema: str = ""
     kind: str = "table"
     comment: str | None = None
-    rows: int | None = None
-    rows_exact: bool = True
+    row_count: int | None = None
+    is_row_count_exact: bool = True
 
     @property
     def full_name(self) -> str:
@@ -44,35 +44,35 @@ class Table:
 
     def find_column(self, name: str) -> Column | None:
         """The column called `name` in any case, or None."""
-        wanted = folded_name(name)
-        return next((column for column in self.columns if folded_name(column.name) == wanted), None)
+        wanted = fold_name(name)
+        return next((column for column in self.columns if fold_name(column.name) == wanted), None)
 
     def similar_columns(self, name: str) -> tuple[str, ...]:
         """Up to three names of columns that `name` may have been meant for, nearest first."""
-        return suggestions(name, [column.name for column in self.columns])
+        return suggest_names(name, [column.name for column in self.columns])
 
 
 @dataclass(frozen=True)
-class Schema:
+class DatabaseSchema:
     """All tables and views of one database; `default` names the schema that may be left out ("main")."""
 
     tables: tuple[Table, ...]
-    default: str = "main"
+    default_schema: str = "main"
     dialect: Dialect = "sqlite"
 
     @cached_property
     def _by_name(self) -> Mapping[str, Table]:
-        named = {folded_name(table.name): table for table in reversed(self.tables) if table.schema}
-        named |= {folded_name(table.name): table for table in self.tables if not table.schema}
+        named = {fold_name(table.name): table for table in reversed(self.tables) if table.schema}
+        named |= {fold_name(table.name): table for table in self.tables if not table.schema}
         return named
 
     @cached_property
     def _by_full_name(self) -> Mapping[tuple[str, str], Table]:
-        return {(folded_name(t.schema or self.default), folded_name(t.name)): t for t in self.tables}
+        return {(fold_name(t.schema or self.default_schema), fold_name(t.name)): t for t in self.tables}
 
     @cached_property
-    def _exactly(self) -> Mapping[tuple[str, str], Table]:
-        return {(table.schema or self.default, table.name): table for table in self.tables}
+    def _by_exact_name(self) -> Mapping[tuple[str, str], Table]:
+        return {(table.schema or self.default_schema, table.name): table for table in self.tables}
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -80,34 +80,34 @@ class Schema:
         columns = (column.name for table in self.tables for column in table.columns)
         return frozenset([*(table.name for table in self.tables), *columns])
 
-    def find_exactly(self, name: str, schema: str = "") -> Table | None:
+    def find_exact_table(self, name: str, schema: str = "") -> Table | None:
         """The table called just so in this schema (the default one when empty), letter by letter; or None."""
-        return self._exactly.get((schema or self.default, name))
+        return self._by_exact_name.get((schema or self.default_schema, name))
 
     def find_table(self, name: str, schema: str = "") -> Table | None:
         """The table called `name` in any case, quoted or not, with or without its schema ("s.t"); or None."""
         if schema:
-            return self._by_full_name.get((folded_name(schema), folded_name(name)))
+            return self._by_full_name.get((fold_name(schema), fold_name(name)))
         plain = name.strip()
-        for called in (name, unquoted(plain)):
-            if found := self._by_name.get(folded_name(called)):
+        for called in (name, unquote_name(plain)):
+            if found := self._by_name.get(fold_name(called)):
                 return found
         if "." in plain:
             first, _, last = plain.rpartition(".")
-            return self._by_full_name.get((folded_name(unquoted(first)), folded_name(unquoted(last))))
+            return self._by_full_name.get((fold_name(unquote_name(first)), fold_name(unquote_name(last))))
         return None
 
-    def find_named(self, name: str, schema: str = "") -> Table | None:
+    def find_table_by_identifier(self, name: str, schema: str = "") -> Table | None:
         """The table an identifier without its quotes stands for: no dot or quote in it is read as SQL; or None."""
         if schema:
-            return self._by_full_name.get((folded_name(schema), folded_name(name)))
-        return self._by_name.get(folded_name(name))
+            return self._by_full_name.get((fold_name(schema), fold_name(name)))
+        return self._by_name.get(fold_name(name))
 
     def similar_tables(self, name: str) -> tuple[str, ...]:
         """Up to three names of tables that `name` may have been meant for, nearest first."""
-        return suggestions(unquoted(name.strip()), [table.full_name for table in self.tables])
+        return suggest_names(unquote_name(name.strip()), [table.full_name for table in self.tables])
 
-    def text(self, tables: Iterable[str] = (), samples: Mapping[str, Mapping[str, list[Any]]] | None = None) -> str:
+    def to_ddl(self, tables: Iterable[str] = (), samples: Mapping[str, Mapping[str, list[Any]]] | None = None) -> str:
         """The schema as compact DDL with comments, for a model; only `tables` when some are named.
 
         `samples` maps a table's full name and a column's name to real values shown beside that column.
@@ -115,56 +115,56 @@ class Schema:
         wanted = {name.casefold() for name in tables}
         shown = [t for t in self.tables if not wanted or t.full_name.casefold() in wanted]
         told = samples or {}
-        return "\n\n".join(_ddl(table, told.get(table.full_name, {}), self.dialect) for table in shown)
+        return "\n\n".join(_table_to_ddl(table, told.get(table.full_name, {}), self.dialect) for table in shown)
 
 
-def unquoted(name: str) -> str:
+def unquote_name(name: str) -> str:
     """A name without the quotes around it."""
     if len(name) >= 2 and (name[0], name[-1]) in {('"', '"'), ("`", "`"), ("[", "]"), ("'", "'")}:
         return name[1:-1].replace(name[-1] * 2, name[-1])
     return name
 
 
-def _ddl(table: Table, samples: Mapping[str, list[Any]], dialect: Dialect) -> str:
-    rows = "" if table.rows is None else f"{'' if table.rows_exact else 'about '}{table.rows} rows"
-    notes = "; ".join(note for note in (one_line(table.comment), rows) if note)
-    lines = [_ddl_column(column, samples.get(column.name, []), dialect) for column in table.columns]
+def _table_to_ddl(table: Table, samples: Mapping[str, list[Any]], dialect: Dialect) -> str:
+    rows = "" if table.row_count is None else f"{'' if table.is_row_count_exact else 'about '}{table.row_count} rows"
+    notes = "; ".join(note for note in (to_one_line(table.comment), rows) if note)
+    lines = [_column_to_ddl(column, samples.get(column.name, []), dialect) for column in table.columns]
     body = "\n".join(f"  {code}{',' if i < len(lines) - 1 else ''}{note}" for i, (code, note) in enumerate(lines))
-    head = f"CREATE {table.kind.upper()} {one_line(quoted_path(table, dialect))} ("
+    head = f"CREATE {table.kind.upper()} {to_one_line(quote_table_path(table, dialect))} ("
     return f"{head}{f' -- {notes}' if notes else ''}\n{body}\n);"
 
 
-def _ddl_column(column: Column, values: list[Any], dialect: Dialect) -> tuple[str, str]:
-    parts = [one_line(quoted(column.name, dialect)) or "", one_line(column.type, 80) or ""]
+def _column_to_ddl(column: Column, values: list[Any], dialect: Dialect) -> tuple[str, str]:
+    parts = [to_one_line(quote_name(column.name, dialect)) or "", to_one_line(column.type, 80) or ""]
     parts += ["PRIMARY KEY"] if column.primary_key else []
     parts += ["NOT NULL"] if not column.nullable and not column.primary_key else []
-    parts += [f"REFERENCES {one_line(column.references)}"] if column.references else []
-    shown = ", ".join(one_line(repr(value)) or "" for value in values)
-    notes = "; ".join(note for note in (one_line(column.comment), f"e.g. {shown}" if shown else "") if note)
+    parts += [f"REFERENCES {to_one_line(column.references)}"] if column.references else []
+    shown = ", ".join(to_one_line(repr(value)) or "" for value in values)
+    notes = "; ".join(note for note in (to_one_line(column.comment), f"e.g. {shown}" if shown else "") if note)
     return " ".join(part for part in parts if part), f" -- {notes}" if notes else ""
 
 
-def one_line(text: str | None, characters: int = 200) -> str | None:
+def to_one_line(text: str | None, max_characters: int = 200) -> str | None:
     """Text from a database on one line, without control or invisible signs, and of bounded length.
 
     So it cannot pose as lines of the schema, nor be obeyed by what shows it.
     """
     if text is None:
         return None
-    spaced = (" " if char.isspace() else char for char in text[: 8 * characters])
+    spaced = (" " if char.isspace() else char for char in text[: 8 * max_characters])
     flat = " ".join("".join(char for char in spaced if unicodedata.category(char)[0] != "C").split())
-    return flat if len(flat) <= characters else flat[: characters - 1] + "…"
+    return flat if len(flat) <= max_characters else flat[: max_characters - 1] + "…"
 
 
-def quoted(name: str, dialect: Dialect = "sqlite") -> str:
+def quote_name(name: str, dialect: Dialect = "sqlite") -> str:
     """A name as SQL, in double quotes unless it is a plain word that is no keyword and keeps its case without them."""
-    folded = dialect == "postgres" and name != folded_name(name)
+    folded = dialect == "postgres" and name != fold_name(name)
     if name.isidentifier() and name.casefold() not in _RESERVED and not folded:
         return name
     return '"' + name.replace('"', '""') + '"'
 
 
-def folded_name(name: str) -> str:
+def fold_name(name: str) -> str:
     """A name as the engines compare names: its ASCII letters small, every other letter as it is.
 
     Python's own folding makes more letters one (`ſ` and `s`), so a name could pass for another.
@@ -172,10 +172,10 @@ def folded_name(name: str) -> str:
     return name.lower() if name.isascii() else "".join(char.lower() if char.isascii() else char for char in name)
 
 
-def quoted_path(table: Table, dialect: Dialect = "sqlite") -> str:
+def quote_table_path(table: Table, dialect: Dialect = "sqlite") -> str:
     """A table's name as SQL, with its schema unless that is the default one, letter by letter as it is."""
-    name = quoted(table.name, dialect)
-    return f"{quoted(table.schema, dialect)}.{name}" if table.schema else name
+    name = quote_name(table.name, dialect)
+    return f"{quote_name(table.schema, dialect)}.{name}" if table.schema else name
 
 
 _RESERVED_WORDS = """abort action add after all alter always analyse analyze and anti any array as asc asof asymmetric attach before

@@ -5,16 +5,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolRefused
-from opposable.sql.database import Database, Limits, Rows
+from opposable.sql.database import Database, QueryLimits, QueryResult
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.name_checker import NameProblem, check_names
-from opposable.sql.name_repair import Fixed, fix_names
-from opposable.sql.placeholders import Bound, bind
-from opposable.sql.schema import Schema, Table, one_line
-from opposable.sql.statement_guard import MAX_CHARACTERS, guard
+from opposable.sql.name_repair import RepairedQuery, repair_names
+from opposable.sql.placeholders import BoundSql, bind_placeholders
+from opposable.sql.schema import DatabaseSchema, Table, to_one_line
+from opposable.sql.statement_guard import MAX_CHARACTERS, parse_safe_query
 
 MAX_ROWS = 1_000
-ALIASES = {"execute_sql": "sql.execute", "get_schema": "schema.list_columns", "validate_sql": "sql.validate"}
+TOOL_ALIASES = {"execute_sql": "sql.execute", "get_schema": "schema.list_columns", "validate_sql": "sql.validate"}
 """Other names these tools are known by, with their ids."""
 _OTHER_DIALECTS = ("mysql", "tsql", "sqlite", "duckdb", "postgres", "bigquery", "snowflake", "oracle")
 
@@ -27,7 +27,7 @@ class SchemaTools:
 
     async def list_tables(self) -> list[dict[str, Any]]:
         """List all tables and views of the database with their sizes."""
-        return [_told_table(table) for table in (await self._database.schema()).tables]
+        return [_table_to_json(table) for table in (await self._database.get_schema()).tables]
 
     async def list_columns(
         self, table: str, include_types: bool = True, samples: bool = False
@@ -39,8 +39,8 @@ class SchemaTools:
             include_types: Also tell each column's type and whether it may be null.
             samples: Also show a few real values of each column.
         """
-        found = _table(await self._database.schema(), table)
-        values = await self._database.samples(found.full_name) if samples else {}
+        found = _require_table(await self._database.get_schema(), table)
+        values = await self._database.sample_values(found.full_name) if samples else {}
         columns: list[dict[str, Any]] = []
         for column in found.columns:
             told: dict[str, Any] = {"name": column.name}
@@ -48,7 +48,7 @@ class SchemaTools:
                 told |= {"type": column.type, "nullable": column.nullable}
             told |= {"primary_key": True} if column.primary_key else {}
             told |= {"references": column.references} if column.references else {}
-            told |= {"comment": one_line(column.comment)} if column.comment else {}
+            told |= {"comment": to_one_line(column.comment)} if column.comment else {}
             told |= {"samples": values.get(column.name, [])} if samples else {}
             columns.append(told)
         return {"table": found.full_name, "columns": columns}
@@ -57,9 +57,9 @@ class SchemaTools:
 class SqlTools:
     """Queries: checked, repaired, run."""
 
-    def __init__(self, database: Database, limits: Limits | None = None) -> None:
+    def __init__(self, database: Database, limits: QueryLimits | None = None) -> None:
         self._database = database
-        self._limits = limits or Limits()
+        self._limits = limits or QueryLimits()
 
     async def validate(self, sql: str) -> dict[str, Any]:
         """Check that a query is one safe SELECT, that its names exist, and that the database can plan it.
@@ -67,9 +67,9 @@ class SqlTools:
         Args:
             sql: The query. {{name}} stands for a value given later.
         """
-        bound = await self._bound_loosely(sql)
-        query = guard(bound.sql, self._database.dialect, await self._database.schema())
-        _raise_problems(check_names(query, await self._database.schema()), query.sql)
+        bound = await self._bind_with_nulls(sql)
+        query = parse_safe_query(bound.sql, self._database.dialect, await self._database.get_schema())
+        _raise_problems(check_names(query, await self._database.get_schema()), query.sql)
         await self._database.explain(query.sql, bound.values, self._limits)
         return {"valid": True, "dialect": self._database.dialect}
 
@@ -80,16 +80,17 @@ class SqlTools:
             sql: The query.
             table: Only report problems of this table's columns; all are reported without it.
         """
-        schema = await self._database.schema()
-        query = guard((await self._bound_loosely(sql)).sql, self._database.dialect, schema)
+        schema = await self._database.get_schema()
+        query = parse_safe_query((await self._bind_with_nulls(sql)).sql, self._database.dialect, schema)
         problems = check_names(query, schema)
         if table is not None:
-            name = _table(schema, table).full_name
-            problems = tuple(p for p in problems if name.casefold() in p.sentence.casefold())
+            name = _require_table(schema, table).full_name
+            problems = tuple(p for p in problems if name.casefold() in p.message.casefold())
         return {
             "valid": not problems,
             "problems": [
-                {"name": p.name, "problem": p.sentence, "fix": p.repair.told if p.repair else None} for p in problems
+                {"name": p.name, "problem": p.message, "fix": p.repair.description if p.repair else None}
+                for p in problems
             ],
         }
 
@@ -99,13 +100,13 @@ class SqlTools:
         Args:
             sql: The query.
         """
-        schema = await self._database.schema()
-        bound = await self._bound_loosely(sql)
-        fixed = fix_names(bound.sql, self._database.dialect, schema)
+        schema = await self._database.get_schema()
+        bound = await self._bind_with_nulls(sql)
+        fixed = repair_names(bound.sql, self._database.dialect, schema)
         return {
-            "sql": bound.restored(fixed.query.sql),
+            "sql": bound.restore_placeholders(fixed.query.sql),
             "corrections": list(fixed.corrections),
-            "problems": [problem.sentence for problem in fixed.problems],
+            "problems": [problem.message for problem in fixed.problems],
         }
 
     async def refine(self, sql: str) -> dict[str, Any]:
@@ -115,16 +116,16 @@ class SqlTools:
             sql: The query.
         """
         problem = ""
-        for candidate, told in _readings(sql, self._database.dialect):
+        for candidate, told in _iter_translations(sql, self._database.dialect):
             try:
-                bound = await self._bound_loosely(candidate)
-                fixed = await self._fixed(bound)
+                bound = await self._bind_with_nulls(candidate)
+                fixed = await self._repair(bound)
                 await self._database.explain(fixed.query.sql, bound.values, self._limits)
             except (ToolRefused, ToolFailed, InvalidArguments) as error:
                 problem = problem or str(error)
                 continue
             corrections = [*told, *fixed.corrections]
-            mended = bound.restored(fixed.query.sql)
+            mended = bound.restore_placeholders(fixed.query.sql)
             return {"sql": mended, "valid": True, "corrections": corrections, "problem": None}
         return {"sql": sql, "valid": False, "corrections": [], "problem": problem}
 
@@ -138,25 +139,27 @@ class SqlTools:
         """
         if limit < 1:
             raise InvalidArguments((FieldProblem("limit", "must be 1 to 1000", str(limit)),))
-        bound = bind(sql, self._database.dialect, parameters, names=(await self._database.schema()).names)
-        fixed = await self._fixed(bound)
+        bound = bind_placeholders(
+            sql, self._database.dialect, parameters, identifiers=(await self._database.get_schema()).names
+        )
+        fixed = await self._repair(bound)
         await self._database.explain(fixed.query.sql, bound.values, self._limits)
-        bounds = Limits(min(limit, MAX_ROWS), self._limits.cell_characters, self._limits.seconds)
+        bounds = QueryLimits(min(limit, MAX_ROWS), self._limits.max_cell_characters, self._limits.timeout_seconds)
         rows = await self._database.run(fixed.query.sql, bound.values, bounds)
-        return _told_rows(rows, bound.restored(fixed.query.sql), fixed.corrections)
+        return _result_to_json(rows, bound.restore_placeholders(fixed.query.sql), fixed.corrections)
 
-    async def _fixed(self, bound: Bound) -> Fixed:
-        fixed = fix_names(bound.sql, self._database.dialect, await self._database.schema())
+    async def _repair(self, bound: BoundSql) -> RepairedQuery:
+        fixed = repair_names(bound.sql, self._database.dialect, await self._database.get_schema())
         _raise_problems(fixed.problems, fixed.query.sql)
         return fixed
 
-    async def _bound_loosely(self, sql: str) -> Bound:
+    async def _bind_with_nulls(self, sql: str) -> BoundSql:
         """The SQL with every placeholder bound to NULL: for checks that come before the values are known."""
-        names = (await self._database.schema()).names
-        return bind(sql, self._database.dialect, missing_is_null=True, names=names)
+        names = (await self._database.get_schema()).names
+        return bind_placeholders(sql, self._database.dialect, missing_is_null=True, identifiers=names)
 
 
-def _readings(sql: str, dialect: Dialect) -> Iterator[tuple[str, list[str]]]:
+def _iter_translations(sql: str, dialect: Dialect) -> Iterator[tuple[str, list[str]]]:
     """The query as it is, then as each other dialect would have meant it."""
     import sqlglot
     from sqlglot.errors import ErrorLevel, SqlglotError
@@ -173,7 +176,7 @@ def _readings(sql: str, dialect: Dialect) -> Iterator[tuple[str, list[str]]]:
                 yield read[0], [f"read as {other}"]
 
 
-def _table(schema: Schema, name: str) -> Table:
+def _require_table(schema: DatabaseSchema, name: str) -> Table:
     found = schema.find_table(name)
     if found is not None:
         return found
@@ -183,20 +186,20 @@ def _table(schema: Schema, name: str) -> Table:
     raise InvalidArguments((FieldProblem("table", f"{told}{'?' if near else ''}", name),))
 
 
-def _told_table(table: Table) -> dict[str, Any]:
+def _table_to_json(table: Table) -> dict[str, Any]:
     told: dict[str, Any] = {"name": table.full_name, "kind": table.kind, "columns": len(table.columns)}
-    if table.rows is not None:
-        told |= {"rows": table.rows} if table.rows_exact else {"rows_about": table.rows}
-    return told | ({"comment": one_line(table.comment)} if table.comment else {})
+    if table.row_count is not None:
+        told |= {"rows": table.row_count} if table.is_row_count_exact else {"rows_about": table.row_count}
+    return told | ({"comment": to_one_line(table.comment)} if table.comment else {})
 
 
-def _told_rows(rows: Rows, sql: str, corrections: tuple[str, ...]) -> dict[str, Any]:
+def _result_to_json(rows: QueryResult, sql: str, corrections: tuple[str, ...]) -> dict[str, Any]:
     return {
         "columns": list(rows.columns),
         "rows": [list(row) for row in rows.rows],
         "row_count": len(rows.rows),
         "truncated": rows.truncated,
-        "cut_cells": rows.cut_cells,
+        "cut_cells": rows.truncated_cells,
         "seconds": rows.seconds,
         "sql": sql,
         "corrections": list(corrections),
@@ -205,4 +208,4 @@ def _told_rows(rows: Rows, sql: str, corrections: tuple[str, ...]) -> dict[str, 
 
 def _raise_problems(problems: tuple[NameProblem, ...], sql: str) -> None:
     if problems:
-        raise InvalidArguments(tuple(FieldProblem("sql", p.sentence, one_line(sql)) for p in problems))
+        raise InvalidArguments(tuple(FieldProblem("sql", p.message, to_one_line(sql)) for p in problems))

@@ -64,12 +64,12 @@ class utc_now(FunctionElement[datetime]):  # noqa: N801 - named as SQL names fun
 
 
 @compiles(utc_now)
-def _utc_now(element: utc_now, compiler: SQLCompiler, **rest: Any) -> str:
+def _compile_utc_now(element: utc_now, compiler: SQLCompiler, **options: Any) -> str:
     return "CURRENT_TIMESTAMP"
 
 
 @compiles(utc_now, "postgresql")
-def _utc_now_postgresql(element: utc_now, compiler: SQLCompiler, **rest: Any) -> str:
+def _compile_utc_now_postgresql(element: utc_now, compiler: SQLCompiler, **options: Any) -> str:
     return "timezone('utc', now())"
 
 
@@ -91,8 +91,8 @@ def to_json(value: Any) -> str:
     try:
         text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
     except (TypeError, RecursionError):
-        return json.dumps(_clean(value), ensure_ascii=False)
-    return text if "\\u0000" not in text else json.dumps(_clean(value), ensure_ascii=False)
+        return json.dumps(_clean_value(value), ensure_ascii=False)
+    return text if "\\u0000" not in text else json.dumps(_clean_value(value), ensure_ascii=False)
 
 
 def from_json(text: str | bytes) -> Any:
@@ -100,15 +100,15 @@ def from_json(text: str | bytes) -> Any:
     return json.loads(text)  # not orjson: integers may be larger than 64 bits
 
 
-def _clean(value: Any, depth: int = 0) -> Any:
+def _clean_value(value: Any, depth: int = 0) -> Any:
     if depth > 200:
         return clean_text(str(value)[:1000])
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, dict):
-        return {clean_text(str(key)): _clean(inner, depth + 1) for key, inner in value.items()}
+        return {clean_text(str(key)): _clean_value(inner, depth + 1) for key, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_clean(inner, depth + 1) for inner in value]
+        return [_clean_value(inner, depth + 1) for inner in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int) else clean_text(str(value))

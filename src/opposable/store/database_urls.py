@@ -7,11 +7,11 @@ from sqlalchemy.exc import ArgumentError
 
 from opposable.domain.errors import BadInput
 
-POSTGRESQL = ("postgres", "postgresql", "pgsql")
-RIGHT = "Give sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE."
+POSTGRESQL_SCHEMES = ("postgres", "postgresql", "pgsql")
+URL_FORMAT_HINT = "Give sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE."
 
 
-def database_url(text: str) -> URL:
+def parse_database_url(text: str) -> URL:
     """The URL with the driver we use: aiosqlite or psycopg, whatever driver was named.
 
     Raises: `BadInput`, without the URL itself, which may hold a password.
@@ -19,16 +19,16 @@ def database_url(text: str) -> URL:
     try:
         url = make_url(text.strip())
     except (ArgumentError, ValueError) as error:
-        raise BadInput(f"This is no database URL. {RIGHT}") from error
+        raise BadInput(f"This is no database URL. {URL_FORMAT_HINT}") from error
     kind = url.drivername.partition("+")[0].lower()
     if kind == "sqlite":
-        return _sqlite(url)
-    if kind in POSTGRESQL:
+        return _normalize_sqlite_url(url)
+    if kind in POSTGRESQL_SCHEMES:
         return url.set(drivername="postgresql+psycopg")
-    raise BadInput(f"A database of kind {kind!r} cannot be the store. {RIGHT}")
+    raise BadInput(f"A database of kind {kind!r} cannot be the store. {URL_FORMAT_HINT}")
 
 
-def shown(url: URL) -> str:
+def describe_database(url: URL) -> str:
     """The URL for a sentence: without user, password and options."""
     if url.get_backend_name() == "sqlite":
         return f"SQLite file {url.database}"
@@ -36,7 +36,7 @@ def shown(url: URL) -> str:
     return f"PostgreSQL at {url.host or 'the local socket'}{port}/{url.database or ''}"
 
 
-def _sqlite(url: URL) -> URL:
+def _normalize_sqlite_url(url: URL) -> URL:
     if url.host:
         raise BadInput(
             f"sqlite://{url.host}… needs a third slash before a path: sqlite:///PATH (absolute: sqlite:////PATH)."

@@ -6,115 +6,119 @@ from typing import Any
 
 from sqlalchemy import Row, case, func, select
 
-from opposable.domain.records import Execution, ExecutionFilter, Page, Tally
-from opposable.store.database import Database
-from opposable.store.pagination import LARGEST, newest_first
+from opposable.domain.records import Execution, ExecutionFilter, ExecutionStats, Page
+from opposable.store.database import StoreDatabase
+from opposable.store.pagination import MAX_PAGE_SIZE, fetch_newest_first
 from opposable.store.tables import tool_executions as executions
 
-EVERYTHING = ExecutionFilter()
+NO_FILTER = ExecutionFilter()
 
 
-class Executions:
+class ExecutionRepository:
     """The calls that were made."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StoreDatabase) -> None:
         self._database = database
 
-    async def add(self, batch: Sequence[Execution]) -> None:
+    async def add(self, new_executions: Sequence[Execution]) -> None:
         """Keep calls; one that is kept already stays as it is."""
-        if not batch:
+        if not new_executions:
             return
-        insert = self._database.insert(executions).on_conflict_do_nothing(index_elements=["id"])
-        async with self._database.writing() as connection:
-            await connection.execute(insert, [_row(one) for one in batch])
+        insert = self._database.build_insert(executions).on_conflict_do_nothing(index_elements=["id"])
+        async with self._database.begin_write() as connection:
+            await connection.execute(insert, [_to_row(one) for one in new_executions])
 
     async def get(self, execution_id: str) -> Execution | None:
         """The call of that id."""
-        async with self._database.reading() as connection:
+        async with self._database.begin_read() as connection:
             row = (await connection.execute(select(executions).where(executions.c.id == execution_id))).one_or_none()
-        return None if row is None else _execution(row)
+        return None if row is None else _to_execution(row)
 
-    async def list(self, which: ExecutionFilter = EVERYTHING, *, after: str = "", limit: int = 100) -> Page[Execution]:
+    async def list(
+        self, criteria: ExecutionFilter = NO_FILTER, *, after: str = "", limit: int = 100
+    ) -> Page[Execution]:
         """Calls that fit the filter, newest first; `after` is the last part's cursor."""
-        query = select(executions).where(*_conditions(which))
-        return await newest_first(
-            self._database, query, executions.c.at, executions.c.id, _execution, after=after, limit=limit
+        query = select(executions).where(*_build_conditions(criteria))
+        return await fetch_newest_first(
+            self._database, query, executions.c.at, executions.c.id, _to_execution, after=after, limit=limit
         )
 
-    async def export(self, which: ExecutionFilter = EVERYTHING) -> AsyncIterator[Execution]:
+    async def export(self, criteria: ExecutionFilter = NO_FILTER) -> AsyncIterator[Execution]:
         """Every call that fits the filter, newest first, a part at a time: no reader holds up a writer."""
         after = ""
         while True:
-            page = await self.list(which, after=after, limit=LARGEST)
+            page = await self.list(criteria, after=after, limit=MAX_PAGE_SIZE)
             for one in page.items:
                 yield one
-            if not page.next:
+            if not page.next_cursor:
                 return
-            after = page.next
+            after = page.next_cursor
 
-    async def tallies(self, since: datetime, *, agent_id: str = "") -> dict[str, Tally]:
+    async def get_statistics_by_tool(self, since: datetime, *, agent_id: str = "") -> dict[str, ExecutionStats]:
         """How each tool has done since then, by tool id."""
         failed = func.sum(case((executions.c.failure.is_not(None), 1), else_=0))
         query = select(executions.c.tool_id, func.count(), failed, func.avg(executions.c.seconds))
-        query = query.where(*_conditions(ExecutionFilter(since=since, agent_id=agent_id)))
-        async with self._database.reading() as connection:
+        query = query.where(*_build_conditions(ExecutionFilter(since=since, agent_id=agent_id)))
+        async with self._database.begin_read() as connection:
             rows = (await connection.execute(query.group_by(executions.c.tool_id))).all()
-        return {tool: Tally(calls, failures, seconds) for tool, calls, failures, seconds in rows}
+        return {tool: ExecutionStats(calls, failures, seconds) for tool, calls, failures, seconds in rows}
 
-    async def latest(self, tool_ids: Sequence[str], *, each: int = 50) -> dict[str, Tally]:
+    async def get_call_statistics(
+        self, tool_ids: Sequence[str], *, calls_per_tool: int = 50
+    ) -> dict[str, ExecutionStats]:
         """How the last calls of each of these tools ended, by tool id: a few look-ups, however many are kept."""
-        found: dict[str, Tally] = {}
-        async with self._database.looking() as connection:
+        found: dict[str, ExecutionStats] = {}
+        async with self._database.begin_inline_read() as connection:
             for tool_id in dict.fromkeys(tool_ids):
                 query = select(executions.c.failure, executions.c.seconds).where(executions.c.tool_id == tool_id)
-                rows = (await connection.execute(query.order_by(executions.c.at.desc()).limit(each))).all()
+                rows = (await connection.execute(query.order_by(executions.c.at.desc()).limit(calls_per_tool))).all()
                 if rows:
                     failed = sum(row.failure is not None for row in rows)
-                    found[tool_id] = Tally(len(rows), failed, sum(row.seconds for row in rows) / len(rows))
+                    found[tool_id] = ExecutionStats(len(rows), failed, sum(row.seconds for row in rows) / len(rows))
         return found
 
 
-def _conditions(which: ExecutionFilter) -> list[Any]:
+def _build_conditions(criteria: ExecutionFilter) -> list[Any]:
     table = executions.c
     conditions: list[Any] = [
         table[name] == value
         for name in ("tool_id", "agent_id", "run_id", "conversation_id")
-        if (value := getattr(which, name))
+        if (value := getattr(criteria, name))
     ]
-    if which.failure == "any":
+    if criteria.failure == "any":
         conditions.append(table.failure.is_not(None))
-    elif which.failure is not None:
-        conditions.append(table.failure == which.failure)
-    if which.since is not None:
-        conditions.append(table.at >= which.since)
-    if which.until is not None:
-        conditions.append(table.at < which.until)
+    elif criteria.failure is not None:
+        conditions.append(table.failure == criteria.failure)
+    if criteria.since is not None:
+        conditions.append(table.at >= criteria.since)
+    if criteria.until is not None:
+        conditions.append(table.at < criteria.until)
     return conditions
 
 
-def _row(one: Execution) -> dict[str, Any]:
+def _to_row(execution: Execution) -> dict[str, Any]:
     return {
-        "id": one.execution_id,
-        "run_id": one.run_id,
-        "call_id": one.call_id,
-        "tool_id": one.tool_id,
-        "name": one.name,
-        "agent_id": one.agent_id,
-        "conversation_id": one.conversation_id,
-        "trace_id": one.trace_id,
-        "arguments": one.arguments,
-        "result": one.result,
-        "handle": one.handle,
-        "failure": one.failure,
-        "attempts": one.attempts,
-        "cached": one.cached,
-        "repairs": list(one.repairs),
-        "at": one.at,
-        "seconds": one.seconds,
+        "id": execution.execution_id,
+        "run_id": execution.run_id,
+        "call_id": execution.call_id,
+        "tool_id": execution.tool_id,
+        "name": execution.name,
+        "agent_id": execution.agent_id,
+        "conversation_id": execution.conversation_id,
+        "trace_id": execution.trace_id,
+        "arguments": execution.arguments,
+        "result": execution.result,
+        "handle": execution.handle,
+        "failure": execution.failure,
+        "attempts": execution.attempts,
+        "cached": execution.cached,
+        "repairs": list(execution.repairs),
+        "at": execution.at,
+        "seconds": execution.seconds,
     }
 
 
-def _execution(row: Row[Any]) -> Execution:
+def _to_execution(row: Row[Any]) -> Execution:
     return Execution(
         execution_id=row.id,
         run_id=row.run_id,

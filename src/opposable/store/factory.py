@@ -10,7 +10,7 @@ from opposable.domain.errors import BadInput
 if TYPE_CHECKING:  # SQLAlchemy takes half a second: it is loaded when a store is opened
     from opposable.store.store import Store
 
-_EXTRAS = {
+_EXTRA_MODULES = {
     "store": ("sqlalchemy", "alembic", "aiosqlite", "limits"),
     "postgres": ("psycopg",),
     "valkey": ("valkey",),
@@ -18,36 +18,36 @@ _EXTRAS = {
 
 
 @asynccontextmanager
-async def open_store(url: str, *, valkey: str | None = None) -> AsyncIterator["Store"]:
+async def open_store(url: str, *, valkey_url: str | None = None) -> AsyncIterator["Store"]:
     """The store at `sqlite:///PATH` or `postgresql://…`, its schema brought up to date; closed at the end.
 
     With `valkey` (`valkey://…` or `redis://…`) conversations and rate limits are kept there instead.
     Raises: `BadInput` for a URL that cannot be used or an extra that is not installed, `StoreTooNew`,
     `StoreUnavailable`.
     """
-    _need("store")
+    _require_extra("store")
     if url.strip().lower().startswith("postgres"):
-        _need("postgres")
-    if valkey is not None:
-        _need("valkey")
-    from opposable.store.store import opened
+        _require_extra("postgres")
+    if valkey_url is not None:
+        _require_extra("valkey")
+    from opposable.store.store import connect_store
 
-    async with opened(url, valkey) as store:
+    async with connect_store(url, valkey_url) as store:
         yield store
 
 
-def can_open(url: str) -> bool:
+def is_store_installed(url: str) -> bool:
     """Whether what a store at this URL needs is installed."""
     extras = ("store", "postgres") if url.strip().lower().startswith("postgres") else ("store",)
-    return not any(_missing(extra) for extra in extras)
+    return not any(_list_missing_modules(extra) for extra in extras)
 
 
-def _missing(extra: str) -> list[str]:
-    return [name for name in _EXTRAS[extra] if find_spec(name) is None]
+def _list_missing_modules(extra: str) -> list[str]:
+    return [name for name in _EXTRA_MODULES[extra] if find_spec(name) is None]
 
 
-def _need(extra: str) -> None:
-    missing = _missing(extra)
+def _require_extra(extra: str) -> None:
+    missing = _list_missing_modules(extra)
     if missing:
         raise BadInput(
             f'This store needs the extra "{extra}" ({", ".join(missing)} is missing): pip install "opposable[{extra}]".'

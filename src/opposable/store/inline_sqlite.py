@@ -7,12 +7,12 @@ from typing import Any
 import aiosqlite
 
 
-class AtOnce:
+class InlineExecutor:
     """In place of the queue to a connection's thread: what is put into it is done before `put_nowait` returns."""
 
-    def put_nowait(self, asked: tuple["asyncio.Future[Any] | None", Callable[[], Any]]) -> None:
+    def put_nowait(self, work_item: tuple["asyncio.Future[Any] | None", Callable[[], Any]]) -> None:
         """Do it, and end the future with what came of it."""
-        future, work = asked
+        future, work = work_item
         try:
             result = work()
         except BaseException as error:
@@ -24,9 +24,11 @@ class AtOnce:
                 future.set_result(result)
 
 
-async def connected(where: tuple[Sequence[Any], Mapping[str, Any]], patience: float) -> aiosqlite.Connection:
+async def connect(
+    driver_arguments: tuple[Sequence[Any], Mapping[str, Any]], timeout_seconds: float
+) -> aiosqlite.Connection:
     """A connection; `where` are the driver's arguments, `patience` the seconds to wait for a lock."""
-    args, named = where
-    connection = aiosqlite.connect(*args, **{**named, "timeout": patience, "isolation_level": None})
-    connection._tx = AtOnce()  # type: ignore[assignment]  # noqa: SLF001 - all that such a connection does goes through it
+    args, named = driver_arguments
+    connection = aiosqlite.connect(*args, **{**named, "timeout": timeout_seconds, "isolation_level": None})
+    connection._tx = InlineExecutor()  # type: ignore[assignment]  # noqa: SLF001 - all that such a connection does goes through it
     return await connection._connect()  # noqa: SLF001 - without the thread that awaiting it would begin

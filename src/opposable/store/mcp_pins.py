@@ -4,18 +4,18 @@ from typing import Any
 
 from sqlalchemy import Row, delete, select, update
 
-from opposable.domain.records import Pin, now
-from opposable.store.database import Database
+from opposable.domain.records import ToolPin, get_utc_now
+from opposable.store.database import StoreDatabase
 from opposable.store.tables import mcp_pins
 
 
-class Pins:
+class McpPinRepository:
     """The tool objects that were accepted of each MCP server."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StoreDatabase) -> None:
         self._database = database
 
-    async def put(self, pin: Pin) -> None:
+    async def put(self, pin: ToolPin) -> None:
         """Keep a pin in place of any other of that server and tool."""
         row = {
             "sha256": pin.sha256,
@@ -24,23 +24,23 @@ class Pins:
             "pending_sha256": pin.pending_sha256,
             "pending": pin.pending,
         }
-        insert = self._database.insert(mcp_pins).values(server_id=pin.server_id, tool=pin.tool, **row)
-        async with self._database.writing() as connection:
+        insert = self._database.build_insert(mcp_pins).values(server_id=pin.server_id, tool=pin.tool, **row)
+        async with self._database.begin_write() as connection:
             await connection.execute(insert.on_conflict_do_update(index_elements=["server_id", "tool"], set_=row))
 
-    async def of_server(self, server_id: str) -> tuple[Pin, ...]:
+    async def list_for_server(self, server_id: str) -> tuple[ToolPin, ...]:
         """The pins of a server, by tool."""
         query = select(mcp_pins).where(mcp_pins.c.server_id == server_id).order_by(mcp_pins.c.tool)
-        async with self._database.reading() as connection:
+        async with self._database.begin_read() as connection:
             rows = (await connection.execute(query)).all()
-        return tuple(_pin(row) for row in rows)
+        return tuple(_to_pin(row) for row in rows)
 
-    async def get(self, server_id: str, tool: str) -> Pin | None:
+    async def get(self, server_id: str, tool: str) -> ToolPin | None:
         """The pin of a server's tool."""
         query = select(mcp_pins).where(mcp_pins.c.server_id == server_id, mcp_pins.c.tool == tool)
-        async with self._database.reading() as connection:
+        async with self._database.begin_read() as connection:
             row = (await connection.execute(query)).one_or_none()
-        return None if row is None else _pin(row)
+        return None if row is None else _to_pin(row)
 
     async def accept(self, server_id: str, tool: str, sha256: str) -> bool:
         """Accept the changed object of that SHA-256. Returns whether it is the one that waits."""
@@ -52,20 +52,20 @@ class Pins:
             "definition": mcp_pins.c.pending,
             "pending_sha256": "",
             "pending": None,
-            "pinned_at": now(),
+            "pinned_at": get_utc_now(),
         }
         if not sha256:
             return False
-        async with self._database.writing() as connection:
+        async with self._database.begin_write() as connection:
             done = await connection.execute(update(mcp_pins).where(waiting).values(**accepted))
         return done.rowcount > 0
 
     async def delete(self, server_id: str, tool: str | None = None) -> int:
         """Forget a tool's pin, or all of a server. Returns how many."""
         conditions = [mcp_pins.c.server_id == server_id, *([] if tool is None else [mcp_pins.c.tool == tool])]
-        async with self._database.writing() as connection:
+        async with self._database.begin_write() as connection:
             return (await connection.execute(delete(mcp_pins).where(*conditions))).rowcount
 
 
-def _pin(row: Row[Any]) -> Pin:
-    return Pin(row.server_id, row.tool, row.sha256, row.definition, row.pinned_at, row.pending_sha256, row.pending)
+def _to_pin(row: Row[Any]) -> ToolPin:
+    return ToolPin(row.server_id, row.tool, row.sha256, row.definition, row.pinned_at, row.pending_sha256, row.pending)

@@ -7,7 +7,7 @@ from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall
 
 
-def message_as_json(message: Message) -> dict[str, Any]:
+def message_to_json(message: Message) -> dict[str, Any]:
     """A message without what can be made again; empty fields are left out."""
     body: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:

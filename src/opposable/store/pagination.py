@@ -10,46 +10,46 @@ from sqlalchemy import ColumnElement, Row, Select, tuple_
 
 from opposable.domain.errors import BadInput
 from opposable.domain.records import Page
-from opposable.store.database import Database
+from opposable.store.database import StoreDatabase
 
-LARGEST = 1000
+MAX_PAGE_SIZE = 1000
 """Items of one part at most."""
 
-NO_CURSOR = "This cursor was not given out here; begin without one."
+INVALID_CURSOR_MESSAGE = "This cursor was not given out here; begin without one."
 
 T = TypeVar("T")
 
 
-def cursor(at: datetime, key: str) -> str:
+def encode_cursor(timestamp: datetime, key: str) -> str:
     """Where a part ended, as an opaque text."""
-    return base64.urlsafe_b64encode(orjson.dumps([at.astimezone(UTC).isoformat(), key])).decode().rstrip("=")
+    return base64.urlsafe_b64encode(orjson.dumps([timestamp.astimezone(UTC).isoformat(), key])).decode().rstrip("=")
 
 
-def place(cursor: str) -> tuple[datetime, str]:
+def decode_cursor(cursor: str) -> tuple[datetime, str]:
     """Where the next part begins. Raises: `BadInput` for a cursor that is none."""
     try:
         at, key = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         moment = datetime.fromisoformat(at)
     except (ValueError, TypeError) as error:
-        raise BadInput(NO_CURSOR) from error
+        raise BadInput(INVALID_CURSOR_MESSAGE) from error
     if not isinstance(key, str) or moment.tzinfo is None:
-        raise BadInput(NO_CURSOR)
+        raise BadInput(INVALID_CURSOR_MESSAGE)
     return moment, key
 
 
-def size(limit: int) -> int:
+def validate_limit(limit: int) -> int:
     """The number of items asked for. Raises: `BadInput` when it is not from 1 to `LARGEST`."""
-    if not 1 <= limit <= LARGEST:
-        raise BadInput(f"limit is {limit}; it can be from 1 to {LARGEST}.")
+    if not 1 <= limit <= MAX_PAGE_SIZE:
+        raise BadInput(f"limit is {limit}; it can be from 1 to {MAX_PAGE_SIZE}.")
     return limit
 
 
-async def newest_first(
-    database: Database,
+async def fetch_newest_first(
+    database: StoreDatabase,
     query: Select[Any],
-    at: ColumnElement[datetime],
-    key: ColumnElement[str],
-    make: Callable[[Row[Any]], T],
+    time_column: ColumnElement[datetime],
+    key_column: ColumnElement[str],
+    to_item: Callable[[Row[Any]], T],
     *,
     after: str,
     limit: int,
@@ -58,13 +58,15 @@ async def newest_first(
 
     Raises: `BadInput` for a wrong cursor or limit.
     """
-    wanted = size(limit)
+    wanted = validate_limit(limit)
     if after:
-        query = query.where(tuple_(at, key) < tuple_(*place(after), types=(at.type, key.type)))
-    async with database.reading() as connection:
-        rows = (await connection.execute(query.order_by(at.desc(), key.desc()).limit(wanted + 1))).all()
-    items = tuple(make(row) for row in rows[:wanted])
+        query = query.where(
+            tuple_(time_column, key_column) < tuple_(*decode_cursor(after), types=(time_column.type, key_column.type))
+        )
+    async with database.begin_read() as connection:
+        rows = (await connection.execute(query.order_by(time_column.desc(), key_column.desc()).limit(wanted + 1))).all()
+    items = tuple(to_item(row) for row in rows[:wanted])
     if len(rows) <= wanted:
         return Page(items)
     last = rows[wanted - 1]._mapping  # noqa: SLF001 - the documented name
-    return Page(items, cursor(last[at], last[key]))
+    return Page(items, encode_cursor(last[time_column], last[key_column]))

@@ -13,7 +13,7 @@ from opposable.domain.specs import RateLimit
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
+class RateLimitResult:
     """Whether a call may be made, how many more may follow at once, and the seconds until one may when none may."""
 
     allowed: bool
@@ -21,34 +21,34 @@ class Allowance:
     retry_after: float
 
 
-class Limiter(Protocol):
+class RateLimitBackend(Protocol):
     """Counts calls in a moving window: at most `limit.calls` in any `limit.seconds`."""
 
-    async def hit(self, key: str, limit: RateLimit, cost: int = 1) -> Allowance:
+    async def hit(self, key: str, limit: RateLimit, cost: int = 1) -> RateLimitResult:
         """Count a call that costs `cost`, unless that goes over the limit. Raises: `StoreUnavailable`."""
         ...
 
 
-class ProcessLimiter:
+class InProcessRateLimiter:
     """A limiter for one process."""
 
     def __init__(self) -> None:
         self._window = MovingWindowRateLimiter(MemoryStorage())
 
-    async def hit(self, key: str, limit: RateLimit, cost: int = 1) -> Allowance:
+    async def hit(self, key: str, limit: RateLimit, cost: int = 1) -> RateLimitResult:
         """Count a call, unless that goes over the limit."""
-        return await counted(self._window, key, limit, cost)
+        return await count_hit(self._window, key, limit, cost)
 
 
-async def counted(window: MovingWindowRateLimiter, key: str, limit: RateLimit, cost: int) -> Allowance:
+async def count_hit(window: MovingWindowRateLimiter, key: str, limit: RateLimit, cost: int) -> RateLimitResult:
     """One hit on a moving window, wherever it is kept."""
-    item = _item(limit)
+    item = _to_rate_limit_item(limit)
     allowed = await window.hit(item, key, cost=cost)
     reset, remaining = await window.get_window_stats(item, key)
-    return Allowance(allowed, max(0, remaining), 0.0 if allowed else max(0.0, reset - time.time()))
+    return RateLimitResult(allowed, max(0, remaining), 0.0 if allowed else max(0.0, reset - time.time()))
 
 
-def _item(limit: RateLimit) -> RateLimitItem:
+def _to_rate_limit_item(limit: RateLimit) -> RateLimitItem:
     """The limit in whole seconds; one of a broken number of seconds is stretched at the same rate, rounded down."""
     seconds = math.ceil(limit.seconds)
     return RateLimitItemPerSecond(max(1, math.floor(limit.calls * seconds / limit.seconds)), seconds)

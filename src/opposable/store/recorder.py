@@ -13,19 +13,19 @@ import orjson
 
 from opposable.domain.errors import OpposableError, StoreError
 from opposable.domain.records import Execution, Run, RunEvent
-from opposable.safety.redaction import may_hold_secrets, redacted, without
+from opposable.safety.redaction import may_hold_secrets, redact, redact_known_secrets
 
-EVERY = 0.5
+FLUSH_INTERVAL_SECONDS = 0.5
 """Seconds between writes: what a killed process loses is younger than this and one write."""
-BATCH = 500
+MAX_BATCH_RECORDS = 500
 """Records written together; as many waiting are written at once."""
-ROOM = 20_000
+MAX_QUEUED_RECORDS = 20_000
 """Records kept waiting while the database is away."""
-ROOM_CHARACTERS = 64_000_000
+MAX_QUEUED_CHARACTERS = 64_000_000
 """Characters of them, about."""
-PATIENCE = 10.0
+CLOSE_TIMEOUT_SECONDS = 10.0
 """Seconds that closing waits for a database that is away."""
-LONGEST_PAUSE = 5.0
+MAX_RETRY_DELAY_SECONDS = 5.0
 """Seconds between tries while the database is away, at most."""
 
 log = logging.getLogger("opposable.recorder")
@@ -33,28 +33,28 @@ log = logging.getLogger("opposable.recorder")
 Record = Execution | RunEvent | Run
 
 
-class KeepsExecutions(Protocol):
+class ExecutionSink(Protocol):
     """Where executions go."""
 
-    async def add(self, batch: Sequence[Execution]) -> None:
+    async def add(self, new_executions: Sequence[Execution]) -> None:
         """Keep them, each once. Raises: `StoreError`."""
         ...
 
 
-class KeepsRuns(Protocol):
+class RunSink(Protocol):
     """Where runs and their events go."""
 
-    async def save(self, *changed: Run) -> None:
+    async def save(self, *changed_runs: Run) -> None:
         """Keep runs, of each the last. Raises: `StoreError`."""
         ...
 
-    async def add_events(self, events: Sequence[RunEvent]) -> None:
+    async def add_events(self, new_events: Sequence[RunEvent]) -> None:
         """Keep them, each once. Raises: `StoreError`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class RecorderState:
+class RecorderStatus:
     """How recording goes: records waiting, written, lost for want of room or at the close, refused by the database.
 
     `error` is what keeps it from writing now, "" when nothing does.
@@ -67,7 +67,7 @@ class RecorderState:
     error: str
 
     @property
-    def ok(self) -> bool:
+    def is_writing(self) -> bool:
         """Whether records are being written."""
         return not self.error
 
@@ -82,63 +82,65 @@ class Recorder:
 
     def __init__(
         self,
-        executions: KeepsExecutions,
-        runs: KeepsRuns,
+        executions: ExecutionSink,
+        runs: RunSink,
         *,
         secrets: Collection[str] = (),
-        every: float = EVERY,
-        room: int = ROOM,
-        patience: float = PATIENCE,
+        flush_interval_seconds: float = FLUSH_INTERVAL_SECONDS,
+        max_queued_records: int = MAX_QUEUED_RECORDS,
+        close_timeout_seconds: float = CLOSE_TIMEOUT_SECONDS,
     ) -> None:
         self._executions = executions
         self._runs = runs
         self._secrets = frozenset(secrets)
-        self._every = every
-        self._room = room
-        self._patience = patience
-        self._waiting: deque[tuple[Record, int]] = deque()
-        self._characters = 0
+        self._flush_interval_seconds = flush_interval_seconds
+        self._max_queued_records = max_queued_records
+        self._close_timeout_seconds = close_timeout_seconds
+        self._queue: deque[tuple[Record, int]] = deque()
+        self._queued_characters = 0
         self._written = self._lost = self._refused = 0
         self._error = ""
         self._watchers: list[Callable[[Record], None]] = []
         self._wake = asyncio.Event()
-        self._closing = False
-        self._owner: asyncio.Task[None] | None = None
+        self._is_closing = False
+        self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        self._owner = asyncio.create_task(self._work(), name="recorder")
+        self._task = asyncio.create_task(self._run_flush_loop(), name="recorder")
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._owner is not None
-        self._closing = True
+        assert self._task is not None
+        self._is_closing = True
         self._wake.set()
         try:
-            async with asyncio.timeout(self._patience):
-                await self._owner
+            async with asyncio.timeout(self._close_timeout_seconds):
+                await self._task
         except TimeoutError:
-            self._lose(len(self._waiting), "the database was away until the end")
+            self._count_lost(len(self._queue), "the database was away until the end")
 
     def record(self, record: Record) -> None:
         """Take a record: its secrets are redacted here, and it is written soon. Never waits, never raises."""
         for watcher in self._watchers:
             watcher(record)
-        if len(self._waiting) >= self._room or self._characters > ROOM_CHARACTERS:
-            self._lose(1, "no room is left for what waits")
+        if len(self._queue) >= self._max_queued_records or self._queued_characters > MAX_QUEUED_CHARACTERS:
+            self._count_lost(1, "no room is left for what waits")
             return
-        safe, size = _safe(record, self._secrets)
-        self._waiting.append((safe, size))
-        self._characters += size
-        if len(self._waiting) >= BATCH and not self._error:  # a database that is away is not asked for every record
+        safe, size = _redact_record(record, self._secrets)
+        self._queue.append((safe, size))
+        self._queued_characters += size
+        if (
+            len(self._queue) >= MAX_BATCH_RECORDS and not self._error
+        ):  # a database that is away is not asked for every record
             self._wake.set()
 
     def wake(self) -> None:
         """Write now: the database is there again, someone saw."""
         self._wake.set()
 
-    def watch(self, watcher: Callable[[Record], None]) -> None:
+    def add_watcher(self, watcher: Callable[[Record], None]) -> None:
         """Have `watcher` told of every record from now on, in the task that made it; it must neither wait nor raise.
 
         What it is given is not redacted.
@@ -151,27 +153,29 @@ class Recorder:
         return self._error
 
     @property
-    def state(self) -> RecorderState:
+    def status(self) -> RecorderStatus:
         """How recording goes."""
-        return RecorderState(len(self._waiting), self._written, self._lost, self._refused, self._error)
+        return RecorderStatus(len(self._queue), self._written, self._lost, self._refused, self._error)
 
-    async def _work(self) -> None:
-        pause = self._every
-        while not self._closing or self._waiting:
-            if not self._closing and (self._error or len(self._waiting) < BATCH):
-                await self._sleep(pause)
+    async def _run_flush_loop(self) -> None:
+        pause = self._flush_interval_seconds
+        while not self._is_closing or self._queue:
+            if not self._is_closing and (self._error or len(self._queue) < MAX_BATCH_RECORDS):
+                await self._wait_for_wake(pause)
             try:
-                for _ in range(0, len(self._waiting), BATCH):  # what comes meanwhile waits, or each would be a batch
-                    await self._write([record for record, _ in islice(self._waiting, BATCH)])
-                pause, self._error = self._every, ""
+                for _ in range(
+                    0, len(self._queue), MAX_BATCH_RECORDS
+                ):  # what comes meanwhile waits, or each would be a batch
+                    await self._write_batch([record for record, _ in islice(self._queue, MAX_BATCH_RECORDS)])
+                pause, self._error = self._flush_interval_seconds, ""
             except StoreError as error:
                 if not self._error:
                     log.warning("Records wait: %s", error)
                 self._error = str(error)
-                pause = min(pause * 2, LONGEST_PAUSE)
-                await asyncio.sleep(min(pause, 0.2) if self._closing else 0)
+                pause = min(pause * 2, MAX_RETRY_DELAY_SECONDS)
+                await asyncio.sleep(min(pause, 0.2) if self._is_closing else 0)
 
-    async def _sleep(self, seconds: float) -> None:
+    async def _wait_for_wake(self, seconds: float) -> None:
         self._wake.clear()
         try:
             async with asyncio.timeout(seconds):
@@ -179,16 +183,16 @@ class Recorder:
         except TimeoutError:
             return
 
-    async def _write(self, batch: list[Record]) -> None:
+    async def _write_batch(self, batch: list[Record]) -> None:
         """Write a batch and let go of it; one the database will not have is told of and let go of alone."""
         try:
-            await self._keep(batch)
+            await self._store_batch(batch)
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - one bad record must not hold up the rest
             if len(batch) > 1:
                 for record in batch:
-                    await self._write([record])
+                    await self._write_batch([record])
                 return
             self._refused += 1
             said = str(error) if isinstance(error, OpposableError) else type(error).__name__
@@ -196,38 +200,42 @@ class Recorder:
         else:
             self._written += len(batch)
         for _ in batch:
-            self._characters -= self._waiting.popleft()[1]
+            self._queued_characters -= self._queue.popleft()[1]
 
-    async def _keep(self, batch: Sequence[Record]) -> None:
+    async def _store_batch(self, batch: Sequence[Record]) -> None:
         await self._executions.add([record for record in batch if type(record) is Execution])
         await self._runs.add_events([record for record in batch if type(record) is RunEvent])
         await self._runs.save(*[record for record in batch if type(record) is Run])  # told as ended when all is there
 
-    def _lose(self, count: int, why: str) -> None:
+    def _count_lost(self, count: int, reason: str) -> None:
         if count and not self._lost:
-            log.error("Records are lost: %s", why)
+            log.error("Records are lost: %s", reason)
         self._lost += count
 
 
-def _safe(record: Record, secrets: Collection[str]) -> tuple[Record, int]:
+def _redact_record(record: Record, secrets: Collection[str]) -> tuple[Record, int]:
     """The record without secrets, and about how many characters it holds."""
     match record:
         case RunEvent(data=data):
-            raw = _raw(data)
+            raw = _to_raw_json(data)
             if secrets or may_hold_secrets(raw):
-                record = replace(record, data=redacted(data, secrets))
+                record = replace(record, data=redact(data, secrets))
             return record, 500 + len(raw)
         case Execution(arguments=arguments, result=result):
-            raw = _raw(arguments)
+            raw = _to_raw_json(arguments)
             if secrets or may_hold_secrets(raw):
-                record = replace(record, arguments=redacted(arguments, secrets), result=without(result, secrets))
+                record = replace(
+                    record, arguments=redact(arguments, secrets), result=redact_known_secrets(result, secrets)
+                )
             return record, 500 + len(result) + len(raw)
     if secrets:
-        record = replace(record, task=without(record.task, secrets), text=without(record.text, secrets))
+        record = replace(
+            record, task=redact_known_secrets(record.task, secrets), text=redact_known_secrets(record.text, secrets)
+        )
     return record, 500 + len(record.task) + len(record.text)
 
 
-def _raw(value: Any) -> bytes:
+def _to_raw_json(value: Any) -> bytes:
     """The value's JSON, or nearly: what may hold secrets in one is in the other."""
     try:
         return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS)

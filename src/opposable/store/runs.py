@@ -8,34 +8,34 @@ from sqlalchemy import Row, delete, select, update
 
 from opposable.domain.records import Page, Run, RunEvent, RunStatus
 from opposable.domain.usage import Usage
-from opposable.store.database import Database
-from opposable.store.pagination import newest_first
+from opposable.store.database import StoreDatabase
+from opposable.store.pagination import fetch_newest_first
 from opposable.store.tables import run_events, runs
 
-_ENDED: tuple[RunStatus, ...] = ("finished", "failed", "cancelled")
+_ENDED_STATUSES: tuple[RunStatus, ...] = ("finished", "failed", "cancelled")
 
 
-class Runs:
+class RunRepository:
     """The runs there were and are."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StoreDatabase) -> None:
         self._database = database
 
-    async def save(self, *changed: Run) -> None:
+    async def save(self, *changed_runs: Run) -> None:
         """Keep runs, new or changed, of each the last; a wish to cancel one that came meanwhile stays."""
-        if not changed:
+        if not changed_runs:
             return
-        rows = [_row(run) for run in {run.run_id: run for run in changed}.values()]
-        insert = self._database.insert(runs)
+        rows = [_to_row(run) for run in {run.run_id: run for run in changed_runs}.values()]
+        insert = self._database.build_insert(runs)
         values = {name: insert.excluded[name] for name in rows[0] if name not in ("id", "cancel_requested")}
-        async with self._database.writing() as connection:
+        async with self._database.begin_write() as connection:
             await connection.execute(insert.on_conflict_do_update(index_elements=["id"], set_=values), rows)
 
     async def get(self, run_id: str) -> Run | None:
         """The run of that id."""
-        async with self._database.looking() as connection:
+        async with self._database.begin_inline_read() as connection:
             row = (await connection.execute(select(runs).where(runs.c.id == run_id))).one_or_none()
-        return None if row is None else _run(row)
+        return None if row is None else _to_run(row)
 
     async def list(
         self,
@@ -59,49 +59,51 @@ class Runs:
         if since is not None:
             conditions.append(runs.c.started_at >= since)
         query = select(runs).where(*conditions)
-        return await newest_first(self._database, query, runs.c.started_at, runs.c.id, _run, after=after, limit=limit)
+        return await fetch_newest_first(
+            self._database, query, runs.c.started_at, runs.c.id, _to_run, after=after, limit=limit
+        )
 
     async def delete(self, run_id: str) -> bool:
         """Forget a run and its events. Returns whether there was one."""
-        async with self._database.writing() as connection:
+        async with self._database.begin_write() as connection:
             await connection.execute(delete(run_events).where(run_events.c.run_id == run_id))
             done = await connection.execute(delete(runs).where(runs.c.id == run_id))
         return done.rowcount > 0
 
     async def request_cancel(self, run_id: str) -> bool:
         """Leave the wish that a run be cancelled. Returns whether it is still going on."""
-        going_on = (runs.c.id == run_id) & runs.c.status.not_in(_ENDED)
-        async with self._database.writing() as connection:
+        going_on = (runs.c.id == run_id) & runs.c.status.not_in(_ENDED_STATUSES)
+        async with self._database.begin_write() as connection:
             done = await connection.execute(update(runs).where(going_on).values(cancel_requested=True))
         return done.rowcount > 0
 
-    async def to_cancel(self, run_ids: Collection[str]) -> frozenset[str]:
+    async def list_cancel_requested(self, run_ids: Collection[str]) -> frozenset[str]:
         """Which of these runs are wished to be cancelled."""
         query = select(runs.c.id).where(runs.c.id.in_(run_ids), runs.c.cancel_requested)
-        async with self._database.looking() as connection:
+        async with self._database.begin_inline_read() as connection:
             return frozenset((await connection.scalars(query)).all())
 
-    async def add_events(self, events: Sequence[RunEvent]) -> None:
+    async def add_events(self, new_events: Sequence[RunEvent]) -> None:
         """Keep events; one that is kept already stays as it is."""
-        if not events:
+        if not new_events:
             return
-        insert = self._database.insert(run_events).on_conflict_do_nothing(index_elements=["run_id", "sequence"])
+        insert = self._database.build_insert(run_events).on_conflict_do_nothing(index_elements=["run_id", "sequence"])
         rows = [
             {"run_id": one.run_id, "sequence": one.sequence, "kind": one.kind, "data": one.data, "at": one.at}
-            for one in events
+            for one in new_events
         ]
-        async with self._database.writing() as connection:
+        async with self._database.begin_write() as connection:
             await connection.execute(insert, rows)
 
-    async def events(self, run_id: str, *, after: int = 0, limit: int = 1000) -> tuple[RunEvent, ...]:
+    async def list_events(self, run_id: str, *, after: int = 0, limit: int = 1000) -> tuple[RunEvent, ...]:
         """A run's events in order, those with a sequence number above `after`, at most `limit`."""
         query = select(run_events).where(run_events.c.run_id == run_id, run_events.c.sequence > after)
-        async with self._database.reading() as connection:
+        async with self._database.begin_read() as connection:
             rows = (await connection.execute(query.order_by(run_events.c.sequence).limit(limit))).all()
         return tuple(RunEvent(row.run_id, row.sequence, row.kind, row.data, row.at) for row in rows)
 
 
-def _row(run: Run) -> dict[str, Any]:
+def _to_row(run: Run) -> dict[str, Any]:
     return {
         "id": run.run_id,
         "agent_id": run.agent_id,
@@ -124,7 +126,7 @@ def _row(run: Run) -> dict[str, Any]:
     }
 
 
-def _run(row: Row[Any]) -> Run:
+def _to_run(row: Row[Any]) -> Run:
     return Run(
         run_id=row.id,
         started_at=row.started_at,

@@ -13,29 +13,29 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from opposable.domain.errors import StoreTooNew, StoreUnavailable
-from opposable.store.database import PATIENCE, Database, first_line
-from opposable.store.database_urls import shown
+from opposable.store.database import CONNECT_TIMEOUT_SECONDS, StoreDatabase, get_first_error_line
+from opposable.store.database_urls import describe_database
 
-LOCK = 0x6F70706F
+ADVISORY_LOCK_ID = 0x6F70706F
 """The number of the advisory lock under which migrations run on PostgreSQL."""
 
 
-async def migrate(database: Database) -> None:
+async def migrate_schema(database: StoreDatabase) -> None:
     """Bring the schema up to this version's. Raises: `StoreTooNew`, `StoreUnavailable`."""
     if database.is_sqlite:
-        await _write_ahead(database)
-    async with database.reading() as connection:
-        if await connection.run_sync(_is_current, shown(database.url)):
+        await _enable_write_ahead_log(database)
+    async with database.begin_read() as connection:
+        if await connection.run_sync(_is_schema_current, describe_database(database.url)):
             return
-    async with database.writing() as connection:  # on SQLite this waits for the one writer there may be
+    async with database.begin_write() as connection:  # on SQLite this waits for the one writer there may be
         if not database.is_sqlite:
-            await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
-        await connection.run_sync(_upgrade, shown(database.url))
+            await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": ADVISORY_LOCK_ID})
+        await connection.run_sync(_upgrade_schema, describe_database(database.url))
 
 
-async def _write_ahead(database: Database) -> None:
+async def _enable_write_ahead_log(database: StoreDatabase) -> None:
     """Turn on the write-ahead log. SQLite does not wait for this lock by itself, so we do."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + CONNECT_TIMEOUT_SECONDS
     while True:
         try:
             async with database.engine.connect() as connection:
@@ -44,12 +44,14 @@ async def _write_ahead(database: Database) -> None:
                 return
         except (sqlite3.DatabaseError, DBAPIError) as error:
             if "locked" not in str(error) or time.monotonic() > deadline:
-                place = shown(database.url)
-                raise StoreUnavailable(f"The store ({place}) cannot be opened: {first_line(error)}") from error
+                place = describe_database(database.url)
+                raise StoreUnavailable(
+                    f"The store ({place}) cannot be opened: {get_first_error_line(error)}"
+                ) from error
         await asyncio.sleep(0.05)
 
 
-def _configuration(connection: Connection | None = None) -> Config:
+def _build_alembic_config(connection: Connection | None = None) -> Config:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     config.set_main_option("path_separator", "os")
@@ -57,19 +59,19 @@ def _configuration(connection: Connection | None = None) -> Config:
     return config
 
 
-def _is_current(connection: Connection, place: str) -> bool:
+def _is_schema_current(connection: Connection, database_description: str) -> bool:
     """Whether there is nothing to do. Raises: `StoreTooNew`."""
-    scripts = ScriptDirectory.from_config(_configuration())
+    scripts = ScriptDirectory.from_config(_build_alembic_config())
     there = MigrationContext.configure(connection).get_current_revision()
     known = [script.revision for script in scripts.walk_revisions()]
     if there is not None and there not in known:
         raise StoreTooNew(
-            f"The store ({place}) has schema {there}, which this version of Opposable does not know (its own is {known[0]}). "
+            f"The store ({database_description}) has schema {there}, which this version of Opposable does not know (its own is {known[0]}). "
             "A newer Opposable wrote it: update Opposable, or name another database."
         )
     return there == known[0]
 
 
-def _upgrade(connection: Connection, place: str) -> None:
-    if not _is_current(connection, place):
-        command.upgrade(_configuration(connection), "head")
+def _upgrade_schema(connection: Connection, database_description: str) -> None:
+    if not _is_schema_current(connection, database_description):
+        command.upgrade(_build_alembic_config(connection), "head")

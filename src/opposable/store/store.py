@@ -5,81 +5,81 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from opposable.domain.errors import StoreUnavailable
-from opposable.store.agents import Agents
-from opposable.store.approvals import Approvals
-from opposable.store.conversations import Conversations, SqlConversations
-from opposable.store.database import Database
-from opposable.store.database_urls import database_url
-from opposable.store.executions import Executions
-from opposable.store.failures import Failures
-from opposable.store.keys import Keys
-from opposable.store.mcp_pins import Pins
-from opposable.store.rate_limits import Limiter, ProcessLimiter
+from opposable.store.agents import AgentRepository
+from opposable.store.approvals import ApprovalRepository
+from opposable.store.conversations import ConversationRepository, SqlConversationRepository
+from opposable.store.database import StoreDatabase
+from opposable.store.database_urls import parse_database_url
+from opposable.store.executions import ExecutionRepository
+from opposable.store.failures import FailureRepository
+from opposable.store.keys import ApiKeyRepository
+from opposable.store.mcp_pins import McpPinRepository
+from opposable.store.rate_limits import InProcessRateLimiter, RateLimitBackend
 from opposable.store.retention import Retention
-from opposable.store.runs import Runs
-from opposable.store.schema_migration import migrate
-from opposable.store.tools import Tools
-from opposable.store.workers import Workers
+from opposable.store.runs import RunRepository
+from opposable.store.schema_migration import migrate_schema
+from opposable.store.tools import ToolRepository
+from opposable.store.workers import WorkerRepository
 
-Check = Callable[[], Awaitable[None]]
+HealthCheck = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
     """What is kept, by noun. Every method of every part raises `StoreUnavailable` when its server is away."""
 
-    tools: Tools
-    agents: Agents
-    executions: Executions
-    conversations: Conversations
-    runs: Runs
-    failures: Failures
-    pins: Pins
-    keys: Keys
-    approvals: Approvals
+    tools: ToolRepository
+    agents: AgentRepository
+    executions: ExecutionRepository
+    conversations: ConversationRepository
+    runs: RunRepository
+    failures: FailureRepository
+    pins: McpPinRepository
+    keys: ApiKeyRepository
+    approvals: ApprovalRepository
     retention: Retention
-    workers: Workers
-    limiter: Limiter
-    checks: dict[str, Check]
+    workers: WorkerRepository
+    limiter: RateLimitBackend
+    checks: dict[str, HealthCheck]
 
-    async def ready(self) -> dict[str, str]:
+    async def check_health(self) -> dict[str, str]:
         """Each server the store needs, with what is wrong with it: "" when nothing is."""
-        return {name: await _wrong(check) for name, check in self.checks.items()}
+        return {name: await _run_check(check) for name, check in self.checks.items()}
 
 
 @asynccontextmanager
-async def opened(url: str, valkey: str | None) -> AsyncIterator[Store]:
+async def connect_store(url: str, valkey_url: str | None) -> AsyncIterator[Store]:
     """The store at a URL; see `open_store`."""
-    database = Database(database_url(url))
+    database = StoreDatabase(parse_database_url(url))
     async with AsyncExitStack() as stack:
         stack.push_async_callback(database.close)
-        await migrate(database)
-        checks: dict[str, Check] = {"database": database.check}
-        conversations: Conversations = SqlConversations(database)
-        limiter: Limiter = ProcessLimiter()
-        if valkey is not None:
+        await migrate_schema(database)
+        checks: dict[str, HealthCheck] = {"database": database.ping}
+        conversations: ConversationRepository = SqlConversationRepository(database)
+        limiter: RateLimitBackend = InProcessRateLimiter()
+        if valkey_url is not None:
             from opposable.store.valkey import open_valkey  # its client is an extra of its own
 
-            shared = await stack.enter_async_context(open_valkey(valkey))
-            conversations, limiter, checks["valkey"] = shared.conversations, shared.limiter, shared.check
+            shared = await stack.enter_async_context(open_valkey(valkey_url))
+            conversations, limiter, checks["valkey"] = shared.conversations, shared.limiter, shared.ping
         yield Store(
-            tools=Tools(database),
-            agents=Agents(database),
-            executions=Executions(database),
+            tools=ToolRepository(database),
+            agents=AgentRepository(database),
+            executions=ExecutionRepository(database),
             conversations=conversations,
-            runs=Runs(database),
-            failures=Failures(database),
-            pins=Pins(database),
-            keys=Keys(database),
-            approvals=Approvals(database),
+            runs=RunRepository(database),
+            failures=FailureRepository(database),
+            pins=McpPinRepository(database),
+            keys=ApiKeyRepository(database),
+            approvals=ApprovalRepository(database),
             retention=Retention(database),
-            workers=Workers(database),
+            workers=WorkerRepository(database),
             limiter=limiter,
             checks=checks,
         )
 
 
-async def _wrong(check: Check) -> str:
+async def _run_check(check: HealthCheck) -> str:
     try:
         await check()
     except StoreUnavailable as error:

@@ -209,7 +209,7 @@ failures = Table(
 )
 
 
-def teaching(table: FromClause) -> ColumnElement[bool]:
+def build_informative_condition(table: FromClause) -> ColumnElement[bool]:
     """Which failures tell something to later runs: those that came again, were put right or are pinned.
 
     Written without parameters, so that it is seen to be the index's own condition.
@@ -222,8 +222,8 @@ Index(
     failures.c.tool_id,
     failures.c.scope,
     failures.c.last_seen,
-    sqlite_where=teaching(failures),
-    postgresql_where=teaching(failures),
+    sqlite_where=build_informative_condition(failures),
+    postgresql_where=build_informative_condition(failures),
 )
 Index(
     "ix_failures_pinned",

@@ -13,26 +13,30 @@ from valkey.exceptions import ResponseError, ValkeyError
 
 from opposable.domain.errors import BadInput, StoreUnavailable
 from opposable.domain.messages import Message
-from opposable.domain.records import Conversation, Page, Turn, now
+from opposable.domain.records import Conversation, ConversationTurn, Page, get_utc_now
 from opposable.domain.specs import RateLimit
 from opposable.store.column_types import from_json, to_json
-from opposable.store.conversations import already, continued, unknown
-from opposable.store.message_json import message_as_json, message_from_json
-from opposable.store.pagination import cursor, place, size
-from opposable.store.rate_limits import Allowance, counted
+from opposable.store.conversations import (
+    build_conversation_conflict_error,
+    build_conversation_exists_error,
+    build_conversation_missing_error,
+)
+from opposable.store.message_json import message_from_json, message_to_json
+from opposable.store.pagination import decode_cursor, encode_cursor, validate_limit
+from opposable.store.rate_limits import RateLimitResult, count_hit
 
-PREFIX = "opposable"
-PATIENCE = 5.0
+KEY_NAMESPACE = "opposable"
+SOCKET_TIMEOUT_SECONDS = 5.0
 """Seconds to wait for an answer."""
 
-_ADD = """
+_ADD_SCRIPT = """
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('HSET', KEYS[1], 'owner', ARGV[2], 'agent_id', ARGV[3], 'title', ARGV[4], 'created_at', ARGV[5], 'updated_at', ARGV[5])
 redis.call('ZADD', KEYS[2], ARGV[5], ARGV[1])
 redis.call('ZADD', KEYS[3], ARGV[5], ARGV[1])
 return 1
 """
-_APPEND = """
+_APPEND_MESSAGES_SCRIPT = """
 local owner = redis.call('HGET', KEYS[1], 'owner')
 if not owner then return {-1, 0} end
 local there = redis.call('LLEN', KEYS[2])
@@ -43,7 +47,7 @@ redis.call('ZADD', KEYS[3], ARGV[2], ARGV[1])
 redis.call('ZADD', KEYS[4], ARGV[2], ARGV[1])
 return {there + #ARGV - 3, there}
 """
-_KEEP = """
+_APPEND_TURN_SCRIPT = """
 local fields = {'owner', ARGV[2], 'agent_id', ARGV[3], 'title', ARGV[4], 'created_at', ARGV[5], 'updated_at', ARGV[5]}
 local owner = redis.call('HGET', KEYS[1], 'owner')
 if owner and owner ~= ARGV[2] then return 0 end
@@ -55,11 +59,11 @@ redis.call('ZADD', KEYS[3], ARGV[5], ARGV[1])
 redis.call('ZADD', KEYS[4], ARGV[5], ARGV[1])
 return 1
 """
-TURN_SECONDS = 3600
+TURN_ID_TTL_SECONDS = 3600
 """How long a turn is known by its id: nobody tries to keep one longer than that."""
 
 
-class ValkeyConversations:
+class ValkeyConversationRepository:
     """Conversations with the face of `store.conversations.Conversations`.
 
     Each is a hash and a list; a sorted set for each owner, and one for all, order them by their last change.
@@ -67,145 +71,169 @@ class ValkeyConversations:
 
     def __init__(self, client: Valkey) -> None:
         self._client = client
-        self._add = client.register_script(_ADD)
-        self._append = client.register_script(_APPEND)
-        self._keep = client.register_script(_KEEP)
+        self._add_script = client.register_script(_ADD_SCRIPT)
+        self._append_messages_script = client.register_script(_APPEND_MESSAGES_SCRIPT)
+        self._append_turn_script = client.register_script(_APPEND_TURN_SCRIPT)
 
     async def add(self, conversation: Conversation) -> Conversation:
         """Begin a conversation. Raises: `BadInput` when its id is taken."""
-        key, moment = conversation.conversation_id, _microseconds(now())
+        key, moment = conversation.conversation_id, _to_microseconds(get_utc_now())
         values: list[str | int] = [key, conversation.owner, conversation.agent_id, conversation.title, moment]
-        with told():
-            added = await self._add(keys=[_about(key), _order(conversation.owner), _order(None)], args=values)
+        with translate_valkey_errors():
+            added = await self._add_script(
+                keys=[_get_conversation_key(key), _get_index_key(conversation.owner), _get_index_key(None)], args=values
+            )
         if not added:
-            raise already(key)
-        at = _moment(moment)
+            raise build_conversation_exists_error(key)
+        at = _from_microseconds(moment)
         return Conversation(key, conversation.owner, conversation.agent_id, conversation.title, 0, at, at)
 
     async def get(self, conversation_id: str) -> Conversation | None:
         """The conversation of that id."""
-        return (await self._many([conversation_id]))[0]
+        return (await self._fetch_conversations([conversation_id]))[0]
 
-    async def messages(self, conversation_id: str, *, start: int = 0) -> tuple[Message, ...]:
+    async def list_messages(self, conversation_id: str, *, start: int = 0) -> tuple[Message, ...]:
         """What was said, in order, from message number `start` on (counted from 0)."""
-        with told():
-            said = await cast("Awaitable[list[bytes]]", self._client.lrange(_said(conversation_id), start, -1))
+        with translate_valkey_errors():
+            said = await cast(
+                "Awaitable[list[bytes]]", self._client.lrange(_get_messages_key(conversation_id), start, -1)
+            )
         return tuple(message_from_json(from_json(one)) for one in said)
 
-    async def append(self, conversation_id: str, said: Sequence[Message], *, expected: int | None = None) -> int:
+    async def append_messages(
+        self, conversation_id: str, new_messages: Sequence[Message], *, expected_count: int | None = None
+    ) -> int:
         """Add messages at the end, all or none. Raises: as `Conversations.append`."""
         there = await self.get(conversation_id)
         if there is None:
-            raise unknown(conversation_id)
-        keys = [_about(conversation_id), _said(conversation_id), _order(there.owner), _order(None)]
-        bodies = [to_json(message_as_json(message)) for message in said]
-        values = [conversation_id, _microseconds(now()), "" if expected is None else expected, *bodies]
-        with told():
-            total, before = await self._append(keys=keys, args=values)
+            raise build_conversation_missing_error(conversation_id)
+        keys = [
+            _get_conversation_key(conversation_id),
+            _get_messages_key(conversation_id),
+            _get_index_key(there.owner),
+            _get_index_key(None),
+        ]
+        bodies = [to_json(message_to_json(message)) for message in new_messages]
+        values = [
+            conversation_id,
+            _to_microseconds(get_utc_now()),
+            "" if expected_count is None else expected_count,
+            *bodies,
+        ]
+        with translate_valkey_errors():
+            total, before = await self._append_messages_script(keys=keys, args=values)
         if total == -1:
-            raise unknown(conversation_id)
+            raise build_conversation_missing_error(conversation_id)
         if total == -2:
-            raise continued(conversation_id, before, expected or 0)
+            raise build_conversation_conflict_error(conversation_id, before, expected_count or 0)
         return int(total)
 
-    async def keep(self, turns: Sequence[Turn], *, again: bool = False) -> frozenset[str]:
+    async def append_turns(self, turns: Sequence[ConversationTurn], *, skip_existing: bool = False) -> frozenset[str]:
         """Add turns at the end of their conversations, each once. As `Conversations.keep`, but turn by turn."""
-        return frozenset([turn.turn_id for turn in turns if not await self._kept(turn)])
+        return frozenset([turn.turn_id for turn in turns if not await self._append_turn(turn)])
 
-    async def _kept(self, turn: Turn) -> bool:
+    async def _append_turn(self, turn: ConversationTurn) -> bool:
         about = turn.conversation
         key, owner = about.conversation_id, about.owner
-        keys = [_about(key), _said(key), _order(owner), _order(None), f"{PREFIX}:turn:{turn.turn_id}"]
-        bodies = [to_json(message_as_json(message)) for message in turn.messages]
-        moment = _microseconds(now())
-        values: list[str | int] = [key, owner, about.agent_id, about.title, moment, TURN_SECONDS, *bodies]
-        with told():
-            return bool(await self._keep(keys=keys, args=values))
+        keys = [
+            _get_conversation_key(key),
+            _get_messages_key(key),
+            _get_index_key(owner),
+            _get_index_key(None),
+            f"{KEY_NAMESPACE}:turn:{turn.turn_id}",
+        ]
+        bodies = [to_json(message_to_json(message)) for message in turn.messages]
+        moment = _to_microseconds(get_utc_now())
+        values: list[str | int] = [key, owner, about.agent_id, about.title, moment, TURN_ID_TTL_SECONDS, *bodies]
+        with translate_valkey_errors():
+            return bool(await self._append_turn_script(keys=keys, args=values))
 
     async def list(self, owner: str | None = None, *, after: str = "", limit: int = 100) -> Page[Conversation]:
         """Conversations of an owner (None: of all), the last continued first; `after` is the last part's cursor."""
-        wanted = size(limit)
-        found = await self._ordered(_order(owner), after, wanted + 1)
-        there = await self._many([key for key, _ in found[:wanted]])
+        wanted = validate_limit(limit)
+        found = await self._list_ids_newest_first(_get_index_key(owner), after, wanted + 1)
+        there = await self._fetch_conversations([key for key, _ in found[:wanted]])
         items = tuple(one for one in there if one is not None)
         if len(found) <= wanted:
             return Page(items)
         key, score = found[wanted - 1]
-        return Page(items, cursor(_moment(int(score)), key))
+        return Page(items, encode_cursor(_from_microseconds(int(score)), key))
 
     async def delete(self, conversation_id: str) -> bool:
         """Forget a conversation and what was said. Returns whether there was one."""
         there = await self.get(conversation_id)
         if there is None:
             return False
-        with told():
+        with translate_valkey_errors():
             async with self._client.pipeline(transaction=True) as together:
-                together.delete(_about(conversation_id))
-                together.delete(_said(conversation_id))
-                together.zrem(_order(there.owner), conversation_id)
-                together.zrem(_order(None), conversation_id)
+                together.delete(_get_conversation_key(conversation_id))
+                together.delete(_get_messages_key(conversation_id))
+                together.zrem(_get_index_key(there.owner), conversation_id)
+                together.zrem(_get_index_key(None), conversation_id)
                 deleted = await together.execute()
         return bool(deleted[0])
 
-    async def _ordered(self, order: str, after: str, wanted: int) -> Sequence[tuple[str, float]]:
+    async def _list_ids_newest_first(self, index_key: str, after: str, limit: int) -> Sequence[tuple[str, float]]:
         """Ids and moments from a sorted set, newest first, from behind the cursor on."""
         found: Sequence[tuple[str, float]] = ()
-        last, last_key = (float("inf"), "") if not after else _split(after)
+        last, last_key = (float("inf"), "") if not after else _decode_cursor_score(after)
         start = 0
-        while len(found) < wanted:
-            with told():
+        while len(found) < limit:
+            with translate_valkey_errors():
                 part = await self._client.zrevrangebyscore(
-                    order, last, "-inf", start=start, num=wanted, withscores=True
+                    index_key, last, "-inf", start=start, num=limit, withscores=True
                 )
-            start += wanted
+            start += limit
             pairs = [(key.decode(), score) for key, score in part]
             fresh = [(key, score) for key, score in pairs if not after or score < last or key < last_key]
             found = [*found, *fresh]
-            if len(part) < wanted:
+            if len(part) < limit:
                 break
-        return found[:wanted]
+        return found[:limit]
 
-    async def _many(self, keys: Sequence[str]) -> tuple[Conversation | None, ...]:
-        with told():
+    async def _fetch_conversations(self, conversation_ids: Sequence[str]) -> tuple[Conversation | None, ...]:
+        with translate_valkey_errors():
             async with self._client.pipeline(transaction=False) as together:
-                for key in keys:
-                    together.hgetall(_about(key))
-                    together.llen(_said(key))
+                for key in conversation_ids:
+                    together.hgetall(_get_conversation_key(key))
+                    together.llen(_get_messages_key(key))
                 answers = await together.execute()
-        return tuple(_conversation(key, answers[2 * i], answers[2 * i + 1]) for i, key in enumerate(keys))
+        return tuple(
+            _to_conversation(key, answers[2 * i], answers[2 * i + 1]) for i, key in enumerate(conversation_ids)
+        )
 
 
-class ValkeyLimiter:
+class ValkeyRateLimiter:
     """A limiter that all processes share."""
 
     def __init__(self, client: Valkey) -> None:
         # the client comes as its pool; the URL only names the kind of server
-        options: Any = {"connection_pool": client.connection_pool, "key_prefix": f"{PREFIX}:limits"}
+        options: Any = {"connection_pool": client.connection_pool, "key_prefix": f"{KEY_NAMESPACE}:limits"}
         storage = RedisStorage("async+valkey://", **options)
         self._window = MovingWindowRateLimiter(storage)
 
-    async def hit(self, key: str, limit: RateLimit, cost: int = 1) -> Allowance:
+    async def hit(self, key: str, limit: RateLimit, cost: int = 1) -> RateLimitResult:
         """Count a call, unless that goes over the limit. Raises: `StoreUnavailable`."""
-        with told():
-            return await counted(self._window, key, limit, cost)
+        with translate_valkey_errors():
+            return await count_hit(self._window, key, limit, cost)
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class ValkeyStore:
     """What several processes share in one Valkey server."""
 
-    conversations: ValkeyConversations
-    limiter: ValkeyLimiter
+    conversations: ValkeyConversationRepository
+    limiter: ValkeyRateLimiter
     client: Valkey
 
-    async def check(self) -> None:
+    async def ping(self) -> None:
         """Ask the server for a sign of life. Raises: `StoreUnavailable`."""
-        with told():
+        with translate_valkey_errors():
             await self.client.ping()
 
 
 @asynccontextmanager
-async def open_valkey(url: str) -> AsyncIterator[Shared]:
+async def open_valkey(url: str) -> AsyncIterator[ValkeyStore]:
     """Conversations and a limiter at a `redis://` or `valkey://` URL, closed at the end.
 
     Raises: `BadInput` for another URL, `StoreUnavailable` when nothing answers there.
@@ -213,19 +241,21 @@ async def open_valkey(url: str) -> AsyncIterator[Shared]:
     if not url.startswith(("redis://", "rediss://", "valkey://", "valkeys://")):
         raise BadInput("This is no URL of a Valkey or Redis server. Give valkey://HOST:PORT/NUMBER or redis://….")
     try:
-        client = Valkey.from_url(_as_valkey(url), socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE)
+        client = Valkey.from_url(
+            _to_valkey_url(url), socket_timeout=SOCKET_TIMEOUT_SECONDS, socket_connect_timeout=SOCKET_TIMEOUT_SECONDS
+        )
     except ValueError as error:
         raise BadInput("This Valkey URL cannot be read. Give valkey://HOST:PORT/NUMBER or redis://….") from error
-    shared = Shared(ValkeyConversations(client), ValkeyLimiter(client), client)
+    shared = ValkeyStore(ValkeyConversationRepository(client), ValkeyRateLimiter(client), client)
     try:
-        await shared.check()
+        await shared.ping()
         yield shared
     finally:
         await client.aclose()
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def translate_valkey_errors() -> Iterator[None]:
     """The client's errors in our words."""
     try:
         yield
@@ -235,39 +265,43 @@ def told() -> Iterator[None]:
         raise StoreUnavailable(f"The Valkey server does not answer: {type(error).__name__}") from error
 
 
-def _as_valkey(url: str) -> str:
+def _to_valkey_url(url: str) -> str:
     kind, _, rest = url.partition("://")
     return f"{kind.replace('redis', 'valkey')}://{rest}"
 
 
-def _about(key: str) -> str:
-    return f"{PREFIX}:conversation:{key}"
+def _get_conversation_key(conversation_id: str) -> str:
+    return f"{KEY_NAMESPACE}:conversation:{conversation_id}"
 
 
-def _said(key: str) -> str:
-    return f"{PREFIX}:messages:{key}"
+def _get_messages_key(conversation_id: str) -> str:
+    return f"{KEY_NAMESPACE}:messages:{conversation_id}"
 
 
-def _order(owner: str | None) -> str:
-    return f"{PREFIX}:conversations" if owner is None else f"{PREFIX}:conversations:of:{owner}"
+def _get_index_key(owner: str | None) -> str:
+    return f"{KEY_NAMESPACE}:conversations" if owner is None else f"{KEY_NAMESPACE}:conversations:of:{owner}"
 
 
-def _microseconds(moment: datetime) -> int:
+def _to_microseconds(moment: datetime) -> int:
     return round(moment.timestamp() * 1_000_000)
 
 
-def _moment(microseconds: int) -> datetime:
+def _from_microseconds(microseconds: int) -> datetime:
     return datetime.fromtimestamp(microseconds / 1_000_000, UTC)
 
 
-def _split(after: str) -> tuple[float, str]:
-    moment, key = place(after)
+def _decode_cursor_score(after: str) -> tuple[float, str]:
+    moment, key = decode_cursor(after)
     return round(moment.timestamp() * 1_000_000), key
 
 
-def _conversation(key: str, about: dict[bytes, bytes], messages: int) -> Conversation | None:
-    if not about:
+def _to_conversation(
+    conversation_id: str, stored_fields: dict[bytes, bytes], message_count: int
+) -> Conversation | None:
+    if not stored_fields:
         return None
-    told: dict[str, Any] = {name.decode(): value.decode() for name, value in about.items()}
-    created, updated = _moment(int(told["created_at"])), _moment(int(told["updated_at"]))
-    return Conversation(key, told["owner"], told["agent_id"], told["title"], messages, created, updated)
+    told: dict[str, Any] = {name.decode(): value.decode() for name, value in stored_fields.items()}
+    created, updated = _from_microseconds(int(told["created_at"])), _from_microseconds(int(told["updated_at"]))
+    return Conversation(
+        conversation_id, told["owner"], told["agent_id"], told["title"], message_count, created, updated
+    )

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import ToolRegistrationError
 from opposable.domain.tools import ToolDefinition
-from opposable.tools.function_schema import signature_of
-from opposable.tools.streaming import streamed, threads
-from opposable.tools.tool_names import safe_name
+from opposable.tools.function_schema import get_signature
+from opposable.tools.streaming import collect_stream, get_thread_pool
+from opposable.tools.tool_names import to_safe_name
 
 if TYPE_CHECKING:  # see tools/base.py
     from opposable.domain.specs import FunctionToolSpec, RateLimit
 
 
-class Rules(TypedDict, total=False):
+class ToolOptions(TypedDict, total=False):
     """What may be said of a function beside its name: fields of `ToolSpec`, as there."""
 
     display_name: str
@@ -49,26 +49,26 @@ class FunctionTool:
         tool_id: str = "",
         description: str = "",
         timeout: float | None = None,
-        **rules: Unpack[Rules],
+        **options: Unpack[ToolOptions],
     ) -> None:
         if not callable(function):
             raise ToolRegistrationError(f"{function!r} is no function; a tool is made from a function or a method.")
-        self._signature = signature_of(function)
+        self._signature = get_signature(function)
         self.function = function
         self.tool_id = tool_id or getattr(function, "__name__", type(function).__name__)
         self.definition = ToolDefinition(
-            safe_name(self.tool_id), description or self._signature.description, self._signature.parameters
+            to_safe_name(self.tool_id), description or self._signature.description, self._signature.parameters
         )
         self.timeout = timeout
         called = getattr(function, "__call__", None)  # noqa: B004 - the question is what kind of function it is
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
-        self._yields = _is_generator(function) or _is_generator(called)
-        self.spec = _spec(self, rules) if rules else None
+        self._yields_deltas = _is_generator(function) or _is_generator(called)
+        self.spec = _create_spec(self, options) if options else None
 
     @property
     def streams(self) -> bool:
         """Whether pieces may be told while it runs: of a generator, and of a function that takes the context."""
-        return self._yields or self._signature.context_name is not None
+        return self._yields_deltas or self._signature.context_name is not None
 
     def check(self, arguments: dict[str, Any]) -> None:
         """Do nothing where the arguments fit. Raises: `InvalidArguments`."""
@@ -83,12 +83,12 @@ class FunctionTool:
         values = signature.validate(arguments)
         if signature.context_name is not None:
             values[signature.context_name] = context
-        if self._yields:
-            return await streamed(self.function(**values), context.report)
+        if self._yields_deltas:
+            return await collect_stream(self.function(**values), context.report)
         if self._is_async:
             return await self.function(**values)
         call = functools.partial(contextvars.copy_context().run, self.function, **values)
-        outcome = await asyncio.get_running_loop().run_in_executor(threads(), call)
+        outcome = await asyncio.get_running_loop().run_in_executor(get_thread_pool(), call)
         return await outcome if inspect.isawaitable(outcome) else outcome
 
 
@@ -101,7 +101,7 @@ def tool(function: F, /) -> FunctionTool: ...
 
 @overload
 def tool(
-    *, name: str = "", description: str = "", timeout: float | None = None, **rules: Unpack[Rules]
+    *, name: str = "", description: str = "", timeout: float | None = None, **rules: Unpack[ToolOptions]
 ) -> Callable[[F], FunctionTool]: ...
 
 
@@ -112,7 +112,7 @@ def tool(
     name: str = "",
     description: str = "",
     timeout: float | None = None,
-    **rules: Unpack[Rules],
+    **options: Unpack[ToolOptions],
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
     """Make a function a tool: `@tool`, or `@tool(name=…, timeout=…, idempotent=True, cache_seconds=60)`.
 
@@ -120,22 +120,22 @@ def tool(
     """
     if function is not None:
         return FunctionTool(function)
-    return lambda wrapped: FunctionTool(wrapped, tool_id=name, description=description, timeout=timeout, **rules)
+    return lambda wrapped: FunctionTool(wrapped, tool_id=name, description=description, timeout=timeout, **options)
 
 
-def actions(subject: object, tool_id: str, *, timeout: float | None = None) -> list[FunctionTool]:
+def tools_from_object(obj: object, tool_id: str, *, timeout: float | None = None) -> list[FunctionTool]:
     """The public methods of an object as one tool's actions, named `tool_id.method`.
 
     A method of the tool's own name is called `tool_id` alone. Raises: `ToolRegistrationError` when there is none.
     """
-    methods = [name for name, _ in inspect.getmembers(type(subject), inspect.isfunction) if not name.startswith("_")]
+    methods = [name for name, _ in inspect.getmembers(type(obj), inspect.isfunction) if not name.startswith("_")]
     if not methods:
-        raise ToolRegistrationError(f"{tool_id}: {type(subject).__name__} has no public method to offer as an action.")
+        raise ToolRegistrationError(f"{tool_id}: {type(obj).__name__} has no public method to offer as an action.")
     own = {name: tool_id if name == tool_id else f"{tool_id}.{name}" for name in methods}
-    return [FunctionTool(getattr(subject, name), tool_id=own[name], timeout=timeout) for name in methods]
+    return [FunctionTool(getattr(obj, name), tool_id=own[name], timeout=timeout) for name in methods]
 
 
-def _spec(tool: FunctionTool, rules: Rules) -> "FunctionToolSpec":
+def _create_spec(tool: FunctionTool, options: ToolOptions) -> "FunctionToolSpec":
     from pydantic import ValidationError
 
     from opposable.domain.specs import FunctionToolSpec
@@ -149,7 +149,7 @@ def _spec(tool: FunctionTool, rules: Rules) -> "FunctionToolSpec":
             module_path=getattr(function, "__module__", "") or "",
             function_name=getattr(function, "__name__", ""),
             mode="streamable" if tool.streams else "invokable",
-            **rules,
+            **options,
         )
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())

@@ -11,11 +11,11 @@ from weakref import WeakKeyDictionary
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRegistrationError
 
-NULL = {"type": "null"}
+NULL_SCHEMA = {"type": "null"}
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class FunctionSignature:
     """What is known of a function as a tool.
 
     `parameters` is the JSON Schema a model is told; `validate` turns given arguments into keyword arguments and
@@ -28,38 +28,38 @@ class Signature:
     context_name: str | None
 
 
-_known: WeakKeyDictionary[Callable[..., Any], Signature] = WeakKeyDictionary()
+_signature_cache: WeakKeyDictionary[Callable[..., Any], FunctionSignature] = WeakKeyDictionary()
 
 
-def signature_of(function: Callable[..., Any]) -> Signature:
+def get_signature(function: Callable[..., Any]) -> FunctionSignature:
     """The signature of a function or bound method. Raises: `ToolRegistrationError`, saying what is missing.
 
     Reads type annotations (pydantic's `Field` inside `Annotated` too) and a docstring in Google, NumPy or reST style.
     """
     plain = getattr(function, "__func__", function)
     try:
-        return _known[plain]
+        return _signature_cache[plain]
     except (KeyError, TypeError):
         pass
-    made = _read(plain, bound=plain is not function)
+    made = _read_signature(plain, is_bound=plain is not function)
     with contextlib.suppress(TypeError):  # a callable object that cannot be weakly referred to is read each time
-        _known[plain] = made
+        _signature_cache[plain] = made
     return made
 
 
-def _read(function: Callable[..., Any], *, bound: bool) -> Signature:
+def _read_signature(function: Callable[..., Any], *, is_bound: bool) -> FunctionSignature:
     import docstring_parser
     from pydantic import ConfigDict, Field, PydanticUserError, create_model
     from pydantic.errors import PydanticSchemaGenerationError
 
     name = getattr(function, "__name__", type(function).__name__)
-    hints = _hints(function, name)
+    hints = _get_type_hints(function, name)
     told = docstring_parser.parse(inspect.getdoc(function) or "")
     about = {param.arg_name: " ".join((param.description or "").split()) for param in told.params}
     fields: dict[str, Any] = {}
     context_name = None
     parameters = list(inspect.signature(function).parameters.values())
-    for parameter in parameters[1:] if bound else parameters:
+    for parameter in parameters[1:] if is_bound else parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise ToolRegistrationError(
                 f"{name}: parameter {parameter.name!r} cannot be told to a model; give named parameters only."
@@ -69,9 +69,9 @@ def _read(function: Callable[..., Any], *, bound: bool) -> Signature:
             context_name = parameter.name
             continue
         required = parameter.default is parameter.empty
-        if about.get(parameter.name) and not _described(hint):
+        if about.get(parameter.name) and not _has_description(hint):
             hint = Annotated[hint, Field(description=about[parameter.name])]
-        fields[_field(parameter.name)] = (
+        fields[_to_field_name(parameter.name)] = (
             hint,
             Field(... if required else parameter.default, alias=parameter.name),
         )
@@ -82,11 +82,13 @@ def _read(function: Callable[..., Any], *, bound: bool) -> Signature:
         first = str(error).splitlines()[0]
         raise ToolRegistrationError(f"{name}: its parameters cannot be described as JSON Schema: {first}") from error
     description = " ".join(part for part in (told.short_description, told.long_description) if part)
-    check = _validator(model, tuple(parameter for parameter in fields))
-    return Signature(" ".join(description.split()) or _words(name), tidy(schema), check, context_name)
+    check = _create_validator(model, tuple(parameter for parameter in fields))
+    return FunctionSignature(
+        " ".join(description.split()) or _name_to_words(name), simplify_schema(schema), check, context_name
+    )
 
 
-def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
+def _get_type_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
     try:
         target = function if inspect.isroutine(function) else type(function).__call__
         return get_type_hints(target, include_extras=True)
@@ -94,16 +96,16 @@ def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
         raise ToolRegistrationError(f"{name}: its annotations cannot be read: {error}") from error
 
 
-def _described(hint: Any) -> bool:
+def _has_description(hint: Any) -> bool:
     return get_origin(hint) is Annotated and any(getattr(extra, "description", None) for extra in get_args(hint)[1:])
 
 
-def _field(name: str) -> str:
+def _to_field_name(name: str) -> str:
     """A field name pydantic takes for any parameter name (it keeps a leading underscore and some words for itself)."""
     return f"p_{name}"
 
 
-def _validator(model: Any, fields: tuple[str, ...]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def _create_validator(model: Any, fields: tuple[str, ...]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     from pydantic import ValidationError
 
     validate = model.__pydantic_validator__.validate_python
@@ -113,17 +115,17 @@ def _validator(model: Any, fields: tuple[str, ...]) -> Callable[[dict[str, Any]]
         try:
             values = validate(arguments).__dict__
         except ValidationError as error:
-            raise InvalidArguments(problems_of(error, tuple(name for _, name in names))) from error
+            raise InvalidArguments(problems_from_error(error, tuple(name for _, name in names))) from error
         return {name: values[field] for field, name in names}
 
     return check
 
 
-def problems_of(error: Any, names: tuple[str, ...]) -> tuple[FieldProblem, ...]:
+def problems_from_error(error: Any, names: tuple[str, ...]) -> tuple[FieldProblem, ...]:
     """A pydantic error told by field, in plain words."""
     found: dict[str, FieldProblem] = {}
     for item in error.errors(include_url=False):
-        path = ".".join(str(step) for step in item["loc"] if not _branch(step))
+        path = ".".join(str(step) for step in item["loc"] if not _is_union_branch(step))
         kind = item["type"]
         if kind == "missing":
             found.setdefault(path, FieldProblem(path, "is required"))
@@ -133,44 +135,46 @@ def problems_of(error: Any, names: tuple[str, ...]) -> tuple[FieldProblem, ...]:
                 if names
                 else "it takes no parameters"
             )
-            found.setdefault(path, FieldProblem(path, known, _shown(item["input"])))
+            found.setdefault(path, FieldProblem(path, known, _preview_value(item["input"])))
         else:
-            found.setdefault(path, FieldProblem(path, _plain(item["msg"]), _shown(item["input"])))
+            found.setdefault(path, FieldProblem(path, _simplify_message(item["msg"]), _preview_value(item["input"])))
     return tuple(found.values())
 
 
-def _branch(step: Any) -> bool:
+def _is_union_branch(step: Any) -> bool:
     """Whether a step of pydantic's path names a branch of a union and no field."""
     return isinstance(step, str) and (step in {"str", "int", "float", "bool", "none"} or "[" in step)
 
 
-def _plain(message: str) -> str:
+def _simplify_message(message: str) -> str:
     message = message.removeprefix("Value error, ").removeprefix("Input ").removeprefix("should ")
     message = re.sub(r"^(be )?a valid (\w+)(, unable to parse string as an? \w+)?$", r"be a valid \2", message)
     return f"must {message}" if message.startswith(("be ", "have ", "match ")) else message
 
 
-def _shown(value: Any) -> str:
+def _preview_value(value: Any) -> str:
     import orjson
 
     text = orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
     return text if len(text) <= 200 else text[:200] + "…"
 
 
-def _words(name: str) -> str:
+def _name_to_words(name: str) -> str:
     return name.replace("_", " ").strip()
 
 
-def tidy(schema: dict[str, Any]) -> dict[str, Any]:
+def simplify_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema with what a model does not need left out.
 
     Titles go, references that do not recur are put in place, and "X or null" with a default becomes X: each word
     here is paid for in every request.
     """
     definitions = schema.get("$defs", {})
-    tidied: dict[str, Any] = _tidied(schema, definitions, ())
+    tidied: dict[str, Any] = _simplify_node(schema, definitions, ())
     left = {
-        name: _tidied(inner, definitions, (name,)) for name, inner in definitions.items() if _recurs(name, definitions)
+        name: _simplify_node(inner, definitions, (name,))
+        for name, inner in definitions.items()
+        if _is_recursive(name, definitions)
     }
     tidied.pop("$defs", None)
     if left:
@@ -182,34 +186,36 @@ def tidy(schema: dict[str, Any]) -> dict[str, Any]:
     return tidied
 
 
-def _tidied(node: Any, definitions: dict[str, Any], path: tuple[str, ...]) -> Any:
+def _simplify_node(node: Any, definitions: dict[str, Any], path: tuple[str, ...]) -> Any:
     if isinstance(node, list):
-        return [_tidied(item, definitions, path) for item in node]
+        return [_simplify_node(item, definitions, path) for item in node]
     if not isinstance(node, dict):
         return node
     reference = node.get("$ref", "")
     name = reference.rpartition("/")[2]
-    if name in definitions and not _recurs(name, definitions) and name not in path:
-        return _tidied(
+    if name in definitions and not _is_recursive(name, definitions) and name not in path:
+        return _simplify_node(
             {**definitions[name], **{k: v for k, v in node.items() if k != "$ref"}}, definitions, (*path, name)
         )
     options = node.get("anyOf")
-    if options and NULL in options and "default" in node and len(options) == 2:
-        one = next(option for option in options if option != NULL)
+    if options and NULL_SCHEMA in options and "default" in node and len(options) == 2:
+        one = next(option for option in options if option != NULL_SCHEMA)
         rest = {k: v for k, v in node.items() if k not in ("anyOf", "title") and not (k == "default" and v is None)}
-        return _tidied({**one, **rest}, definitions, path)
+        return _simplify_node({**one, **rest}, definitions, path)
     out = {}
     for key, value in node.items():
         if key == "title" and isinstance(value, str):
             continue
         if key == "properties":
-            out[key] = {name: _tidied(inner, definitions, path) for name, inner in value.items()}
+            out[key] = {name: _simplify_node(inner, definitions, path) for name, inner in value.items()}
         elif key != "$defs":
-            out[key] = value if key in ("enum", "const", "default", "examples") else _tidied(value, definitions, path)
+            out[key] = (
+                value if key in ("enum", "const", "default", "examples") else _simplify_node(value, definitions, path)
+            )
     return out
 
 
-def _recurs(name: str, definitions: dict[str, Any]) -> bool:
+def _is_recursive(name: str, definitions: dict[str, Any]) -> bool:
     """Whether a definition refers to itself, however far around."""
     seen: set[str] = set()
     todo = [definitions[name]]

@@ -16,7 +16,7 @@ from opposable.tools.base import Tool
 
 
 @dataclass(slots=True)
-class Outcome:
+class InvocationResult:
     """`content` is the whole text, uncut; `data` the value itself where the call worked."""
 
     content: str
@@ -26,13 +26,13 @@ class Outcome:
     cached: bool = False
 
 
-_BESIDE_AN_ERROR = frozenset(
+_ERROR_BODY_KEYS = frozenset(
     "error errors message detail details status status_code code type title hint path request_id timestamp ok success".split()  # noqa: SIM905
 )
 """What stands in a body that tells of an error and of nothing else."""
 
 
-def failure_told(data: Any) -> FailureKind | None:
+def find_failure_in_value(data: Any) -> FailureKind | None:
     """The failure that a tool tells in a value, as a web service does in a body, and no exception.
 
     That is `{"ok": false}` or `{"success": false}`, an "error" beside a status of 400 or more, or one beside nothing else.
@@ -46,38 +46,46 @@ def failure_told(data: Any) -> FailureKind | None:
     status = data.get("status", data.get("status_code", data.get("code")))
     if type(status) is int:
         return "failed" if status >= HTTPStatus.BAD_REQUEST else None
-    return "failed" if _BESIDE_AN_ERROR.issuperset(data) else None
+    return "failed" if _ERROR_BODY_KEYS.issuperset(data) else None
 
 
-async def outcome_of(tool: Tool, arguments: dict[str, Any], context: CallContext, limit: float) -> Outcome:
+async def invoke(
+    tool: Tool, arguments: dict[str, Any], context: CallContext, timeout_seconds: float
+) -> InvocationResult:
     """Run a tool for at most `limit` seconds. Raises nothing but cancellation."""
     name, language = tool.definition.name, context.language
     try:
-        async with asyncio.timeout(limit) as scope:
+        async with asyncio.timeout(timeout_seconds) as scope:
             data = await tool.run(arguments, context)
-        failure = failure_told(data)
-        return Outcome(text_of(data), failure, None if failure else data)
+        failure = find_failure_in_value(data)
+        return InvocationResult(value_to_text(data), failure, None if failure else data)
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        return Outcome(sentences.broke(name, ToolFailed("it was cancelled from within"), language), "failed")
+        return InvocationResult(
+            sentences.tool_raised_message(name, ToolFailed("it was cancelled from within"), language), "failed"
+        )
     except InvalidArguments as error:
-        return Outcome(sentences.invalid_arguments(name, error.problems, language), "invalid_arguments")
+        return InvocationResult(
+            sentences.invalid_arguments_message(name, error.problems, language), "invalid_arguments"
+        )
     except ToolFailed as error:
-        return Outcome(str(error), "timeout" if isinstance(error, TimeoutError) else "failed")
+        return InvocationResult(str(error), "timeout" if isinstance(error, TimeoutError) else "failed")
     except TimeoutError as error:
-        own = sentences.timed_out(name, limit, language)
-        return Outcome(own if scope.expired() else sentences.broke(name, error, language), "timeout")
+        own = sentences.timeout_message(name, timeout_seconds, language)
+        return InvocationResult(
+            own if scope.expired() else sentences.tool_raised_message(name, error, language), "timeout"
+        )
     except ToolRefused as error:
-        return Outcome(str(error), "refused")
+        return InvocationResult(str(error), "refused")
     except ToolUnavailable as error:
-        return Outcome(str(error), "unavailable")
+        return InvocationResult(str(error), "unavailable")
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is told to the model, not to the caller
-        return Outcome(sentences.broke(name, error, language), "failed")
+        return InvocationResult(sentences.tool_raised_message(name, error, language), "failed")
 
 
-def text_of(value: Any) -> str:
+def value_to_text(value: Any) -> str:
     """A tool's value as text: text as it is, the rest as JSON, nothing as "null"."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode() if _has_surrogates(value) else value
@@ -86,7 +94,7 @@ def text_of(value: Any) -> str:
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
     except TypeError:
-        return orjson.dumps(_jsonable(value), default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+        return orjson.dumps(_to_jsonable(value), default=str, option=orjson.OPT_NON_STR_KEYS).decode()
 
 
 def _has_surrogates(text: str) -> bool:
@@ -99,16 +107,16 @@ def _has_surrogates(text: str) -> bool:
     return False
 
 
-def _jsonable(value: Any) -> Any:
+def _to_jsonable(value: Any) -> Any:
     """What orjson does not know, in what it knows."""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     if isinstance(value, dict):
-        return {str(key): _jsonable(inner) for key, inner in value.items()}
+        return {str(key): _to_jsonable(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_jsonable(inner) for inner in value]
+        return [_to_jsonable(inner) for inner in value]
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, bytes | bytearray):

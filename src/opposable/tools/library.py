@@ -10,54 +10,66 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import orjson
 
-from opposable.domain.call_context import NO_CONTEXT, Approve, CallContext
+from opposable.domain.call_context import NO_CONTEXT, ApprovalHandler, CallContext
 from opposable.domain.errors import BadInput, InvalidArguments, ToolRegistrationError
 from opposable.domain.language import Language
 from opposable.domain.tools import FailureKind, ToolDefinition, ToolResult, new_call_id
 from opposable.tools import failure_messages as sentences
-from opposable.tools.argument_validation import checker, without_nulls
+from opposable.tools.argument_validation import compile_validator, remove_optional_nulls
 from opposable.tools.base import Tool
-from opposable.tools.bindings import Bound, Make
-from opposable.tools.call_policies import Governance, Retrying, governed, once
-from opposable.tools.circuit_breaker import Breaking, Circuit
-from opposable.tools.descriptions import Detail, described, examples_of
+from opposable.tools.bindings import BoundRegistry, BuildTools
+from opposable.tools.call_policies import PolicyContext, ToolRetryOptions, run_once, run_with_policies
+from opposable.tools.circuit_breaker import CircuitBreakerOptions, CircuitState
+from opposable.tools.descriptions import Detail, describe_entries, get_examples
 from opposable.tools.function import FunctionTool
-from opposable.tools.invocation import Outcome
-from opposable.tools.meta_tools import SEARCH_TOOLS, OwnTools
-from opposable.tools.rate_limiter import Limiter, LocalLimiter
-from opposable.tools.registry import ID, RESERVED, Catalogue, Entry, Service, Slot, policy_of
-from opposable.tools.result_cache import Cache
-from opposable.tools.result_store import Shelf
-from opposable.tools.tool_names import nearest
+from opposable.tools.invocation import InvocationResult
+from opposable.tools.meta_tools import SEARCH_TOOLS, MetaTools
+from opposable.tools.rate_limiter import LocalRateLimiter, ToolRateLimiter
+from opposable.tools.registry import (
+    RESERVED_NAMES,
+    TOOL_ID_PATTERN,
+    RegisteredTool,
+    Registry,
+    RegistryEntry,
+    ToolState,
+    policy_from_spec,
+)
+from opposable.tools.result_cache import ResultCache
+from opposable.tools.result_store import ResultStore
+from opposable.tools.tool_names import find_nearest_names
 
 if TYPE_CHECKING:  # see tools/base.py
     from opposable.domain.specs import AgentToolBinding, AnyToolSpec, Example, Registration, ToolType
 
-DEFAULT_TIMEOUT = 60.0
-DEFAULT_CAP = 20_000
+DEFAULT_TIMEOUT_SECONDS = 60.0
+DEFAULT_MAX_RESULT_CHARACTERS = 20_000
 
-MOST_COMPARED = 500
+MAX_COMPARED_NAMES = 500
 """So many names at most are compared with an unknown one letter by letter."""
 
 
 @dataclass(frozen=True, slots=True)
-class Showing:
+class ToolDisclosure:
     """How many tools a model is told of at once.
 
     Up to `tools` tools of about `tokens` tokens in all it is told of every one; of more, it is given a search tool and
     the `fitting` ones that fit its task best.
     """
 
-    tools: int = 40
-    tokens: int = 8_000
-    fitting: int = 8
+    max_tools: int = 40
+    max_tokens: int = 8_000
+    max_matches: int = 8
 
 
-BREAKING, RETRYING, SHOWING = Breaking(), Retrying(), Showing()
+DEFAULT_CIRCUIT_BREAKER, DEFAULT_RETRIES, DEFAULT_DISCLOSURE = (
+    CircuitBreakerOptions(),
+    ToolRetryOptions(),
+    ToolDisclosure(),
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ToolMatch:
     """A tool that fits a need, with how well: scores compare within one search only."""
 
     name: str
@@ -69,7 +81,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class ToolHealthReport:
     """How a tool has done since it was registered.
 
     `state` is "ok", "disabled", "open" (out of service, tried again in `retry_in` seconds) or "half_open" (the next
@@ -80,10 +92,10 @@ class Health:
     state: Literal["ok", "disabled", "open", "half_open"]
     calls: int
     failures: Mapping[FailureKind, int]
-    seconds: float
+    mean_seconds: float
     last_failure: str = ""
-    retry_in: float = 0.0
-    missing: tuple[str, ...] = ()
+    retry_after_seconds: float = 0.0
+    missing_dependencies: tuple[str, ...] = ()
 
 
 class ToolLibrary:
@@ -101,24 +113,30 @@ class ToolLibrary:
         self,
         tools: Iterable[Tool | Callable[..., Any]] = (),
         *,
-        timeout: float = DEFAULT_TIMEOUT,
-        cap: int = DEFAULT_CAP,
-        approve: Approve | None = None,
-        limiter: Limiter | None = None,
-        breaking: Breaking | None = BREAKING,
-        retrying: Retrying = RETRYING,
-        showing: Showing = SHOWING,
+        timeout: float = DEFAULT_TIMEOUT_SECONDS,
+        max_result_characters: int = DEFAULT_MAX_RESULT_CHARACTERS,
+        approve: ApprovalHandler | None = None,
+        rate_limiter: ToolRateLimiter | None = None,
+        circuit_breaker: CircuitBreakerOptions | None = DEFAULT_CIRCUIT_BREAKER,
+        retries: ToolRetryOptions = DEFAULT_RETRIES,
+        disclosure: ToolDisclosure = DEFAULT_DISCLOSURE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.showing = showing
+        self.disclosure = disclosure
         self._timeout = timeout
-        self._cap = cap
+        self._max_result_characters = max_result_characters
         self._clock = clock
-        self._shelf = Shelf()
-        self._source: Catalogue | Bound = Catalogue()
-        self._own: dict[str, Slot] | None = None
-        self._governance = Governance(
-            limiter or LocalLimiter(clock), Cache(clock), retrying, breaking, clock, approve, self._instead
+        self._result_store = ResultStore()
+        self._registry: Registry | BoundRegistry = Registry()
+        self._meta_tools: dict[str, RegisteredTool] | None = None
+        self._policy_context = PolicyContext(
+            rate_limiter or LocalRateLimiter(clock),
+            ResultCache(clock),
+            retries,
+            circuit_breaker,
+            clock,
+            approve,
+            self._find_alternative_names,
         )
         for one in tools:
             self.register(one)
@@ -131,7 +149,7 @@ class ToolLibrary:
     @overload
     def register(self, what: "AnyToolSpec", tools: Sequence[Tool], /) -> "Registration": ...
 
-    def register(self, what: Any, tools: Sequence[Tool] | None = None, /) -> "Registration | None":
+    def register(self, tool_or_spec: Any, tools: Sequence[Tool] | None = None, /) -> "Registration | None":
         """Add a tool: one written in code, or a spec with the tools made from it.
 
         What is written in code is its programmer's to mend, so it raises; what came as data is told: what of it can be
@@ -140,17 +158,17 @@ class ToolLibrary:
         Raises: `ToolRegistrationError` for a function or tool whose id is taken or that cannot be described.
         """
         if tools is not None:
-            return self._registered(what, tools, None)
-        made = as_tool(what)
-        if not ID.fullmatch(made.tool_id):
+            return self._register_spec(tool_or_spec, tools, None)
+        made = to_tool(tool_or_spec)
+        if not TOOL_ID_PATTERN.fullmatch(made.tool_id):
             raise ToolRegistrationError(
                 f"{made.tool_id!r} is no id of a tool: 1 to 100 letters, digits, dots, dashes and underscores."
             )
         spec = getattr(made, "spec", None)
         spec = spec if spec is not None and spec.tool_id == made.tool_id else None
-        service = Service(enabled=spec is None or spec.enabled)
-        policy = None if spec is None else policy_of(spec)
-        self._catalogue().add(Entry(made.tool_id, service, spec), (made,), policy)
+        service = ToolState(enabled=spec is None or spec.enabled)
+        policy = None if spec is None else policy_from_spec(spec)
+        self._get_writable_registry().add(RegistryEntry(made.tool_id, service, spec), (made,), policy)
         return None
 
     def replace(self, spec: "AnyToolSpec", tools: Sequence[Tool]) -> "Registration":
@@ -158,184 +176,193 @@ class ToolLibrary:
 
         Calls that run go on; counts and circuit are kept. Adds them where there were none.
         """
-        return self._registered(spec, tools, self._catalogue().entries.get(spec.tool_id))
+        return self._register_spec(spec, tools, self._get_writable_registry().entries.get(spec.tool_id))
 
     def unregister(self, tool_id: str) -> bool:
         """Take a tool with all its actions out; calls that run go on. False where there is none."""
-        return self._catalogue().remove(tool_id) is not None
+        return self._get_writable_registry().remove(tool_id) is not None
 
     def enable(self, tool_id: str) -> bool:
         """Offer a tool again. False where there is none."""
-        return self._switched(tool_id, enabled=True)
+        return self._set_enabled(tool_id, enabled=True)
 
     def disable(self, tool_id: str) -> bool:
         """Keep a tool, but neither tell models of it nor run it. False where there is none."""
-        return self._switched(tool_id, enabled=False)
+        return self._set_enabled(tool_id, enabled=False)
 
-    def bound(self, bindings: "Sequence[AgentToolBinding]", make: Make | None = None) -> "ToolLibrary":
+    def with_bindings(
+        self, bindings: "Sequence[AgentToolBinding]", build_tools: BuildTools | None = None
+    ) -> "ToolLibrary":
         """The tools one agent has: those bound, with each binding's `config` put over the spec.
 
         It follows this library's changes, and shares its health, circuits, allowances and kept results. `make` makes
         tools anew where a config changes what a tool is made from. `set_aside` tells which bindings cannot be had.
         """
         view = copy.copy(self)
-        return view._over(Bound(self._source, bindings, make))  # noqa: SLF001 - a copy of this very object
+        return view._use_registry(BoundRegistry(self._registry, bindings, build_tools))  # noqa: SLF001 - a copy of this very object
 
     @property
-    def set_aside(self) -> dict[str, str]:
+    def rejected_bindings(self) -> dict[str, str]:
         """The ids of bindings that cannot be had, each with the reason; empty for a library that is not bound."""
-        return self._source.set_aside if isinstance(self._source, Bound) else {}
+        return self._registry.rejected_bindings if isinstance(self._registry, BoundRegistry) else {}
 
     # Asking for tools
 
     @property
     def specs(self) -> "tuple[AnyToolSpec, ...]":
         """The specs of all tools, those that are off too, in the order they were added."""
-        return tuple(entry.spec for entry in self._source.current().entries.values())
+        return tuple(entry.spec for entry in self._registry.get_current_registry().entries.values())
 
-    def get(self, tool_id: str) -> "AnyToolSpec | None":
+    def get_spec(self, tool_id: str) -> "AnyToolSpec | None":
         """The spec of a tool."""
-        entry = self._source.current().entries.get(tool_id)
+        entry = self._registry.get_current_registry().entries.get(tool_id)
         return None if entry is None else entry.spec
 
-    def by_type(self, tool_type: "ToolType") -> "tuple[AnyToolSpec, ...]":
+    def get_specs_by_type(self, tool_type: "ToolType") -> "tuple[AnyToolSpec, ...]":
         """The specs of one type."""
         return tuple(spec for spec in self.specs if spec.tool_type == tool_type)
 
-    def by_tags(self, tags: Iterable[str], *, every: bool = False) -> "tuple[AnyToolSpec, ...]":
+    def get_specs_by_tags(self, tags: Iterable[str], *, match_all: bool = False) -> "tuple[AnyToolSpec, ...]":
         """The specs that have one of the tags, or every one of them."""
         wanted = set(tags)
         return tuple(
-            spec for spec in self.specs if (wanted <= set(spec.tags) if every else not wanted.isdisjoint(spec.tags))
+            spec for spec in self.specs if (wanted <= set(spec.tags) if match_all else not wanted.isdisjoint(spec.tags))
         )
 
-    def search(self, need: str, most: int = 10) -> list[Found]:
+    def search(self, query: str, limit: int = 10) -> list[ToolMatch]:
         """The tools that fit a need best, by the words of names, descriptions, tags, actions and parameters.
 
         Among equals the higher `priority` comes first. Tools that are off are not found.
         """
-        return [_found(slot, score) for slot, score in self._ranked(need, most)]
+        return [_to_match(slot, score) for slot, score in self._rank_tools(query, limit)]
 
-    def alternatives(self, tool_id: str, need: str = "", failed: Iterable[str] = (), most: int = 3) -> list[Found]:
+    def find_alternatives(
+        self, tool_id: str, query: str = "", failed_tool_ids: Iterable[str] = (), limit: int = 3
+    ) -> list[ToolMatch]:
         """Tools that may do instead of one, best first, none of them failed or out of service.
 
         They are ranked by `need`, or by the tool's own words where that is empty. `failed` are ids of tools.
         """
-        entry = self._source.current().entries.get(tool_id)
-        if not need and entry is not None:
-            need = " ".join(
-                (entry.spec.description, *entry.spec.tags, *(s.definition.description for s in entry.slots))
+        entry = self._registry.get_current_registry().entries.get(tool_id)
+        if not query and entry is not None:
+            query = " ".join(
+                (entry.spec.description, *entry.spec.tags, *(s.definition.description for s in entry.tools))
             )
-        out = {tool_id, *failed}
-        ranked = self._ranked(need, most + 20 + 4 * len(out))
-        fit = [(slot, score) for slot, score in ranked if slot.entry.tool_id not in out and _in_service(slot)]
-        return [_found(slot, score) for slot, score in fit[:most]]
+        out = {tool_id, *failed_tool_ids}
+        ranked = self._rank_tools(query, limit + 20 + 4 * len(out))
+        fit = [(slot, score) for slot, score in ranked if slot.entry.tool_id not in out and _is_in_service(slot)]
+        return [_to_match(slot, score) for slot, score in fit[:limit]]
 
     def describe(self, tool_id: str = "", detail: Detail = "short", language: Language = "en") -> str:
         """A tool in words, or all that are on: a line for each action, or everything and an example in full.
 
         Raises: `BadInput` where there is no such tool.
         """
-        catalogue = self._source.current()
-        every = [self._entry(tool_id)] if tool_id else [e for e in catalogue.entries.values() if e.service.enabled]
-        return described(every, detail, language)
+        catalogue = self._registry.get_current_registry()
+        every = [self._get_entry(tool_id)] if tool_id else [e for e in catalogue.entries.values() if e.state.enabled]
+        return describe_entries(every, detail, language)
 
-    def examples(self, tool_id: str, action: str = "") -> "tuple[Example, ...]":
+    def get_examples(self, tool_id: str, action: str = "") -> "tuple[Example, ...]":
         """Calls that work, of one action or of all. Raises: `BadInput` where there is no such tool."""
-        return examples_of(self._entry(tool_id).spec, action)
+        return get_examples(self._get_entry(tool_id).spec, action)
 
-    def health(self, tool_id: str) -> Health:
+    def get_health(self, tool_id: str) -> ToolHealthReport:
         """How a tool is doing. Raises: `BadInput` where there is no such tool."""
-        entry = self._entry(tool_id)
-        known, service = self._source.current().entries, entry.service
-        breaker = service.breaker
-        circuit: Circuit = "closed" if breaker is None else breaker.state
-        return Health(
+        entry = self._get_entry(tool_id)
+        known, service = self._registry.get_current_registry().entries, entry.state
+        breaker = service.circuit_breaker
+        circuit: CircuitState = "closed" if breaker is None else breaker.state
+        return ToolHealthReport(
             tool_id,
             "disabled" if not service.enabled else "ok" if circuit == "closed" else circuit,
             service.calls,
             dict(service.failures),
-            service.seconds / service.calls if service.calls else 0.0,
+            service.total_seconds / service.calls if service.calls else 0.0,
             service.last_failure,
-            breaker.wait() if breaker is not None else 0.0,
-            tuple(one for one in (entry.given.dependencies if entry.given else ()) if one not in known),
+            breaker.get_wait_seconds() if breaker is not None else 0.0,
+            tuple(one for one in (entry.declared_spec.dependencies if entry.declared_spec else ()) if one not in known),
         )
 
     @property
     def version(self) -> int:
         """Grows with each change of what there is."""
-        return self._source.current().version
+        return self._registry.get_current_registry().version
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """What a model is told of all tools that are on: the same object until something changes."""
-        return self._source.current().definitions
+        return self._registry.get_current_registry().definitions
 
     @property
     def is_large(self) -> bool:
         """Whether there are too many tools to tell a model of every one."""
-        catalogue = self._source.current()
-        return len(catalogue.definitions) > self.showing.tools or catalogue.tokens > self.showing.tokens
+        catalogue = self._registry.get_current_registry()
+        return (
+            len(catalogue.definitions) > self.disclosure.max_tools
+            or catalogue.definition_tokens > self.disclosure.max_tokens
+        )
 
     @property
     def tools(self) -> tuple[Tool, ...]:
         """All tools that are on, in the order they were added."""
-        return tuple(slot.offered for slot in self._source.current().slots)
+        return tuple(slot.effective_tool for slot in self._registry.get_current_registry().enabled_tools)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names models know the tools by, in the order they were added."""
         return tuple(definition.name for definition in self.definitions)
 
-    def find(self, name: str) -> Tool | None:
+    def find_tool(self, name: str) -> Tool | None:
         """The tool meant by `name`: its name, its id, or either as models miswrite it, where only one can be meant."""
-        slot = self._slot(name)
-        return None if slot is None else slot.offered
+        slot = self._find_registered_tool(name)
+        return None if slot is None else slot.effective_tool
 
-    def streams(self, name: str) -> bool:
+    def can_stream(self, name: str) -> bool:
         """Whether the tool meant by `name` may tell pieces of its result while it runs."""
-        slot = self._slot(name)
+        slot = self._find_registered_tool(name)
         return slot is not None and slot.streams
 
-    def nearest(self, name: str) -> list[str]:
+    def suggest_names(self, name: str) -> list[str]:
         """The names of tools most like an unknown one, best first."""
         names = self.names
-        if len(names) > MOST_COMPARED:  # letter by letter takes too long: by words
-            return [slot.definition.name for slot, _ in self._ranked(name, 3)]
-        return nearest(name, names)
+        if len(names) > MAX_COMPARED_NAMES:  # letter by letter takes too long: by words
+            return [slot.definition.name for slot, _ in self._rank_tools(name, 3)]
+        return find_nearest_names(name, names)
 
-    def unknown(self, name: str, language: Language = "en") -> str:
+    def get_unknown_tool_message(self, name: str, language: Language = "en") -> str:
         """What a model is told that called a tool which there is not: the likeliest ones, and all or how to search."""
-        near = self.nearest(name)
-        return sentences.unknown_tool(name, near, (SEARCH_TOOLS,) if self.is_large else self.names, language)
+        near = self.suggest_names(name)
+        return sentences.unknown_tool_message(name, near, (SEARCH_TOOLS,) if self.is_large else self.names, language)
 
-    def read(self, run_id: str, handle: str) -> str | None:
+    def read_result(self, run_id: str, handle: str) -> str | None:
         """The whole of a result that was put aside in a run; None where it is not kept (any more)."""
-        return self._shelf.get(run_id, handle)
+        return self._result_store.get(run_id, handle)
 
     # Calling
 
     async def call(self, name: str, arguments: dict[str, Any], context: CallContext = NO_CONTEXT) -> ToolResult:
         """Run one tool and tell what came of it. Raises nothing but cancellation."""
-        slot = self._slot(name)
+        slot = self._find_registered_tool(name)
         if slot is None:
-            return ToolResult(context.call_id, name, self.unknown(name, context.language), "unknown_tool")
-        return await self._called(slot, arguments, context)
+            return ToolResult(
+                context.call_id, name, self.get_unknown_tool_message(name, context.language), "unknown_tool"
+            )
+        return await self._call_tool(slot, arguments, context)
 
     async def call_action(
         self, tool_id: str, action: str, arguments: dict[str, Any], context: CallContext = NO_CONTEXT
     ) -> ToolResult:
         """Run one action of a tool by its exact names; `action` is "" for a tool that has but one. Raises: as `call`."""
-        slot = self._source.current().action(tool_id, action)
+        slot = self._registry.get_current_registry().find_action(tool_id, action)
         if slot is None:
             return await self.call(f"{tool_id}.{action}" if action else tool_id, arguments, context)
-        return await self._called(slot, arguments, context)
+        return await self._call_tool(slot, arguments, context)
 
     async def call_many(
-        self, calls: Sequence[tuple[str, dict[str, Any]]], context: CallContext = NO_CONTEXT, at_once: int = 16
+        self, calls: Sequence[tuple[str, dict[str, Any]]], context: CallContext = NO_CONTEXT, max_concurrency: int = 16
     ) -> list[ToolResult]:
         """Run several calls, at most `at_once` together; the results in the calls' order, each with an id of its own."""
-        gate = asyncio.Semaphore(at_once)
+        gate = asyncio.Semaphore(max_concurrency)
 
         async def one(n: int, name: str, arguments: dict[str, Any]) -> ToolResult:
             key = context.idempotency_key and f"{context.idempotency_key}-{n}"
@@ -345,35 +372,40 @@ class ToolLibrary:
 
         return list(await asyncio.gather(*(one(n, *each) for n, each in enumerate(calls))))
 
-    async def _called(self, slot: Slot, arguments: dict[str, Any], context: CallContext) -> ToolResult:
-        limit = slot.timeout if slot.timeout is not None else self._timeout
-        service = slot.entry.service
+    async def _call_tool(self, tool: RegisteredTool, arguments: dict[str, Any], context: CallContext) -> ToolResult:
+        limit = tool.timeout if tool.timeout is not None else self._timeout
+        service = tool.entry.state
         left_out: tuple[str, ...] = ()
-        if None in arguments.values() and not _fit(slot, arguments):
-            arguments, left_out = without_nulls(arguments, slot.definition.parameters)
+        if None in arguments.values() and not _accepts_arguments(tool, arguments):
+            arguments, left_out = remove_optional_nulls(arguments, tool.definition.parameters)
         started = time.perf_counter()
-        if slot.policy is None and service.breaker is None:
-            outcome = await once(slot, arguments, context, limit, self._governance)
+        if tool.policy is None and service.circuit_breaker is None:
+            outcome = await run_once(tool, arguments, context, limit, self._policy_context)
         else:
-            outcome = await governed(slot, arguments, context, limit, self._governance)
+            outcome = await run_with_policies(tool, arguments, context, limit, self._policy_context)
         seconds = time.perf_counter() - started
         if outcome.attempts:
             service.calls += 1
-            service.seconds += seconds
+            service.total_seconds += seconds
         if outcome.failure is not None:
             service.failures[outcome.failure] = service.failures.get(outcome.failure, 0) + 1
             service.last_failure = outcome.content[:500]
-        return self._told(slot, outcome, context, seconds, left_out)
+        return self._to_result(tool, outcome, context, seconds, left_out)
 
-    def _told(
-        self, slot: Slot, outcome: Outcome, context: CallContext, seconds: float, repairs: tuple[str, ...]
+    def _to_result(
+        self,
+        tool: RegisteredTool,
+        outcome: InvocationResult,
+        context: CallContext,
+        seconds: float,
+        repairs: tuple[str, ...],
     ) -> ToolResult:
         content, cut, handle = outcome.content, 0, ""
-        if len(content) > self._cap:
+        if len(content) > self._max_result_characters:
             if context.run_id and outcome.failure is None:
-                handle = self._shelf.put(context.run_id, content)
-            content, cut = capped(content, self._cap, context.language, handle)
-        name = slot.definition.name
+                handle = self._result_store.put(context.run_id, content)
+            content, cut = truncate_result(content, self._max_result_characters, context.language, handle)
+        name = tool.definition.name
         return ToolResult(
             context.call_id,
             name,
@@ -390,31 +422,35 @@ class ToolLibrary:
 
     # Inside
 
-    def _over(self, source: Bound) -> "ToolLibrary":
+    def _use_registry(self, registry: BoundRegistry) -> "ToolLibrary":
         """This library turned into a view."""
-        self._source, self._own = source, None
-        self._governance = dataclasses.replace(self._governance, alternatives=self._instead)
+        self._registry, self._meta_tools = registry, None
+        self._policy_context = dataclasses.replace(
+            self._policy_context, find_alternative_names=self._find_alternative_names
+        )
         return self
 
-    def _catalogue(self) -> Catalogue:
+    def _get_writable_registry(self) -> Registry:
         """The catalogue, to change it. Raises: `ToolRegistrationError` for a view of another's."""
-        if isinstance(self._source, Bound):
+        if isinstance(self._registry, BoundRegistry):
             raise ToolRegistrationError("These are the tools bound to one agent; change the library they come from.")
-        return self._source
+        return self._registry
 
-    def _registered(self, spec: "AnyToolSpec", tools: Sequence[Tool], old: Entry | None) -> "Registration":
+    def _register_spec(
+        self, spec: "AnyToolSpec", tools: Sequence[Tool], replaced_entry: RegistryEntry | None
+    ) -> "Registration":
         from opposable.domain.specs import Registration
 
-        catalogue = self._catalogue()
-        refused = _refusal(spec, tools, catalogue, old)
+        catalogue = self._get_writable_registry()
+        refused = _find_spec_problem(spec, tools, catalogue, replaced_entry)
         if refused:
             return Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: refused})
         good: dict[str, Tool] = {}
         aside: dict[str, str] = {}
         for tool in tools:
-            problem = "there is another action of this name" if tool.tool_id in good else _problem(tool, spec)
-            taken = catalogue.owner(tool.tool_id)
-            if not problem and taken is not None and taken is not old:
+            problem = "there is another action of this name" if tool.tool_id in good else _find_tool_problem(tool, spec)
+            taken = catalogue.find_owner(tool.tool_id)
+            if not problem and taken is not None and taken is not replaced_entry:
                 problem = f"its id is taken by an action of {taken.tool_id!r}"
             if problem:
                 aside[tool.tool_id] = problem
@@ -422,111 +458,115 @@ class ToolLibrary:
                 good[tool.tool_id] = tool
         if not good:
             return Registration(tool_id=spec.tool_id, set_aside=aside)
-        if old is not None:
+        if replaced_entry is not None:
             catalogue.remove(spec.tool_id)
-        service = Service() if old is None else old.service
+        service = ToolState() if replaced_entry is None else replaced_entry.state
         service.enabled = spec.enabled
-        entry = Entry(spec.tool_id, service, spec)
-        catalogue.add(entry, good.values(), policy_of(spec))
+        entry = RegistryEntry(spec.tool_id, service, spec)
+        catalogue.add(entry, good.values(), policy_from_spec(spec))
         return Registration(
-            tool_id=spec.tool_id, accepted=tuple(slot.definition.name for slot in entry.slots), set_aside=aside
+            tool_id=spec.tool_id, accepted=tuple(slot.definition.name for slot in entry.tools), set_aside=aside
         )
 
-    def _switched(self, tool_id: str, *, enabled: bool) -> bool:
-        catalogue = self._catalogue()
+    def _set_enabled(self, tool_id: str, *, enabled: bool) -> bool:
+        catalogue = self._get_writable_registry()
         entry = catalogue.entries.get(tool_id)
         if entry is not None:
-            catalogue.switch(entry, enabled)
+            catalogue.set_enabled(entry, enabled)
         return entry is not None
 
-    def _entry(self, tool_id: str) -> Entry:
-        entry = self._source.current().entries.get(tool_id)
+    def _get_entry(self, tool_id: str) -> RegistryEntry:
+        entry = self._registry.get_current_registry().entries.get(tool_id)
         if entry is None:
             raise BadInput(f"There is no tool with the id {tool_id!r}.")
         return entry
 
-    def _slot(self, name: str) -> Slot | None:
-        found = self._source.current().slot(name)
-        if found is None and name in RESERVED:
-            if self._own is None:
-                self._own = OwnTools(self._fitting, self._shelf, self._cap).slots()
-            found = self._own[name]
+    def _find_registered_tool(self, name: str) -> RegisteredTool | None:
+        found = self._registry.get_current_registry().find_tool(name)
+        if found is None and name in RESERVED_NAMES:
+            if self._meta_tools is None:
+                self._meta_tools = MetaTools(
+                    self._search_tools, self._result_store, self._max_result_characters
+                ).to_registered_tools()
+            found = self._meta_tools[name]
         return found
 
-    def _fitting(self, need: str) -> list[Slot]:
-        return [slot for slot, _ in self._ranked(need, self.showing.fitting)]
+    def _search_tools(self, query: str) -> list[RegisteredTool]:
+        return [slot for slot, _ in self._rank_tools(query, self.disclosure.max_matches)]
 
-    def _ranked(self, need: str, most: int) -> list[tuple[Slot, float]]:
-        return self._source.current().index.search(need, most, _rank)
+    def _rank_tools(self, query: str, limit: int) -> list[tuple[RegisteredTool, float]]:
+        return self._registry.get_current_registry().index.search(query, limit, _get_priority_key)
 
-    def _instead(self, slot: Slot) -> list[str]:
-        return [found.name for found in self.alternatives(slot.entry.tool_id)]
+    def _find_alternative_names(self, tool: RegisteredTool) -> list[str]:
+        return [found.name for found in self.find_alternatives(tool.entry.tool_id)]
 
 
-def as_tool(given: Any) -> Tool:
+def to_tool(value: Any) -> Tool:
     """What was given as a tool, or a tool made of a function. Raises: `ToolRegistrationError`."""
-    if hasattr(given, "definition") and hasattr(given, "run"):
-        return cast("Tool", given)
-    if callable(given):
-        return FunctionTool(given)
-    raise ToolRegistrationError(f"{given!r} is no tool: give a function, or an object with `definition` and `run`.")
+    if hasattr(value, "definition") and hasattr(value, "run"):
+        return cast("Tool", value)
+    if callable(value):
+        return FunctionTool(value)
+    raise ToolRegistrationError(f"{value!r} is no tool: give a function, or an object with `definition` and `run`.")
 
 
-def capped(text: str, cap: int, language: str, handle: str = "") -> tuple[str, int]:
+def truncate_result(text: str, max_characters: int, language: str, handle: str = "") -> tuple[str, int]:
     """`text` with its middle left out where it is longer than `cap`, said in its place; and how much was left out."""
-    if len(text) <= cap:
+    if len(text) <= max_characters:
         return text, 0
-    head = cap * 3 // 4
-    tail = cap - head
-    cut = len(text) - cap
-    return f"{text[:head]}\n{sentences.left_out(cut, len(text), language, handle, head)}\n{text[-tail:]}", cut
+    head = max_characters * 3 // 4
+    tail = max_characters - head
+    cut = len(text) - max_characters
+    return f"{text[:head]}\n{sentences.truncation_note(cut, len(text), language, handle, head)}\n{text[-tail:]}", cut
 
 
-def _fit(slot: Slot, arguments: dict[str, Any]) -> bool:
+def _accepts_arguments(tool: RegisteredTool, arguments: dict[str, Any]) -> bool:
     """Whether the tool itself takes the arguments; false where it cannot be asked without running it."""
-    if not hasattr(slot.tool, "check"):
+    if not hasattr(tool.tool, "check"):
         return False
     try:
-        slot.check(arguments)
+        tool.check(arguments)
     except InvalidArguments:
         return False
     return True
 
 
-def _refusal(spec: "AnyToolSpec", tools: Sequence[Tool], catalogue: Catalogue, old: Entry | None) -> str:
+def _find_spec_problem(
+    spec: "AnyToolSpec", tools: Sequence[Tool], registry: Registry, replaced_entry: RegistryEntry | None
+) -> str:
     """Why a spec cannot be registered at all; "" where it can."""
-    if old is None and spec.tool_id in catalogue.entries:
+    if replaced_entry is None and spec.tool_id in registry.entries:
         return f"There is a tool named {spec.tool_id!r} already; replace it, or give this one another id."
-    missing = [one for one in spec.dependencies if one not in catalogue.entries or one == spec.tool_id]
+    missing = [one for one in spec.dependencies if one not in registry.entries or one == spec.tool_id]
     if missing:
         return f"It depends on {', '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not registered."
     return "" if tools else "It brings no tool that could be called."
 
 
-def _problem(tool: Tool, spec: "AnyToolSpec") -> str:
+def _find_tool_problem(tool: Tool, spec: "AnyToolSpec") -> str:
     """Why one of a spec's tools cannot be told to a model; "" where it can."""
     if tool.tool_id != spec.tool_id and not tool.tool_id.startswith(f"{spec.tool_id}."):
         return f"its id is to be {spec.tool_id!r} or to begin with '{spec.tool_id}.'"
     if isinstance(tool, FunctionTool):
         return ""
     try:
-        checker(tool.definition.parameters)
+        compile_validator(tool.definition.parameters)
         orjson.dumps(tool.definition.parameters)
     except (BadInput, TypeError) as error:
         return str(error)
     return ""
 
 
-def _found(slot: Slot, score: float) -> Found:
-    entry, told = slot.entry, slot.definition
-    return Found(told.name, entry.tool_id, slot.action, told.description, score, entry.spec)
+def _to_match(tool: RegisteredTool, score: float) -> ToolMatch:
+    entry, told = tool.entry, tool.definition
+    return ToolMatch(told.name, entry.tool_id, tool.action, told.description, score, entry.spec)
 
 
-def _rank(slot: Slot) -> tuple[float, ...]:
-    spec = slot.entry.given
+def _get_priority_key(tool: RegisteredTool) -> tuple[float, ...]:
+    spec = tool.entry.declared_spec
     return (-(spec.priority if spec is not None else 1),)
 
 
-def _in_service(slot: Slot) -> bool:
-    breaker = slot.entry.service.breaker
+def _is_in_service(tool: RegisteredTool) -> bool:
+    breaker = tool.entry.state.circuit_breaker
     return breaker is None or breaker.state == "closed"

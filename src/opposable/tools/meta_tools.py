@@ -6,27 +6,29 @@ from typing import Any
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import ToolRefused
 from opposable.tools import failure_messages as sentences
-from opposable.tools.descriptions import line_of
+from opposable.tools.descriptions import describe_in_one_line
 from opposable.tools.function import FunctionTool
-from opposable.tools.registry import Entry, Service, Slot
-from opposable.tools.result_store import Shelf
+from opposable.tools.registry import RegisteredTool, RegistryEntry, ToolState
+from opposable.tools.result_store import ResultStore
 
 SEARCH_TOOLS = "search_tools"
 READ_RESULT = "read_result"
 
-_PLACES = 10
+_MAX_MATCHES = 10
 """The most places of a text that are told at once."""
-_AROUND = 150
+_CONTEXT_CHARACTERS = 150
 """Characters told on each side of such a place."""
 
 
-class OwnTools:
+class MetaTools:
     """What a library offers of its own accord. `search` finds tools by a need; `cap` bounds what is told at once."""
 
-    def __init__(self, search: Callable[[str], list[Slot]], shelf: Shelf, cap: int) -> None:
+    def __init__(
+        self, search: Callable[[str], list[RegisteredTool]], result_store: ResultStore, max_characters: int
+    ) -> None:
         self._search = search
-        self._shelf = shelf
-        self._part = max(1, cap - 200)
+        self._result_store = result_store
+        self._page_characters = max(1, max_characters - 200)
 
     async def search_tools(self, need: str, context: CallContext) -> dict[str, Any]:
         """Find tools that are not listed here. Say in a few words what you need to do; what is found can be called.
@@ -37,8 +39,8 @@ class OwnTools:
         """
         found = self._search(need)
         return {
-            "note": sentences.found_tools(len(found), context.language),
-            "tools": [{"name": slot.definition.name, "about": line_of(slot)[2:]} for slot in found],
+            "note": sentences.found_tools_note(len(found), context.language),
+            "tools": [{"name": slot.definition.name, "about": describe_in_one_line(slot)[2:]} for slot in found],
         }
 
     async def read_result(self, handle: str, context: CallContext, offset: int = 0, find: str = "") -> str:
@@ -50,29 +52,35 @@ class OwnTools:
             offset: the character to read from, counted from 0.
             find: a text to look for from the offset on; its places are shown instead.
         """
-        whole = self._shelf.get(context.run_id, handle)
+        whole = self._result_store.get(context.run_id, handle)
         if whole is None:
-            raise ToolRefused(sentences.no_such_result(handle, context.language))
+            raise ToolRefused(sentences.unknown_result_message(handle, context.language))
         start = min(max(offset, 0), len(whole))
         if find:
-            return self._places(whole, start, find, context.language)
-        end = min(start + self._part, len(whole))
-        return f"{sentences.part_of_result(start, end, len(whole), context.language)}\n{whole[start:end]}"
+            return self._show_matches(whole, start, find, context.language)
+        end = min(start + self._page_characters, len(whole))
+        return f"{sentences.result_page_header(start, end, len(whole), context.language)}\n{whole[start:end]}"
 
-    def slots(self) -> dict[str, Slot]:
+    def to_registered_tools(self) -> dict[str, RegisteredTool]:
         """Both tools by name."""
         made = [FunctionTool(self.search_tools), FunctionTool(self.read_result)]
         return {
-            tool.tool_id: Slot(tool, tool.definition, Entry(tool.tool_id, Service(), None), None, None) for tool in made
+            tool.tool_id: RegisteredTool(
+                tool, tool.definition, RegistryEntry(tool.tool_id, ToolState(), None), None, None
+            )
+            for tool in made
         }
 
-    def _places(self, whole: str, start: int, find: str, language: str) -> str:
+    def _show_matches(self, text: str, start: int, find: str, language: str) -> str:
         places: list[int] = []
-        at = whole.find(find, start)
-        while at >= 0 and len(places) < _PLACES:
+        at = text.find(find, start)
+        while at >= 0 and len(places) < _MAX_MATCHES:
             places.append(at)
-            at = whole.find(find, at + len(find))
-        count = whole.count(find, start)
-        lines = [sentences.found_in_result(find[:100], count, len(places), language)]
-        lines += [f"{at}: …{whole[max(0, at - _AROUND) : at + len(find[:_AROUND]) + _AROUND]}…" for at in places]
-        return "\n".join(lines)[: self._part]
+            at = text.find(find, at + len(find))
+        count = text.count(find, start)
+        lines = [sentences.result_matches_header(find[:100], count, len(places), language)]
+        lines += [
+            f"{at}: …{text[max(0, at - _CONTEXT_CHARACTERS) : at + len(find[:_CONTEXT_CHARACTERS]) + _CONTEXT_CHARACTERS]}…"
+            for at in places
+        ]
+        return "\n".join(lines)[: self._page_characters]

@@ -9,7 +9,7 @@ if TYPE_CHECKING:  # see tools/base.py
     from opposable.domain.specs import RateLimit
 
 
-class Allowance(Protocol):
+class CallAllowance(Protocol):
     """Whether a call may be made, and the seconds until one may when none may now."""
 
     @property
@@ -23,10 +23,10 @@ class Allowance(Protocol):
         ...
 
 
-class Limiter(Protocol):
+class ToolRateLimiter(Protocol):
     """Counts calls against limits: in this process, or for several processes on a server they share."""
 
-    async def hit(self, key: str, limit: "RateLimit") -> Allowance:
+    async def hit(self, key: str, limit: "RateLimit") -> CallAllowance:
         """Count a call of `key`, unless that goes over the limit.
 
         Raises: a kind of `OpposableError` when the count cannot be reached; the call is not made then.
@@ -35,27 +35,27 @@ class Limiter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class LocalCallAllowance:
     """An `Allowance`."""
 
     allowed: bool
     retry_after: float = 0.0
 
 
-class LocalLimiter:
+class LocalRateLimiter:
     """Limits of this process: exact, since the times of the last calls are kept. `clock` gives seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._taken: dict[str, deque[float]] = {}
+        self._call_times: dict[str, deque[float]] = {}
 
-    async def hit(self, key: str, limit: "RateLimit") -> Room:
+    async def hit(self, key: str, limit: "RateLimit") -> LocalCallAllowance:
         """As `Limiter.hit`; never raises."""
         now = self._clock()
-        taken = self._taken.get(key)
+        taken = self._call_times.get(key)
         if taken is None or taken.maxlen != limit.calls:
-            taken = self._taken[key] = deque(taken or (), maxlen=limit.calls)
+            taken = self._call_times[key] = deque(taken or (), maxlen=limit.calls)
         if len(taken) == limit.calls and (left := taken[0] + limit.seconds - now) > 0:
-            return Room(allowed=False, retry_after=left)
+            return LocalCallAllowance(allowed=False, retry_after=left)
         taken.append(now)
-        return Room(allowed=True)
+        return LocalCallAllowance(allowed=True)

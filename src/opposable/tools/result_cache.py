@@ -7,44 +7,44 @@ from typing import Any, TypeAlias
 
 import orjson
 
-Key: TypeAlias = tuple[str, str, str]
+CacheKey: TypeAlias = tuple[str, str, str]
 """A tool's id, what tells a binding apart, and the arguments as `canonical` writes them."""
 
-MOST_CHARACTERS = 10_000_000
+MAX_CACHED_CHARACTERS = 10_000_000
 
 
-class Cache:
+class ResultCache:
     """Texts by key, the least recently used going first beyond `most` characters in all."""
 
-    def __init__(self, clock: Callable[[], float], most: int = MOST_CHARACTERS) -> None:
+    def __init__(self, clock: Callable[[], float], max_characters: int = MAX_CACHED_CHARACTERS) -> None:
         self._clock = clock
-        self._most = most
-        self._kept: OrderedDict[Key, tuple[float, str, bool]] = OrderedDict()
-        self._size = 0
+        self._max_characters = max_characters
+        self._entries: OrderedDict[CacheKey, tuple[float, str, bool]] = OrderedDict()
+        self._total_characters = 0
 
-    def get(self, key: Key) -> tuple[str, Any] | None:
+    def get(self, key: CacheKey) -> tuple[str, Any] | None:
         """The text and the value of a result, the value made anew; None where there is none or its time is over."""
-        kept = self._kept.get(key)
+        kept = self._entries.get(key)
         if kept is None:
             return None
         until, text, is_json = kept
         if until <= self._clock():
             self._drop(key)
             return None
-        self._kept.move_to_end(key)
+        self._entries.move_to_end(key)
         return text, orjson.loads(text) if is_json else text
 
-    def put(self, key: Key, text: str, data: Any, seconds: float) -> None:
+    def put(self, key: CacheKey, text: str, data: Any, seconds: float) -> None:
         """Keep a result for `seconds`."""
-        if key in self._kept:
+        if key in self._entries:
             self._drop(key)
-        self._kept[key] = (self._clock() + seconds, text, not isinstance(data, str) and _is_json(text))
-        self._size += len(text) + len(key[2])
-        while self._size > self._most:
-            self._drop(next(iter(self._kept)))
+        self._entries[key] = (self._clock() + seconds, text, not isinstance(data, str) and _is_json(text))
+        self._total_characters += len(text) + len(key[2])
+        while self._total_characters > self._max_characters:
+            self._drop(next(iter(self._entries)))
 
-    def _drop(self, key: Key) -> None:
-        self._size -= len(self._kept.pop(key)[1]) + len(key[2])
+    def _drop(self, key: CacheKey) -> None:
+        self._total_characters -= len(self._entries.pop(key)[1]) + len(key[2])
 
 
 def _is_json(text: str) -> bool:
@@ -55,6 +55,6 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def canonical(arguments: dict[str, Any]) -> str:
+def canonicalize_arguments(arguments: dict[str, Any]) -> str:
     """Arguments as text that is the same for the same arguments in any order, and for no others."""
     return json.dumps(arguments, sort_keys=True, default=repr)

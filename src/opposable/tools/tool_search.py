@@ -8,12 +8,12 @@ from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
-_SATURATION = 1.2
-_LENGTH = 0.5
-_WORDS = re.compile(r"[a-z]+|[0-9]+|[^\W\d_a-z]+")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]+")
-_STOP = frozenset(
+_BM25_K1 = 1.2
+_BM25_B = 0.5
+_WORD_PATTERN = re.compile(r"[a-z]+|[0-9]+|[^\W\d_a-z]+")
+_CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_CHINESE_PATTERN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]+")
+_STOP_WORDS = frozenset(
     [
         "a",
         "an",
@@ -87,21 +87,21 @@ _STOP = frozenset(
 )
 
 
-def words_of(text: str) -> list[str]:
+def extract_terms(text: str) -> list[str]:
     """The words of a text as they are searched for: lower case, without endings, Chinese in pairs of characters."""
     found: list[str] = []
-    for word in _WORDS.findall(_HUMP.sub(" ", text).lower()):
+    for word in _WORD_PATTERN.findall(_CAMEL_CASE_BOUNDARY.sub(" ", text).lower()):
         if word.isascii():
-            if word not in _STOP:
-                found.append(_stem(word))
-        elif _CHINESE.fullmatch(word):
+            if word not in _STOP_WORDS:
+                found.append(_stem_word(word))
+        elif _CHINESE_PATTERN.fullmatch(word):
             found += [word[at : at + 2] for at in range(len(word) - 1)] or [word]
         else:
             found.append(word)
     return found
 
 
-def _stem(word: str) -> str:
+def _stem_word(word: str) -> str:
     """A word without its commonest endings, so that "searching files" finds "file search"."""
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
@@ -112,51 +112,51 @@ def _stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("e") else word
 
 
-class Index(Generic[K]):
+class SearchIndex(Generic[K]):
     """Texts by key, each found by its words."""
 
     def __init__(self) -> None:
-        self._places: dict[str, dict[K, float]] = {}
-        self._words: dict[K, tuple[str, ...]] = {}
+        self._postings: dict[str, dict[K, float]] = {}
+        self._terms: dict[K, tuple[str, ...]] = {}
         self._lengths: dict[K, float] = {}
-        self._total = 0.0
+        self._total_length = 0.0
 
     def add(self, key: K, texts: Iterable[tuple[str, float]]) -> None:
         """Add what is known of `key`: texts, each with its weight."""
         weights: dict[str, float] = {}
         for text, weight in texts:
-            for word in words_of(text):
+            for word in extract_terms(text):
                 weights[word] = weights.get(word, 0.0) + weight
         for word, weight in weights.items():
-            self._places.setdefault(word, {})[key] = weight
-        self._words[key] = tuple(weights)
+            self._postings.setdefault(word, {})[key] = weight
+        self._terms[key] = tuple(weights)
         self._lengths[key] = length = sum(weights.values())
-        self._total += length
+        self._total_length += length
 
     def remove(self, key: K) -> None:
         """Take a key out."""
-        for word in self._words.pop(key, ()):
-            places = self._places[word]
+        for word in self._terms.pop(key, ()):
+            places = self._postings[word]
             del places[key]
             if not places:
-                del self._places[word]
-        self._total -= self._lengths.pop(key, 0.0)
+                del self._postings[word]
+        self._total_length -= self._lengths.pop(key, 0.0)
 
-    def search(self, need: str, most: int, rank: Callable[[K], tuple[float, ...]]) -> list[tuple[K, float]]:
+    def search(self, query: str, limit: int, sort_key: Callable[[K], tuple[float, ...]]) -> list[tuple[K, float]]:
         """The keys that fit best with their scores, best first; `rank` decides among equals, the smallest first."""
         scores: dict[K, float] = {}
         count = len(self._lengths)
-        mean = self._total / count if count else 1.0
+        mean = self._total_length / count if count else 1.0
         lengths = self._lengths
-        for word in set(words_of(need)):
-            places = self._places.get(word)
+        for word in set(extract_terms(query)):
+            places = self._postings.get(word)
             if not places:
                 continue
-            rarity = math.log(1 + (count - len(places) + 0.5) / (len(places) + 0.5)) * (_SATURATION + 1)
-            base, slope = _SATURATION * (1 - _LENGTH), _SATURATION * _LENGTH / mean
+            rarity = math.log(1 + (count - len(places) + 0.5) / (len(places) + 0.5)) * (_BM25_K1 + 1)
+            base, slope = _BM25_K1 * (1 - _BM25_B), _BM25_K1 * _BM25_B / mean
             for key, weight in places.items():
                 scores[key] = scores.get(key, 0.0) + rarity * weight / (weight + base + slope * lengths[key])
-        if len(scores) > 4 * most + 100:  # the bulk of a common word is dropped before anything is asked of it
-            floor = heapq.nlargest(4 * most, scores.values())[-1]
+        if len(scores) > 4 * limit + 100:  # the bulk of a common word is dropped before anything is asked of it
+            floor = heapq.nlargest(4 * limit, scores.values())[-1]
             scores = {key: score for key, score in scores.items() if score >= floor}
-        return heapq.nsmallest(most, scores.items(), key=lambda found: (-round(found[1], 6), *rank(found[0])))
+        return heapq.nsmallest(limit, scores.items(), key=lambda found: (-round(found[1], 6), *sort_key(found[0])))

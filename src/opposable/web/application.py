@@ -10,26 +10,26 @@ from starlette.middleware.cors import CORSMiddleware
 from opposable.service.service import Service
 from opposable.web.api import agents, bindings, executions, failures, health, imports, keys, skills, tools
 from opposable.web.api import tool_calls as calling
-from opposable.web.middleware.authentication import Access, KeyRing
-from opposable.web.middleware.request_limits import BodyLimit, Budgets
-from opposable.web.middleware.security_headers import SecurityHeaders
-from opposable.web.telemetry.metered_model import metered
-from opposable.web.telemetry.metrics import Counting, Metrics
-from opposable.web.telemetry.spans import Spans
-from opposable.web.telemetry.tracing import CURRENT, Tracing
+from opposable.web.middleware.authentication import ApiKeyCache, AuthenticationMiddleware
+from opposable.web.middleware.request_limits import BodyLimitMiddleware, TokenUsageRecorder
+from opposable.web.middleware.security_headers import SecurityHeadersMiddleware
+from opposable.web.telemetry.metered_model import wrap_models
+from opposable.web.telemetry.metrics import Metrics, MetricsMiddleware
+from opposable.web.telemetry.spans import SpanRecorder
+from opposable.web.telemetry.tracing import CURRENT_TRACE, TracingMiddleware
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
 
-ROOMS = (calling, imports, tools, bindings, agents, executions, failures, skills, keys, health)
+ADMIN_ROUTE_MODULES = (calling, imports, tools, bindings, agents, executions, failures, skills, keys, health)
 """In the order their routes are tried: `/api/tools/import/…` before `/api/tools/{tool_id}`."""
 
-ASKED_WITH = ["Authorization", "Content-Type", "Last-Event-ID", "Traceparent", "X-Agent-ID", "X-Trace-ID"]
-TOLD_WITH = ["Retry-After", "X-Trace-ID"]
+ALLOWED_REQUEST_HEADERS = ["Authorization", "Content-Type", "Last-Event-ID", "Traceparent", "X-Agent-ID", "X-Trace-ID"]
+EXPOSED_RESPONSE_HEADERS = ["Retry-After", "X-Trace-ID"]
 
 
-def administer(
-    app: FastAPI, service: Service, *, api_key: str, largest_body: int, exporter: "SpanExporter | None" = None
+def install_admin(
+    app: FastAPI, service: Service, *, api_key: str, max_body_bytes: int, exporter: "SpanExporter | None" = None
 ) -> None:
     """Give the application its administration, and put its guards in front of all its routes.
 
@@ -37,42 +37,50 @@ def administer(
     are counted from now on. Where the settings want spans, `exporter` takes them in place of OpenTelemetry's own. Raises:
     `BadInput` where a library is missing.
     """
-    for room in ROOMS:
+    for room in ADMIN_ROUTE_MODULES:
         app.include_router(room.router)
     counted = app.state.metrics = Metrics()
     counted.watch(service)
-    spans = Spans(content=service.settings.traces_content, exporter=exporter) if service.settings.traces else None
-    heard = [counted.used]
+    spans = (
+        SpanRecorder(include_content=service.settings.traces_content, exporter=exporter)
+        if service.settings.traces
+        else None
+    )
+    heard = [counted.count_model_call]
     if spans is not None:
         spans.watch(service)
-        heard.append(lambda call: CURRENT.get().models.append(call))
-    service.models = metered(service.models, heard)
-    budgets = Budgets(service.store.keys)
-    _during(app, budgets, spans)
+        heard.append(lambda call: CURRENT_TRACE.get().model_calls.append(call))
+    service.models = wrap_models(service.models, heard)
+    budgets = TokenUsageRecorder(service.store.keys)
+    _extend_lifespan(app, budgets, spans)
     origins = service.settings.origins
-    ring = KeyRing(service.store.keys, service.store.limiter, budgets)
-    app.add_middleware(BodyLimit, largest=largest_body)
-    app.add_middleware(Access, key=api_key, ring=ring, origins=origins)
+    ring = ApiKeyCache(service.store.keys, service.store.limiter, budgets)
+    app.add_middleware(BodyLimitMiddleware, max_bytes=max_body_bytes)
+    app.add_middleware(AuthenticationMiddleware, api_key=api_key, key_cache=ring, origins=origins)
     if origins:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=origins,
             allow_methods=["GET", "POST", "PUT", "DELETE"],
-            allow_headers=ASKED_WITH,
-            expose_headers=TOLD_WITH,
+            allow_headers=ALLOWED_REQUEST_HEADERS,
+            expose_headers=EXPOSED_RESPONSE_HEADERS,
         )
-    app.add_middleware(SecurityHeaders, shared=bool(origins))
-    app.add_middleware(Counting, metrics=counted)
-    app.add_middleware(Tracing, on_end=None if spans is None else spans.asked)
+    app.add_middleware(SecurityHeadersMiddleware, allow_cross_origin=bool(origins))
+    app.add_middleware(MetricsMiddleware, metrics=counted)
+    app.add_middleware(TracingMiddleware, on_end=None if spans is None else spans.record_model_calls)
 
 
-def _during(app: FastAPI, budgets: Budgets, spans: Spans | None) -> None:
+def _extend_lifespan(app: FastAPI, token_usage: TokenUsageRecorder, spans: SpanRecorder | None) -> None:
     """Have used tokens written, and spans sent, for as long as the application lives."""
     inner = app.router.lifespan_context
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[Any]:
-        async with spans.sent() if spans else nullcontext(), budgets.written(), inner(app) as state:
+        async with (
+            spans.flush_on_exit() if spans else nullcontext(),
+            token_usage.write_periodically(),
+            inner(app) as state,
+        ):
             yield state
 
     app.router.lifespan_context = lifespan

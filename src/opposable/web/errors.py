@@ -25,7 +25,7 @@ from opposable.domain.errors import (
 
 log = logging.getLogger("opposable.web")
 
-WAIT = {"retry-after": "2"}
+RETRY_AFTER_HEADERS = {"retry-after": "2"}
 """Seconds after which a client should try again what is not there now."""
 
 
@@ -69,60 +69,60 @@ class ApiError(Exception):
         if fields:
             self.body["error"]["fields"] = [{"field": field, "problem": problem} for field, problem in fields]
 
-    def raw(self) -> bytes:
+    def to_json(self) -> bytes:
         """The error as JSON."""
         return orjson.dumps(self.body)
 
-    def response(self) -> Response:
+    def to_response(self) -> Response:
         """The error as an answer of its own."""
-        return Response(self.raw(), self.status, self.headers, "application/json")
+        return Response(self.to_json(), self.status, self.headers, "application/json")
 
 
-def not_found(message: str) -> ApiError:
+def not_found_error(message: str) -> ApiError:
     """There is no such thing, or it is another's."""
     return ApiError(404, "not_found", message)
 
 
-def bad_input(message: str) -> ApiError:
+def bad_input_error(message: str) -> ApiError:
     """What was sent cannot be used."""
     return ApiError(400, "bad_input", message)
 
 
-def forbidden(message: str) -> ApiError:
+def forbidden_error(message: str) -> ApiError:
     """Whoever asks may not do this."""
     return ApiError(403, "forbidden", message)
 
 
-def conflict(message: str) -> ApiError:
+def conflict_error(message: str) -> ApiError:
     """It is not as the request takes it to be: taken already, decided already, changed meanwhile."""
     return ApiError(409, "conflict", message)
 
 
-def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The `responses` of a route: the errors it may end in, beside those that every route may."""
     every = {400, 401, 403, 413, 422, 429, 503, *statuses}
     return {status: {"model": ErrorBody, "description": HTTPStatus(status).phrase} for status in sorted(every)}
 
 
-def translated(error: Exception) -> ApiError:
+def to_api_error(error: Exception) -> ApiError:
     """Any error as one for the wire. What nobody foresaw is logged, and the client is told no details of it."""
     match error:
         case ApiError():
             return error
         case RequestValidationError() | ValidationError():
-            return _unfit(error.errors())
+            return _validation_error(error.errors())
         case HTTPException(status_code=status):
             said = error.detail or HTTPStatus(status).phrase
             kind = HTTPStatus(status).phrase.lower().replace(" ", "_").replace("-", "_")
             return ApiError(status, kind, str(said), headers=dict(error.headers or {}))
         case BadInput():
-            return bad_input(str(error))
+            return bad_input_error(str(error))
         case StoreUnavailable():
-            return ApiError(503, "store_unavailable", str(error), headers=WAIT)
+            return ApiError(503, "store_unavailable", str(error), headers=RETRY_AFTER_HEADERS)
         case StoreConflict():
-            return conflict(str(error))
+            return conflict_error(str(error))
         case ModelUnavailable():
-            return ApiError(503, "model_unavailable", str(error), headers=WAIT)
+            return ApiError(503, "model_unavailable", str(error), headers=RETRY_AFTER_HEADERS)
         case ContextFull() | ModelRejected():
             return ApiError(400, "model_rejected", str(error))
         case ModelError():
@@ -134,12 +134,12 @@ def translated(error: Exception) -> ApiError:
     return ApiError(500, "internal_error", "The service failed; its log says how.")
 
 
-async def told(request: Request, error: Exception) -> Response:
+async def handle_error(request: Request, error: Exception) -> Response:
     """The answer to a request that ended in an error."""
-    return translated(error).response()
+    return to_api_error(error).to_response()
 
 
-def _unfit(problems: Sequence[Any]) -> ApiError:
+def _validation_error(problems: Sequence[Any]) -> ApiError:
     fields = [(".".join(str(step) for step in problem["loc"]), str(problem["msg"])) for problem in problems[:20]]
     said = "; ".join(f"{field}: {problem}" for field, problem in fields[:3])
     return ApiError(422, "invalid_request", f"The request does not fit: {said}.", fields=fields)

@@ -14,60 +14,62 @@ from typing import Protocol
 
 from opposable.domain.errors import OpposableError
 
-PATIENCE = 15.0
+SHUTDOWN_SECONDS = 15.0
 """Seconds that workers have to end."""
-PAUSE = 1.0
+RESTART_DELAY_SECONDS = 1.0
 """Seconds before a worker that died is begun again."""
 
 
-class Work(Protocol):
+class WorkerTarget(Protocol):
     """What a worker does: importable, so that another process can begin it."""
 
-    def __call__(self, listening: socket.socket, ready: Callable[[], None]) -> None:
+    def __call__(self, listening_socket: socket.socket, on_ready: Callable[[], None]) -> None:
         """Serve until SIGTERM; `ready` is called when it serves."""
         ...
 
 
-def work_together(work: Work, listening: socket.socket, count: int, on_ready: Callable[[], None]) -> None:
+def run_workers(
+    target: WorkerTarget, listening_socket: socket.socket, count: int, on_ready: Callable[[], None]
+) -> None:
     """Have `count` processes do the work until SIGINT or SIGTERM; `on_ready` is called when all serve.
 
     One that dies is begun again. Raises: `OpposableError` where one cannot begin.
     """
     context = multiprocessing.get_context("spawn")
-    with _stopping() as stopped:
+    with _capture_stop_signals() as stopped:
         workers: list[SpawnProcess] = []
         try:
-            begun = [_begin(context, work, listening) for _ in range(count)]
+            begun = [_start_worker(context, target, listening_socket) for _ in range(count)]
             workers = [worker for worker, _ in begun]
             for worker, told in begun:
-                _until_ready(worker, told, stopped)
+                _wait_until_ready(worker, told, stopped)
             if not stopped:
                 on_ready()
             while not stopped:
                 wait([worker.sentinel for worker in workers], timeout=0.2)
                 for n, worker in enumerate(workers):
                     if not worker.is_alive() and not stopped:
-                        time.sleep(PAUSE)
-                        workers[n], _ = _begin(context, work, listening)
+                        time.sleep(RESTART_DELAY_SECONDS)
+                        workers[n], _ = _start_worker(context, target, listening_socket)
         finally:
-            _end(workers)
+            _stop_workers(workers)
 
 
-def _begin(
-    context: "multiprocessing.context.SpawnContext", work: Work, listening: socket.socket
+def _start_worker(
+    context: "multiprocessing.context.SpawnContext", target: WorkerTarget, listening_socket: socket.socket
 ) -> tuple[SpawnProcess, Connection]:
     told, tell = context.Pipe(duplex=False)
-    worker = context.Process(target=_do, args=(work, listening, tell))
+    worker = context.Process(target=_worker_main, args=(target, listening_socket, tell))
     worker.start()
     tell.close()
     return worker, told
 
 
-def _until_ready(worker: SpawnProcess, told: Connection, stopped: list[int]) -> None:
+def _wait_until_ready(worker: SpawnProcess, connection: Connection, stopped: list[int]) -> None:
     while not stopped:
-        if told.poll(0.1):
+        if connection.poll(0.1):
             try:
-                said = told.recv()
+                said = connection.recv()
             except EOFError:
                 said = "A worker ended before it served."
             if said:
@@ -75,40 +77,40 @@ def _until_ready(worker: SpawnProcess, told: Connection, stopped: list[int]) -> 
             return
 
 
-def _do(work: Work, listening: socket.socket, tell: Connection) -> None:
+def _worker_main(target: WorkerTarget, listening_socket: socket.socket, connection: Connection) -> None:
     """In the worker: work, until it is told to stop or its parent is gone."""
     os.setsid()  # Ctrl-C is the parent's to hear
     parent = multiprocessing.parent_process()
     assert parent is not None
 
     def ready() -> None:
-        _watch(parent.sentinel)
-        tell.send("")
+        _exit_with_parent(parent.sentinel)
+        connection.send("")
 
     try:
-        work(listening, ready)
+        target(listening_socket, ready)
     except OpposableError as error:
         with contextlib.suppress(OSError):
-            tell.send(str(error))
+            connection.send(str(error))
         raise SystemExit(1) from None
 
 
-def _watch(parent: int) -> None:
+def _exit_with_parent(parent_sentinel: int) -> None:
     """Stop when the parent is gone: nobody would begin or end this process any more."""
     loop = asyncio.get_running_loop()
 
     def gone() -> None:
-        loop.remove_reader(parent)
+        loop.remove_reader(parent_sentinel)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    loop.add_reader(parent, gone)
+    loop.add_reader(parent_sentinel, gone)
 
 
-def _end(workers: list[SpawnProcess]) -> None:
+def _stop_workers(workers: list[SpawnProcess]) -> None:
     for worker in workers:
         if worker.is_alive():
             worker.terminate()
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + SHUTDOWN_SECONDS
     for worker in workers:
         worker.join(max(0.0, deadline - time.monotonic()))
         if worker.is_alive():
@@ -117,7 +119,7 @@ def _end(workers: list[SpawnProcess]) -> None:
 
 
 @contextlib.contextmanager
-def _stopping() -> Iterator[list[int]]:
+def _capture_stop_signals() -> Iterator[list[int]]:
     """A list that is no longer empty once the process was told to stop."""
     stopped: list[int] = []
     before = {

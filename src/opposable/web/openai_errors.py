@@ -10,11 +10,11 @@ from opposable.domain.errors import ContextFull, ModelError, ModelRefusedKey, Mo
 
 log = logging.getLogger("opposable.web")
 
-WAIT = {"retry-after": "2"}
+RETRY_AFTER_HEADERS = {"retry-after": "2"}
 """Seconds after which a client should try a model again that is not there now."""
 
 
-class WireError(Exception):
+class GatewayError(Exception):
     """A request that ends in an error; `str(error)` is the sentence the client is told."""
 
     def __init__(
@@ -32,34 +32,36 @@ class WireError(Exception):
         self.headers = headers
         self.body: dict[str, Any] = {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
-    def raw(self) -> bytes:
+    def to_json(self) -> bytes:
         """The error as JSON."""
         return orjson.dumps(self.body)
 
-    def response(self) -> Response:
+    def to_response(self) -> Response:
         """The error as an answer of its own."""
-        return Response(self.raw(), self.status, self.headers, "application/json")
+        return Response(self.to_json(), self.status, self.headers, "application/json")
 
 
-def bad_request(param: str, message: str, code: str | None = None) -> WireError:
+def bad_request_error(param: str, message: str, code: str | None = None) -> GatewayError:
     """What the client sent cannot be used; `param` is the path of the part that is wrong."""
-    return WireError(400, message, param=param, code=code)
+    return GatewayError(400, message, param=param, code=code)
 
 
-def translated(error: Exception) -> WireError:
+def to_gateway_error(error: Exception) -> GatewayError:
     """Any error as one for the wire. What nobody foresaw is logged, and the client is told no details of it."""
     match error:
-        case WireError():
+        case GatewayError():
             return error
         case ContextFull():
-            return bad_request("messages", str(error), "context_length_exceeded")
+            return bad_request_error("messages", str(error), "context_length_exceeded")
         case ModelRejected():
-            return WireError(400, str(error), code="rejected_by_model_server")
+            return GatewayError(400, str(error), code="rejected_by_model_server")
         case ModelUnavailable():
-            return WireError(503, str(error), kind="server_error", code="model_unavailable", headers=WAIT)
+            return GatewayError(
+                503, str(error), kind="server_error", code="model_unavailable", headers=RETRY_AFTER_HEADERS
+            )
         case ModelRefusedKey():
-            return WireError(502, str(error), kind="server_error", code="model_server_refused_key")
+            return GatewayError(502, str(error), kind="server_error", code="model_server_refused_key")
         case ModelError():
-            return WireError(502, str(error), kind="server_error", code="model_failed")
+            return GatewayError(502, str(error), kind="server_error", code="model_failed")
     log.error("A request failed.", exc_info=error)
-    return WireError(500, "The gateway failed; its log says how.", kind="server_error", code="internal_error")
+    return GatewayError(500, "The gateway failed; its log says how.", kind="server_error", code="internal_error")

@@ -21,11 +21,11 @@ class Principal:
     key_id: str = ""
     name: str = "owner"
     scopes: frozenset[str] = SCOPES
-    agent: str = ""
+    agent_id: str = ""
     rate_limit: RateLimit | None = None
     token_budget: int | None = None
 
-    def may(self, scope: Scope) -> bool:
+    def has_scope(self, scope: Scope) -> bool:
         """Whether this is allowed: "admin" allows everything."""
         return scope in self.scopes or "admin" in self.scopes
 
@@ -33,5 +33,5 @@ class Principal:
 OWNER = Principal()
 """The person at this machine, where no keys are used."""
 
-PRINCIPAL = "opposable.principal"
+PRINCIPAL_SCOPE_KEY = "opposable.principal"
 """Key of the ASGI scope under which the authentication middleware stores the `Principal`."""

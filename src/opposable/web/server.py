@@ -24,22 +24,22 @@ from opposable.domain.errors import BadInput, OpposableError
 from opposable.models.base import Model
 from opposable.service.service import Service
 from opposable.web.api.routes import add_routes
-from opposable.web.application import administer
+from opposable.web.application import install_admin
 from opposable.web.errors import ApiError
-from opposable.web.errors import translated as api_translated
-from opposable.web.gateway.routes import gateway
-from opposable.web.middleware.authentication import Access, is_loopback
-from opposable.web.openai_errors import WireError, translated
+from opposable.web.errors import to_api_error as api_translated
+from opposable.web.gateway.routes import create_gateway_router
+from opposable.web.middleware.authentication import AuthenticationMiddleware, is_loopback
+from opposable.web.openai_errors import GatewayError, to_gateway_error
 
-KEY_VARIABLE = "OPPOSABLE_SERVE_KEY"
-LARGEST_BODY = 32 * 1024 * 1024
-GATEWAY = "/v1/"
-GRACE = 5
+API_KEY_VARIABLE = "OPPOSABLE_SERVE_KEY"
+MAX_BODY_BYTES = 32 * 1024 * 1024
+GATEWAY_PREFIX = "/v1/"
+GRACE_SECONDS = 5
 """Seconds that answers under way have when the service is told to stop."""
 
 
 def create_app(
-    served: Service | Mapping[str, Model], *, api_key: str = "", largest_body: int = LARGEST_BODY
+    backend: Service | Mapping[str, Model], *, api_key: str = "", max_body_bytes: int = MAX_BODY_BYTES
 ) -> FastAPI:
     """The application in front of a service, or of models alone by the names that clients call them (see `names_of`).
 
@@ -47,37 +47,37 @@ def create_app(
     the caller's: close them when the application is done.
     """
     app = FastAPI(title="Opposable", version=version("opposable"), docs_url=None, redoc_url=None)
-    if isinstance(served, Service):
-        app.state.service = served
-        administer(app, served, api_key=api_key, largest_body=largest_body)
+    if isinstance(backend, Service):
+        app.state.service = backend
+        install_admin(app, backend, api_key=api_key, max_body_bytes=max_body_bytes)
         add_routes(app)
-        app.include_router(gateway(served.models, largest_body))
+        app.include_router(create_gateway_router(backend.models, max_body_bytes))
     else:
-        app.include_router(gateway(served, largest_body))
-        app.add_middleware(Access, key=api_key)
-    kinds = (WireError, ApiError, OpposableError, RequestValidationError, ValidationError, HTTPException, Exception)
+        app.include_router(create_gateway_router(backend, max_body_bytes))
+        app.add_middleware(AuthenticationMiddleware, api_key=api_key)
+    kinds = (GatewayError, ApiError, OpposableError, RequestValidationError, ValidationError, HTTPException, Exception)
     for kind in kinds:
-        app.add_exception_handler(kind, _told)
+        app.add_exception_handler(kind, _handle_error)
     return app
 
 
-def names_of(asked: str, model: Model) -> list[str]:
+def get_model_names(requested_name: str, model: Model) -> list[str]:
     """The names clients may call a model by: the one it was asked for by, unless that is a URL, and its own."""
-    return list(dict.fromkeys([model.name] if "://" in asked else [asked, model.name]))
+    return list(dict.fromkeys([model.name] if "://" in requested_name else [requested_name, model.name]))
 
 
-def key_from(variable: str) -> str:
+def read_api_key(variable: str) -> str:
     """The API key that an environment variable holds; "" where none is set.
 
     Raises: `BadInput` where a variable other than OPPOSABLE_SERVE_KEY is named and holds nothing.
     """
     key = os.environ.get(variable, "").strip()
-    if not key and variable != KEY_VARIABLE:
+    if not key and variable != API_KEY_VARIABLE:
         raise BadInput(f"The environment variable {variable} is to hold the API key, but is not set.")
     return key
 
 
-def new_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def get_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """What makes the fastest event loop there is here; None for asyncio's own."""
     try:
         import uvloop
@@ -86,12 +86,12 @@ def new_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-def checked(host: str, api_key: str, *, keys: bool = False) -> None:
+def require_key_unless_loopback(host: str, api_key: str, *, has_stored_keys: bool = False) -> None:
     """Refuse to serve others than this machine without a key; `keys` says that the store has some. Raises: `BadInput`."""
-    if not api_key and not keys and not is_loopback(host):
+    if not api_key and not has_stored_keys and not is_loopback(host):
         raise BadInput(
             f"Serving on {host} lets others in, which needs an API key: make one with `opposable keys create`, set "
-            f"{KEY_VARIABLE}, or name the variable that holds it with --api-key-env. Without a key, use --host 127.0.0.1."
+            f"{API_KEY_VARIABLE}, or name the variable that holds it with --api-key-env. Without a key, use --host 127.0.0.1."
         )
 
 
@@ -101,45 +101,52 @@ async def serve(
     port: int,
     on_ready: Callable[[str], None] = lambda url: None,
     *,
-    listening: socket.socket | None = None,
+    listening_socket: socket.socket | None = None,
 ) -> float:
     """Serve until SIGINT or SIGTERM; `on_ready` is told the base URL. Port 0 takes a free one.
 
     Returns how many seconds ago it was told to stop. `listening` is a socket that `listen` made. Raises: `BadInput`
     where the address cannot be had.
     """
-    taken = listening or listen(host, port)
+    taken = listening_socket or open_listening_socket(host, port)
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=GRACE
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=GRACE_SECONDS,
     )
     gc.collect()
     gc.freeze()  # what lives as long as the service need not be looked at by every collection
-    server = _Server(config, lambda: on_ready(url_of(host, taken)))
+    server = _Server(config, lambda: on_ready(get_base_url(host, taken)))
     await server.serve([taken])
     return time.monotonic() - server.stopped_at
 
 
-def url_of(host: str, listening: socket.socket) -> str:
+def get_base_url(host: str, listening_socket: socket.socket) -> str:
     """The base URL of what listens there."""
     shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{listening.getsockname()[1]}/v1"
+    return f"http://{shown}:{listening_socket.getsockname()[1]}/v1"
 
 
 @contextlib.asynccontextmanager
-async def running(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
+async def serve_in_background(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
     """The application served beside other work, for as long as the block lasts; its base URL.
 
     Signals are left to whoever runs the loop. Raises: `BadInput` where the address cannot be had.
     """
-    listening = listen(host, port)
+    listening = open_listening_socket(host, port)
     ready = asyncio.Event()
-    config = uvicorn.Config(app, log_level="warning", access_log=False, ws="none", timeout_graceful_shutdown=GRACE)
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, ws="none", timeout_graceful_shutdown=GRACE_SECONDS
+    )
     server = _Server(config, ready.set, signals=())
     serving = asyncio.create_task(server.serve([listening]))
     waiting = asyncio.create_task(ready.wait())
     await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
     try:
-        yield url_of(host, listening)
+        yield get_base_url(host, listening)
     finally:
         waiting.cancel()
         server.should_exit = True
@@ -184,7 +191,7 @@ class _Server(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
 
-def listen(host: str, port: int) -> socket.socket:
+def open_listening_socket(host: str, port: int) -> socket.socket:
     """A socket that listens there; port 0 takes a free one. Raises: `BadInput` where the address cannot be had."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -197,11 +204,11 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-async def _told(request: Request, error: Exception) -> Response:
+async def _handle_error(request: Request, error: Exception) -> Response:
     """Any error in the shape of its routes: OpenAI's for the gateway, our own for the others."""
-    if not request.url.path.startswith(GATEWAY) and hasattr(request.app.state, "service"):
-        return api_translated(error).response()
+    if not request.url.path.startswith(GATEWAY_PREFIX) and hasattr(request.app.state, "service"):
+        return api_translated(error).to_response()
     if isinstance(error, HTTPException):
         said = f"{HTTPStatus(error.status_code).phrase}: {request.method} {request.url.path}"
-        return WireError(error.status_code, said, headers=dict(error.headers or {})).response()
-    return translated(error).response()
+        return GatewayError(error.status_code, said, headers=dict(error.headers or {})).to_response()
+    return to_gateway_error(error).to_response()

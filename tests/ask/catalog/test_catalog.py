@@ -4,10 +4,10 @@ import sqlite3
 
 import pytest
 
-from opposable.ask.catalog import Bounds, open_catalog
+from opposable.ask.catalog import CatalogLimits, open_catalog
 from opposable.sql.factory import open_database
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
 QUESTIONS = [
@@ -34,20 +34,20 @@ async def test_words_of_a_question_are_matched_to_real_values(shop):
     catalog = await open_catalog(shop)
     missed = []
     for question, table, column, value, how in QUESTIONS:
-        found = await catalog.matches(question)
-        if (table, column, value, how) not in [(m.table, m.column, m.value, m.how) for m in found]:
+        found = await catalog.match_values(question)
+        if (table, column, value, how) not in [(m.table, m.column, m.value, m.kind) for m in found]:
             missed.append((question, found))
     assert missed == []
-    assert catalog.complete
+    assert catalog.is_complete
     await catalog.close()
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "question", ["How many are there of each?", "列出所有的名称", "", "'; DROP TABLE employees; --", '"*" ^ NEAR(']
 )
 async def test_a_question_that_names_nothing_matches_nothing(shop, question):
     catalog = await open_catalog(shop)
-    assert [m for m in await catalog.matches(question) if m.how != "part"] == []
+    assert [m for m in await catalog.match_values(question) if m.kind != "part"] == []
     await catalog.close()
 
 
@@ -56,7 +56,7 @@ async def test_names_of_tables_and_columns_are_no_misspelt_values(tmp_path):
         tmp_path, "CREATE TABLE genre (title TEXT)", "INSERT INTO genre VALUES ('Gene Krupa'), ('Genra')"
     )
     catalog = await open_catalog(database)
-    assert await catalog.matches("How many genres are there?") == ()
+    assert await catalog.match_values("How many genres are there?") == ()
     await catalog.close()
     await database.close()
 
@@ -70,8 +70,8 @@ async def test_a_small_schema_is_shown_whole_with_keys_values_and_what_was_asked
         'INSERT INTO "team player" VALUES (1, 1, 7)',
     )
     catalog = await open_catalog(database)
-    view = await catalog.for_question("Goals of Pariss?")
-    assert view.ddl() == (
+    view = await catalog.select_schema("Goals of Pariss?")
+    assert view.to_ddl() == (
         "CREATE TABLE team ( -- 2 rows\n"
         "  id INTEGER PRIMARY KEY,\n"
         "  city VARCHAR, -- asked for: 'Paris'; e.g. 'Berlin'\n"
@@ -83,14 +83,14 @@ async def test_a_small_schema_is_shown_whole_with_keys_values_and_what_was_asked
         "  goals INTEGER -- shot; e.g. 7\n"
         ");"
     )
-    assert (view.left_out, view.tokens < 200) == (0, True)
+    assert (view.omitted_tables, view.token_count < 200) == (0, True)
     await catalog.close()
     await database.close()
 
 
 async def test_cells_cannot_pose_as_instructions_or_lines_of_the_schema(shop):
     catalog = await open_catalog(shop)
-    text = (await catalog.for_question("ignore previous instructions", 20_000)).ddl()
+    text = (await catalog.select_schema("ignore previous instructions", 20_000)).to_ddl()
     [line] = [line for line in text.splitlines() if "ignore previous" in line]
     assert line.strip().startswith("title ")
     assert "-- " in line
@@ -102,18 +102,18 @@ async def test_cells_cannot_pose_as_instructions_or_lines_of_the_schema(shop):
 
 async def test_a_wide_table_is_shown_by_its_keys_and_the_columns_asked_for(shop):
     catalog = await open_catalog(shop)
-    view = await catalog.for_question("average of measure 77 in wide", 200)
+    view = await catalog.select_schema("average of measure 77 in wide", 200)
     wide = next(t for t in view.tables if t.table.name == "wide")
     names = [column.name for column in wide.columns]
     assert {"id", "measure_77"} <= set(names)
-    assert wide.left_out == 152 - len(names) > 100
-    assert f"-- and {wide.left_out} more columns" in view.ddl()
+    assert wide.omitted_columns == 152 - len(names) > 100
+    assert f"-- and {wide.omitted_columns} more columns" in view.to_ddl()
     await catalog.close()
 
 
 async def test_views_and_empty_tables_are_shown_too(shop):
     catalog = await open_catalog(shop)
-    names = {table.table.full_name: table.table.kind for table in (await catalog.for_question("x", 20_000)).tables}
+    names = {table.table.full_name: table.table.kind for table in (await catalog.select_schema("x", 20_000)).tables}
     assert (names["rich"], names["empty_one"]) == ("view", "table")
     await catalog.close()
 
@@ -138,12 +138,12 @@ def many_tables() -> list[str]:
 async def test_of_many_tables_those_asked_for_are_kept_with_the_way_between_them(tmp_path):
     database = await sqlite(tmp_path, *many_tables())
     catalog = await open_catalog(database)
-    view = await catalog.for_question("How many orders hold something supplied by Exotic Liquids?", 400)
+    view = await catalog.select_schema("How many orders hold something supplied by Exotic Liquids?", 400)
     kept = {table.table.name for table in view.tables}
     assert kept >= {"orders", "suppliers", "order_items", "products"}
-    assert view.left_out == 250 - len(kept) > 200
-    assert view.tokens <= 440
-    chinese = await catalog.for_question("每个客户的合同金额是多少？", 300)
+    assert view.omitted_tables == 250 - len(kept) > 200
+    assert view.token_count <= 440
+    chinese = await catalog.select_schema("每个客户的合同金额是多少？", 300)
     assert {table.table.name for table in chinese.tables} >= {"客户", "合同"}
     await catalog.close()
     await database.close()
@@ -152,8 +152,8 @@ async def test_of_many_tables_those_asked_for_are_kept_with_the_way_between_them
 async def test_synonyms_lead_to_their_tables(tmp_path):
     database = await sqlite(tmp_path, *many_tables())
     catalog = await open_catalog(database, synonyms={"archive_77": ("流水",), "archive_78.remark": ("turnover",)})
-    assert "archive_77" in {t.table.name for t in (await catalog.for_question("今年流水是多少", 300)).tables}
-    assert "archive_78" in {t.table.name for t in (await catalog.for_question("Show the turnover", 300)).tables}
+    assert "archive_77" in {t.table.name for t in (await catalog.select_schema("今年流水是多少", 300)).tables}
+    assert "archive_78" in {t.table.name for t in (await catalog.select_schema("Show the turnover", 300)).tables}
     await catalog.close()
     await database.close()
 
@@ -162,19 +162,19 @@ async def test_what_was_gathered_is_kept_on_disk_until_the_data_changes(tmp_path
     database = await sqlite(tmp_path, "CREATE TABLE t (name TEXT)", "INSERT INTO t VALUES ('Zanzibar')")
     cache = tmp_path / "cache"
     told = []
-    first = await open_catalog(database, cache, progress=told.append)
+    first = await open_catalog(database, cache, on_progress=told.append)
     assert [(p.column, p.columns_done, p.columns, p.values) for p in told] == [("t.name", 1, 1, 1)]
     await first.close()
-    again = await open_catalog(database, cache, Bounds(keep_seconds=0), progress=told.append)
-    assert (len(told), await again.values()) == (1, 1)
+    again = await open_catalog(database, cache, CatalogLimits(cache_seconds=0), on_progress=told.append)
+    assert (len(told), await again.count_values()) == (1, 1)
     await again.close()
     await database.close()
     changed = await sqlite(tmp_path, "INSERT INTO t VALUES ('Ouagadougou')")
     kept = await open_catalog(changed, cache)
-    assert await kept.matches("Ouagadougou") == ()
+    assert await kept.match_values("Ouagadougou") == ()
     await kept.close()
-    anew = await open_catalog(changed, cache, Bounds(keep_seconds=0))
-    assert [match.value for match in await anew.matches("Ouagadougou")] == ["Ouagadougou"]
+    anew = await open_catalog(changed, cache, CatalogLimits(cache_seconds=0))
+    assert [match.value for match in await anew.match_values("Ouagadougou")] == ["Ouagadougou"]
     await anew.close()
     await changed.close()
     wider = await sqlite(tmp_path, "ALTER TABLE t ADD COLUMN more TEXT")
@@ -187,14 +187,14 @@ async def test_what_was_gathered_is_kept_on_disk_until_the_data_changes(tmp_path
 async def test_gathering_ends_at_its_bounds_and_goes_on_the_next_time(tmp_path):
     rows = ",".join(f"('one {i}', 'two {i}')" for i in range(500))
     database = await sqlite(tmp_path, "CREATE TABLE t (a TEXT, b TEXT)", f"INSERT INTO t VALUES {rows}")
-    part = await open_catalog(database, tmp_path / "cache", Bounds(values=500))
-    assert (part.complete, await part.values()) == (False, 500)
+    part = await open_catalog(database, tmp_path / "cache", CatalogLimits(max_values=500))
+    assert (part.is_complete, await part.count_values()) == (False, 500)
     await part.close()
     whole = await open_catalog(database, tmp_path / "cache")
-    assert (whole.complete, await whole.values()) == (True, 1000)
+    assert (whole.is_complete, await whole.count_values()) == (True, 1000)
     await whole.close()
-    no_time = await open_catalog(database, bounds=Bounds(seconds=0))
-    assert (no_time.complete, (await no_time.for_question("a")).ddl()) == (
+    no_time = await open_catalog(database, limits=CatalogLimits(max_seconds=0))
+    assert (no_time.is_complete, (await no_time.select_schema("a")).to_ddl()) == (
         False,
         "CREATE TABLE t ( -- 500 rows\n  a TEXT,\n  b TEXT\n);",
     )

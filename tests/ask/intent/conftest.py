@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from tests.servers import postgresql  # noqa: F401
 
-from opposable.ask.semantics.loader import read_semantics
+from opposable.ask.semantics.loader import parse_semantic_model
 from opposable.ask.semantics.model import SemanticModel
 from opposable.sql.database import Database
 from opposable.sql.factory import open_database
@@ -58,7 +58,7 @@ exclusions:
 
 @pytest.fixture(scope="session")
 def shop_model() -> SemanticModel:
-    return read_semantics(MODEL, "shop.yaml")
+    return parse_semantic_model(MODEL, "shop.yaml")
 
 
 @pytest.fixture(scope="session")

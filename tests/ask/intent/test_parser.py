@@ -4,17 +4,22 @@ import json
 import pytest
 
 from opposable.ask.intent.intent import IntentFilter, OrderBy, StructuredIntent, TimeIntent
-from opposable.ask.intent.llm_parser import intent_schema
+from opposable.ask.intent.llm_parser import build_intent_schema
 from opposable.ask.intent.parser import SemanticParser
-from opposable.ask.intent.value_lookup import DimensionValues, IndexValues, ValueMatch, read_values
-from opposable.ask.team.briefing import SemanticLayer
-from opposable.domain.language import language_of
+from opposable.ask.intent.value_lookup import (
+    DimensionValueLookup,
+    IndexValueLookup,
+    ValueMention,
+    load_dimension_values,
+)
+from opposable.ask.team.briefing import SemanticModelInterpreter
+from opposable.domain.language import detect_language
 from opposable.models.scripted import ScriptedModel
 from opposable.sql.factory import open_database
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 TODAY = datetime.date(2024, 12, 31)
-VALUES = DimensionValues(
+VALUES = DimensionValueLookup(
     {"city": ["Berlin", "上海"], "customer": ["Ann", "Bob", "李雷", "O'Neil"], "product": ["tea", "cup", "40"]}
 )
 
@@ -96,14 +101,14 @@ CASES["订单数超过40的城市"] = intent(
 )
 
 
-@pytest.mark.parametrize("question", CASES)
+@pytest.prefix.parametrize("question", CASES)
 async def test_rules_settle_what_they_know(question, shop_model):
     parsed = await SemanticParser(shop_model, VALUES).parse(question, TODAY)
-    assert (parsed.intent, parsed.unmatched, parsed.unsure) == (CASES[question], (), ())
-    assert (parsed.source, parsed.settled) == ("rules", True)
+    assert (parsed.intent, parsed.unmatched_words, parsed.ambiguities) == (CASES[question], (), ())
+    assert (parsed.source, parsed.is_resolved) == ("rules", True)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("question", "unmatched", "unsure"),
     [
         ("revenue of purple elephants", ("purple elephants",), ()),
@@ -121,14 +126,14 @@ async def test_rules_settle_what_they_know(question, shop_model):
 )
 async def test_what_rules_cannot_settle_is_told(question, unmatched, unsure, shop_model):
     parsed = await SemanticParser(shop_model, VALUES).parse(question, TODAY)
-    assert (parsed.unmatched, parsed.unsure, parsed.settled) == (unmatched, unsure, False)
+    assert (parsed.unmatched_words, parsed.ambiguities, parsed.is_resolved) == (unmatched, unsure, False)
     assert parsed.confidence < 1
 
 
-TWICE = DimensionValues({"city": ["Lisbon"], "customer": ["Lisbon"]})
+TWICE = DimensionValueLookup({"city": ["Lisbon"], "customer": ["Lisbon"]})
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("question", "told"),
     [
         ("revenue of the last 3 months", ["the last 3 months ends with 2024-12-31"]),
@@ -143,7 +148,9 @@ TWICE = DimensionValues({"city": ["Lisbon"], "customer": ["Lisbon"]})
 )
 async def test_what_is_assumed_is_told_in_the_language_of_the_question(question, told, shop_urls, shop_model):
     database = await open_database(shop_urls["sqlite"])
-    reading = await SemanticLayer(shop_model, database, TWICE, lambda: TODAY).read(question, language_of(question))
+    reading = await SemanticModelInterpreter(shop_model, database, TWICE, lambda: TODAY).interpret(
+        question, detect_language(question)
+    )
     await database.close()
     assert list(reading.assumptions) == told
 
@@ -164,7 +171,7 @@ async def test_a_model_answers_within_the_ids_and_the_rules_keep_time_and_values
     }
     model = ScriptedModel(json.dumps(said))
     parsed = await SemanticParser(shop_model, VALUES, model).parse("Bob 2024年的营业业绩按地方看", TODAY)
-    assert (parsed.source, parsed.settled) == ("model", True)
+    assert (parsed.source, parsed.is_resolved) == ("model", True)
     assert parsed.intent == intent(
         "revenue",
         dimensions=["city"],
@@ -173,34 +180,34 @@ async def test_a_model_answers_within_the_ids_and_the_rules_keep_time_and_values
         intent_type="dimension",
     )
     asked = model.requests[0]
-    assert asked.options.response_schema == intent_schema(shop_model)
+    assert asked.options.response_schema == build_intent_schema(shop_model)
     assert asked.options.stream is False
     assert parsed.usage.requests == 1
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "answer",
     ["I do not know", '{"metrics": ["profit"]}', '{"metrics": []}', '{"metrics": 1}', "[]", '{"metrics": ["revenue"]'],
 )
 async def test_an_answer_outside_the_ids_is_not_taken(answer, shop_model):
     parsed = await SemanticParser(shop_model, VALUES, ScriptedModel(answer)).parse("profit of purple elephants", TODAY)
-    assert (parsed.source, parsed.settled, parsed.usage.requests) == ("rules", False, 1)
-    assert parsed.unsure
+    assert (parsed.source, parsed.is_resolved, parsed.usage.requests) == ("rules", False, 1)
+    assert parsed.ambiguities
 
 
 def test_the_schema_knows_no_other_ids(shop_model):
-    schema = intent_schema(shop_model)
+    schema = build_intent_schema(shop_model)
     assert schema["properties"]["metrics"]["items"]["enum"] == list(shop_model.metrics)
     assert schema["properties"]["exclusions"]["items"]["enum"] == ["tea"]
 
 
 async def test_values_are_read_from_the_database(shop_urls, shop_model):
     database = await open_database(shop_urls["sqlite"])
-    values = await read_values(shop_model, database)
+    values = await load_dimension_values(shop_model, database)
     await database.close()
     assert await values("orders of o'neil in 上海") == [
-        ValueMatch("O'Neil", 10, 16, "customer", score=0.95),
-        ValueMatch("上海", 20, 22, "city"),
+        ValueMention("O'Neil", 10, 16, "customer", score=0.95),
+        ValueMention("上海", 20, 22, "city"),
     ]
 
 
@@ -211,5 +218,5 @@ async def test_an_index_tells_table_and_column(shop_model):
     async def matches(text: str) -> list[Found]:
         return [Found()]
 
-    parsed = await SemanticParser(shop_model, IndexValues(matches)).parse("上海的订单数", TODAY)
+    parsed = await SemanticParser(shop_model, IndexValueLookup(matches)).parse("上海的订单数", TODAY)
     assert parsed.intent == intent("orders", filters=[IntentFilter(dimension="city", value="上海")])

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from opposable.ask.intent.parser import SemanticParser
-from opposable.ask.intent.sql_compiler import Compiled, compile_intent
-from opposable.ask.intent.value_lookup import read_values
-from opposable.ask.semantics.lint import lint
-from opposable.ask.semantics.loader import load_semantics
-from opposable.sql.database import Limits
+from opposable.ask.intent.sql_compiler import CompiledQuery, compile_intent
+from opposable.ask.intent.value_lookup import load_dimension_values
+from opposable.ask.semantics.lint import lint_semantic_model
+from opposable.ask.semantics.loader import load_semantic_model
+from opposable.sql.database import QueryLimits
 from opposable.sql.factory import open_database
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 ROOT = Path(__file__).parents[3]
 SETS = ROOT / "evals" / "semantics"
 DATA = ROOT.parent / "shared" / "data" / "text2sql"
@@ -31,24 +31,24 @@ def rows_of(rows, ordered):
     return plain if ordered else Counter(plain)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the public databases do not lie beside this checkout")
-@pytest.mark.parametrize("name", ["chinook", "tpch"])
+@pytest.prefix.skipif(not DATA.is_dir(), reason="the public databases do not lie beside this checkout")
+@pytest.prefix.parametrize("name", ["chinook", "tpch"])
 async def test_nine_of_ten_questions_are_right_without_a_model(name):
-    model = load_semantics(SETS / name / "model.yaml")
+    model = load_semantic_model(SETS / name / "model.yaml")
     questions = [
         json.loads(line) for line in (SETS / name / "questions.jsonl").read_text(encoding="utf-8").splitlines()
     ]
     database = await open_database(str(DATA / questions[0]["database"]))
     try:
-        assert [f for f in await lint(model, database) if f.severity != "info"] == []
-        parser = SemanticParser(model, await read_values(model, database))
+        assert [f for f in await lint_semantic_model(model, database) if f.severity != "info"] == []
+        parser = SemanticParser(model, await load_dimension_values(model, database))
         wrong = []
         for asked in questions:
             today = datetime.date.fromisoformat(asked["today"])
             parsed = await parser.parse(asked["question"], today)
             compiled = compile_intent(parsed.intent, model, database.dialect, today)
-            assert isinstance(compiled, Compiled), (asked["question"], compiled)
-            rows = (await database.run(compiled.sql, limits=Limits(rows=1000))).rows
+            assert isinstance(compiled, CompiledQuery), (asked["question"], compiled)
+            rows = (await database.run(compiled.sql, limits=QueryLimits(max_rows=1000))).rows
             if rows_of(rows, asked["ordered"]) != rows_of(asked["gold_rows"], asked["ordered"]):
                 wrong.append(asked["question"])
     finally:

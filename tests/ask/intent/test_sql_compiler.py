@@ -3,13 +3,13 @@ import datetime
 import pytest
 
 from opposable.ask.intent.intent import StructuredIntent, TimeIntent
-from opposable.ask.intent.prompt_definitions import definitions_text
-from opposable.ask.intent.sql_compiler import Compiled, NotCovered, compile_intent
-from opposable.ask.semantics.loader import read_semantics
+from opposable.ask.intent.prompt_definitions import format_definitions
+from opposable.ask.intent.sql_compiler import CompiledQuery, UnsupportedIntent, compile_intent
+from opposable.ask.semantics.loader import parse_semantic_model
 from opposable.sql.name_checker import check_names
-from opposable.sql.statement_guard import guard
+from opposable.sql.statement_guard import parse_safe_query
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 TODAY = datetime.date(2024, 12, 31)
 BIG = {"dimension": "big", "value": True}
 
@@ -125,13 +125,13 @@ def in_order(rows):
     return sorted((tuple(plain(value) for value in row) for row in rows), key=repr)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.prefix.parametrize("name", CASES)
 async def test_an_intent_is_answered_the_same_on_every_engine(name, shop, shop_model):
     given, rows = CASES[name]
     compiled = compile_intent(StructuredIntent(**given), shop_model, shop.dialect, TODAY)
-    assert isinstance(compiled, Compiled), compiled
+    assert isinstance(compiled, CompiledQuery), compiled
     schema = await shop.schema()
-    assert check_names(guard(compiled.sql, shop.dialect, schema), schema) == ()
+    assert check_names(parse_safe_query(compiled.sql, shop.dialect, schema), schema) == ()
     found = await shop.run(compiled.sql)
     assert found.columns == compiled.columns
     assert in_order(found.rows) == in_order(rows)
@@ -166,27 +166,27 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.prefix.parametrize("name", REFUSED)
 def test_what_is_not_covered_says_why(name, shop_model):
     given, reason = REFUSED[name]
     refused = compile_intent(StructuredIntent(**given), shop_model, "duckdb", TODAY)
-    assert isinstance(refused, NotCovered)
+    assert isinstance(refused, UnsupportedIntent)
     assert refused.reason.startswith(reason)
 
 
 def test_two_ways_to_one_table_are_not_chosen_between():
-    model = read_semantics(
+    model = parse_semantic_model(
         "joins: [a.b_id = b.id, a.c_id = c.id, b.d_id = d.id, c.d_id = d.id]\n"
         "metrics: {n: {expr: COUNT(*), table: a}}\ndimensions: {d: {expr: name, table: d}}"
     )
     refused = compile_intent(StructuredIntent(metrics=("n",), dimensions=("d",)), model, "sqlite", TODAY)
-    assert isinstance(refused, NotCovered)
+    assert isinstance(refused, UnsupportedIntent)
     assert "give each role its own table" in refused.reason
 
 
 def test_definitions_are_those_that_apply(shop_model):
     intent = StructuredIntent(metrics=("revenue",), dimensions=("city",))
-    assert definitions_text(shop_model, intent).splitlines() == [
+    assert format_definitions(shop_model, intent).splitlines() == [
         "metric revenue: SUM(amount) (of orders; unit EUR; only rows where paid)",
         "dimension city: city (of customers)",
         "filter paid: status = 'paid' (of orders)",
@@ -215,7 +215,7 @@ def test_the_documents_own_json_is_an_intent():
     assert intent.order_by.direction == "DESC"
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("language", "told"),
     [
         ("en", "the period is not over: its days up to 2024-11-30 are compared with the same days before"),
@@ -225,6 +225,6 @@ def test_the_documents_own_json_is_an_intent():
 async def test_a_period_that_is_not_over_is_compared_by_its_days_so_far(language, told, shop, shop_model):
     asked = StructuredIntent(metrics=("orders",), time=TimeIntent(year=2024, comparison="yoy"))
     compiled = compile_intent(asked, shop_model, shop.dialect, datetime.date(2024, 11, 30), language)
-    assert isinstance(compiled, Compiled)
+    assert isinstance(compiled, CompiledQuery)
     assert compiled.assumptions == (told,)
     assert [list(row) for row in (await shop.run(compiled.sql)).rows] == [[3, 2, 0.5]]

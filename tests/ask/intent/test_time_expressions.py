@@ -3,7 +3,7 @@ import datetime
 import pytest
 
 from opposable.ask.intent.intent import TimeIntent
-from opposable.ask.intent.periods import Period, before, period_of
+from opposable.ask.intent.periods import Period, get_previous_period, resolve_period
 from opposable.ask.intent.time_expressions import find_time
 
 TODAY = datetime.date(2025, 11, 15)
@@ -84,7 +84,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("words", CASES)
+@pytest.prefix.parametrize("words", CASES)
 def test_time_words_are_read(words):
     assert find_time(words, TODAY).time == CASES[words]
 
@@ -95,10 +95,10 @@ def test_the_words_that_were_read_are_told():
 
 
 def test_two_periods_that_do_not_touch_are_not_guessed_at():
-    assert find_time("revenue in 2020 and in 2024", TODAY).unsure == ("the question names several periods",)
+    assert find_time("revenue in 2020 and in 2024", TODAY).ambiguities == ("the question names several periods",)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("time", "period"),
     [
         (month(2024, 2), Period(D(2024, 2, 1), D(2024, 2, 29))),
@@ -110,10 +110,10 @@ def test_two_periods_that_do_not_touch_are_not_guessed_at():
     ],
 )
 def test_a_time_is_days(time, period):
-    assert period_of(time, TODAY) == period
+    assert resolve_period(time, TODAY) == period
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("period", "comparison", "earlier"),
     [
         (Period(D(2024, 2, 1), D(2024, 2, 29)), "yoy", Period(D(2023, 2, 1), D(2023, 2, 28))),
@@ -123,4 +123,4 @@ def test_a_time_is_days(time, period):
     ],
 )
 def test_whole_months_stay_whole_when_looking_back(period, comparison, earlier):
-    assert before(period, comparison) == earlier
+    assert get_previous_period(period, comparison) == earlier

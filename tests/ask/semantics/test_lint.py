@@ -5,13 +5,13 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from opposable.ask.semantics.draft import draft
-from opposable.ask.semantics.lint import lint
-from opposable.ask.semantics.loader import read_semantics
+from opposable.ask.semantics.draft import draft_semantic_model
+from opposable.ask.semantics.lint import lint_semantic_model
+from opposable.ask.semantics.loader import parse_semantic_model
 from opposable.sql.database import Database
 from opposable.sql.factory import open_database
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 DATA = """
 CREATE TABLE 部门 (编号 INTEGER PRIMARY KEY, 名称 VARCHAR(20));
@@ -94,28 +94,30 @@ CASES = {
 
 
 async def test_a_model_that_fits_has_no_findings(sales):
-    assert await lint(read_semantics(GOOD), sales) == ()
+    assert await lint_semantic_model(parse_semantic_model(GOOD), sales) == ()
 
 
-@pytest.mark.parametrize("text", CASES)
+@pytest.prefix.parametrize("text", CASES)
 async def test_what_does_not_fit_is_found(text, sales):
-    found = await lint(read_semantics(text), sales)
+    found = await lint_semantic_model(parse_semantic_model(text), sales)
     expected = CASES[text]
-    assert [(f.severity, f.where.rpartition(": ")[2]) for f in found] == [
+    assert [(f.severity, f.location.rpartition(": ")[2]) for f in found] == [
         (severity, where) for severity, where, _ in expected
     ]
     assert [problem for f, (_, _, problem) in zip(found, expected, strict=True) if problem not in f.problem] == []
 
 
 async def test_a_text_that_is_no_date_is_found_in_sqlite(sales):
-    found = await lint(read_semantics("metrics: {a: {expr: COUNT(*), table: sales, time: city}}"), sales)
+    found = await lint_semantic_model(
+        parse_semantic_model("metrics: {a: {expr: COUNT(*), table: sales, time: city}}"), sales
+    )
     assert [f.severity for f in found] == ["error"]
 
 
 async def test_a_draft_lints_clean_and_joins_only_what_fits(sales):
-    text = await draft(sales)
-    model = read_semantics(text)
-    assert [f for f in await lint(model, sales) if f.severity != "info"] == []
+    text = await draft_semantic_model(sales)
+    model = parse_semantic_model(text)
+    assert [f for f in await lint_semantic_model(model, sales) if f.severity != "info"] == []
     assert [join.text for join in model.joins] == ["sales.部门编号 = 部门.编号"]
     assert {"total_amount", "average_amount", "sales_count"} <= set(model.metrics)
     assert model.tables["sales"].time == "day"

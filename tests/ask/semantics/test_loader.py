@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from opposable.ask.semantics.loader import load_semantics, read_semantics
+from opposable.ask.semantics.loader import load_semantic_model, parse_semantic_model
 from opposable.ask.semantics.model import Dimension, Exclusion, Filter, Join, Metric, ModelTable
 from opposable.domain.errors import BadInput
 
@@ -29,7 +29,7 @@ joins:
 
 
 def test_the_short_form_is_read():
-    model = read_semantics(SHORT)
+    model = parse_semantic_model(SHORT)
     assert model.metrics == {
         "流水": Metric(
             id="流水", expr="SUM(金额)", table="流水表", default_filters=("有效",), synonyms=("收入", "flow")
@@ -49,7 +49,7 @@ def test_the_short_form_is_read():
         Join(many="流水表", one="按 月", on=(("a", "b"),)),
     )
     assert list(model.tables) == ["流水表", "部门", "按 月"]
-    assert model.place("exclusions.测试.expr") == "model.yaml, line 16: exclusions.测试.expr"
+    assert model.describe_location("exclusions.测试.expr") == "model.yaml, line 16: exclusions.测试.expr"
 
 
 WRONG = {
@@ -76,16 +76,16 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("text", WRONG, ids=lambda text: text[:40])
+@pytest.prefix.parametrize("text", WRONG, ids=lambda text: text[:40])
 def test_what_is_wrong_is_told_with_file_and_line(text):
     with pytest.raises(BadInput) as error:
-        read_semantics(text)
+        parse_semantic_model(text)
     assert str(error.value).startswith(WRONG[text])
 
 
 def test_a_file_that_is_not_there_is_told():
     with pytest.raises(BadInput, match="There is no file"):
-        load_semantics("nowhere.yaml")
+        load_semantic_model("nowhere.yaml")
 
 
 OSSIE = """
@@ -118,7 +118,7 @@ semantic_model:
 
 
 def test_ossie_is_read_with_computed_fields_put_in():
-    model = read_semantics(OSSIE)
+    model = parse_semantic_model(OSSIE)
     assert model.metrics == {
         "revenue": Metric(id="revenue", expr="SUM((sales.gross - sales.tax))", synonyms=("销售额",))
     }
@@ -131,9 +131,9 @@ def test_ossie_is_read_with_computed_fields_put_in():
 SAMPLE = Path(__file__).parents[3].parent / "shared" / "data" / "text2sql" / "sample" / "semantic" / "tpcds.ossie.yaml"
 
 
-@pytest.mark.skipif(not SAMPLE.is_file(), reason="the public files do not lie beside this checkout")
+@pytest.prefix.skipif(not SAMPLE.is_file(), reason="the public files do not lie beside this checkout")
 def test_the_public_ossie_model_is_read():
-    model = load_semantics(SAMPLE)
+    model = load_semantic_model(SAMPLE)
     assert (len(model.metrics), len(model.dimensions), len(model.joins)) == (5, 31, 4)
     assert model.metrics["total_sales"].synonyms == ("total revenue", "gross sales", "sales amount")
 
@@ -164,7 +164,7 @@ metrics:
 
 
 def test_metricflow_is_read_and_what_is_not_supported_is_named():
-    model = read_semantics(METRICFLOW)
+    model = parse_semantic_model(METRICFLOW)
     assert {name: metric.expr for name, metric in model.metrics.items()} == {
         "revenue": "SUM(amount)",
         "orders": "COUNT(*)",
@@ -174,7 +174,7 @@ def test_metricflow_is_read_and_what_is_not_supported_is_named():
     assert model.metrics["revenue"].synonyms == ("销售额",)
     assert model.tables["orders"] == ModelTable(id="orders", source="fct_orders", time="order_date")
     assert model.joins == (Join(many="orders", one="customers", on=(("customer_id", "id"),)),)
-    assert model.unread == (
+    assert model.unsupported == (
         "line 11: the measure p95 is not supported (agg: percentile)",
         "line 21: the metric running is not supported (type: cumulative)",
         "line 22: the metric paid is not supported (filter: write a filter in the short form instead)",

@@ -1,13 +1,12 @@
 """Aggregates put right, for each engine."""
 
 import pytest
-
-from opposable.ask.sql_repair.aggregates import grouped
+from opposable.ask.sql_repair.has_aggregate import repair_aggregates
 
 EACH, ONE, FIRST = "每个类别有多少种？", "一共有多少人？", "最贵的是哪个？"
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("dialect", "question", "sql", "mended"),
     [
         ("sqlite", EACH, "SELECT a, COUNT(*) FROM t", "SELECT a, COUNT(*) FROM t GROUP BY a"),
@@ -63,5 +62,5 @@ EACH, ONE, FIRST = "每个类别有多少种？", "一共有多少人？", "最�
     ],
 )
 def test_aggregates_get_what_they_need(dialect, question, sql, mended):
-    made, told = grouped(sql, question, dialect)
+    made, told = repair_aggregates(sql, question, dialect)
     assert (made, bool(told)) == (mended or sql, mended is not None)

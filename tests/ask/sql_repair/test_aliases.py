@@ -2,10 +2,10 @@
 
 import pytest
 
-from opposable.ask.sql_repair.aliases import with_own_aliases
-from opposable.sql.schema import Column, Schema, Table
+from opposable.ask.sql_repair.aliases import repair_aliases
+from opposable.sql.schema import Column, DatabaseSchema, Table
 
-SCHEMA = Schema(
+SCHEMA = DatabaseSchema(
     (
         Table("product", (Column("id", "INT", primary_key=True), Column("title", "TEXT"))),
         Table("problem", (Column("id", "INT", primary_key=True), Column("product_id", "INT"), Column("day", "TEXT"))),
@@ -13,7 +13,7 @@ SCHEMA = Schema(
 )
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("sql", "mended"),
     [
         (
@@ -35,5 +35,5 @@ SCHEMA = Schema(
     ],
 )
 def test_every_table_has_an_alias_of_its_own(sql, mended):
-    made, told = with_own_aliases(sql, "sqlite", SCHEMA)
+    made, told = repair_aliases(sql, "sqlite", SCHEMA)
     assert (made, bool(told)) == (mended or sql, mended is not None)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from opposable.ask.sql_repair.anti_joins import with_absent
-from opposable.sql.schema import Column, Schema, Table
+from opposable.ask.sql_repair.anti_joins import repair_anti_joins
+from opposable.sql.schema import Column, DatabaseSchema, Table
 
-SCHEMA = Schema(
+SCHEMA = DatabaseSchema(
     (
         Table("a", (Column("id", "INT", primary_key=True), Column("name", "TEXT"))),
         Table("b", (Column("a_id", "INT", references="a.id"), Column("kind", "TEXT"))),
@@ -13,7 +13,7 @@ SCHEMA = Schema(
 )
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("sql", "mended"),
     [
         (
@@ -32,5 +32,5 @@ SCHEMA = Schema(
     ],
 )
 def test_rows_without_others_are_found(sql, mended):
-    made, told = with_absent(sql, "sqlite", SCHEMA)
+    made, told = repair_anti_joins(sql, "sqlite", SCHEMA)
     assert (made, bool(told)) == (mended or sql, mended is not None)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from opposable.ask.sql_repair.date_functions import plain_dates
-from opposable.sql.schema import Column, Schema, Table
+from opposable.ask.sql_repair.date_functions import remove_unneeded_date_functions
+from opposable.sql.schema import Column, DatabaseSchema, Table
 
-SCHEMA = Schema((Table("t", (Column("d", "TEXT"), Column("year", "INTEGER"), Column("id", "INT"))),))
+SCHEMA = DatabaseSchema((Table("t", (Column("d", "TEXT"), Column("year", "INTEGER"), Column("id", "INT"))),))
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("dialect", "question", "sql", "mended"),
     [
         ("sqlite", "7 号文档的邮寄日期是什么？", "SELECT strftime('%Y', d) FROM t", "SELECT d FROM t"),
@@ -29,5 +29,5 @@ SCHEMA = Schema((Table("t", (Column("d", "TEXT"), Column("year", "INTEGER"), Col
     ],
 )
 def test_a_part_of_a_date_is_taken_only_where_asked_for(dialect, question, sql, mended):
-    made, told = plain_dates(sql, question, dialect, SCHEMA)
+    made, told = remove_unneeded_date_functions(sql, question, dialect, SCHEMA)
     assert (made, bool(told)) == (mended or sql, mended is not None)

@@ -2,29 +2,41 @@
 
 import pytest
 
-from opposable.ask.sql_repair.foreign_key_joins import by_keys
-from opposable.sql.schema import Column, Schema, Table
+from opposable.ask.sql_repair.foreign_key_joins import repair_joins_by_foreign_keys
+from opposable.sql.schema import Column, DatabaseSchema, Table
 
 
-def key(name: str, references: str) -> Column:
+def make_key_column(name: str, references: str) -> Column:
     return Column(name, "INT", references=references)
 
 
-SCHEMA = Schema(
+SCHEMA = DatabaseSchema(
     (
         Table("班级", (Column("班级编号", "INT", primary_key=True), Column("班名", "TEXT"))),
         Table(
-            "pupil", (Column("id", "INT", primary_key=True), Column("name", "TEXT"), key("class_id", "班级.班级编号"))
+            "pupil",
+            (
+                Column("id", "INT", primary_key=True),
+                Column("name", "TEXT"),
+                make_key_column("class_id", "班级.班级编号"),
+            ),
         ),
         Table("course", (Column("id", "INT", primary_key=True), Column("title", "TEXT"))),
-        Table("mark", (key("pupil_id", "pupil.id"), key("course_id", "course.id"), Column("points", "INT"))),
-        Table("swap", (key("first", "pupil.id"), key("second", "pupil.id"))),
+        Table(
+            "mark",
+            (
+                make_key_column("pupil_id", "pupil.id"),
+                make_key_column("course_id", "course.id"),
+                Column("points", "INT"),
+            ),
+        ),
+        Table("swap", (make_key_column("first", "pupil.id"), make_key_column("second", "pupil.id"))),
         Table("weather", (Column("day", "TEXT"), Column("rain", "REAL"))),
     )
 )
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("sql", "mended"),
     [
         (
@@ -54,5 +66,5 @@ SCHEMA = Schema(
     ],
 )
 def test_joins_that_hold_nothing_are_made_by_keys(sql, mended):
-    made, told = by_keys(sql, "sqlite", SCHEMA)
+    made, told = repair_joins_by_foreign_keys(sql, "sqlite", SCHEMA)
     assert (made, bool(told)) == (mended or sql, mended is not None)

@@ -3,18 +3,18 @@
 import pytest
 
 from opposable.ask.sql_repair.joins import (
-    joins_nothing,
-    with_needed,
-    with_outer,
-    without_emptied,
-    without_same,
-    without_sibling,
-    without_spare,
-    without_unasked,
+    add_needed_joins,
+    convert_to_outer_joins,
+    drop_emptied_joins,
+    drop_key_only_joins,
+    drop_self_joins,
+    drop_sibling_joins,
+    drop_unmentioned_joins,
+    find_self_comparison,
 )
-from opposable.sql.schema import Column, Schema, Table
+from opposable.sql.schema import Column, DatabaseSchema, Table
 
-SCHEMA = Schema(
+SCHEMA = DatabaseSchema(
     (
         Table("city", (Column("id", "INT", primary_key=True), Column("title", "TEXT"))),
         Table(
@@ -37,7 +37,7 @@ SCHEMA = Schema(
 )
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("sql", "mended"),
     [
         (
@@ -56,11 +56,11 @@ SCHEMA = Schema(
     ],
 )
 def test_a_table_that_a_column_needs_is_joined(sql, mended):
-    made, told = with_needed(sql, "sqlite", SCHEMA)
+    made, told = add_needed_joins(sql, "sqlite", SCHEMA)
     assert (made, bool(told)) == (mended or sql, mended is not None)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("sql", "mended"),
     [
         (
@@ -78,11 +78,11 @@ def test_a_table_that_a_column_needs_is_joined(sql, mended):
     ],
 )
 def test_a_table_that_adds_nothing_is_left_out(sql, mended):
-    made, told = without_spare(sql, "sqlite", SCHEMA)
+    made, told = drop_key_only_joins(sql, "sqlite", SCHEMA)
     assert (made, bool(told)) == (mended or sql, mended is not None)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("sql", "mended"),
     [
         (
@@ -93,14 +93,14 @@ def test_a_table_that_adds_nothing_is_left_out(sql, mended):
     ],
 )
 def test_what_has_none_is_looked_for_by_an_outer_join(sql, mended):
-    made, told = with_outer(sql, "sqlite")
+    made, told = convert_to_outer_joins(sql, "sqlite")
     assert (made, bool(told)) == (mended or sql, mended is not None)
 
 
 JOINED = "SELECT T1.name FROM customer AS T1 JOIN sale AS T2 ON T1.id = T2.customer_id"
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("question", "sql", "mended"),
     [
         ("Names of all customers?", JOINED, "SELECT T1.name FROM customer AS T1"),
@@ -115,11 +115,11 @@ JOINED = "SELECT T1.name FROM customer AS T1 JOIN sale AS T2 ON T1.id = T2.custo
     ],
 )
 def test_a_joined_table_that_nobody_speaks_of_is_left_out(question, sql, mended):
-    made, told = without_unasked(sql, question, "sqlite", SCHEMA)
+    made, told = drop_unmentioned_joins(sql, question, "sqlite", SCHEMA)
     assert (made, bool(told)) == (mended or sql, mended is not None)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("question", "sql", "also", "mended"),
     [
         (
@@ -149,11 +149,11 @@ def test_a_joined_table_that_nobody_speaks_of_is_left_out(question, sql, mended)
     ],
 )
 def test_a_table_nobody_speaks_of_goes_where_its_value_stands_elsewhere(question, sql, also, mended):
-    made, told = without_unasked(sql, question, "sqlite", SCHEMA, also)
+    made, told = drop_unmentioned_joins(sql, question, "sqlite", SCHEMA, also)
     assert (made, bool(told)) == (mended or sql, mended is not None)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("sql", "mended"),
     [
         (
@@ -166,11 +166,11 @@ def test_a_table_nobody_speaks_of_goes_where_its_value_stands_elsewhere(question
     ],
 )
 def test_a_row_is_not_joined_to_itself(sql, mended):
-    made, told = without_same(sql, "sqlite", SCHEMA)
+    made, told = drop_self_joins(sql, "sqlite", SCHEMA)
     assert (made, bool(told)) == (mended or sql, mended is not None)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("sql", "mended"),
     [
         (
@@ -186,11 +186,11 @@ def test_a_row_is_not_joined_to_itself(sql, mended):
     ],
 )
 def test_a_join_by_what_both_have_of_a_third_goes_where_one_has_it_all(sql, mended):
-    made, told = without_sibling(sql, "sqlite", SCHEMA)
+    made, told = drop_sibling_joins(sql, "sqlite", SCHEMA)
     assert (made, bool(told)) == (mended or sql, mended is not None)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("before", "sql", "mended"),
     [
         (
@@ -221,22 +221,22 @@ def test_a_join_by_what_both_have_of_a_third_goes_where_one_has_it_all(sql, mend
     ],
 )
 def test_a_table_whose_columns_were_anothers_goes(before, sql, mended):
-    made, told = without_emptied(sql, before, "sqlite", SCHEMA)
+    made, told = drop_emptied_joins(sql, before, "sqlite", SCHEMA)
     assert (made, bool(told)) == (mended or sql, mended is not None)
 
 
 def test_an_outer_join_keeps_the_table_that_is_selected():
     sql = "SELECT T2.name FROM sale AS T1 INNER JOIN customer AS T2 ON T1.customer_id = T2.id WHERE T1.paid IS NULL"
-    assert with_outer(sql, "sqlite") == (
+    assert convert_to_outer_joins(sql, "sqlite") == (
         "SELECT T2.name FROM customer AS T2 LEFT JOIN sale AS T1 ON T1.customer_id = T2.id WHERE T1.paid IS NULL",
         ("LEFT JOIN sale",),
     )
 
 
 def test_sql_without_a_table_is_left_alone():
-    assert with_outer("SELECT city, JOIN FROM country", "sqlite") == ("SELECT city, JOIN FROM country", ())
+    assert convert_to_outer_joins("SELECT city, JOIN FROM country", "sqlite") == ("SELECT city, JOIN FROM country", ())
 
 
 def test_a_join_of_a_column_with_itself_is_seen():
-    assert joins_nothing("SELECT 1 FROM customer AS a JOIN city AS b ON b.id = b.id", "sqlite") == "b.id = b.id"
-    assert joins_nothing("SELECT 1 FROM customer AS a JOIN city AS b ON a.city_id = b.id", "sqlite") == ""
+    assert find_self_comparison("SELECT 1 FROM customer AS a JOIN city AS b ON b.id = b.id", "sqlite") == "b.id = b.id"
+    assert find_self_comparison("SELECT 1 FROM customer AS a JOIN city AS b ON a.city_id = b.id", "sqlite") == ""

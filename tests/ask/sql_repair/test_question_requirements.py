@@ -2,11 +2,11 @@
 
 import pytest
 
-from opposable.ask.sql_repair.question_requirements import borrowed, unmet
-from opposable.sql.schema import Column, Schema, Table
+from opposable.ask.sql_repair.question_requirements import find_outer_column, find_unmet_requirement
+from opposable.sql.schema import Column, DatabaseSchema, Table
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("question", "sql", "said"),
     [
         ("自费患者的平均年龄是多少？", "SELECT SUM(age) FROM t", "AVG"),
@@ -44,17 +44,17 @@ from opposable.sql.schema import Column, Schema, Table
     ],
 )
 def test_what_a_question_calls_for_is_missed(question, sql, said):
-    told = unmet(question, sql, "sqlite")
+    told = find_unmet_requirement(question, sql, "sqlite")
     assert (said in told, bool(told)) == (True, bool(said))
 
 
 def test_a_value_that_the_question_names_otherwise_is_no_other():
     sql = "SELECT id FROM t WHERE city = 'Los Angeles'"
-    assert unmet("flights from LA", sql, "sqlite") == "the question does not say city = 'Los Angeles'"
-    assert unmet("flights from LA", sql, "sqlite", ["Los Angeles"]) == ""
+    assert find_unmet_requirement("flights from LA", sql, "sqlite") == "the question does not say city = 'Los Angeles'"
+    assert find_unmet_requirement("flights from LA", sql, "sqlite", ["Los Angeles"]) == ""
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("sql", "said"),
     [
         ("SELECT name FROM a WHERE name IN (SELECT name FROM b WHERE kind = 1)", "b has no column name"),
@@ -65,10 +65,10 @@ def test_a_value_that_the_question_names_otherwise_is_no_other():
     ],
 )
 def test_a_subquery_that_selects_the_outer_querys_column_is_seen(sql, said):
-    schema = Schema(
+    schema = DatabaseSchema(
         (
             Table("a", (Column("id", "INT"), Column("name", "TEXT"))),
             Table("b", (Column("a_id", "INT"), Column("kind", "INT"))),
         )
     )
-    assert borrowed(sql, schema) == said
+    assert find_outer_column(sql, schema) == said

@@ -2,10 +2,10 @@
 
 import pytest
 
-from opposable.ask.sql_repair.result_shape import doubt, in_shape
+from opposable.ask.sql_repair.result_shape import find_shape_mismatch, repair_result_shape
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("question", "sql", "shaped"),
     [
         ("Which different cities are there?", "SELECT city FROM t", "SELECT DISTINCT city FROM t"),
@@ -53,11 +53,11 @@ from opposable.ask.sql_repair.result_shape import doubt, in_shape
     ],
 )
 def test_sql_takes_the_shape_the_question_asks_for(question, sql, shaped):
-    assert in_shape(sql, question, "sqlite")[0] == shaped
-    assert in_shape(sql, question, "sqlite")[1] == () or shaped != sql
+    assert repair_result_shape(sql, question, "sqlite")[0] == shaped
+    assert repair_result_shape(sql, question, "sqlite")[1] == () or shaped != sql
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("question", "sql", "columns", "rows", "named", "doubted"),
     [
         ("How many people are there?", "SELECT count(*) FROM t", 1, 1, [], False),
@@ -71,4 +71,4 @@ def test_sql_takes_the_shape_the_question_asks_for(question, sql, shaped):
     ],
 )
 def test_a_result_that_cannot_be_what_is_asked_is_doubted(question, sql, columns, rows, named, doubted):
-    assert bool(doubt(question, sql, columns, rows, named)) is doubted
+    assert bool(find_shape_mismatch(question, sql, columns, rows, named)) is doubted

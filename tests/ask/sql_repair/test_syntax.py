@@ -2,10 +2,10 @@
 
 import pytest
 
-from opposable.ask.sql_repair.syntax import readable
+from opposable.ask.sql_repair.syntax import repair_syntax
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("sql", "mended"),
     [
         ("SELECT a * 2 AS price (USD), b FROM t", 'SELECT a * 2 AS "price (USD)", b FROM t'),
@@ -16,5 +16,5 @@ from opposable.ask.sql_repair.syntax import readable
     ],
 )
 def test_what_cannot_be_read_is_put_as_sql_has_it(sql, mended):
-    made, told = readable(sql, "duckdb")
+    made, told = repair_syntax(sql, "duckdb")
     assert (made, bool(told)) == (mended or sql, mended is not None)

@@ -20,5 +20,5 @@ def make_shop(path: Path) -> Path:
     return path
 
 
-def sql(text: str) -> str:
+def format_sql_reply(text: str) -> str:
     return f"```sql\n{text}\n```"

@@ -12,14 +12,14 @@ from tests.servers import PostgresServer, postgresql  # noqa: F401
 
 from opposable.ask.catalog import open_catalog
 from opposable.ask.catalog.value_matching import ValueMatch
-from opposable.ask.semantics.loader import read_semantics
-from opposable.ask.team.briefing import CatalogBriefing, CatalogValues, named_values
+from opposable.ask.semantics.loader import parse_semantic_model
+from opposable.ask.team.briefing import CatalogBriefProvider, CatalogValueFinder, select_named_values
 from opposable.ask.team.factory import open_team
 from opposable.models.scripted import ScriptedModel
 from opposable.sql.database import Database
 from opposable.sql.factory import open_database
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 SCHEMA = [
     "CREATE TABLE department (id INTEGER PRIMARY KEY, name VARCHAR(40), city VARCHAR(40))",
@@ -62,15 +62,15 @@ async def firm(request: pytest.FixtureRequest, firms: dict[str, str]) -> AsyncIt
     await database.close()
 
 
-def sql(text: str) -> str:
+def format_sql_reply(text: str) -> str:
     return f"```sql\n{text}\n```"
 
 
 async def test_the_schema_is_the_same_for_every_question_and_values_stand_behind_it(firm):
     catalog = await open_catalog(firm)
-    briefing = CatalogBriefing(catalog)
-    english = await briefing.brief("Who works in Mountain View?")
-    chinese = await briefing.brief("行政管理部有谁？")
+    briefing = CatalogBriefProvider(catalog)
+    english = await briefing.get_brief("Who works in Mountain View?")
+    chinese = await briefing.get_brief("行政管理部有谁？")
     await catalog.close()
     assert english.schema == chinese.schema
     assert "sex" in english.schema
@@ -82,16 +82,17 @@ async def test_the_schema_is_the_same_for_every_question_and_values_stand_behind
 
 async def test_near_values_come_from_the_index(firm):
     catalog = await open_catalog(firm)
-    values = CatalogValues(catalog, firm)
+    values = CatalogValueFinder(catalog, firm)
     department = (await firm.schema()).find_table("department")
     near = {
-        text: list(await values.near(department, "name", text)) for text in ("行政", "sales", "the Sales team", "x")
+        text: list(await values.find_near_values(department, "name", text))
+        for text in ("行政", "sales", "the Sales team", "x")
     }
     await catalog.close()
     assert near == {"行政": ["行政管理部"], "sales": ["Sales"], "the Sales team": ["Sales"], "x": []}
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("question", "written", "rows"),
     [
         ("How many people work in Mountain View?", "d.city = 'mountain view'", ((1,),)),
@@ -100,7 +101,7 @@ async def test_near_values_come_from_the_index(firm):
 )
 async def test_a_question_is_answered_on_every_engine(firm, question, written, rows):
     query = f"SELECT count(*) FROM person p JOIN department d ON p.department_id = d.id WHERE {written}"
-    async with open_team(ScriptedModel(sql(query)), firm) as team:
+    async with open_team(ScriptedModel(format_sql_reply(query)), firm) as team:
         answer, end = await team.answer(question)
     assert (answer.rows, end.usage.requests) == (rows, 1)
     assert answer.corrections
@@ -108,7 +109,7 @@ async def test_a_question_is_answered_on_every_engine(firm, question, written, r
 
 async def test_a_table_that_a_column_needs_is_joined_on_every_engine(firm):
     query = "SELECT P.name, P.city FROM person AS P WHERE P.salary > 10 AND P.salary < 30"
-    async with open_team(ScriptedModel(sql(query)), firm) as team:
+    async with open_team(ScriptedModel(format_sql_reply(query)), firm) as team:
         answer, end = await team.answer("Names and cities of people who earn between 10 and 30")
     assert (answer.rows, end.usage.requests) == ((("Bob", "New York"),), 1)
     assert answer.corrections == ("department joined for city",)
@@ -118,20 +119,20 @@ async def test_one_column_that_is_to_be_two_values_becomes_an_intersection(firm)
     query = (
         "SELECT d.city FROM department d JOIN person p ON p.department_id = d.id WHERE p.name = 'Bob' AND p.name = 'Cy'"
     )
-    async with open_team(ScriptedModel(sql(query)), firm) as team:
+    async with open_team(ScriptedModel(format_sql_reply(query)), firm) as team:
         answer, _ = await team.answer("In which city do both Bob and Cy work?")
     assert answer.rows == (("New York",),)
 
 
 async def test_a_value_that_stands_in_another_column_moves_there(firm):
     query = "SELECT p.name FROM person p JOIN department d ON p.department_id = d.id WHERE d.name = 'Mountain View'"
-    async with open_team(ScriptedModel(sql(query)), firm) as team:
+    async with open_team(ScriptedModel(format_sql_reply(query)), firm) as team:
         answer, end = await team.answer("Who works in Mountain View?")
     assert (answer.rows, end.usage.requests) == ((("Ann",),), 1)
     assert answer.corrections == ("name = 'Mountain View' → city",)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("question", "rows", "calls"),
     [
         ("各部门的工资总额", (("研发中心", 140), ("行政管理部", 10)), 0),
@@ -141,8 +142,8 @@ async def test_a_value_that_stands_in_another_column_moves_there(firm):
     ],
 )
 async def test_the_terms_of_a_semantic_model_need_no_model(firm, question, rows, calls):
-    model = ScriptedModel(sql("SELECT sum(salary) FROM person"))
-    semantics = read_semantics(MODEL)
+    model = ScriptedModel(format_sql_reply("SELECT sum(salary) FROM person"))
+    semantics = parse_semantic_model(MODEL)
     day = datetime.date(2024, 6, 1)
     async with open_team(model, firm, semantics=semantics, today=lambda: day) as team:
         answer, end = await team.answer(question)
@@ -151,28 +152,32 @@ async def test_the_terms_of_a_semantic_model_need_no_model(firm, question, rows,
         assert "metric payroll: SUM(salary)" in model.requests[0].messages[-1].content
 
 
-def match(value: str, phrase: str, how="exact", score=1.0, column="name") -> ValueMatch:
+def make_value_match(value: str, phrase: str, how="exact", score=1.0, column="name") -> ValueMatch:
     return ValueMatch("t", column, value, phrase, how, score)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("question", "matches", "told"),
     [
-        ("Who lives in New York?", [match("New York", "new york"), match("NEW", "new", column="code")], ["New York"]),
-        ("the top ten airlines", [match("TOP", "top")], []),
-        ('code "TOP"', [match("TOP", "top")], ["TOP"]),
-        ("majoring in 600", [match("600", "600", score=0.7)], []),
-        ('majoring in "600"', [match("600", "600", score=0.7)], ["600"]),
+        (
+            "Who lives in New York?",
+            [make_value_match("New York", "new york"), make_value_match("NEW", "new", column="code")],
+            ["New York"],
+        ),
+        ("the top ten airlines", [make_value_match("TOP", "top")], []),
+        ('code "TOP"', [make_value_match("TOP", "top")], ["TOP"]),
+        ("majoring in 600", [make_value_match("600", "600", score=0.7)], []),
+        ('majoring in "600"', [make_value_match("600", "600", score=0.7)], ["600"]),
         (
             "at the Tokohu University",
-            [match("Tohoku University", "tokohu university", "fuzzy", 0.8)],
+            [make_value_match("Tohoku University", "tokohu university", "fuzzy", 0.8)],
             ["Tohoku University"],
         ),
-        ("each source airport", [match("Soure Airport", "source airport", "fuzzy", 0.8)], []),
-        ("who eats food", [match("food", "food")], ["food"]),
-        ("行政管理部有多少人", [match("行政管理部", "行政管理部")], ["行政管理部"]),
-        ("行政有多少人", [match("行政管理部", "行政", "part", 0.56)], []),
+        ("each source airport", [make_value_match("Soure Airport", "source airport", "fuzzy", 0.8)], []),
+        ("who eats food", [make_value_match("food", "food")], ["food"]),
+        ("行政管理部有多少人", [make_value_match("行政管理部", "行政管理部")], ["行政管理部"]),
+        ("行政有多少人", [make_value_match("行政管理部", "行政", "part", 0.56)], []),
     ],
 )
 def test_words_that_only_happen_to_be_a_value_are_not_told(question, matches, told):
-    assert [one.value for one in named_values(question, matches)] == told
+    assert [one.value for one in select_named_values(question, matches)] == told

@@ -8,24 +8,31 @@ from pathlib import Path
 import orjson
 import pytest
 from rich.console import Console
-from tests.ask.hostile import NAMES
+from tests.ask.hostile import HOSTILE_NAMES
 
-from opposable.app import answer_as_json
+from opposable.app import answer_to_json
 from opposable.ask.team.factory import open_team
-from opposable.cli.rendering import Trace, as_json, chart, plain, styled, table
+from opposable.cli.rendering import (
+    RunPrinter,
+    escape_control_characters,
+    render_chart,
+    render_table,
+    style_text,
+    to_json,
+)
 from opposable.domain.answers import DataAnswer
 from opposable.domain.events import DataAnswered
 from opposable.domain.usage import Usage
-from opposable.evals.text_to_sql.datasets import Question
-from opposable.evals.text_to_sql.harness import Score, Tally
+from opposable.evals.text_to_sql.datasets import EvalQuestion
+from opposable.evals.text_to_sql.harness import SqlScore, SqlScoreSheet
 from opposable.evals.text_to_sql.report import write_report
 from opposable.models.scripted import ScriptedModel
 from opposable.sql.factory import open_database
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 CELLS = (
-    *NAMES,
+    *HOSTILE_NAMES,
     *(
         "\x1b]0;title\x07",
         "\x1b[2J\x1b[1;1H",
@@ -40,9 +47,9 @@ CELLS = (
     *("![x](http://127.0.0.1/?q=1)", "[link=http://127.0.0.1]x[/link]", "</pre><script>alert(1)</script>", "&lt;b&gt;"),
     *('"><svg/onload=alert(1)>', "javascript:alert(1)", "<!--", "=cmd|' /C calc'!A0"),
 )
-OBEYED = {chr(code) for code in (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))} - {
-    "\n"
-}
+CONTROL_CHARACTERS = {
+    chr(code) for code in (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+} - {"\n"}
 
 
 @pytest.fixture
@@ -76,21 +83,21 @@ async def test_a_terminal_shows_what_it_would_obey(answers: list[DataAnswer]):
     out = io.StringIO()
     console = Console(file=out, width=100, color_system=None)
     for answer in answers:
-        console.print(styled(("SQL", "bold"), f"  {answer.sql}"))
-        console.print(table(answer.columns, answer.rows))
+        console.print(style_text(("SQL", "bold"), f"  {answer.sql}"))
+        console.print(render_table(answer.columns, answer.rows))
         if answer.chart:
-            console.print(chart(answer.chart, answer.columns, answer.rows))
-        console.print(styled(*answer.assumptions, *answer.corrections))
-        out.write(plain(answer.text))
-    assert not OBEYED & set(out.getvalue())
+            console.print(render_chart(answer.chart, answer.columns, answer.rows))
+        console.print(style_text(*answer.assumptions, *answer.corrections))
+        out.write(escape_control_characters(answer.text))
+    assert not CONTROL_CHARACTERS & set(out.getvalue())
     assert "[red]x[/red]" in out.getvalue()
     assert ":smile:" in out.getvalue()
 
 
 async def test_json_for_scripts_holds_nothing_that_a_terminal_obeys_and_every_value(answers: list[DataAnswer]):
     for answer in answers:
-        text = as_json(answer_as_json(answer, Usage()))
-        assert not OBEYED & set(text)
+        text = to_json(answer_to_json(answer, Usage()))
+        assert not CONTROL_CHARACTERS & set(text)
         assert orjson.loads(text)["rows"] == [list(row) for row in answer.rows]
 
 
@@ -101,14 +108,14 @@ async def test_the_trace_of_a_run_is_inert(tmp_path: Path):
         made.executemany("INSERT INTO a VALUES (?)", [(cell.encode("utf-8", "replace").decode(),) for cell in CELLS])
     made.close()
     err, out = io.StringIO(), io.StringIO()
-    shown = Trace(Console(file=err, color_system=None), Console(file=out, color_system=None))
+    shown = RunPrinter(Console(file=err, color_system=None), Console(file=out, color_system=None))
     database = await open_database(str(path))
     replies = ("```sql\nSELECT \x1b[31mb FROM \x1b]0;x\x07a\n```", "```sql\nSELECT b FROM a\n```")
     async with open_team(ScriptedModel(*replies), database) as team:
         async for event in team.stream("Which \x1b[31m?"):
             shown.show(event)
     await database.close()
-    assert not OBEYED & set(err.getvalue() + out.getvalue())
+    assert not CONTROL_CHARACTERS & set(err.getvalue() + out.getvalue())
 
 
 class Tags(HTMLParser):
@@ -128,8 +135,8 @@ class Tags(HTMLParser):
 
 def test_the_page_of_failures_holds_text_alone(tmp_path: Path):
     scores = [
-        Score(
-            Question(cell, "db", cell, cell, cell),
+        SqlScore(
+            EvalQuestion(cell, "db", cell, cell, cell),
             cell,
             False,
             False,
@@ -142,7 +149,7 @@ def test_the_page_of_failures_holds_text_alone(tmp_path: Path):
         )
         for cell in CELLS
     ]
-    write_report(tmp_path / "report.html", {"<b>team</b>": Tally(scores)})
+    write_report(tmp_path / "report.html", {"<b>team</b>": SqlScoreSheet(scores)})
     page = Tags()
     page.feed((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert {tag for tag, _ in page.seen} == {

@@ -4,22 +4,22 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.ask.team.shop import make_shop, sql
+from tests.ask.team.shop import format_sql_reply, make_shop
 
-from opposable.ask.sql_repair.question_requirements import CALLS
+from opposable.ask.sql_repair.question_requirements import REQUIREMENTS
 from opposable.ask.team import answer_text as telling
 from opposable.ask.team import evaluator, planner
-from opposable.ask.team.state import Candidate, Outcome, State
-from opposable.ask.team.team import Parts, Team
-from opposable.ask.team.translations import in_language
-from opposable.domain.events import Decided, ToolFinished
+from opposable.ask.team.state import Candidate, CandidateOutcome, TeamState
+from opposable.ask.team.team import Team, TeamOptions
+from opposable.ask.team.translations import translate_message
+from opposable.domain.events import DecisionMade, ToolFinished
 from opposable.models.scripted import ScriptedModel
 from opposable.sql.database import Database
 from opposable.sql.factory import open_database
 
-pytestmark = pytest.mark.anyio
-CHINESE = re.compile(r"[\u4e00-\u9fff]")
-PARTS = Parts(opinions=0, captain=False)
+pytestmark = pytest.prefix.anyio
+CHINESE_PATTERN = re.compile(r"[\u4e00-\u9fff]")
+TEAM_OPTIONS = TeamOptions(extra_candidates=0, model_decides_when_stuck=False)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ async def shop(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Databa
     await database.close()
 
 
-DOUBTED = [
+SUSPICION_CASES = [
     (
         ("Who is in Legal?", "Legal里有谁？"),
         "SELECT name FROM person WHERE name = 'Legal'",
@@ -54,16 +54,16 @@ DOUBTED = [
 ]
 
 
-@pytest.mark.parametrize("at", [0, 1])
-@pytest.mark.parametrize(("questions", "query", "told"), DOUBTED)
+@pytest.prefix.parametrize("at", [0, 1])
+@pytest.prefix.parametrize(("questions", "query", "told"), SUSPICION_CASES)
 async def test_doubts_are_told_in_the_askers_language_and_to_the_model_in_english(shop, questions, query, told, at):
-    model = ScriptedModel(*[sql(query)] * 9)
-    answer, _ = await Team(model, shop, parts=PARTS).answer(questions[at])
+    model = ScriptedModel(*[format_sql_reply(query)] * 9)
+    answer, _ = await Team(model, shop, options=TEAM_OPTIONS).answer(questions[at])
     assert answer.assumptions == (told[at],)
     assert told[0] in model.requests[1].messages[-1].content
 
 
-CORRECTED = [
+CORRECTION_CASES = [
     (
         "SELECT T2.nme FROM person AS T1 JOIN department AS T2 ON T1.department_id = T2.id WHERE T1.name = 'Ann'",
         ("Where is Ann?", "Ann 在哪个部门？"),
@@ -93,15 +93,15 @@ CORRECTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("query", "questions", "english", "chinese"), CORRECTED)
+@pytest.prefix.parametrize(("query", "questions", "english", "chinese"), CORRECTION_CASES)
 async def test_corrections_are_told_in_the_askers_language(shop, query, questions, english, chinese):
     for question, language, expected in zip(questions, ("en", "zh"), (english, chinese), strict=True):
-        _, told = await evaluator.prepared(shop, query, question)
-        said = [in_language(one, language) for one in told]
+        _, told = await evaluator.repair_sql(shop, query, question)
+        said = [translate_message(one, language) for one in told]
         assert expected in said, told
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("query", "english", "chinese"),
     [
         ("SELECT wages FROM payroll", "sql: There is no table payroll. Tables: department, person", "没有表 payroll；现有的是 department、person"),
@@ -113,45 +113,52 @@ async def test_corrections_are_told_in_the_askers_language(shop, query, question
 )  # fmt: skip
 async def test_a_reason_for_giving_up_is_told_in_the_askers_language(shop, query, english, chinese):
     for question, expected in (("What is paid?", english), ("工资一共发了什么？", chinese)):
-        model = ScriptedModel(*[sql(query)] * 9)
-        events = [event async for event in Team(model, shop, parts=PARTS).stream(question)]
+        model = ScriptedModel(*[format_sql_reply(query)] * 9)
+        events = [event async for event in Team(model, shop, options=TEAM_OPTIONS).stream(question)]
         assert expected in events[-1].text
-        shown = [event.reason for event in events if isinstance(event, Decided)]
+        shown = [event.reason for event in events if isinstance(event, DecisionMade)]
         shown += [event.result.content for event in events if isinstance(event, ToolFinished)]
-        assert {bool(CHINESE.search(text)) for text in shown} == {question[0] == "工"}
+        assert {bool(CHINESE_PATTERN.search(text)) for text in shown} == {question[0] == "工"}
         prompts = [message.content for request in model.requests for message in request.messages[1:]]
-        assert not any(CHINESE.search(text.replace(question, "")) for text in prompts)
+        assert not any(CHINESE_PATTERN.search(text.replace(question, "")) for text in prompts)
 
 
 def test_an_error_that_nobody_knows_is_told_within_a_sentence_of_the_language():
-    assert telling.gave_up("It broke.", "zh") == "无法可靠地回答这个问题：最后一次尝试没有成功（It broke）。"
-    assert telling.gave_up("It broke.", "en") == "This question could not be answered reliably: It broke."
+    assert (
+        telling.format_failure_sentence("It broke.", "zh")
+        == "无法可靠地回答这个问题：最后一次尝试没有成功（It broke）。"
+    )
+    assert (
+        telling.format_failure_sentence("It broke.", "en") == "This question could not be answered reliably: It broke."
+    )
 
 
 def test_whatever_a_question_calls_for_is_said_in_chinese_too():
-    assert [call.told for call in CALLS if not CHINESE.search(in_language(call.told, "zh"))] == []
+    assert [
+        call.message for call in REQUIREMENTS if not CHINESE_PATTERN.search(translate_message(call.message, "zh"))
+    ] == []
 
 
 def test_whatever_is_decided_is_said_in_chinese_too():
-    bad = Outcome(Candidate("SELECT 1", ""), "", problem="no SQL came", kind="k")
-    good = Outcome(Candidate("SELECT 1", "", 0.1), "SELECT 1")
+    bad = CandidateOutcome(Candidate("SELECT 1", ""), "", problem="no SQL came", problem_kind="k")
+    good = CandidateOutcome(Candidate("SELECT 1", "", 0.1), "SELECT 1")
     states = [
-        State("", "zh"),
-        State("", "zh", waiting=[good.candidate]),
-        State("", "zh", outcomes=[good]),
-        State("", "zh", outcomes=[bad]),
-        State("", "zh", outcomes=[bad, bad]),
-        State("", "zh", outcomes=[bad], mending=2),
-        State("", "zh", outcomes=[bad], mending=2, drafts=3),
-        State("", "zh", outcomes=[good, bad], mending=1),
-        State("", "zh", outcomes=[good, bad], mending=0, drafts=3),
+        TeamState("", "zh"),
+        TeamState("", "zh", pending_candidates=[good.candidate]),
+        TeamState("", "zh", outcomes=[good]),
+        TeamState("", "zh", outcomes=[bad]),
+        TeamState("", "zh", outcomes=[bad, bad]),
+        TeamState("", "zh", outcomes=[bad], correction_count=2),
+        TeamState("", "zh", outcomes=[bad], correction_count=2, draft_count=3),
+        TeamState("", "zh", outcomes=[good, bad], correction_count=1),
+        TeamState("", "zh", outcomes=[good, bad], correction_count=0, draft_count=3),
     ]
-    reasons = {planner.decide(state, semantics, opinions).reason for state in states for semantics in (True, False) for opinions in (0, 2)}  # fmt: skip
+    reasons = {planner.decide_turn(state, semantics, opinions).reason for state in states for semantics in (True, False) for opinions in (0, 2)}  # fmt: skip
     assert len(reasons) >= 9
-    assert [reason for reason in reasons if not CHINESE.search(in_language(reason, "zh"))] == []
+    assert [reason for reason in reasons if not CHINESE_PATTERN.search(translate_message(reason, "zh"))] == []
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("english", "chinese"),
     [
         (
@@ -170,5 +177,5 @@ def test_whatever_is_decided_is_said_in_chinese_too():
     ],
 )  # fmt: skip
 def test_sentences_and_what_is_the_same_in_both_languages(english, chinese):
-    assert in_language(english, "en") == english
-    assert in_language(english, "zh") == chinese
+    assert translate_message(english, "en") == english
+    assert translate_message(english, "zh") == chinese

@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from opposable.app.tool_factory import tools_of
+from opposable.app.tool_factory import create_tools
 from opposable.builtin_tools.browser.browser_navigator import BrowserNavigator
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import InvalidArguments, ToolFailed, ToolRefused, ToolUnavailable
 from opposable.domain.specs import FunctionToolSpec
-from opposable.tools.function import actions
+from opposable.tools.function import tools_from_object
 from opposable.tools.library import ToolLibrary
 
 CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FETCHED = [*Path.home().glob(".cache/ms-playwright/chromium*")]
 pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.skipif(not any(map(shutil.which, CHROMIUM)) and not FETCHED, reason="no Chromium: see make browser"),
+    pytest.prefix.anyio,
+    pytest.prefix.skipif(not any(map(shutil.which, CHROMIUM)) and not FETCHED, reason="no Chromium: see make browser"),
 ]
 
 PROFILE = """<!doctype html><meta charset=utf-8><title>Profile</title>
@@ -41,7 +41,7 @@ class Site:
 
 
 @asynccontextmanager
-async def serving():
+async def serve_site():
     hits = []
 
     def page(text):
@@ -83,7 +83,7 @@ def anyio_backend():
 
 @pytest.fixture(scope="module")
 async def site():
-    async with serving() as made:
+    async with serve_site() as made:
         yield made
 
 
@@ -94,7 +94,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 async def browser(site, folder):
-    async with BrowserNavigator([folder], allow=[f"127.0.0.1:{site.port}"], seconds=15, most_pages=50) as made:
+    async with BrowserNavigator(
+        [folder], allowed_hosts=[f"127.0.0.1:{site.port}"], timeout_seconds=15, max_pages=50
+    ) as made:
         yield made
 
 
@@ -140,7 +142,7 @@ async def test_a_selector_that_finds_nothing_is_told_with_those_that_are_there(b
     assert (await browser.click(near, one))["text"] == "All 128 stars"
 
 
-@pytest.mark.parametrize("selector", ["a[", "::::"])
+@pytest.prefix.parametrize("selector", ["a[", "::::"])
 async def test_a_selector_that_is_none_is_told(browser, site, selector, one):
     await browser.navigate(site.url, one)
     with pytest.raises(InvalidArguments, match="must be a CSS selector"):
@@ -148,7 +150,7 @@ async def test_a_selector_that_is_none_is_told(browser, site, selector, one):
 
 
 async def test_what_comes_late_is_waited_for_and_what_never_comes_is_a_timeout(browser, site, one):
-    library = ToolLibrary(actions(browser, "browser_navigator"))
+    library = ToolLibrary(tools_from_object(browser, "browser_navigator"))
     await library.call("browser_navigator.navigate", {"url": site.url}, one)
     await library.call("browser_navigator.click", {"selector": "text=Load"}, one)
     assert "arrived" in (await library.call("browser_navigator.wait", {"selector": "#late"}, one)).data["text"]
@@ -179,12 +181,12 @@ async def test_a_picture_is_written_inside_the_roots_only(browser, site, folder,
 
 
 async def test_without_roots_a_picture_comes_as_base64(site, one):
-    async with BrowserNavigator(allow=[f"127.0.0.1:{site.port}"]) as browser:
+    async with BrowserNavigator(allowed_hosts=[f"127.0.0.1:{site.port}"]) as browser:
         await browser.navigate(f"{site.url}/empty", one)
         assert base64.b64decode((await browser.screenshot(one))["png_base64"])[:4] == b"\x89PNG"
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "url",
     [
         "file:///etc/passwd",
@@ -205,7 +207,7 @@ async def test_what_may_not_be_reached_is_refused(browser, url, one):
 
 
 async def test_neither_redirects_nor_scripts_nor_frames_lead_past_the_guard(browser, site, one):
-    async with serving() as inner:
+    async with serve_site() as inner:
         with pytest.raises(ToolRefused, match="loopback"):
             await browser.navigate(f"{site.url}/away?to={inner.url}/secret", one)
         await browser.navigate(site.url, one)
@@ -240,7 +242,7 @@ async def test_acting_without_a_page_is_told(browser, one):
 
 
 async def test_an_idle_page_is_closed_and_the_next_call_opens_anew(site, one):
-    async with BrowserNavigator(allow=[f"127.0.0.1:{site.port}"], idle_seconds=0.2) as browser:
+    async with BrowserNavigator(allowed_hosts=[f"127.0.0.1:{site.port}"], idle_seconds=0.2) as browser:
         await browser.navigate(site.url, one)
         for _ in range(100):
             if browser._sessions._browser is None:
@@ -283,6 +285,6 @@ async def test_a_spec_with_two_capabilities_offers_these_two():
             "class_name": "BrowserNavigator",
         }
     )
-    tools = tools_of(spec, allowed=["opposable.builtin_tools.browser.browser_navigator:BrowserNavigator"])
+    tools = create_tools(spec, allowed=["opposable.builtin_tools.browser.browser_navigator:BrowserNavigator"])
     told = {tool.tool_id: list(tool.definition.parameters["properties"]) for tool in tools}
     assert told == {"browser_navigator.click": ["selector"], "browser_navigator.navigate": ["url"]}

@@ -59,7 +59,7 @@ BOMBS = [
 ]
 
 
-@pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: bomb[:30])
+@pytest.prefix.parametrize("bomb", BOMBS, ids=lambda bomb: bomb[:30])
 def test_bombs_are_refused_quickly_with_a_sentence(bomb):
     start = time.perf_counter()
     with pytest.raises(ToolError) as raised:
@@ -88,22 +88,22 @@ def test_any_text_ends_in_a_number_or_a_domain_error(text):
     assert all(isinstance(value, (int, float, str)) for value in told.values())
 
 
-def _decimals():
+def _decimal_strategy():
     return st.decimals(min_value=-1000, max_value=1000, places=2).map(lambda number: f"{number:f}")
 
 
 @st.composite
-def _sums(draw):
+def _sum_strategy(draw):
     """A simple expression as text, and as exact fractions by Python's own precedence."""
-    parts = [f"({draw(_decimals())})"]
+    parts = [f"({draw(_decimal_strategy())})"]
     for _ in range(draw(st.integers(0, 6))):
-        parts += [draw(st.sampled_from("+-*/")), f"({draw(_decimals())})"]
+        parts += [draw(st.sampled_from("+-*/")), f"({draw(_decimal_strategy())})"]
     text = " ".join(parts)
     python = " ".join(f"Fraction('{part[1:-1]}')" if part.startswith("(") else part for part in parts)
     return text, python
 
 
-@given(_sums())
+@given(_sum_strategy())
 @settings(max_examples=400, deadline=None)
 def test_arithmetic_agrees_with_exact_fractions(case):
     text, python = case

@@ -1,20 +1,20 @@
 """Files are described, grouped, correlated and charted; a wrong column is told with the right ones."""
 
 import pytest
-from tests.builtin_tools.rows import folder_of_rows
+from tests.builtin_tools.rows import create_data_folder
 
 from opposable.builtin_tools.data_files.data_analyzer import DataAnalyzer
 from opposable.domain.errors import InvalidArguments, ToolFailed, ToolRefused
-from opposable.tools.function import actions
+from opposable.tools.function import tools_from_object
 from opposable.tools.library import ToolLibrary
 
 
 @pytest.fixture
 def analyzer(tmp_path):
-    return DataAnalyzer([folder_of_rows(tmp_path)])
+    return DataAnalyzer([create_data_folder(tmp_path)])
 
 
-@pytest.mark.parametrize("name", ["sales.csv", "gbk.csv"])
+@pytest.prefix.parametrize("name", ["sales.csv", "gbk.csv"])
 def test_every_column_is_described(analyzer, name):
     told = analyzer.describe(name)
     assert (told["rows"], told["columns"]) == (4, 4)
@@ -28,7 +28,7 @@ def test_every_column_is_described(analyzer, name):
     assert told["table"].splitlines()[2].startswith("城市   | VARCHAR |")
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("arguments", "names", "values"),
     [
         ({"by": ["城市"]}, ["城市", "count"], [["上海", 2], ["北京", 1], [None, 1]]),
@@ -66,7 +66,7 @@ def test_a_chart_carries_its_data(analyzer):
     assert points["data"][0] == {"units": 1, "amount": 10.5}
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("call", "said"),
     [
         (lambda a: a.group("sales.csv", ["市"]), "Did you mean 城市"),
@@ -99,9 +99,9 @@ def test_nothing_outside_is_read(analyzer):
         analyzer.describe("notes.txt")
 
 
-@pytest.mark.anyio
+@pytest.prefix.anyio
 async def test_a_model_groups_through_the_library(analyzer):
-    library = ToolLibrary(actions(analyzer, "data_analyzer"))
+    library = ToolLibrary(tools_from_object(analyzer, "data_analyzer"))
     told = await library.call("data_analyzer.group", {"path": "sales.csv", "by": ["城市"], "aggregate": "most"})
     assert told.failure == "invalid_arguments"
     told = await library.call("data_analyzer.group", {"path": "sales.csv", "by": ["城市"]})

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from opposable.builtin_tools.logs.log_transform import LogTransform
-from opposable.builtin_tools.logs.summary import masked
-from opposable.builtin_tools.logs.timestamps import moment_of
+from opposable.builtin_tools.logs.summary import mask_message
+from opposable.builtin_tools.logs.timestamps import parse_timestamp
 from opposable.domain.errors import ToolFailed, ToolRefused
 
 DATA = Path(__file__).parents[1] / "data"
@@ -27,7 +27,7 @@ def logs(tmp_path):
     return tmp_path
 
 
-def levels(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
+def build_level_counts(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
     counts = {
         "FATAL": fatal,
         "CRITICAL": critical,
@@ -40,13 +40,13 @@ def levels(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
     return {level: count for level, count in counts.items() if count}
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("name", "form", "counts", "top", "first", "last"),
     [
         (
             "python.log",
             "python logging",
-            levels(critical=1, error=3, warning=1, info=2, debug=1),
+            build_level_counts(critical=1, error=3, warning=1, info=2, debug=1),
             (2, "Payment failed for order <n>: card declined"),
             "2026-11-02T09:00:01",
             "2026-11-02T09:06:00",
@@ -54,7 +54,7 @@ def levels(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
         (
             "basic.log",
             "python logging",
-            levels(error=2, warning=1, info=1),
+            build_level_counts(error=2, warning=1, info=1),
             (2, "Connection to <ip> refused"),
             None,
             None,
@@ -62,7 +62,7 @@ def levels(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
         (
             "loguru.log",
             "loguru",
-            levels(error=2, info=2),
+            build_level_counts(error=2, info=2),
             (2, "User <n> not found"),
             "2026-11-02T09:00:01",
             "2026-11-02T09:40:02",
@@ -70,7 +70,7 @@ def levels(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
         (
             "log4j.log",
             "log4j/logback",
-            levels(fatal=1, error=2, warning=1, info=1),
+            build_level_counts(fatal=1, error=2, warning=1, info=1),
             (2, "Could not load order <n> | java.lang.NullPointerException: customer is null"),
             "2026-11-02T09:00:00",
             "2026-11-02T09:00:06",
@@ -78,7 +78,7 @@ def levels(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
         (
             "logback.log",
             "log4j/logback",
-            levels(error=2, info=1, debug=1),
+            build_level_counts(error=2, info=1, debug=1),
             (2, "Message <n> lost"),
             "09:00:00",
             "09:00:03",
@@ -86,7 +86,7 @@ def levels(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
         (
             "spring.log",
             "spring boot",
-            levels(error=2, warning=1, info=1),
+            build_level_counts(error=2, warning=1, info=1),
             (2, "Gateway answered <n> after <n> ms"),
             "2026-11-02T09:00:00+08:00",
             "2026-11-02T09:00:19+08:00",
@@ -94,7 +94,7 @@ def levels(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
         (
             "syslog3164.log",
             "syslog (RFC 3164)",
-            levels(error=3, none=3),
+            build_level_counts(error=3, none=3),
             (2, "Failed password for root from <ip> port <n> ssh<n>"),
             "2026-11-02T09:00:01",
             "2026-11-02T09:15:00",
@@ -102,7 +102,7 @@ def levels(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
         (
             "syslog5424.log",
             "syslog (RFC 5424)",
-            levels(critical=1, error=2, info=1),
+            build_level_counts(critical=1, error=2, info=1),
             (2, "connection to relay <n> lost"),
             "2026-11-02T09:00:00+00:00",
             "2026-11-02T11:00:04+00:00",
@@ -110,7 +110,7 @@ def levels(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
         (
             "access.log",
             "access log",
-            levels(error=3, warning=2, info=2),
+            build_level_counts(error=3, warning=2, info=2),
             (2, "502 POST <path>"),
             "2026-11-02T09:00:00+08:00",
             "2026-11-02T09:03:09+08:00",
@@ -118,7 +118,7 @@ def levels(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
         (
             "nginx_error.log",
             "nginx error log",
-            levels(critical=1, error=2, info=1),
+            build_level_counts(critical=1, error=2, info=1),
             (2, "connect() failed (<n>: Connection refused) while connecting to upstream"),
             "2026-11-02T09:00:00",
             "2026-11-02T09:02:09",
@@ -126,7 +126,7 @@ def levels(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
         (
             "apache_error.log",
             "apache error log",
-            levels(error=2, info=1),
+            build_level_counts(error=2, info=1),
             (2, "AH<n>: Invalid URI in request"),
             "2026-11-02T09:00:00",
             "2026-11-02T09:00:06",
@@ -134,7 +134,7 @@ def levels(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
         (
             "json.log",
             "JSON lines",
-            levels(error=4, warning=1, info=1),
+            build_level_counts(error=4, warning=1, info=1),
             (3, "user <n> has no cart"),
             "2026-11-02T01:00:00+00:00",
             "2026-11-02T01:00:09+00:00",
@@ -142,7 +142,7 @@ def levels(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
         (
             "logfmt.log",
             "logfmt",
-            levels(error=2, info=1),
+            build_level_counts(error=2, info=1),
             (2, "dial tcp <ip>: connection refused"),
             "2026-11-02T09:00:00+00:00",
             "2026-11-02T09:00:20+00:00",
@@ -150,7 +150,7 @@ def levels(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
         (
             "zap.log",
             "zap",
-            levels(error=2, info=1),
+            build_level_counts(error=2, info=1),
             (2, "acquire timed out"),
             "2026-11-02T09:00:00+00:00",
             "2026-11-02T09:00:02+00:00",
@@ -158,7 +158,7 @@ def levels(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
         (
             "klog.log",
             "klog",
-            levels(fatal=1, error=2, warning=1, info=1),
+            build_level_counts(fatal=1, error=2, warning=1, info=1),
             (2, "Pod shop-<hex>-x<n>x<n>z failed to start: exit code <n>"),
             "2026-11-02T09:00:00",
             "2026-11-02T09:00:04",
@@ -166,7 +166,7 @@ def levels(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
         (
             "brackets.log",
             "timestamp and level",
-            levels(error=2, warning=2, info=1),
+            build_level_counts(error=2, warning=2, info=1),
             (2, "token <hex> rejected"),
             "2026-11-02T09:00:00+08:00",
             "2026-11-02T09:00:04",
@@ -174,7 +174,7 @@ def levels(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
         (
             "chinese.log",
             "timestamp and level",
-            levels(error=3, warning=1, info=2),
+            build_level_counts(error=3, warning=1, info=2),
             (2, "订单<n>支付失败：余额不足"),
             "2026-11-02T09:00:00",
             "2026-11-02T09:09:00",
@@ -182,7 +182,7 @@ def levels(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
         (
             "mixed.log",
             "mixed: timestamp and level, JSON lines",
-            levels(error=3, info=1),
+            build_level_counts(error=3, info=1),
             (3, "disk <n> failed"),
             "2026-11-02T09:00:00",
             "2026-11-02T09:00:03",
@@ -190,7 +190,7 @@ def levels(fatal=0, critical=0, error=0, warning=0, info=0, debug=0, none=0):
         (
             "container.log",
             "mixed: timestamp and level, container log",
-            levels(error=1, info=1, none=1),
+            build_level_counts(error=1, info=1, none=1),
             (1, "cannot bind port 80"),
             "2026-11-02T09:00:00",
             "2026-11-02T09:00:02",
@@ -287,11 +287,11 @@ def test_a_damaged_packed_log_is_read_as_far_as_it_goes(logs):
 
 def test_a_packed_bomb_is_stopped(logs):
     (logs / "bomb.log.gz").write_bytes(gzip.compress(b"0" * 200_000_000, compresslevel=1))
-    told = LogTransform([logs], seconds=0.3).log_transform("bomb.log.gz")
+    told = LogTransform([logs], timeout_seconds=0.3).log_transform("bomb.log.gz")
     assert told["lines"] <= 1
 
 
-@pytest.mark.parametrize("encoding", ["gb18030", "utf-8-sig", "utf-16"])
+@pytest.prefix.parametrize("encoding", ["gb18030", "utf-8-sig", "utf-16"])
 def test_chinese_logs_in_other_encodings(logs, encoding):
     (logs / "other.log").write_bytes((DATA / "chinese.log").read_text("utf-8").encode(encoding))
     transform = LogTransform([logs])
@@ -300,10 +300,10 @@ def test_chinese_logs_in_other_encodings(logs, encoding):
 
 def test_reading_stops_at_the_limits_and_says_so(logs):
     (logs / "big.log").write_text("2026-11-02 09:00:00 ERROR disk failed\n" * 60_000)
-    assert LogTransform([logs], seconds=0).log_transform("big.log")["notes"] == [
+    assert LogTransform([logs], timeout_seconds=0).log_transform("big.log")["notes"] == [
         "Partial: reading was stopped after 0 seconds."
     ]
-    told = LogTransform([logs], largest=1_000_000).log_transform("big.log")
+    told = LogTransform([logs], max_bytes=1_000_000).log_transform("big.log")
     assert told["notes"] == ["Partial: only the first 1 MB of text were read."]
     assert told["errors_and_worse"] == told["lines"] < 30_000
 
@@ -339,10 +339,10 @@ def test_warnings_are_shown_where_there_are_no_errors(logs):
     assert told["top_warnings"] == [{"count": 2, "message": "slow <n> ms", "first_line": 1, "example": "slow 12 ms"}]
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "start", ["", "2026-11-02 09:00:00 ERROR ", "a=1 level=x ", "1.2.3.4 - - ", "{", "Nov  2 09:00:01 a "]
 )
-@pytest.mark.parametrize("unit", ["a", "(", "[", "a.", '"', "/a", "0a", "a=", "| ", "a | ", "aError.", "1:", " "])
+@pytest.prefix.parametrize("unit", ["a", "(", "[", "a.", '"', "/a", "0a", "a=", "| ", "a | ", "aError.", "1:", " "])
 def test_no_line_makes_the_reading_slow(logs, start, unit):
     (logs / "odd.log").write_text("2026-11-02 09:00:00 ERROR x\n" + start + unit * (60_000 // len(unit)) + "\n")
     begin = time.perf_counter()
@@ -350,7 +350,7 @@ def test_no_line_makes_the_reading_slow(logs, start, unit):
     assert time.perf_counter() - begin < 1
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "line",
     [
         "{}",
@@ -385,7 +385,7 @@ def test_a_folder_a_missing_and_a_binary_file_are_told(logs):
         transform.log_transform("core")
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("message", "mask"),
     [
         ("order 17 of 3,000.50", "order <n> of <n>"),
@@ -402,10 +402,10 @@ def test_a_folder_a_missing_and_a_binary_file_are_told(logs):
     ],
 )
 def test_what_differs_from_entry_to_entry_is_masked(message, mask):
-    assert masked(message) == mask
+    assert mask_message(message) == mask
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("text", "moment"),
     [
         ("2026-11-02 09:00:01,123", "2026-11-02T09:00:01.123000"),
@@ -426,7 +426,7 @@ def test_what_differs_from_entry_to_entry_is_masked(message, mask):
     ],
 )
 def test_timestamps(text, moment):
-    read = moment_of(text, CHANGED)
+    read = parse_timestamp(text, CHANGED)
     assert (read and read.isoformat()) == moment
 
 

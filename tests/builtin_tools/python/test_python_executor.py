@@ -9,10 +9,10 @@ from opposable.builtin_tools.python.python_executor import ExecutorLimits, Pytho
 from opposable.domain.call_context import NO_CONTEXT
 from opposable.domain.errors import InvalidArguments, ToolFailed
 from opposable.safety.sandbox.sandbox import Sandbox
-from opposable.tools.function import actions
+from opposable.tools.function import tools_from_object
 
-pytestmark = pytest.mark.anyio
-LIMITS = ExecutorLimits(seconds=0.5, memory=64 * 2**20, recursion=200, printed=20_000)
+pytestmark = pytest.prefix.anyio
+LIMITS = ExecutorLimits(cpu_seconds=0.5, memory_bytes=64 * 2**20, recursion_depth=200, output_bytes=20_000)
 
 
 @pytest.fixture
@@ -23,7 +23,9 @@ async def executor():
 
 @pytest.fixture
 def full():
-    return PythonExecutor(ExecutorLimits(seconds=2, memory=256 * 2**20, printed=20_000), sandbox=Sandbox())
+    return PythonExecutor(
+        ExecutorLimits(cpu_seconds=2, memory_bytes=256 * 2**20, output_bytes=20_000), sandbox=Sandbox()
+    )
 
 
 GOOD = [
@@ -42,7 +44,7 @@ GOOD = [
 ]
 
 
-@pytest.mark.parametrize(("code", "expected"), GOOD, ids=[code[:20] for code, _ in GOOD])
+@pytest.prefix.parametrize(("code", "expected"), GOOD, ids=[code[:20] for code, _ in GOOD])
 async def test_code_brings_what_it_printed_and_its_last_value(executor, code, expected):
     assert await executor.python_executor(code) == expected
 
@@ -83,7 +85,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("code", "said"), [case[1:] for case in HOSTILE], ids=[case[0] for case in HOSTILE])
+@pytest.prefix.parametrize(("code", "said"), [case[1:] for case in HOSTILE], ids=[case[0] for case in HOSTILE])
 async def test_what_is_hostile_or_wrong_fails_in_a_sentence(executor, code, said):
     with pytest.raises(ToolFailed, match=said.replace(".", r"\.")) as told:
         await executor.python_executor(code)
@@ -91,7 +93,7 @@ async def test_what_is_hostile_or_wrong_fails_in_a_sentence(executor, code, said
     assert len(str(told.value)) < 4000
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "code", ["import re\nre.match('(a+)+$', 'a' * 40 + 'b')", "x = []\nfor i in range(9999): x = [x]\nx"]
 )
 async def test_a_regex_bomb_and_a_deep_value_come_to_an_end(executor, code):
@@ -112,19 +114,19 @@ async def test_many_calls_at_once_are_all_answered(executor):
     assert told == [{"value": n * 2} for n in range(20)]
 
 
-@pytest.mark.parametrize("code", ["", "  \n", "```python\n\n```", "x" * 60_000])
+@pytest.prefix.parametrize("code", ["", "  \n", "```python\n\n```", "x" * 60_000])
 async def test_no_code_is_told(executor, code):
     with pytest.raises(InvalidArguments, match="give Python code"):
         await executor.python_executor(code)
 
 
 async def test_a_model_is_told_one_parameter(executor):
-    [tool] = actions(executor, "python_executor")
+    [tool] = tools_from_object(executor, "python_executor")
     assert list(tool.definition.parameters["properties"]) == ["code"]
     assert await tool.run({"code": "1"}, NO_CONTEXT) == {"value": 1}
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("code", "expected"),
     [
         ("import statistics\ndef g():\n  yield from [1, 2, 3]\nstatistics.mean(g())", {"value": 2}),
@@ -135,7 +137,7 @@ async def test_full_python_runs_in_a_sandbox(full, code, expected):
     assert await full.python_executor(code) == expected
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("code", "said"),
     [
         ("while True: pass", "it used too much"),

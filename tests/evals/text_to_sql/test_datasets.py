@@ -7,14 +7,20 @@ from pathlib import Path
 import orjson
 import pytest
 
-from opposable.ask.single_prompt import sql_of
+from opposable.ask.single_prompt import extract_sql
 from opposable.domain.errors import BadInput
 from opposable.domain.usage import Usage
-from opposable.evals.text_to_sql.datasets import drawn, part, read_set
-from opposable.evals.text_to_sql.harness import Attempt, Tally, answerers, one_prompt, scored
+from opposable.evals.text_to_sql.datasets import read_questions, sample_questions, select_part
+from opposable.evals.text_to_sql.harness import (
+    SqlAttempt,
+    SqlScoreSheet,
+    make_answerers,
+    make_single_prompt_answerer,
+    score_questions,
+)
 from opposable.models.scripted import ScriptedModel
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 DATA = Path(__file__).parents[4] / "shared" / "data" / "text2sql"
 
 
@@ -34,15 +40,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_third_of_the_databases_is_kept_unseen(folder):
-    questions = read_set(folder)
-    dev, held = part(questions, "dev"), part(questions, "held")
+    questions = read_questions(folder)
+    dev, held = select_part(questions, "dev"), select_part(questions, "held")
     assert (len(dev), len(held)) == (4, 2)
     assert {q.database for q in dev}.isdisjoint({q.database for q in held})
-    assert part(questions, "held") == held
-    assert drawn(questions, 3) == drawn(questions, 3)
+    assert select_part(questions, "held") == held
+    assert sample_questions(questions, 3) == sample_questions(questions, 3)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("line", "said"),
     [
         ("{", "line 1"),
@@ -53,15 +59,22 @@ def test_a_third_of_the_databases_is_kept_unseen(folder):
 def test_a_line_that_cannot_be_used_is_named(folder, line, said):
     (folder / "questions.jsonl").write_text(line)
     with pytest.raises(BadInput, match=said):
-        read_set(folder)
+        read_questions(folder)
 
 
 async def test_answers_are_scored_by_what_their_sql_brings(folder):
     model = ScriptedModel(
         "```sql\nSELECT 名称 FROM 部门 WHERE n >= 5;\n```", "SELECT 名称 FROM 部门", "SELECT nme FROM 部门", "I cannot."
     )
-    tally = Tally([score async for score in scored(read_set(folder)[:4], one_prompt(model))])
-    assert [(s.right, s.runs) for s in tally.scores] == [(True, True), (False, True), (False, False), (False, False)]
+    tally = SqlScoreSheet(
+        [score async for score in score_questions(read_questions(folder)[:4], make_single_prompt_answerer(model))]
+    )
+    assert [(s.is_correct, s.is_executable) for s in tally.scores] == [
+        (True, True),
+        (False, True),
+        (False, False),
+        (False, False),
+    ]
     assert tally.scores[0].usage == Usage(10, 5, 1)
     summary = tally.summary()
     assert (summary["accuracy"], summary["executable"], summary["tokens"]) == (25.0, 50.0, 15.0)
@@ -69,27 +82,27 @@ async def test_answers_are_scored_by_what_their_sql_brings(folder):
 
 async def test_the_team_is_scored_with_its_catalogue_and_each_part_off(folder):
     model = ScriptedModel("```sql\nSELECT 名称 FROM 部门 WHERE n >= 5\n```")
-    every = answerers(model)
+    every = make_answerers(model)
     assert list(every)[:3] == ["one prompt", "team", "without opinions"]
     for name, answerer in every.items():
-        tally = Tally([score async for score in scored(read_set(folder)[:2], answerer)])
+        tally = SqlScoreSheet([score async for score in score_questions(read_questions(folder)[:2], answerer)])
         assert (name, tally.summary()["accuracy"]) == (name, 100.0)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the public databases do not lie beside this checkout")
+@pytest.prefix.skipif(not DATA.is_dir(), reason="the public databases do not lie beside this checkout")
 async def test_gold_scores_all_against_itself():
     @asynccontextmanager
     async def gold(database):
         async def answer(question):
-            return Attempt(question.gold)
+            return SqlAttempt(question.gold)
 
         yield answer
 
-    tally = Tally([score async for score in scored(drawn(read_set(DATA), 120), gold)])
+    tally = SqlScoreSheet([score async for score in score_questions(sample_questions(read_questions(DATA), 120), gold)])
     assert (tally.summary()["accuracy"], tally.summary()["executable"]) == (100.0, 100.0)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("text", "sql"),
     [
         ("```sql\nSELECT 1;\n```\nDone; see?", "SELECT 1"),
@@ -100,4 +113,4 @@ async def test_gold_scores_all_against_itself():
     ],
 )
 def test_sql_is_found_in_a_reply(text, sql):
-    assert sql_of(text) == sql
+    assert extract_sql(text) == sql

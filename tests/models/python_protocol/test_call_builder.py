@@ -4,8 +4,8 @@ import orjson
 import pytest
 
 from opposable.domain.tools import ToolDefinition
-from opposable.models.python_protocol.call_builder import made_up, read_calls, with_value
-from opposable.models.python_protocol.code_parser import CodeCall, calls_in
+from opposable.models.python_protocol.call_builder import build_calls, is_ungrounded, replace_argument
+from opposable.models.python_protocol.code_parser import CodeCall, parse_calls
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}
@@ -33,7 +33,7 @@ TOOLS = (
 ORDER = {"f": ("a", "b"), "g": ("x",), "a_b": ()}
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("code", "calls"),
     [
         ("f(1, b='x')", [("f", {"a": 1, "b": "x"})]),
@@ -68,11 +68,11 @@ ORDER = {"f": ("a", "b"), "g": ("x",), "a_b": ()}
     ],
 )
 def test_code_is_read_without_being_run(code, calls):
-    found = calls_in(code, ORDER)
+    found = parse_calls(code, ORDER)
     assert (found if found is None else [(call.name, call.arguments) for call in found]) == calls
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("code", "made"),
     [
         ("emagnetic_force(charge=5, distance=3)", 1),
@@ -85,42 +85,42 @@ def test_code_is_read_without_being_run(code, calls):
     ],
 )
 def test_a_name_with_letters_left_out_is_the_one_that_has_them(code, made):
-    calls = calls_in(code, {"electromagnetic_force": ("charge", "distance"), "electric_force": ("voltage",)})
+    calls = parse_calls(code, {"electromagnetic_force": ("charge", "distance"), "electric_force": ("voltage",)})
     assert [(call.name, call.arguments) for call in calls] == [
         ("electromagnetic_force", {"charge": 5, "distance": 3})
     ] * made
     assert all(bool(call.repairs) == code.startswith("em") for call in calls)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "pair", ["lock unlock", "activate deactivate", "visible invisible", "do undo", "user superuser"]
 )
 def test_a_function_is_not_called_for_its_opposite(pair):
     for form in ("{}_door", "door_{}", "set_{}_door"):
         asked, offered = (form.format(name) for name in pair.split())
-        assert calls_in(f'{asked}(door="front")', {offered: ("door",)}) == []
+        assert parse_calls(f'{asked}(door="front")', {offered: ("door",)}) == []
 
 
 def test_a_long_number_keeps_its_digits():
-    [call] = read_calls("f(n=12345678901234567890123)", [ToolDefinition("f", "", {"properties": {"n": NUMBER}})], "")
-    assert '"n":12345678901234567890123' in with_value(call, "c", "z").arguments.replace(" ", "")
+    [call] = build_calls("f(n=12345678901234567890123)", [ToolDefinition("f", "", {"properties": {"n": NUMBER}})], "")
+    assert '"n":12345678901234567890123' in replace_argument(call, "c", "z").arguments.replace(" ", "")
 
 
 def test_numbers_too_long_to_write_out_are_no_failure():
     tool = ToolDefinition("f", "", {"properties": {"r": {"type": "number", "description": "as a decimal"}}})
     for number in ("1e999", "0x" + "f" * 4000, "9" * 400, "[" + "0x" + "f" * 4000 + " for i in x]"):
-        assert isinstance(read_calls(f"f(r={number})", [tool], "10 %"), tuple)
+        assert isinstance(build_calls(f"f(r={number})", [tool], "10 %"), tuple)
 
 
 def test_a_call_knows_its_line():
-    assert calls_in("# two\ng(1)\n\ng(x=2)", ORDER) == [CodeCall("g", {"x": 1}, 2), CodeCall("g", {"x": 2}, 4)]
+    assert parse_calls("# two\ng(1)\n\ng(x=2)", ORDER) == [CodeCall("g", {"x": 1}, 2), CodeCall("g", {"x": 2}, 4)]
 
 
 def test_a_loop_over_many_things_ends():
-    assert len(calls_in("for x in [" + "1," * 500 + "]:\n    g(x)", ORDER)) == 64
+    assert len(parse_calls("for x in [" + "1," * 500 + "]:\n    g(x)", ORDER)) == 64
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("code", "arguments"),
     [
         ('book("Astoria", 2)', {"hotel": "Astoria", "nights": 2}),
@@ -138,11 +138,11 @@ def test_a_loop_over_many_things_ends():
     ],
 )
 def test_arguments_get_their_types_and_lose_what_was_made_up(code, arguments):
-    [call] = read_calls(code, TOOLS, "Two nights in the Astoria from the fifth of May")
+    [call] = build_calls(code, TOOLS, "Two nights in the Astoria from the fifth of May")
     assert (call.name, orjson.loads(call.arguments)) == ("book", arguments)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("code", "arguments"),
     [
         ('book(hotel="A", nights=2, colour="red")', {"hotel": "A", "nights": 2}),
@@ -154,11 +154,11 @@ def test_arguments_get_their_types_and_lose_what_was_made_up(code, arguments):
     ids=["unknown", "perhaps a wrong name", "something is missing", "the choice asked for", "the choice written"],
 )
 def test_what_a_function_does_not_take_is_mended(code, arguments):
-    [call] = read_calls(code, TOOLS, "", "Two nights at A with full board")
+    [call] = build_calls(code, TOOLS, "", "Two nights at A with full board")
     assert orjson.loads(call.arguments) == arguments
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("written", "said", "value"),
     [
         (r"'C:\new\table'", r"open C:\new\table", r"C:\new\table"),
@@ -169,17 +169,17 @@ def test_what_a_function_does_not_take_is_mended(code, arguments):
     ],
 )
 def test_backslashes_are_taken_as_the_request_has_them(written, said, value):
-    assert calls_in(f"g(x={written})", ORDER, said) == [CodeCall("g", {"x": value}, 1)]
+    assert parse_calls(f"g(x={written})", ORDER, said) == [CodeCall("g", {"x": value}, 1)]
 
 
 def test_arguments_are_put_into_the_only_object_they_belong_to():
     body = {"type": "object", "properties": {"mode": TEXT, "degrees": NUMBER}}
     tool = ToolDefinition("cool", "", {"type": "object", "properties": {"body": body}, "required": ["body"]})
-    [call] = read_calls("cool(mode='dry', degrees=20)", (tool,), "")
+    [call] = build_calls("cool(mode='dry', degrees=20)", (tool,), "")
     assert orjson.loads(call.arguments) == {"body": {"mode": "dry", "degrees": 20}}
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("description", "said", "written", "value"),
     [
         ("the yield as a percentage", "5% a year", 0.05, 5.0),
@@ -196,7 +196,7 @@ def test_arguments_are_put_into_the_only_object_they_belong_to():
 def test_per_cent_are_given_as_the_description_wants_them(description, said, written, value):
     rate = {"type": "number", "description": description}
     tool = ToolDefinition("grow", "", {"type": "object", "properties": {"rate": rate}, "required": ["rate"]})
-    [call] = read_calls(f"grow(rate={written})", (tool,), said)
+    [call] = build_calls(f"grow(rate={written})", (tool,), said)
     assert orjson.loads(call.arguments) == {"rate": value}
 
 
@@ -204,11 +204,11 @@ def test_a_list_of_decimals_has_items_of_one_type():
     points = {"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
     counts = {"type": "array", "items": {"type": "integer"}}
     tool = ToolDefinition("plot", "", {"type": "object", "properties": {"points": points, "counts": counts}})
-    [call] = read_calls("plot(points=[(1, 2.5)], counts=[1, 2.0])", (tool,), "")
+    [call] = build_calls("plot(points=[(1, 2.5)], counts=[1, 2.0])", (tool,), "")
     assert call.arguments == '{"points":[[1.0,2.5]],"counts":[1,2]}'
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("about", "written", "value"),
     [
         ("The day, as MM-DD-YYYY", "2022/08/16", "08-16-2022"),
@@ -228,11 +228,11 @@ def test_a_list_of_decimals_has_items_of_one_type():
 )
 def test_dates_are_given_as_the_description_wants_them(about, written, value):
     tool = ToolDefinition("on", "", {"type": "object", "properties": {"day": {"type": "string", "description": about}}})
-    [call] = read_calls(f"on(day={written!r})", (tool,), written)
+    [call] = build_calls(f"on(day={written!r})", (tool,), written)
     assert orjson.loads(call.arguments) == {"day": value}
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("code", "arguments"),
     [
         ('note(title="Rain", slug="rain")', {"title": "Rain"}),
@@ -257,11 +257,11 @@ def test_an_optional_text_that_repeats_what_was_said_once_is_left_to_its_default
         "by": text,
     }
     tool = ToolDefinition("note", "", {"type": "object", "properties": properties, "required": ["title"]})
-    [call] = read_calls(code, (tool,), "A note on rain: number 7")
+    [call] = build_calls(code, (tool,), "A note on rain: number 7")
     assert orjson.loads(call.arguments) == arguments
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("code", "nights"),
     [
         ("stay('A', 1)\nstay('B', 2)\nstay('A', 1)\nstay('B', 2)", [1, 2]),
@@ -274,10 +274,10 @@ def test_an_optional_text_that_repeats_what_was_said_once_is_left_to_its_default
 def test_a_second_round_of_the_same_calls_is_left_out(code, nights):
     properties = {"hotel": {"type": "string"}, "nights": {"type": "integer"}}
     tool = ToolDefinition("stay", "", {"type": "object", "properties": properties})
-    assert [orjson.loads(call.arguments)["nights"] for call in read_calls(code, (tool,), "A, B")] == nights
+    assert [orjson.loads(call.arguments)["nights"] for call in build_calls(code, (tool,), "A, B")] == nights
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("code", "name"),
     [
         ("book(city='Oslo')", "weather"),
@@ -293,47 +293,47 @@ def test_a_call_is_of_the_function_that_takes_its_arguments(code, name):
         ToolDefinition("book", "", {"type": "object", "properties": {"nights": {"type": "integer"}}}),
         ToolDefinition("weather", "", {"type": "object", "properties": {"city": text}, "required": ["city"]}),
     )
-    assert [call.name for call in read_calls(code, tools, "Oslo")] == [name]
+    assert [call.name for call in build_calls(code, tools, "Oslo")] == [name]
 
 
 def test_one_bad_line_does_not_spoil_the_others():
-    calls = read_calls('price(hotel="A")\nprice(hotel="B"))\nprice(hotel="C")', TOOLS, "")
+    calls = build_calls('price(hotel="A")\nprice(hotel="B"))\nprice(hotel="C")', TOOLS, "")
     assert [orjson.loads(call.arguments)["hotel"] for call in calls] == ["A", "C"]
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("doubtful", "names"),
     [((), ["price", "book"]), ((1,), ["book"]), ((2,), ["price"]), ((1, 2), ["price", "book"])],
 )
 def test_doubtful_calls_are_left_out_beside_surer_ones(doubtful, names):
-    calls = read_calls('price(hotel="A")\nbook(hotel="A", nights=2)', TOOLS, "", doubtful=doubtful)
+    calls = build_calls('price(hotel="A")\nbook(hotel="A", nights=2)', TOOLS, "", doubtful_lines=doubtful)
     assert [call.name for call in calls] == names
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("said", "names"),
     [("The best one for two nights", ["price"]), ("H-7 for two nights", ["price", "book"])],
     ids=["nobody named it", "named"],
 )
 def test_a_call_of_a_made_up_id_waits_for_the_other_tools_result(said, names):
-    calls = read_calls('price()\nbook(hotel="H-7", nights=2)', TOOLS, said)
+    calls = build_calls('price()\nbook(hotel="H-7", nights=2)', TOOLS, said)
     assert [call.name for call in calls] == names
 
 
 def test_made_up_calls_of_one_tool_alone_are_kept():
-    calls = read_calls('book(hotel="H-1", nights=2)\nbook(hotel="H-2", nights=2)', TOOLS, "Two rooms")
+    calls = build_calls('book(hotel="H-1", nights=2)\nbook(hotel="H-2", nights=2)', TOOLS, "Two rooms")
     assert [orjson.loads(call.arguments)["hotel"] for call in calls] == ["H-1", "H-2"]
 
 
 def test_calls_that_only_made_up_values_told_apart_are_one():
     code = 'price(hotel="A-1")\nprice(hotel="A-2")\nprice(hotel="A-3")'
-    assert [call.arguments for call in read_calls(code, TOOLS, "The prices?")] == ["{}"]
-    assert len(read_calls("price()\nprice()", TOOLS, "The price, twice")) == 2, "written so, it is meant"
+    assert [call.arguments for call in build_calls(code, TOOLS, "The prices?")] == ["{}"]
+    assert len(build_calls("price()\nprice()", TOOLS, "The price, twice")) == 2, "written so, it is meant"
     dice = ToolDefinition("roll", "Roll a die.", {"properties": {"sides": NUMBER}, "required": ["sides"]})
-    assert len(read_calls("roll(sides=6, die='red')\nroll(sides='6', die='blue')", [dice], "Roll two dice")) == 2
+    assert len(build_calls("roll(sides=6, die='red')\nroll(sides='6', die='blue')", [dice], "Roll two dice")) == 2
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "stray",
     [
         "p price",
@@ -349,11 +349,11 @@ def test_calls_that_only_made_up_values_told_apart_are_one():
     ],
 )
 def test_a_stray_letter_before_a_call_does_not_hide_it(stray):
-    [call] = read_calls(f'{stray}(hotel="A")', TOOLS, "What does the A cost?")
+    [call] = build_calls(f'{stray}(hotel="A")', TOOLS, "What does the A cost?")
     assert call.arguments == '{"hotel":"A"}'
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "line",
     [
         "# not needed: book()",
@@ -368,26 +368,26 @@ def test_a_stray_letter_before_a_call_does_not_hide_it(stray):
     ],
 )
 def test_a_call_that_is_only_spoken_of_is_none(line):
-    calls = read_calls(f'price(hotel="A")\n{line}\nHere it is', TOOLS, "What does the A cost?")
+    calls = build_calls(f'price(hotel="A")\n{line}\nHere it is', TOOLS, "What does the A cost?")
     assert [call.name for call in calls] == ["price"]
 
 
-@pytest.mark.parametrize("line", ['print(price(hotel="A"))', '[price(hotel="A"), price(hotel="B")]'])
+@pytest.prefix.parametrize("line", ['print(price(hotel="A"))', '[price(hotel="A"), price(hotel="B")]'])
 def test_a_line_of_calls_is_read_whole_beside_prose(line):
-    assert len(read_calls(f"Here you go\n{line}", TOOLS, "What do A and B cost?")) == line.count("price")
+    assert len(build_calls(f"Here you go\n{line}", TOOLS, "What do A and B cost?")) == line.count("price")
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("said", "given"),
     [("A three star hotel", {"stars": "3"}), ("三星级酒店", {"stars": "3"}), ("A hotel", {}), ("4 stars?", {})],
 )
 def test_a_number_may_be_said_in_words(said, given):
     stars = {"type": "object", "properties": {"stars": {"type": "string"}}}
-    [call] = read_calls('find(stars="3")', [ToolDefinition("find", "Find a hotel.", stars)], said)
+    [call] = build_calls('find(stars="3")', [ToolDefinition("find", "Find a hotel.", stars)], said)
     assert orjson.loads(call.arguments) == given
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("description", "written", "value"),
     [
         ("The country as ISO 3166-1 alpha-2 code", "UK", "GB"),
@@ -398,7 +398,7 @@ def test_a_number_may_be_said_in_words(said, given):
 )
 def test_a_country_code_is_the_one_that_the_description_asks_for(description, written, value):
     country = {"type": "object", "properties": {"c": {"type": "string", "description": description}}, "required": ["c"]}
-    [call] = read_calls(f'weather(c="{written}")', [ToolDefinition("weather", "The weather.", country)], "In the UK")
+    [call] = build_calls(f'weather(c="{written}")', [ToolDefinition("weather", "The weather.", country)], "In the UK")
     assert orjson.loads(call.arguments) == {"c": value}
 
 
@@ -418,7 +418,7 @@ DISHES = ToolDefinition(
 )
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("code", "arguments"),
     [
         ('recipe(dish="vegan cake", diet="vegan")', {"dish": "vegan cake", "diet": "vegan"}),
@@ -429,20 +429,20 @@ DISHES = ToolDefinition(
     ids=["named by the description", "not named", "said by a number", "the number says another"],
 )
 def test_a_text_that_repeats_what_was_said_stands_where_its_description_names_it(code, arguments):
-    [call] = read_calls(code, [DISHES], "A vegan cake as they have it in Peru")
+    [call] = build_calls(code, [DISHES], "A vegan cake as they have it in Peru")
     assert orjson.loads(call.arguments) == arguments
 
 
 def test_doubtful_calls_of_one_tool_alone_are_kept():
-    assert len(read_calls('price(hotel="A")\nprice(hotel="B")', TOOLS, "", doubtful={2})) == 2
+    assert len(build_calls('price(hotel="A")\nprice(hotel="B")', TOOLS, "", doubtful_lines={2})) == 2
 
 
 def test_what_the_token_limit_cut_off_is_left_out():
-    calls = read_calls('price(hotel="A")\nprice(hotel="B', TOOLS, "", cut=True)
+    calls = build_calls('price(hotel="A")\nprice(hotel="B', TOOLS, "", is_truncated=True)
     assert [call.arguments for call in calls] == ['{"hotel":"A"}']
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("value", "said", "is_so"),
     [
         ("2023-04-01", "today", True),
@@ -453,4 +453,4 @@ def test_what_the_token_limit_cut_off_is_left_out():
     ],
 )
 def test_a_value_is_made_up_where_it_has_numbers_and_nothing_of_it_was_said(value, said, is_so):
-    assert made_up(value, said.split()) is is_so
+    assert is_ungrounded(value, said.split()) is is_so

@@ -4,8 +4,8 @@ import orjson
 import pytest
 
 from opposable.domain.tools import ToolDefinition
-from opposable.models.python_protocol.call_builder import read_calls
-from opposable.models.python_protocol.deferred_calls import waiting_calls
+from opposable.models.python_protocol.call_builder import build_calls
+from opposable.models.python_protocol.deferred_calls import build_deferred_calls
 
 TEXT = {"type": "string"}
 TOOLS = tuple(
@@ -14,7 +14,7 @@ TOOLS = tuple(
 )
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("code", "waiting"),
     [
         ("read(path='a')\nwrite(path='b', text=read(path='a'))", [("write", {"path": "b"})]),
@@ -30,12 +30,12 @@ TOOLS = tuple(
 )
 def test_calls_wait_with_the_arguments_that_are_known(code, waiting):
     said = "Copy a to b. Book the room Blue at 11:00."
-    made = read_calls(code, TOOLS, said)
-    found = waiting_calls(code, TOOLS, said, made)
+    made = build_calls(code, TOOLS, said)
+    found = build_deferred_calls(code, TOOLS, said, made)
     assert [(call.name, orjson.loads(call.arguments)) for call in found] == waiting
 
 
 def test_what_was_written_for_good_measure_does_not_wait():
     code = "rooms()\nbook(room='R-101', time='11:00')"
-    made = read_calls(code, TOOLS, "rooms at 11:00", doubtful={2})
-    assert waiting_calls(code, TOOLS, "rooms at 11:00", made, doubtful={2}) == ()
+    made = build_calls(code, TOOLS, "rooms at 11:00", doubtful_lines={2})
+    assert build_deferred_calls(code, TOOLS, "rooms at 11:00", made, doubtful_lines={2}) == ()

@@ -5,18 +5,18 @@ import pytest
 
 from opposable.domain.errors import ContextFull
 from opposable.domain.events import CallDelta, Reply, TextDelta, Token
-from opposable.domain.messages import assistant, system, tool, user
+from opposable.domain.messages import assistant_message, system_message, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
-from opposable.models.base import ModelOptions, Named
+from opposable.models.base import ForcedTool, ModelOptions
 from opposable.models.python_protocol import call_acceptance as python_fit
 from opposable.models.python_protocol import prompts as texts
-from opposable.models.python_protocol.call_builder import read_calls
-from opposable.models.python_protocol.model import PythonProtocolModel, told
+from opposable.models.python_protocol.call_builder import build_calls
+from opposable.models.python_protocol.model import PythonProtocolModel, build_prompt
 from opposable.models.scripted import ScriptedModel
 from opposable.models.text_protocol import TextProtocolModel
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 WEATHER = ToolDefinition(
     "get_weather",
@@ -38,40 +38,42 @@ WEATHER = ToolDefinition(
 )
 
 
-def written(code: str, out: float = -6.0, finish="stop", begun: str = texts.BEGINNING, sure: float = -0.05) -> Reply:
+def build_reply(
+    code: str, out: float = -6.0, finish="stop", begun: str = texts.REPLY_PREFIX, sure: float = -0.05
+) -> Reply:
     """What llama.cpp gives: the reply with what was begun for it, and its tokens: `out` is the way out's log p, `sure` the rest's."""
     tokens = (Token(code[:3], (("get", sure), ("pass", out), (" pass", -12.0))), Token(code[3:], ((code[3:], sure),)))
-    return Reply(assistant(begun + code), finish, Usage(100, 20, 1), tokens)
+    return Reply(assistant_message(begun + code), finish, Usage(100, 20, 1), tokens)
 
 
-WENT_ON = f"{texts.BEGINNING}get_weather(city='Oslo', unit='celsius')"
+WENT_ON = f"{texts.REPLY_PREFIX}get_weather(city='Oslo', unit='celsius')"
 """The call again, gone on with where the model had ended it."""
 
 
 async def parts(inner, said="What is the weather in Oslo?", messages=None, tools=(WEATHER,), **options):
     model = PythonProtocolModel(inner)
-    return [part async for part in model.stream(messages or (user(said),), tools, ModelOptions(**options))]
+    return [part async for part in model.stream(messages or (user_message(said),), tools, ModelOptions(**options))]
 
 
 async def test_calls_are_made_where_the_model_leaves_the_way_out_alone():
-    inner = ScriptedModel(written('get_weather(city="Oslo")\n'), WENT_ON)
+    inner = ScriptedModel(build_reply('get_weather(city="Oslo")\n'), WENT_ON)
     got = await parts(inner)
     [call] = got[-1].message.tool_calls
     assert (call.name, orjson.loads(call.arguments)) == ("get_weather", {"city": "Oslo"})
     assert got[:-1] == [CallDelta(0, call.id, "get_weather", '{"city":"Oslo"}')]
-    assert (got[-1].finish, got[-1].message.content, got[-1].usage) == ("tool_calls", "", Usage(110, 25, 2))
+    assert (got[-1].mark_completed, got[-1].message.content, got[-1].usage) == ("tool_calls", "", Usage(110, 25, 2))
     request, rest = inner.requests
     assert request.tools == ()
     assert request.messages[1:] == (
-        user(f"What is the weather in Oslo?{texts.WAY_OUT}"),
-        assistant(texts.BEGINNING),
+        user_message(f"What is the weather in Oslo?{texts.NO_CALL_OPTION}"),
+        assistant_message(texts.REPLY_PREFIX),
     )
-    assert (request.options.stop, request.options.stream, request.options.alternatives) == (("```",), False, 20)
-    assert rest.messages == (*request.messages[:-1], assistant(texts.BEGINNING + 'get_weather(city="Oslo",'))
+    assert (request.options.stop, request.options.stream, request.options.top_logprobs) == (("```",), False, 20)
+    assert rest.messages == (*request.messages[:-1], assistant_message(texts.REPLY_PREFIX + 'get_weather(city="Oslo",'))
     assert (rest.options.stop, rest.options.max_tokens) == (("```", "\n"), 40)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("said", "went_on", "arguments"),
     [
         ("In Celsius: the weather in Oslo?", "city='Oslo', unit='celsius')", {"city": "Oslo", "unit": "celsius"}),
@@ -86,43 +88,46 @@ async def test_calls_are_made_where_the_model_leaves_the_way_out_alone():
     ids=["said", "a list", "unsaid", "numbers unsaid", "of the wrong type", "unknown", "two calls", "no Python"],
 )
 async def test_an_optional_value_that_was_said_is_given_though_the_model_left_it_out(said, went_on, arguments):
-    inner = ScriptedModel(written('get_weather(city="Oslo")'), f"{texts.BEGINNING}get_weather({went_on}")
+    inner = ScriptedModel(build_reply('get_weather(city="Oslo")'), f"{texts.REPLY_PREFIX}get_weather({went_on}")
     [call] = (await parts(inner, said))[-1].message.tool_calls
     assert orjson.loads(call.arguments) == arguments
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "reply",
     [
-        written("pass\n", out=-0.01),
-        written('get_weather(city="Oslo")', out=-1.5, sure=-0.4),
-        written('get_weather(city="Atlantis")', out=-1.5, sure=-0.15),
-        written('get_weather(city="the city at 59.91, 10.75")', out=-3.0, sure=-0.1),
-        written('tell_joke(topic="rain")'),
-        written("print('hello')"),
-        Reply(assistant("I would rather not."), "stop"),
+        build_reply("pass\n", out=-0.01),
+        build_reply('get_weather(city="Oslo")', out=-1.5, sure=-0.4),
+        build_reply('get_weather(city="Atlantis")', out=-1.5, sure=-0.15),
+        build_reply('get_weather(city="the city at 59.91, 10.75")', out=-3.0, sure=-0.1),
+        build_reply('tell_joke(topic="rain")'),
+        build_reply("print('hello')"),
+        Reply(assistant_message("I would rather not."), "stop"),
     ],
     ids=["way out", "leaning out", "invented text", "invented numbers", "unknown function", "no call", "no code"],
 )
 async def test_where_no_tool_fits_it_answers_as_if_there_were_none(reply):
-    inner = ScriptedModel(reply, "An answer.", piece=100)
+    inner = ScriptedModel(reply, "An answer.", chunk_size=100)
     got = await parts(inner)
     assert [part.text for part in got if type(part) is TextDelta] == ["An answer."]
-    assert got[-1].message == assistant("An answer.")
+    assert got[-1].message == assistant_message("An answer.")
     more = len(inner.requests) - 1
     assert got[-1].usage == reply.usage + Usage(10 * more, 5 * more, more)
-    assert inner.requests[-1].messages == (system(texts.NO_TOOL), user("What is the weather in Oslo?"))
+    assert inner.requests[-1].messages == (
+        system_message(texts.NO_TOOL_INSTRUCTIONS),
+        user_message("What is the weather in Oslo?"),
+    )
 
 
-@pytest.mark.parametrize("model", [PythonProtocolModel, lambda inner: TextProtocolModel(inner, "protocol")])
+@pytest.prefix.parametrize("model", [PythonProtocolModel, lambda inner: TextProtocolModel(inner, "protocol")])
 async def test_a_parameter_may_be_anything(model):
     tool = ToolDefinition("keep", "Keep it.", {"type": "object", "properties": {"it": True}, "required": ["it"]})
-    inner = ScriptedModel(written('keep(it="rain")'), "Kept.", piece=100)
-    got = [part async for part in model(inner).stream((user("Keep rain"),), (tool,), ModelOptions())]
+    inner = ScriptedModel(build_reply('keep(it="rain")'), "Kept.", chunk_size=100)
+    got = [part async for part in model(inner).stream((user_message("Keep rain"),), (tool,), ModelOptions())]
     assert type(got[-1]) is Reply
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("said", "arguments", "lacks"),
     [
         ("get it", {"url": "https://news.org/a"}, False),
@@ -146,52 +151,67 @@ def test_a_call_lacks_what_is_left_out_or_only_stood_in_for(said, arguments, lac
 def test_lists_of_anything_are_borne_out_by_nothing():
     ids = {"type": "array", "items": True}
     tool = ToolDefinition("delete", "", {"properties": {"ids": ids}, "required": ["ids"]})
-    assert python_fit.borne_out((ToolCall("c", "delete", '{"ids": ["a"]}'),), (tool,), "x") == 0.0
+    assert python_fit.get_grounding_score((ToolCall("c", "delete", '{"ids": ["a"]}'),), (tool,), "x") == 0.0
 
 
 async def test_after_results_an_answer_is_not_told_that_there_is_no_tool():
     call = ToolCall("c", "get_weather", '{"city":"Oslo"}')
-    messages = (user("Weather in Oslo?"), assistant("", (call,)), tool("c", "get_weather", "rain"), user("Thanks!"))
-    inner = ScriptedModel(written("pass\n", out=-0.01), "You are welcome.", piece=100)
-    assert (await parts(inner, messages=messages))[-1].message == assistant("You are welcome.")
+    messages = (
+        user_message("Weather in Oslo?"),
+        assistant_message("", (call,)),
+        tool_message("c", "get_weather", "rain"),
+        user_message("Thanks!"),
+    )
+    inner = ScriptedModel(build_reply("pass\n", out=-0.01), "You are welcome.", chunk_size=100)
+    assert (await parts(inner, messages=messages))[-1].message == assistant_message("You are welcome.")
     assert [message.role for message in inner.requests[1].messages] == ["user", "assistant", "user", "user"]
-    own = ScriptedModel(written("pass\n", out=-0.01), "Hello.", piece=100)
-    await parts(own, messages=(system("Be short."), user("Hi")))
-    assert own.requests[1].messages == (system(f"Be short.\n\n{texts.NO_TOOL}"), user("Hi"))
+    own = ScriptedModel(build_reply("pass\n", out=-0.01), "Hello.", chunk_size=100)
+    await parts(own, messages=(system_message("Be short."), user_message("Hi")))
+    assert own.requests[1].messages == (
+        system_message(f"Be short.\n\n{texts.NO_TOOL_INSTRUCTIONS}"),
+        user_message("Hi"),
+    )
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("expected", "begun"),
     [
         ("required", ""),
-        (Named("get_weather"), 'get_weather(city="'),
-        (Named("get_weather", {"days": [1]}), 'get_weather(days=[1], city="'),
+        (ForcedTool("get_weather"), 'get_weather(city="'),
+        (ForcedTool("get_weather", {"days": [1]}), 'get_weather(days=[1], city="'),
     ],
 )
 async def test_a_call_that_is_expected_has_no_way_out(expected, begun):
     rest = 'Rome")' if begun else 'get_weather(city="Rome")'
-    inner = ScriptedModel(written(rest, out=-0.01, begun=texts.BEGINNING + begun))
+    inner = ScriptedModel(build_reply(rest, out=-0.01, begun=texts.REPLY_PREFIX + begun))
     [call] = (await parts(inner, "Tell me a joke.", expected=expected))[-1].message.tool_calls
     assert orjson.loads(call.arguments)["city"] == "Rome"
-    assert inner.requests[0].messages[1:] == (user("Tell me a joke."), assistant(texts.BEGINNING + begun))
+    assert inner.requests[0].messages[1:] == (
+        user_message("Tell me a joke."),
+        assistant_message(texts.REPLY_PREFIX + begun),
+    )
 
 
 async def test_the_value_that_is_known_to_be_wrong_is_not_written_again():
-    begun = f'{texts.BEGINNING}get_weather(city="'
+    begun = f'{texts.REPLY_PREFIX}get_weather(city="'
     tokens = (Token("Par", (("Par", -0.1), ("Ro", -3.0))), Token("is", (("is", -0.1),)), Token('")', (('")', -0.1),)))
-    wrong = Reply(assistant(begun + 'Paris")'), "stop", Usage(100, 20, 1), tokens)
-    inner = ScriptedModel(wrong, written('me")', begun=begun + "Ro"))
-    reply = (await parts(inner, expected=Named("get_weather", {}, {"city": "Paris"})))[-1]
+    wrong = Reply(assistant_message(begun + 'Paris")'), "stop", Usage(100, 20, 1), tokens)
+    inner = ScriptedModel(wrong, build_reply('me")', begun=begun + "Ro"))
+    reply = (await parts(inner, expected=ForcedTool("get_weather", {}, {"city": "Paris"})))[-1]
     assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Rome"}']
     assert [request.messages[-1].content for request in inner.requests[:2]] == [begun, begun + "Ro"]
 
 
 async def test_a_value_is_chosen_among_those_that_there_are_by_its_likelihood():
-    begun = f'{texts.BEGINNING}get_weather(city="'
-    first = Reply(assistant(begun + "Ne"), "length", Usage(100, 1, 1), (Token("Ne", (("Ne", -0.1), ("R", -1.0))),))
-    second = Reply(assistant(begun + "Re"), "length", Usage(100, 1, 1), (Token("e", (("e", -0.1), ("om", -3.0))),))
+    begun = f'{texts.REPLY_PREFIX}get_weather(city="'
+    first = Reply(
+        assistant_message(begun + "Ne"), "length", Usage(100, 1, 1), (Token("Ne", (("Ne", -0.1), ("R", -1.0))),)
+    )
+    second = Reply(
+        assistant_message(begun + "Re"), "length", Usage(100, 1, 1), (Token("e", (("e", -0.1), ("om", -3.0))),)
+    )
     inner = ScriptedModel(first, second)
-    expected = Named("get_weather", {}, {"city": "Paris"}, ("Rome", "Riga", "Oslo"))
+    expected = ForcedTool("get_weather", {}, {"city": "Paris"}, ("Rome", "Riga", "Oslo"))
     reply = (await parts(inner, expected=expected))[-1]
     assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Rome"}']
     asked = [
@@ -199,39 +219,39 @@ async def test_a_value_is_chosen_among_those_that_there_are_by_its_likelihood():
     ]
     assert (asked, reply.usage) == ([("", 1), ("R", 1)], Usage(200, 2, 2))
     one = ScriptedModel("No.")
-    reply = (await parts(one, expected=Named("get_weather", {}, {"city": "Paris"}, ("Rome",))))[-1]
+    reply = (await parts(one, expected=ForcedTool("get_weather", {}, {"city": "Paris"}, ("Rome",))))[-1]
     assert ([call.arguments for call in reply.message.tool_calls], one.requests) == (['{"city":"Rome"}'], [])
-    none = ScriptedModel(first, written('Bergen")', begun=begun), WENT_ON)
-    reply = (await parts(none, expected=Named("get_weather", {}, {"city": "Paris"}, ("Ulm", "Graz"))))[-1]
+    none = ScriptedModel(first, build_reply('Bergen")', begun=begun), WENT_ON)
+    reply = (await parts(none, expected=ForcedTool("get_weather", {}, {"city": "Paris"}, ("Ulm", "Graz"))))[-1]
     assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Bergen"}']
 
 
 async def test_a_call_by_name_is_made_once():
-    twice = written('Rome")\nget_weather(city="Rome")', begun=f'{texts.BEGINNING}get_weather(city="')
-    reply = (await parts(ScriptedModel(twice, WENT_ON), expected=Named("get_weather")))[-1]
+    twice = build_reply('Rome")\nget_weather(city="Rome")', begun=f'{texts.REPLY_PREFIX}get_weather(city="')
+    reply = (await parts(ScriptedModel(twice, WENT_ON), expected=ForcedTool("get_weather")))[-1]
     assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Rome"}']
 
 
 async def test_a_call_by_name_is_of_that_function_whatever_arguments_it_has():
     note = ToolDefinition("note", "Note.", {"type": "object", "properties": {"text": {"type": "string"}}})
-    model = PythonProtocolModel(ScriptedModel(written("city='Oslo')", begun=f"{texts.BEGINNING}note("), "note("))
-    options = ModelOptions(stream=False, expected=Named("note"))
-    reply = [part async for part in model.stream((user("Oslo"),), (WEATHER, note), options)][-1]
+    model = PythonProtocolModel(ScriptedModel(build_reply("city='Oslo')", begun=f"{texts.REPLY_PREFIX}note("), "note("))
+    options = ModelOptions(stream=False, tool_choice_hint=ForcedTool("note"))
+    reply = [part async for part in model.stream((user_message("Oslo"),), (WEATHER, note), options)][-1]
     assert [(call.name, call.arguments) for call in reply.message.tool_calls] == [("note", "{}")]
 
 
 async def test_what_the_model_writes_for_later_is_told_with_its_reply():
     code = 'there = get_weather(city="Oslo")\nget_weather(city=there)\nnote(text=there)\n'
     note = ToolDefinition("note", "Note.", {"type": "object", "properties": {"text": {"type": "string"}}})
-    model = PythonProtocolModel(ScriptedModel(written(code), WENT_ON))
-    told = (user("The weather in Oslo? Note it."),)
+    model = PythonProtocolModel(ScriptedModel(build_reply(code), WENT_ON))
+    told = (user_message("The weather in Oslo? Note it."),)
     reply = [part async for part in model.stream(told, (WEATHER, note), ModelOptions(stream=False))][-1]
     assert [(call.name, call.arguments) for call in reply.message.tool_calls] == [("get_weather", '{"city":"Oslo"}')]
-    assert [(call.name, call.arguments) for call in reply.waiting] == [("note", "{}")]
+    assert [(call.name, call.arguments) for call in reply.deferred_calls] == [("note", "{}")]
 
 
 async def test_an_expected_call_of_which_all_is_known_is_made_as_it_is_and_a_choice_goes_before_it():
-    known = Named("get_weather", {"city": "Rome"})
+    known = ForcedTool("get_weather", {"city": "Rome"})
     inner = ScriptedModel("No answer.")
     [call] = (await parts(inner, expected=known))[-1].message.tool_calls
     assert ((call.name, call.arguments), inner.requests) == (("get_weather", '{"city":"Rome"}'), [])
@@ -241,12 +261,12 @@ async def test_an_expected_call_of_which_all_is_known_is_made_as_it_is_and_a_cho
 
 
 async def test_where_no_call_comes_of_an_expectation_there_is_an_answer():
-    inner = ScriptedModel(written("# cannot be done"), "It cannot be done.")
-    assert (await parts(inner, expected="required"))[-1].message == assistant("It cannot be done.")
+    inner = ScriptedModel(build_reply("# cannot be done"), "It cannot be done.")
+    assert (await parts(inner, expected="required"))[-1].message == assistant_message("It cannot be done.")
 
 
 async def test_a_call_stands_where_the_model_fails_to_go_on():
-    inner = ScriptedModel(written('get_weather(city="Oslo")'), ContextFull("too long"))
+    inner = ScriptedModel(build_reply('get_weather(city="Oslo")'), ContextFull("too long"))
     reply = (await parts(inner))[-1]
     assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Oslo"}']
     assert (len(inner.requests), reply.usage) == (2, Usage(100, 20, 1))
@@ -264,8 +284,8 @@ FIND = ToolDefinition(
 
 
 async def test_the_model_goes_on_inside_of_a_text_that_lacks_the_shape_shown():
-    begun = texts.BEGINNING + "find(at='Oslo"
-    inner = ScriptedModel(written("find(at='Oslo')"), f"{begun}, Norway")
+    begun = texts.REPLY_PREFIX + "find(at='Oslo"
+    inner = ScriptedModel(build_reply("find(at='Oslo')"), f"{begun}, Norway")
     reply = (await parts(inner, "Find a shop in Oslo", tools=(FIND,)))[-1]
     [call] = reply.message.tool_calls
     assert orjson.loads(call.arguments) == {"at": "Oslo, Norway"}
@@ -276,40 +296,40 @@ async def test_the_model_goes_on_inside_of_a_text_that_lacks_the_shape_shown():
 
 
 async def test_a_text_stands_as_it_is_where_the_model_fails_to_go_on():
-    inner = ScriptedModel(written("find(at='Oslo')"), ContextFull("too long"))
+    inner = ScriptedModel(build_reply("find(at='Oslo')"), ContextFull("too long"))
     [call] = (await parts(inner, "Find a shop in Oslo", tools=(FIND,)))[-1].message.tool_calls
     assert orjson.loads(call.arguments) == {"at": "Oslo"}
 
 
-@pytest.mark.parametrize(("out", "made"), [(-3.3, 1), (-2.0, 0)], ids=["far from the way out", "near it"])
+@pytest.prefix.parametrize(("out", "made"), [(-3.3, 1), (-2.0, 0)], ids=["far from the way out", "near it"])
 async def test_a_model_that_wavers_over_a_spelling_alone_may_call(out, made):
-    inner = ScriptedModel(written('get_weather(city="上海")', out=out, sure=-0.3), "An answer.")
+    inner = ScriptedModel(build_reply('get_weather(city="上海")', out=out, sure=-0.3), "An answer.")
     assert len((await parts(inner, "上海现在天气怎么样？"))[-1].message.tool_calls) == made
 
 
-@pytest.mark.parametrize("choice", ["required", Named("get_weather")])
+@pytest.prefix.parametrize("choice", ["required", ForcedTool("get_weather")])
 async def test_a_forced_choice_has_no_way_out(choice):
-    begun = texts.BEGINNING + ('get_weather(city="' if isinstance(choice, Named) else "")
-    rest = 'Rome")' if isinstance(choice, Named) else 'get_weather(city="Rome")'
-    inner = ScriptedModel(written(rest, out=-0.01, begun=begun))
+    begun = texts.REPLY_PREFIX + ('get_weather(city="' if isinstance(choice, ForcedTool) else "")
+    rest = 'Rome")' if isinstance(choice, ForcedTool) else 'get_weather(city="Rome")'
+    inner = ScriptedModel(build_reply(rest, out=-0.01, begun=begun))
     [call] = (await parts(inner, "Tell me a joke.", tool_choice=choice))[-1].message.tool_calls
     assert call.arguments == '{"city":"Rome"}'
-    assert inner.requests[0].messages[1:] == (user("Tell me a joke."), assistant(begun))
+    assert inner.requests[0].messages[1:] == (user_message("Tell me a joke."), assistant_message(begun))
 
 
 async def test_a_forced_choice_that_wrote_no_call_is_enforced_by_a_schema():
     enforced = '{"action": "tool_call", "tool_calls": [{"name": "get_weather", "arguments": {"city": "Rome"}}]}'
-    inner = ScriptedModel(written("print('hello')"), enforced)
+    inner = ScriptedModel(build_reply("print('hello')"), enforced)
     [call] = (await parts(inner, "Tell me a joke.", tool_choice="required"))[-1].message.tool_calls
     assert call.arguments == '{"city":"Rome"}'
     assert inner.requests[1].messages[0].content.startswith("# Tools")
 
 
 async def test_a_reply_beside_tools_is_bounded_where_the_asker_sets_no_bound():
-    inner = ScriptedModel(written("pass\n", out=-0.01), "An answer.")
+    inner = ScriptedModel(build_reply("pass\n", out=-0.01), "An answer.")
     await parts(inner)
     assert [request.options.max_tokens for request in inner.requests] == [1024, 1024]
-    inner = ScriptedModel(written("pass\n", out=-0.01), "An answer.")
+    inner = ScriptedModel(build_reply("pass\n", out=-0.01), "An answer.")
     await parts(inner, max_tokens=9)
     assert [request.options.max_tokens for request in inner.requests] == [9, 9]
 
@@ -322,9 +342,9 @@ async def test_without_tools_or_with_choice_none_it_is_the_inner_model():
 
 async def test_after_results_the_question_is_whether_more_is_needed():
     history = (
-        user("What is the weather in Oslo?"),
-        assistant("", (ToolCall("c", "get_weather", '{"city":"Oslo"}'),)),
-        tool("c", "get_weather", "rain"),
+        user_message("What is the weather in Oslo?"),
+        assistant_message("", (ToolCall("c", "get_weather", '{"city":"Oslo"}'),)),
+        tool_message("c", "get_weather", "rain"),
     )
     inner = ScriptedModel('{"action": "finish", "content": "It rains."}')
     assert (await parts(inner, messages=history))[-1].message.content == "It rains."
@@ -332,12 +352,12 @@ async def test_after_results_the_question_is_whether_more_is_needed():
 
 
 async def test_a_call_cut_off_by_the_token_limit_is_not_made():
-    inner = ScriptedModel(written('get_weather(city="Oslo', finish="length"), "An answer.")
+    inner = ScriptedModel(build_reply('get_weather(city="Oslo', finish="length"), "An answer.")
     assert (await parts(inner))[-1].message.tool_calls == ()
 
 
 def test_functions_are_told_as_signatures_with_what_needs_telling():
-    assert texts.signature(WEATHER) == (
+    assert texts.render_signature(WEATHER) == (
         'def get_weather(*, city: str, unit: Literal["celsius", "fahrenheit"] = None, days: list[int] = None, '
         "place: dict = None):\n"
         '    """The weather in a city.\n\n'
@@ -348,35 +368,37 @@ def test_functions_are_told_as_signatures_with_what_needs_telling():
         "      - lat (float): degrees\n"
         '    """'
     )
-    assert texts.signature(ToolDefinition("ping", "Ping.", {"type": "object"})) == 'def ping():\n    """Ping."""'
+    assert texts.render_signature(ToolDefinition("ping", "Ping.", {"type": "object"})) == 'def ping():\n    """Ping."""'
 
 
 def test_what_stands_first_is_the_same_for_every_request():
-    first, second = (told((system("be brief"), user(said)), (WEATHER,), "!") for said in ("a", "b"))
+    first, second = (
+        build_prompt((system_message("be brief"), user_message(said)), (WEATHER,), "!") for said in ("a", "b")
+    )
     assert first[0] == second[0]
     assert first[0].content.startswith(texts.INSTRUCTIONS)
     assert first[0].content.endswith("be brief")
-    assert first[1:] == [user("a!")]
+    assert first[1:] == [user_message("a!")]
 
 
 def test_only_the_last_request_is_followed_by_the_way_out():
     history = (
-        user("a"),
-        assistant("", (ToolCall("c", "get_weather", '{"city":"Oslo"}'),)),
-        tool("c", "get_weather", "rain"),
-        assistant("It rains."),
-        user("b"),
+        user_message("a"),
+        assistant_message("", (ToolCall("c", "get_weather", '{"city":"Oslo"}'),)),
+        tool_message("c", "get_weather", "rain"),
+        assistant_message("It rains."),
+        user_message("b"),
     )
-    assert told(history, (WEATHER,), "!")[1:] == [
-        user("a"),
-        assistant("```python\nget_weather(city='Oslo')\n```"),
-        user("Result of get_weather:\nrain"),
-        assistant("It rains."),
-        user("b!"),
+    assert build_prompt(history, (WEATHER,), "!")[1:] == [
+        user_message("a"),
+        assistant_message("```python\nget_weather(city='Oslo')\n```"),
+        user_message("Result of get_weather:\nrain"),
+        assistant_message("It rains."),
+        user_message("b!"),
     ]
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("alternatives", "logprob"),
     [
         ((("get", -0.5), ("pass", -2.0)), -2.0),
@@ -386,11 +408,11 @@ def test_only_the_last_request_is_followed_by_the_way_out():
 )
 def test_the_way_out_is_measured_at_the_first_token(alternatives, logprob):
     tokens = (Token("x", alternatives), Token("y", (("pass", 0.0),)))
-    assert python_fit.way_out(tokens) == pytest.approx(logprob, abs=0.001)
-    assert python_fit.way_out(()) == -12.0
+    assert python_fit.get_no_call_logprob(tokens) == pytest.approx(logprob, abs=0.001)
+    assert python_fit.get_no_call_logprob(()) == -12.0
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("said", "arguments", "share"),
     [
         ("weather in Oslo", 'city="Oslo"', 1.0),
@@ -412,11 +434,11 @@ def test_the_way_out_is_measured_at_the_first_token(alternatives, logprob):
     ],
 )
 def test_a_required_text_is_borne_out_by_the_words_that_were_said(said, arguments, share):
-    calls = read_calls(f"get_weather({arguments})", (WEATHER,), said)
-    assert python_fit.borne_out(calls, (WEATHER,), said) == pytest.approx(share)
+    calls = build_calls(f"get_weather({arguments})", (WEATHER,), said)
+    assert python_fit.get_grounding_score(calls, (WEATHER,), said) == pytest.approx(share)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("said", "ids", "share"),
     [
         ("delete the tasks 7 and 8", "[7, 8]", 1.0),
@@ -431,10 +453,10 @@ def test_a_required_text_is_borne_out_by_the_words_that_were_said(said, argument
 def test_a_required_list_is_borne_out_by_the_words_that_were_said(said, ids, share):
     tool = ToolDefinition("delete", "", {"properties": {"ids": {"type": "array", "items": {}}}, "required": ["ids"]})
     call = ToolCall("c", "delete", f'{{"ids": {ids}}}')
-    assert python_fit.borne_out((call,), (tool,), said) == pytest.approx(share)
+    assert python_fit.get_grounding_score((call,), (tool,), said) == pytest.approx(share)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("said", "arguments", "count"),
     [
         ("how far is it", '{"lat": 59.91, "long": [10.75]}', 2),
@@ -452,7 +474,7 @@ def test_a_required_list_is_borne_out_by_the_words_that_were_said(said, ids, sha
     ],
 )
 def test_long_numbers_that_nobody_spoke_of_are_counted(said, arguments, count):
-    assert python_fit.invented((ToolCall("c", "f", arguments),), said) == count
+    assert python_fit.count_ungrounded_numbers((ToolCall("c", "f", arguments),), said) == count
 
 
 def test_a_line_is_doubtful_where_its_beginning_was_less_likely_than_not():
@@ -465,4 +487,4 @@ def test_a_line_is_doubtful_where_its_beginning_was_less_likely_than_not():
         Token(" ", ()),
         Token("h", (("h", -0.9),)),
     )
-    assert python_fit.doubtful_lines(tokens) == {3, 4}
+    assert python_fit.find_doubtful_lines(tokens) == {3, 4}

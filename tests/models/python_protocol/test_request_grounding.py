@@ -2,13 +2,17 @@
 
 import pytest
 
-from opposable.domain.language import words
-from opposable.models.python_protocol.request_grounding import choices_said, with_choices_said, with_rest_said
-from opposable.parsers.schema_coercion import Schema
+from opposable.domain.language import split_words
+from opposable.models.python_protocol.request_grounding import (
+    add_requested_optionals,
+    find_requested_choices,
+    match_choices_to_request,
+)
+from opposable.parsers.schema_coercion import SchemaNode
 
 KINDS = ["War", "Culture", "Arts and crafts", "Arts"]
 ROOMS = ["Wi-Fi", "Reading Room", "Café", "儿童区"]
-SCHEMA = Schema(
+SCHEMA = SchemaNode(
     {
         "type": "object",
         "properties": {
@@ -32,7 +36,7 @@ SCHEMA = Schema(
 )
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("asked", "given", "made"),
     [
         (
@@ -67,11 +71,11 @@ SCHEMA = Schema(
 )
 def test_choices_are_as_the_request_says_them(asked, given, made):
     repairs: list[str] = []
-    assert with_choices_said(given, SCHEMA, words(asked), repairs) == made
+    assert match_choices_to_request(given, SCHEMA, split_words(asked), repairs) == made
     assert bool(repairs) == (given != made)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("asked", "rest", "more"),
     [
         ("Ten years of Spain: 10", {"years": 10}, {"years": 10}),
@@ -105,10 +109,13 @@ def test_choices_are_as_the_request_says_them(asked, given, made):
     ],
 )
 def test_what_the_model_goes_on_with_counts_where_it_was_said(asked, rest, more):
-    assert with_rest_said({"place": "Spain"}, rest, SCHEMA, words(asked), []) == {"place": "Spain", **more}
+    assert add_requested_optionals({"place": "Spain"}, rest, SCHEMA, split_words(asked), []) == {
+        "place": "Spain",
+        **more,
+    }
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("asked", "found"),
     [
         ("The wars of Spain", ["War"]),
@@ -119,8 +126,8 @@ def test_what_the_model_goes_on_with_counts_where_it_was_said(asked, rest, more)
     ],
 )
 def test_a_choice_is_said_whole_and_wanted(asked, found):
-    assert choices_said(KINDS, words(asked)) == found
+    assert find_requested_choices(KINDS, split_words(asked)) == found
 
 
 def test_a_choice_within_a_longer_one_is_not_said():
-    assert choices_said(["new", "new york", 3, None], ["a", "new", "york", "flat"]) == ["new york"]
+    assert find_requested_choices(["new", "new york", 3, None], ["a", "new", "york", "flat"]) == ["new york"]

@@ -7,46 +7,46 @@ import pytest
 
 from opposable.domain.errors import ModelError
 from opposable.domain.events import Reply, Token
-from opposable.domain.language import words
-from opposable.domain.messages import assistant, user
+from opposable.domain.language import split_words
+from opposable.domain.messages import assistant_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import ModelOptions
 from opposable.models.python_protocol import prompts as texts
 from opposable.models.python_protocol.model import PythonProtocolModel
-from opposable.models.python_protocol.second_attempt import is_said_whole, leaning
+from opposable.models.python_protocol.second_attempt import get_likely_call_prefix, is_fully_requested
 from opposable.models.scripted import ScriptedModel
 
 
-def of(name: str, about: str = "", description: str = "", required: bool = True, **more) -> ToolDefinition:
+def define_tool(name: str, about: str = "", description: str = "", required: bool = True, **more) -> ToolDefinition:
     properties = {name: {"type": "string", "description": about, **more}}
     schema = {"type": "object", "properties": properties, "required": [name] if required else []}
     return ToolDefinition("tool", description, schema)
 
 
-def call(**arguments) -> ToolCall:
+def build_call(**arguments) -> ToolCall:
     return ToolCall("1", "tool", orjson.dumps(arguments).decode())
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("tool", "is_so"),
     [
-        (of("command", "The command line."), True),
-        (of("sql", description="Run one SQL statement."), True),
-        (of("query", "要执行的 SQL 语句"), True),
-        (of("code", "Python code"), True),
-        (of("query", "What to search for."), False),
-        (of("code", "The country, as two letters.", "A country."), False),
-        (of("command", "One of the commands.", enum=["start", "stop"]), False),
-        (of("command", "The command line.", required=False), False),
-        (of("text", "The commands."), False),
+        (define_tool("command", "The command line."), True),
+        (define_tool("sql", description="Run one SQL statement."), True),
+        (define_tool("query", "要执行的 SQL 语句"), True),
+        (define_tool("code", "Python code"), True),
+        (define_tool("query", "What to search for."), False),
+        (define_tool("code", "The country, as two letters.", "A country."), False),
+        (define_tool("command", "One of the commands.", enum=["start", "stop"]), False),
+        (define_tool("command", "The command line.", required=False), False),
+        (define_tool("text", "The commands."), False),
     ],
 )
 def test_a_tool_runs_what_it_is_given_where_its_parameter_says_so(tool, is_so):
     [name] = tool.parameters["properties"]
-    assert is_said_whole((call(**{name: "docker ps"}),), (tool,), words("run docker ps")) is is_so
+    assert is_fully_requested((build_call(**{name: "docker ps"}),), (tool,), split_words("run docker ps")) is is_so
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("alternatives", "begun"),
     [
         ((("pass", -0.7), ("tool", -0.8)), "tool"),
@@ -59,10 +59,10 @@ def test_a_tool_runs_what_it_is_given_where_its_parameter_says_so(tool, is_so):
     ids=["leaning", "by its beginning", "sure", "towards no function", "too faintly", "nothing known"],
 )
 def test_a_call_is_leaned_towards_where_its_name_might_have_stood_there(alternatives, begun):
-    assert leaning((Token("", ()), Token("pass", alternatives)), (of("command"),)) == begun
+    assert get_likely_call_prefix((Token("", ()), Token("pass", alternatives)), (define_tool("command"),)) == begun
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("command", "said", "is_so"),
     [
         ("docker ps", "is it running? use docker ps", True),
@@ -75,8 +75,8 @@ def test_a_call_is_leaned_towards_where_its_name_might_have_stood_there(alternat
     ],
 )
 def test_a_request_says_what_is_to_be_run(command, said, is_so):
-    tool = of("command", "The command line.")
-    assert is_said_whole((call(command=command),), (tool,), words(said)) is is_so
+    tool = define_tool("command", "The command line.")
+    assert is_fully_requested((build_call(command=command),), (tool,), split_words(said)) is is_so
 
 
 NOTE = ToolDefinition(
@@ -94,7 +94,7 @@ NOTE = ToolDefinition(
 )
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("required", "arguments", "said", "is_so"),
     [
         (["text"], {"text": "it is not in there"}, "They said: it is not in there.", False),
@@ -111,16 +111,16 @@ NOTE = ToolDefinition(
 )
 def test_a_request_says_a_call_whole(required, arguments, said, is_so):
     tool = replace(NOTE, parameters={**NOTE.parameters, "required": required})
-    assert is_said_whole((call(**arguments),), (tool,), words(said)) is is_so
+    assert is_fully_requested((build_call(**arguments),), (tool,), split_words(said)) is is_so
 
 
 def test_two_calls_are_not_said_whole():
-    tool = of("command", "The command line.")
-    assert not is_said_whole((call(command="docker ps"),) * 2, (tool,), words("run docker ps"))
+    tool = define_tool("command", "The command line.")
+    assert not is_fully_requested((build_call(command="docker ps"),) * 2, (tool,), split_words("run docker ps"))
 
 
-@pytest.mark.anyio
-@pytest.mark.parametrize(
+@pytest.prefix.anyio
+@pytest.prefix.parametrize(
     ("said", "sure", "command"),
     [
         ("Is it up? Use docker ps", -0.3, "docker ps"),
@@ -131,40 +131,49 @@ def test_two_calls_are_not_said_whole():
     ids=["said whole", "not said", "said, and surely meant", "meant, but not said"],
 )
 async def test_a_call_that_the_model_leaned_towards_is_made_where_the_request_bears_it_out(said, sure, command):
-    second = Reply(assistant(f'{texts.BEGINNING}tool(command="docker ps")'), tokens=(Token("", (("", sure),)),))
-    inner = ScriptedModel(passed(-0.7), second, "I cannot tell.", piece=99)
+    second = Reply(
+        assistant_message(f'{texts.REPLY_PREFIX}tool(command="docker ps")'), tokens=(Token("", (("", sure),)),)
+    )
+    inner = ScriptedModel(build_passed_reply(-0.7), second, "I cannot tell.", chunk_size=99)
     model = PythonProtocolModel(inner)
-    tools = (of("command", "The command line."),)
-    reply = [part async for part in model.stream((user(said),), tools, ModelOptions(max_tokens=900))][-1]
+    tools = (define_tool("command", "The command line."),)
+    reply = [part async for part in model.stream((user_message(said),), tools, ModelOptions(max_tokens=900))][-1]
     assert [orjson.loads(call.arguments) for call in reply.message.tool_calls] == (
         [{"command": command}] if command else []
     )
     assert reply.message.content == ("" if command else "I cannot tell.")
-    assert inner.requests[1].messages[-1].content == f"{texts.BEGINNING}tool"
+    assert inner.requests[1].messages[-1].content == f"{texts.REPLY_PREFIX}tool"
     assert inner.requests[1].messages[:-1] == inner.requests[0].messages[:-1], "a server keeps these worked out"
     assert inner.requests[1].options.max_tokens < 900
 
 
 def test_the_way_out_is_no_name():
     tokens = (Token("pass", (("pass", -0.7), ("reset", -0.8))),)
-    assert leaning(tokens, (replace(of("command"), name="password_reset"),)) == ""
+    assert get_likely_call_prefix(tokens, (replace(define_tool("command"), name="password_reset"),)) == ""
 
 
-@pytest.mark.anyio
+@pytest.prefix.anyio
 async def test_a_second_look_that_fails_adds_nothing():
-    inner = ScriptedModel(passed(-0.7), ModelError("gone"), "I cannot tell.", piece=99)
-    tools = (of("command", "The command line."),)
-    parts = [part async for part in PythonProtocolModel(inner).stream((user("docker ps"),), tools, ModelOptions())]
+    inner = ScriptedModel(build_passed_reply(-0.7), ModelError("gone"), "I cannot tell.", chunk_size=99)
+    tools = (define_tool("command", "The command line."),)
+    parts = [
+        part async for part in PythonProtocolModel(inner).stream((user_message("docker ps"),), tools, ModelOptions())
+    ]
     assert parts[-1].message.content == "I cannot tell."
 
 
-@pytest.mark.anyio
+@pytest.prefix.anyio
 async def test_a_model_that_is_sure_is_not_asked_twice():
-    inner = ScriptedModel(passed(-0.4), "I cannot tell.", piece=99)
-    tools = (of("command", "The command line."),)
-    parts = [part async for part in PythonProtocolModel(inner).stream((user("Use docker ps"),), tools, ModelOptions())]
+    inner = ScriptedModel(build_passed_reply(-0.4), "I cannot tell.", chunk_size=99)
+    tools = (define_tool("command", "The command line."),)
+    parts = [
+        part
+        async for part in PythonProtocolModel(inner).stream((user_message("Use docker ps"),), tools, ModelOptions())
+    ]
     assert (len(inner.requests), parts[-1].message.content) == (2, "I cannot tell.")
 
 
-def passed(out: float) -> Reply:
-    return Reply(assistant(f"{texts.BEGINNING}pass"), tokens=(Token("pass", (("pass", out), ("tool", -2.0))),))
+def build_passed_reply(out: float) -> Reply:
+    return Reply(
+        assistant_message(f"{texts.REPLY_PREFIX}pass"), tokens=(Token("pass", (("pass", out), ("tool", -2.0))),)
+    )

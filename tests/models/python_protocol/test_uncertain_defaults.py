@@ -4,9 +4,9 @@ import orjson
 import pytest
 
 from opposable.domain.events import Token
-from opposable.domain.language import words
+from opposable.domain.language import split_words
 from opposable.domain.tools import ToolCall, ToolDefinition
-from opposable.models.python_protocol.uncertain_defaults import without_wavering
+from opposable.models.python_protocol.uncertain_defaults import drop_uncertain_defaults
 
 LIST = ToolDefinition(
     "list_files",
@@ -28,14 +28,14 @@ LIST = ToolDefinition(
 )
 
 
-def left(said: str, *pieces: str | tuple[str, str, float], **given: object) -> dict[str, object]:
+def keep_certain_arguments(said: str, *pieces: str | tuple[str, str, float], **given: object) -> dict[str, object]:
     """What is left of the call; a piece is a token's text, or that with a rival and the rival's log-probability."""
     tokens = [
         Token(piece, ((piece, -0.1),)) if isinstance(piece, str) else Token(piece[0], ((piece[0], -0.6), piece[1:]))
         for piece in pieces
     ]
     call = ToolCall("1", "list_files", orjson.dumps({"folder": "/", **given}).decode())
-    made = without_wavering(call, tokens, (LIST,), words(said))
+    made = drop_uncertain_defaults(call, tokens, (LIST,), split_words(said))
     assert bool(made.repairs) == (made.arguments != call.arguments)
     del (kept := orjson.loads(made.arguments))["folder"]
     return kept
@@ -44,7 +44,7 @@ def left(said: str, *pieces: str | tuple[str, str, float], **given: object) -> d
 CALL = ("list_files(folder='/',", " sort", "_order")
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("said", "rival", "kept"),
     [
         ("List /", ("desc", "asc", -0.8), {}),
@@ -58,10 +58,10 @@ CALL = ("list_files(folder='/',", " sort", "_order")
     ids=["wavered", "sure", "another rival", "said", "its name said", "in another script", "sure in Chinese"],
 )
 def test_a_choice_that_nobody_spoke_of_is_left_to_the_default_that_was_its_rival(said, rival, kept):
-    assert left(said, *CALL, "='", rival, "')", sort_order="desc") == kept
+    assert keep_certain_arguments(said, *CALL, "='", rival, "')", sort_order="desc") == kept
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("said", "rival", "kept"),
     [
         ("List /", ("=True", "=False", -2.0), {}),
@@ -70,10 +70,10 @@ def test_a_choice_that_nobody_spoke_of_is_left_to_the_default_that_was_its_rival
     ],
 )
 def test_a_flag_is_kept_where_the_model_was_sure_of_it(said, rival, kept):
-    assert left(said, "list_files(folder='/',", " dry", "_run", rival, ")", dry_run=True) == kept
+    assert keep_certain_arguments(said, "list_files(folder='/',", " dry", "_run", rival, ")", dry_run=True) == kept
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("said", "value", "kept"),
     [
         ("List /", 5, {}),
@@ -84,22 +84,24 @@ def test_a_flag_is_kept_where_the_model_was_sure_of_it(said, rival, kept):
 )
 def test_a_number_is_kept_where_it_was_said_or_is_the_default(said, value, kept):
     piece = (str(value), "1", -1.0) if value == 5 else "10"
-    assert left(said, "list_files(folder='/', limit", "=", piece, ")", limit=value) == kept
+    assert keep_certain_arguments(said, "list_files(folder='/', limit", "=", piece, ")", limit=value) == kept
 
 
 def test_a_default_may_be_told_by_the_description():
-    assert left("List /", "list_files(style='", ("long", "short", -0.7), "')", style="long") == {}
-    assert left("List /", "list_files(style='", ("long", "wide", -0.7), "')", style="long") == {"style": "long"}
-    assert left("List /", "list_files(hidden", ("=True", "=False", -0.7), ")", hidden=True) == {}
-    assert left("列出根目录", "list_files(units='", ("千", "兆", -0.7), "')", units="千") == {}
+    assert keep_certain_arguments("List /", "list_files(style='", ("long", "short", -0.7), "')", style="long") == {}
+    assert keep_certain_arguments("List /", "list_files(style='", ("long", "wide", -0.7), "')", style="long") == {
+        "style": "long"
+    }
+    assert keep_certain_arguments("List /", "list_files(hidden", ("=True", "=False", -0.7), ")", hidden=True) == {}
+    assert keep_certain_arguments("列出根目录", "list_files(units='", ("千", "兆", -0.7), "')", units="千") == {}
 
 
 def test_what_may_stand_within_a_text_is_not_looked_at():
     tokens = ("list_files(style='sort_order=", ("asc", "desc", -0.7), "', sort_order='", "desc", "')")
-    assert left("List /", *tokens, sort_order="desc") == {"sort_order": "desc"}
+    assert keep_certain_arguments("List /", *tokens, sort_order="desc") == {"sort_order": "desc"}
 
 
 def test_what_has_no_default_or_is_not_in_the_tokens_stands():
-    assert left("List /", "list_files(depth=", ("3", "None", -0.7), ")", depth=3) == {"depth": 3}
-    assert left("List /", "list_files()", dry_run=True) == {"dry_run": True}
-    assert left("List /", dry_run=True) == {"dry_run": True}
+    assert keep_certain_arguments("List /", "list_files(depth=", ("3", "None", -0.7), ")", depth=3) == {"depth": 3}
+    assert keep_certain_arguments("List /", "list_files()", dry_run=True) == {"dry_run": True}
+    assert keep_certain_arguments("List /", dry_run=True) == {"dry_run": True}

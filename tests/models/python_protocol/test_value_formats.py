@@ -3,20 +3,20 @@
 import orjson
 import pytest
 
-from opposable.domain.language import words
+from opposable.domain.language import split_words
 from opposable.domain.tools import ToolCall, ToolDefinition
-from opposable.models.python_protocol.value_formats import place_of, unshaped
+from opposable.models.python_protocol.value_formats import find_format_mismatches, find_literal
 
 PLACE = "Where, in the form 'City, State (abbr)', such as 'San Francisco, CA', or 'City, Country'."
 
 
-def of(about: str, value: str, **more) -> list[str]:
+def list_mismatches(about: str, value: str, **more) -> list[str]:
     tool = ToolDefinition("find", "", {"type": "object", "properties": {"at": {"description": about, **more}}})
     call = ToolCall("1", "find", orjson.dumps({"at": value}).decode())
-    return [each.begun for each in unshaped(call, (tool,))]
+    return [each.prefix for each in find_format_mismatches(call, (tool,))]
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("about", "value", "begun"),
     [
         (PLACE, "Oslo", ["Oslo,"]),
@@ -38,14 +38,14 @@ def of(about: str, value: str, **more) -> list[str]:
     ],
 )
 def test_a_text_lacks_the_shape_that_its_description_shows(about, value, begun):
-    assert of(about, value) == begun
+    assert list_mismatches(about, value) == begun
 
 
 def test_a_choice_has_no_shape_to_lack():
-    assert of(PLACE, "Oslo", enum=["Oslo"]) == []
+    assert list_mismatches(PLACE, "Oslo", enum=["Oslo"]) == []
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("about", "value", "rest", "whole"),
     [
         (PLACE, "Oslo", " Norway", "Oslo, Norway"),
@@ -65,13 +65,13 @@ def test_a_choice_has_no_shape_to_lack():
 )
 def test_what_the_model_goes_on_with_is_taken_where_it_makes_the_shape(about, value, rest, whole):
     tool = ToolDefinition("find", "", {"type": "object", "properties": {"at": {"description": about}}})
-    [each] = unshaped(ToolCall("1", "find", orjson.dumps({"at": value}).decode()), (tool,))
-    assert each.whole(rest, words("Find Hunger by Knut Hamsun")) == whole
+    [each] = find_format_mismatches(ToolCall("1", "find", orjson.dumps({"at": value}).decode()), (tool,))
+    assert each.complete_value(rest, split_words("Find Hunger by Knut Hamsun")) == whole
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("code", "at"),
     [("find(at='Oslo')", 9), ('find(at="Oslo")', 9), ("find(at='Oslo', to='Oslo')", None), ("find(at=Oslo)", None)],
 )
 def test_a_value_is_found_where_it_stands_once(code, at):
-    assert place_of(code, "Oslo") == at
+    assert find_literal(code, "Oslo") == at

@@ -3,11 +3,11 @@
 import pytest
 
 from opposable.domain.tools import ToolDefinition
-from opposable.models.python_protocol.call_builder import read_calls
-from opposable.models.python_protocol.weekdays import days_meant, with_days_counted
+from opposable.models.python_protocol.call_builder import build_calls
+from opposable.models.python_protocol.weekdays import find_requested_days, replace_ungrounded_days
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("asked", "written", "meant"),
     [
         ("The forecast for Saturday? Today is Tuesday, April 25th 2023.", "2023-04-26", "2023-04-29"),
@@ -32,7 +32,7 @@ from opposable.models.python_protocol.weekdays import days_meant, with_days_coun
 )
 def test_a_weekday_is_counted_from_today(asked, written, meant):
     repairs: list[str] = []
-    made = with_days_counted({"day": written, "n": 1}, days_meant(asked, asked), asked, repairs)
+    made = replace_ungrounded_days({"day": written, "n": 1}, find_requested_days(asked, asked), asked, repairs)
     assert made == {"day": meant, "n": 1}
     assert repairs == (["day counted from today"] if meant != written else [])
 
@@ -40,6 +40,6 @@ def test_a_weekday_is_counted_from_today(asked, written, meant):
 def test_today_may_be_told_before_the_request():
     on = ToolDefinition("on", "", {"type": "object", "properties": {"day": {"type": "string"}}})
     said = "Current date: 2026-11-20\nThe forecast for Sunday"
-    [call] = read_calls("on(day='2026-11-21')", (on,), said, "The forecast for Sunday")
+    [call] = build_calls("on(day='2026-11-21')", (on,), said, "The forecast for Sunday")
     assert call.arguments == '{"day":"2026-11-22"}'
     assert call.repairs == ("day counted from today",)

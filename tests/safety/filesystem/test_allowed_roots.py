@@ -9,7 +9,7 @@ import pytest
 from opposable.builtin_tools.file_search import FileSearch
 from opposable.builtin_tools.logs.log_transform import LogTransform
 from opposable.domain.errors import BadInput, InvalidArguments, ToolError, ToolFailed, ToolRefused
-from opposable.safety.filesystem.allowed_roots import Roots
+from opposable.safety.filesystem.allowed_roots import AllowedRoots
 
 SECRET = "the secret word is xylophone"
 
@@ -76,7 +76,7 @@ ESCAPES = [
 ]
 
 
-@pytest.mark.parametrize("path", ESCAPES)
+@pytest.prefix.parametrize("path", ESCAPES)
 def test_no_path_leads_out(folder, path):
     given = path.replace("{root}", str(folder)).replace("{parent}", str(folder.parent))
     for read in (FileSearch([folder]).read_file, LogTransform([folder]).log_transform):
@@ -86,7 +86,7 @@ def test_no_path_leads_out(folder, path):
         assert str(folder.parent) not in str(raised.value).replace(repr(given), "")
 
 
-@pytest.mark.parametrize("root_dir", ["..", "up", "/etc", "inner", "link.txt", "../database", "~"])
+@pytest.prefix.parametrize("root_dir", ["..", "up", "/etc", "inner", "link.txt", "../database", "~"])
 def test_no_search_leads_out(folder, root_dir):
     with pytest.raises(ToolError):
         FileSearch([folder]).file_search("xylophone", root_dir=root_dir)
@@ -113,22 +113,22 @@ def test_a_pipe_without_a_writer_does_not_hang(folder):
 
 
 def test_a_link_put_in_place_between_the_check_and_the_opening_is_refused(folder, tmp_path):
-    roots = Roots([folder])
+    roots = AllowedRoots([folder])
     file = roots.find("docs/a.md")
     (folder / "docs" / "a.md").unlink()
     (folder / "docs" / "a.md").symlink_to(tmp_path / "secret.txt")
-    with pytest.raises(ToolRefused), roots.opened(file):
+    with pytest.raises(ToolRefused), roots.open_file(file):
         pass
 
 
 def test_a_folder_exchanged_for_a_link_between_the_check_and_the_opening_is_refused(folder, tmp_path):
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "a.md").write_text(SECRET)
-    roots = Roots([folder])
+    roots = AllowedRoots([folder])
     file = roots.find("docs/a.md")
     (folder / "docs").rename(folder / "docs-before")
     (folder / "docs").symlink_to(tmp_path / "outside")
-    with pytest.raises(ToolRefused, match="links are not followed"), roots.opened(file):
+    with pytest.raises(ToolRefused, match="links are not followed"), roots.open_file(file):
         pass
 
 
@@ -159,7 +159,7 @@ def test_exchanging_links_all_the_time_never_shows_what_is_outside(folder, tmp_p
         thread.join()
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "path",
     [
         "docs/a.md",
@@ -174,17 +174,17 @@ def test_exchanging_links_all_the_time_never_shows_what_is_outside(folder, tmp_p
     ],
 )
 def test_the_usual_ways_to_write_a_path_are_understood(folder, path):
-    roots = Roots([folder])
-    assert roots.shown(roots.find(path)) == "docs/a.md"
+    roots = AllowedRoots([folder])
+    assert roots.format_path(roots.find(path)) == "docs/a.md"
 
 
 def test_absolute_and_working_folder_paths_inside_a_root_are_understood(folder, monkeypatch):
-    roots = Roots([folder])
-    assert roots.shown(roots.find(str(folder / "docs" / "a.md"))) == "docs/a.md"
+    roots = AllowedRoots([folder])
+    assert roots.format_path(roots.find(str(folder / "docs" / "a.md"))) == "docs/a.md"
     monkeypatch.chdir(folder.parent)
-    assert roots.shown(roots.find("./data/docs/a.md")) == "docs/a.md"
+    assert roots.format_path(roots.find("./data/docs/a.md")) == "docs/a.md"
     monkeypatch.chdir(folder / "docs")
-    assert roots.shown(roots.find("../docs/a.md")) == "docs/a.md"
+    assert roots.format_path(roots.find("../docs/a.md")) == "docs/a.md"
 
 
 def test_what_is_not_there_is_told_with_near_paths(folder):
@@ -214,18 +214,18 @@ def test_a_root_that_is_itself_a_link_is_its_target(folder, tmp_path):
 
 def test_a_root_must_be_a_folder(tmp_path):
     with pytest.raises(BadInput, match="no folder"):
-        Roots([tmp_path / "missing"])
+        AllowedRoots([tmp_path / "missing"])
     with pytest.raises(BadInput, match="at least one"):
-        Roots([])
+        AllowedRoots([])
 
 
 def test_text_that_is_no_path_is_told_by_field(folder):
     with pytest.raises(InvalidArguments) as raised:
-        Roots([folder]).find(" ", "root_dir")
+        AllowedRoots([folder]).find(" ", "root_dir")
     assert raised.value.problems[0].field == "root_dir"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+@pytest.prefix.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_the_right_to_read_is_told(folder):
     (folder / "docs" / "a.md").chmod(0)
     with pytest.raises(ToolFailed, match="cannot be read: Permission denied"):

@@ -4,10 +4,10 @@ from ipaddress import ip_address
 
 import pytest
 
-from opposable.safety.network.ip_addresses import kind_of
+from opposable.safety.network.ip_addresses import classify_address
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("address", "kind"),
     [
         ("1.1.1.1", "public"),
@@ -61,4 +61,4 @@ from opposable.safety.network.ip_addresses import kind_of
     ],
 )
 def test_kind_of_an_address(address, kind):
-    assert kind_of(ip_address(address)) == kind
+    assert classify_address(ip_address(address)) == kind

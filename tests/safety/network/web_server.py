@@ -11,7 +11,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass
-class Seen:
+class ReceivedRequest:
     """A request as it came: the path as raw as it was sent."""
 
     method: str
@@ -26,7 +26,7 @@ class WebServer:
 
     port: int = 0
     answer: Handler | None = None
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[ReceivedRequest] = field(default_factory=list)
 
     @property
     def host(self) -> str:
@@ -38,12 +38,12 @@ class WebServer:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         headers = {name.lower(): value for name, value in request.headers.items()}
-        self.seen.append(Seen(request.method, request.raw_path, headers, await request.read()))
+        self.seen.append(ReceivedRequest(request.method, request.raw_path, headers, await request.read()))
         return web.json_response({"ok": True}) if self.answer is None else await self.answer(request)
 
 
 @asynccontextmanager
-async def serving(*hosts: str) -> AsyncIterator[WebServer]:
+async def run_web_server(*hosts: str) -> AsyncIterator[WebServer]:
     """A server on 127.0.0.1, and on the other `hosts` with the same port."""
     server = WebServer()
     runner = web.ServerRunner(web.Server(server.handle, handler_cancellation=True), shutdown_timeout=0.1)
@@ -59,16 +59,16 @@ async def serving(*hosts: str) -> AsyncIterator[WebServer]:
         await runner.cleanup()
 
 
-class Answering(AbstractResolver):
+class StubResolver(AbstractResolver):
     """A resolver that gives one list of addresses after the other, the last again and again."""
 
     def __init__(self, *answers: list[str]) -> None:
         self.answers = list(answers)
-        self.asked: list[str] = []
+        self.resolved_hosts: list[str] = []
 
     async def resolve(self, host, port=0, family=0):
-        self.asked.append(host)
-        addresses = self.answers[min(len(self.asked), len(self.answers)) - 1]
+        self.resolved_hosts.append(host)
+        addresses = self.answers[min(len(self.resolved_hosts), len(self.answers)) - 1]
         return [
             {"hostname": host, "host": one, "port": port, "family": family, "proto": 0, "flags": 0} for one in addresses
         ]

@@ -6,28 +6,32 @@ import pytest
 
 from opposable.domain.errors import ToolUnavailable
 from opposable.safety.sandbox import bubblewrap
-from opposable.safety.sandbox.limits import Limits
+from opposable.safety.sandbox.limits import SandboxLimits
 from opposable.safety.sandbox.sandbox import Sandbox
 
-pytestmark = pytest.mark.anyio
-SHORT = Limits(seconds=3, cpu_seconds=1, memory=256 * 2**20, processes=8, file_bytes=1_000_000, output_bytes=10_000)
+pytestmark = pytest.prefix.anyio
+SHORT_LIMITS = SandboxLimits(
+    seconds=3, cpu_seconds=1, memory_bytes=256 * 2**20, processes=8, file_bytes=1_000_000, output_bytes=10_000
+)
 
 
-async def ran(code, **more):
-    sandbox = Sandbox(SHORT)
-    return await sandbox.run([sandbox.python, "-c", code], **more)
+async def run_code(code, **more):
+    sandbox = Sandbox(SHORT_LIMITS)
+    return await sandbox.run([sandbox.python_program, "-c", code], **more)
 
 
 async def test_this_machine_can_isolate_programs():
-    assert await Sandbox().obstacle() == ""
+    assert await Sandbox().get_isolation_problem() == ""
 
 
 async def test_a_program_gets_its_input_and_its_output_comes_back():
-    told = await ran("import sys; print(sys.stdin.read()[::-1]); print('糟', file=sys.stderr)", stdin="你好".encode())
+    told = await run_code(
+        "import sys; print(sys.stdin.read()[::-1]); print('糟', file=sys.stderr)", stdin="你好".encode()
+    )
     assert (told.exit_code, told.stdout, told.stderr, told.breach) == (0, "好你\n", "糟\n", None)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("code", "breach"),
     [
         ("while True: pass", "cpu"),
@@ -38,12 +42,12 @@ async def test_a_program_gets_its_input_and_its_output_comes_back():
     ],
 )
 async def test_what_goes_too_far_is_stopped(code, breach):
-    told = await ran(code)
+    told = await run_code(code)
     assert (told.exit_code, told.breach) == (None, breach)
     assert len(told.stdout) <= 10_000
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("code", "said"),
     [
         ("open('/etc/passwd')", "No such file"),
@@ -77,14 +81,14 @@ async def test_what_goes_too_far_is_stopped(code, breach):
     ],
 )
 async def test_what_is_out_of_reach_fails(code, said):
-    told = await ran(code)
+    told = await run_code(code)
     assert told.exit_code not in (0, None)
     assert said in told.stderr
 
 
 async def test_no_variable_of_the_host_is_seen(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    told = await ran("import os; print(sorted(os.environ))")
+    told = await run_code("import os; print(sorted(os.environ))")
     assert "OPENAI_API_KEY" not in told.stdout
     assert "PATH" in told.stdout
 
@@ -94,22 +98,24 @@ async def test_only_the_folders_named_are_seen_and_only_to_read(tmp_path):
     (tmp_path / "data.txt").write_text("上海")
     (tmp_path.parent / "beside.txt").write_text("secret")
     readable = {"/skill": tmp_path}
-    told = await ran("import os; print(os.listdir('/skill'), open('/skill/data.txt').read())", readable=readable)
+    told = await run_code(
+        "import os; print(os.listdir('/skill'), open('/skill/data.txt').read())", read_only_mounts=readable
+    )
     assert told.stdout == "['data.txt'] 上海\n"
-    refused = await ran("open('/skill/new', 'w')", readable=readable)
+    refused = await run_code("open('/skill/new', 'w')", read_only_mounts=readable)
     assert "Read-only file system" in refused.stderr
-    assert (await ran("open('/skill/../beside.txt')", readable=readable)).exit_code == 1
+    assert (await run_code("open('/skill/../beside.txt')", read_only_mounts=readable)).exit_code == 1
 
 
 async def test_runs_share_no_folder_and_no_process_outlives_its_run():
-    await ran("open('/tmp/left', 'w').write('x')")
-    assert "FileNotFoundError" in (await ran("open('/tmp/left')")).stderr
-    told = await ran("import os, time\nif os.fork() == 0:\n  os.setsid(); time.sleep(60)\nprint('gone')")
+    await run_code("open('/tmp/left', 'w').write('x')")
+    assert "FileNotFoundError" in (await run_code("open('/tmp/left')")).stderr
+    told = await run_code("import os, time\nif os.fork() == 0:\n  os.setsid(); time.sleep(60)\nprint('gone')")
     assert (told.exit_code, told.stdout) == (0, "gone\n")
 
 
 async def test_leaving_stops_the_program():
-    running = asyncio.create_task(ran("import time; time.sleep(60)"))
+    running = asyncio.create_task(run_code("import time; time.sleep(60)"))
     await asyncio.sleep(0.3)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -118,9 +124,9 @@ async def test_leaving_stops_the_program():
 
 async def test_where_nothing_can_be_isolated_nothing_runs(monkeypatch):
     monkeypatch.setattr(bubblewrap, "bwrap", lambda: None)
-    sandbox = Sandbox(SHORT)
+    sandbox = Sandbox(SHORT_LIMITS)
     with pytest.raises(ToolUnavailable, match="needs bubblewrap"):
-        await sandbox.run([sandbox.python, "-c", "print(1)"])
+        await sandbox.run([sandbox.python_program, "-c", "print(1)"])
 
 
 async def test_a_refusal_of_the_system_is_told_in_its_words(monkeypatch, tmp_path):
@@ -129,13 +135,13 @@ async def test_a_refusal_of_the_system_is_told_in_its_words(monkeypatch, tmp_pat
     refusing.chmod(0o755)
     monkeypatch.setattr(bubblewrap, "bwrap", lambda: str(refusing))
     with pytest.raises(ToolUnavailable, match=r"none is run \(bwrap: No permissions to create a new namespace\)"):
-        await Sandbox(SHORT).run(["/bin/true"])
+        await Sandbox(SHORT_LIMITS).run(["/bin/true"])
 
 
 async def test_an_owner_may_allow_runs_without_isolation(monkeypatch):
     monkeypatch.setattr(bubblewrap, "bwrap", lambda: None)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    sandbox = Sandbox(SHORT, allow_unprotected=True)
-    told = await sandbox.run([sandbox.python, "-c", "import os; print('OPENAI_API_KEY' in os.environ)"])
+    sandbox = Sandbox(SHORT_LIMITS, allow_unprotected=True)
+    told = await sandbox.run([sandbox.python_program, "-c", "import os; print('OPENAI_API_KEY' in os.environ)"])
     assert (told.exit_code, told.stdout) == (0, "False\n")
-    assert (await sandbox.run([sandbox.python, "-c", "while True: pass"])).breach == "cpu"
+    assert (await sandbox.run([sandbox.python_program, "-c", "while True: pass"])).breach == "cpu"

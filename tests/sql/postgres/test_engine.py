@@ -3,25 +3,25 @@
 import psycopg
 import pytest
 
-from opposable.app.tool_factory import sql_tools
+from opposable.app.tool_factory import create_sql_tools
 from opposable.domain.errors import BadInput, InvalidArguments, ToolRefused
-from opposable.sql.database import Limits
+from opposable.sql.database import QueryLimits
 from opposable.sql.factory import open_database
-from opposable.sql.postgres.engine import PostgresServer
-from opposable.sql.tools import ALIASES, SchemaTools, SqlTools
+from opposable.sql.postgres.engine import PostgresDatabase
+from opposable.sql.tools import TOOL_ALIASES, SchemaTools, SqlTools
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
 async def test_a_reading_role_is_kept_and_a_writing_one_steps_down(postgres_url, postgres_owner):
     reader, owner = await open_database(postgres_url), await open_database(postgres_owner)
-    assert isinstance(reader, PostgresServer)
-    assert isinstance(owner, PostgresServer)
-    assert (reader.access.become, reader.access.can_write) == ("", False)
-    assert (owner.access.become, owner.access.can_write) == ("pg_read_all_data", False)
+    assert isinstance(reader, PostgresDatabase)
+    assert isinstance(owner, PostgresDatabase)
+    assert (reader.access.assumed_role, reader.access.can_write) == ("", False)
+    assert (owner.access.assumed_role, owner.access.can_write) == ("pg_read_all_data", False)
     assert (await owner.run("SELECT count(*) FROM hidden")).rows == ((1,),)
-    assert (await reader.schema()).find_table("hidden") is None
+    assert (await reader.get_schema()).find_table("hidden") is None
     assert "word" not in reader.identity
     await reader.close()
     await owner.close()
@@ -39,7 +39,7 @@ async def test_names_get_the_quotes_that_keep_their_case(postgres_shop):
     assert (found["rows"], found["sql"]) == ([["Eve"]], 'SELECT s."FullName" FROM "Staff" s WHERE s."Id" = 1')
 
 
-@pytest.mark.parametrize("bad", ["reader:wrong%20secret%25", "no:wrong%20secret%25"])
+@pytest.prefix.parametrize("bad", ["reader:wrong%20secret%25", "no:wrong%20secret%25"])
 async def test_a_password_is_in_no_sentence(postgres_url, bad):
     url = f"postgresql://{bad}@127.0.0.1:1/shop"
     for wrong in (url, url.replace("%25", "%zz")):
@@ -50,10 +50,10 @@ async def test_a_password_is_in_no_sentence(postgres_url, bad):
 
 async def test_a_slow_query_is_a_time_out_for_the_library(shop):
     slow = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r"
-    library = ToolLibrary(sql_tools(shop))
+    library = ToolLibrary(create_sql_tools(shop))
     with pytest.raises(TimeoutError):
-        await SqlTools(shop, Limits(seconds=0.2)).execute(slow)
-    assert {library.find(tool_id).tool_id for tool_id in ALIASES.values()} == set(ALIASES.values())
+        await SqlTools(shop, QueryLimits(timeout_seconds=0.2)).execute(slow)
+    assert {library.find_tool(tool_id).tool_id for tool_id in TOOL_ALIASES.values()} == set(TOOL_ALIASES.values())
 
 
 async def test_top_becomes_limit(shop):
@@ -78,7 +78,7 @@ async def test_refine_mends_what_another_dialect_wrote(shop, engine):
     assert (refused["valid"], refused["problem"][:21]) == (False, "DELETE is not allowed")
 
 
-STRANGER = """
+STRANGER_SQL = """
 CREATE ROLE stranger LOGIN;
 CREATE SCHEMA den AUTHORIZATION stranger;
 GRANT USAGE ON SCHEMA den TO PUBLIC;
@@ -111,10 +111,10 @@ RESET ROLE;
 async def test_other_peoples_code_does_not_run_with_the_rights_of_a_superuser(postgresql):
     url = postgresql.new_database()
     with psycopg.connect(url, autocommit=True) as made:
-        made.execute(STRANGER.encode())
+        made.execute(STRANGER_SQL.encode())
     database = await open_database(url)
     tools = SqlTools(database)
-    assert {table.full_name for table in (await database.schema()).tables} == {
+    assert {table.full_name for table in (await database.get_schema()).tables} == {
         "public.notes",
         "public.plain",
         "den.bare",

@@ -7,7 +7,7 @@ import json
 import pytest
 from aiohttp import web
 from pydantic import ValidationError
-from tests.safety.network.web_server import serving
+from tests.safety.network.web_server import run_web_server
 
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import (
@@ -19,10 +19,10 @@ from opposable.domain.errors import (
 )
 from opposable.domain.specs import HttpToolSpec
 from opposable.safety.network.guarded_client import GuardedClient
-from opposable.tools.http.http_tool import HttpTool, internal_name
+from opposable.tools.http.http_tool import HttpTool, get_internal_tool_name
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 KEY = "sk-Sesame+öffne/dich=42"
 ENVIRON = {"KEY": KEY, "USER": "ann", "PASSWORD": 's3cret, "quoted"', "EMPTY": " ", "BROKEN": "a\r\nx: y"}
@@ -30,7 +30,7 @@ ENVIRON = {"KEY": KEY, "USER": "ann", "PASSWORD": 's3cret, "quoted"', "EMPTY": "
 
 @pytest.fixture
 async def server():
-    async with serving() as server:
+    async with run_web_server() as server:
         yield server
 
 
@@ -41,7 +41,7 @@ async def client(server):
     await client.aclose()
 
 
-def parameters(required=(), **properties):
+def create_schema(required=(), **properties):
     return {"type": "object", "properties": properties, "required": list(required)}
 
 
@@ -66,7 +66,7 @@ def make(server, client):
     return make
 
 
-def answering(server, body, status=200, content_type="application/json", **headers):
+def set_answer(server, body, status=200, content_type="application/json", **headers):
     async def answer(request):
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         return web.Response(body=raw, status=status, headers={"content-type": content_type, **headers})
@@ -77,7 +77,7 @@ def answering(server, body, status=200, content_type="application/json", **heade
 # What goes out.
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("path", "schema", "endpoint", "arguments", "sent"),
     [
         ("/items/{id}", {"id": TEXT}, {}, {"id": "a b/c?d#e%2f&中"}, "/items/a%20b%2Fc%3Fd%23e%252f%26%E4%B8%AD"),
@@ -136,14 +136,14 @@ def answering(server, body, status=200, content_type="application/json", **heade
     ],
 )
 async def test_arguments_fill_the_url(server, make, path, schema, endpoint, arguments, sent):
-    tool = make(path, parameters=parameters(**schema), **endpoint)
+    tool = make(path, parameters=create_schema(**schema), **endpoint)
     assert await tool.run(arguments, NO_CONTEXT) == {"ok": True}
     assert [seen.path for seen in server.seen] == [sent]
 
 
-@pytest.mark.parametrize("value", ["", ".", "..", "../admin", "a/../b", "a\\..\\b", "./x", "/..", "\ud800"])
+@pytest.prefix.parametrize("value", ["", ".", "..", "../admin", "a/../b", "a\\..\\b", "./x", "/..", "\ud800"])
 async def test_a_value_that_would_change_the_path_is_refused(server, make, value):
-    tool = make("/items/{id}/x", parameters=parameters(id=TEXT))
+    tool = make("/items/{id}/x", parameters=create_schema(id=TEXT))
     with pytest.raises(InvalidArguments):
         await tool.run({"id": value}, NO_CONTEXT)
     assert server.seen == []
@@ -152,7 +152,7 @@ async def test_a_value_that_would_change_the_path_is_refused(server, make, value
 async def test_headers_cookies_and_fixed_headers_are_sent(server, make):
     tool = make(
         "/x",
-        parameters=parameters(trace=TEXT, session=TEXT, many=TEXTS),
+        parameters=create_schema(trace=TEXT, session=TEXT, many=TEXTS),
         headers={"X-Fixed": "yes", "X-Secret": "env:KEY"},
         places={
             "trace": {"place": "header", "name": "X-Trace"},
@@ -171,7 +171,7 @@ async def test_headers_cookies_and_fixed_headers_are_sent(server, make):
     assert seen.headers["x-secret"] == KEY
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("method", "headers", "key", "sent"),
     [
         ("POST", {}, "k-1", "k-1"),
@@ -189,15 +189,15 @@ async def test_what_changes_something_is_told_the_key_of_its_call(server, make, 
     assert (seen.headers.get("idempotency-key"), "x-evil" in seen.headers) == (sent, False)
 
 
-@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\nb", "a\rb", "a\0b"])
+@pytest.prefix.parametrize("value", ["a\r\nX-Evil: 1", "a\nb", "a\rb", "a\0b"])
 async def test_a_line_break_in_a_header_is_refused(server, make, value):
-    tool = make(parameters=parameters(t=TEXT), places={"t": {"place": "header", "name": "X-T"}})
+    tool = make(parameters=create_schema(t=TEXT), places={"t": {"place": "header", "name": "X-T"}})
     with pytest.raises(InvalidArguments, match="must be one line"):
         await tool.run({"t": value}, NO_CONTEXT)
     assert server.seen == []
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("auth", "header", "value"),
     [
         ({"type": "bearer", "token": "env:KEY"}, "authorization", f"Bearer {KEY}"),
@@ -227,13 +227,13 @@ async def test_a_key_can_go_into_the_query(server, make):
     assert server.seen[0].path == "/x?a=1&key=sk-Sesame%2B%C3%B6ffne%2Fdich%3D42"
 
 
-@pytest.mark.parametrize(("kind", "variable"), [("bearer", "WEATHER_TOKEN"), ("api_key", "WEATHER_API_KEY")])
+@pytest.prefix.parametrize(("kind", "variable"), [("bearer", "WEATHER_TOKEN"), ("api_key", "WEATHER_API_KEY")])
 async def test_a_key_can_be_named_by_its_prefix(server, make, kind, variable):
     await make(auth={"type": kind, "token_env": "WEATHER"}, environ={variable: "k1234"}).run({}, NO_CONTEXT)
     assert "k1234" in str(server.seen[0].headers)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("endpoint", "arguments", "content_type", "body"),
     [
         ({}, {"name": "李", "n": 1, "o": {"a": [None]}}, "application/json", '{"name":"李","n":1,"o":{"a":[null]}}'),
@@ -269,7 +269,7 @@ async def test_a_key_can_be_named_by_its_prefix(server, make, kind, variable):
     ],
 )
 async def test_the_body_is_what_the_endpoint_takes(server, make, endpoint, arguments, content_type, body):
-    tool = make(method="POST", parameters=parameters(name=TEXT, n=ANY, o=ANY), **endpoint)
+    tool = make(method="POST", parameters=create_schema(name=TEXT, n=ANY, o=ANY), **endpoint)
     await tool.run(arguments, NO_CONTEXT)
     [seen] = server.seen
     assert (seen.headers.get("content-type"), seen.body.decode()) == (content_type, body)
@@ -284,7 +284,7 @@ async def test_files_are_sent_as_multipart(server, make):
     server.answer = answer
     tool = make(
         method="POST",
-        parameters=parameters(name=TEXT, meta=ANY, file=ANY, plain=ANY),
+        parameters=create_schema(name=TEXT, meta=ANY, file=ANY, plain=ANY),
         body_type="multipart",
         files=("file", "plain"),
     )
@@ -316,11 +316,11 @@ async def test_files_are_sent_as_multipart(server, make):
     assert b"\r\nc.png" not in seen.body
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "given", [{"base64": "***"}, {"text": "a", "base64": "YQ=="}, {}, 3, {"text": "a", "content_type": "a\r\nb"}]
 )
 async def test_a_file_that_is_none_is_told(make, given):
-    tool = make(method="POST", parameters=parameters(f=ANY), body_type="multipart", files=("f",))
+    tool = make(method="POST", parameters=create_schema(f=ANY), body_type="multipart", files=("f",))
     with pytest.raises(InvalidArguments):
         await tool.run({"f": given}, NO_CONTEXT)
 
@@ -341,7 +341,7 @@ async def test_arguments_are_checked_before_anything_is_sent(server, make):
     )
     with pytest.raises(InvalidArguments) as caught:
         await tool.run({"id": "x", "unit": "K", "o": {}, "wind": 1}, NO_CONTEXT)
-    assert {(p.field, p.problem, p.given) for p in caught.value.problems} == {
+    assert {(p.field, p.problem, p.received) for p in caught.value.problems} == {
         ("id", "must be a valid integer", '"x"'),
         ("unit", 'must be "C" or "F"', '"K"'),
         ("days", "is required", None),
@@ -352,7 +352,7 @@ async def test_arguments_are_checked_before_anything_is_sent(server, make):
 
 
 async def test_a_path_parameter_is_required_whether_the_schema_says_so_or_not(make):
-    tool = make("/{a}/{b}", parameters=parameters(a=TEXT, b={"type": "string", "default": "x"}))
+    tool = make("/{a}/{b}", parameters=create_schema(a=TEXT, b={"type": "string", "default": "x"}))
     assert tool.definition.name == "shop_item"
     assert tool.definition.parameters["required"] == ["a"]
 
@@ -360,7 +360,7 @@ async def test_a_path_parameter_is_required_whether_the_schema_says_so_or_not(ma
 # What is no endpoint.
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("spec", "said"),
     [
         ({"url_template": "https://{host}/x"}, "begins with a fixed"),
@@ -394,14 +394,14 @@ async def test_a_path_parameter_is_required_whether_the_schema_says_so_or_not(ma
 )
 def test_an_endpoint_that_cannot_work_is_refused_when_registered(spec, said):
     endpoint = {"url_template": "https://a.example/x", **spec}
-    whole = HttpToolSpec(tool_id="t", endpoint=endpoint, parameters=parameters(q=TEXT))
+    whole = HttpToolSpec(tool_id="t", endpoint=endpoint, parameters=create_schema(q=TEXT))
     with pytest.raises(ToolRegistrationError) as caught:
         HttpTool(whole, GuardedClient(), ENVIRON)
     assert said in str(caught.value)
     assert str(caught.value).startswith("t: ")
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("schema", "transform", "said"),
     [
         ({"type": "array"}, {}, "must be a JSON Schema of type object"),
@@ -418,7 +418,7 @@ def test_a_schema_or_extract_that_is_none_is_refused_when_registered(schema, tra
         HttpTool(spec, GuardedClient(), ENVIRON)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "auth", [{"type": "bearer", "token": KEY}, {"type": "basic", "username": "u", "password": KEY}]
 )
 def test_a_secret_in_place_of_a_reference_is_refused_and_not_repeated(auth):
@@ -440,16 +440,16 @@ def test_internal_endpoints_mean_built_in_tools():
     def spec(url):
         return HttpToolSpec(tool_id="t", endpoint={"url_template": url})
 
-    assert internal_name(spec("internal://calculator"), ["time", "calculator"]) == "calculator"
-    assert internal_name(spec("https://a.example/"), ["time"]) is None
+    assert get_internal_tool_name(spec("internal://calculator"), ["time", "calculator"]) == "calculator"
+    assert get_internal_tool_name(spec("https://a.example/"), ["time"]) is None
     with pytest.raises(ToolRegistrationError, match=r"no built-in tool 'shell'; internal:// knows calculator, time"):
-        internal_name(spec("internal://shell"), ["time", "calculator"])
+        get_internal_tool_name(spec("internal://shell"), ["time", "calculator"])
 
 
 # What comes back.
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("body", "content_type", "transform", "expected"),
     [
         ({"a": [1, 2]}, "application/json", {}, {"a": [1, 2]}),
@@ -468,17 +468,17 @@ def test_internal_endpoints_mean_built_in_tools():
     ],
 )
 async def test_an_answer_is_told(server, make, body, content_type, transform, expected):
-    answering(server, body, content_type=content_type)
+    set_answer(server, body, content_type=content_type)
     assert await make(transform=transform).run({}, NO_CONTEXT) == expected
 
 
 async def test_head_tells_the_headers(server, make):
-    answering(server, b"12345", content_type="text/plain", ETag="x1")
+    set_answer(server, b"12345", content_type="text/plain", ETag="x1")
     told = await make(method="HEAD").run({}, NO_CONTEXT)
     assert told == {"status": 200, "headers": {"content-type": "text/plain", "content-length": "5", "etag": "x1"}}
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("body", "transform", "said"),
     [
         (b'{"a": "' + b"x" * 500 + b'"}', {"max_bytes": 100}, "larger than 100 bytes"),
@@ -487,7 +487,7 @@ async def test_head_tells_the_headers(server, make):
     ],
 )
 async def test_an_answer_that_cannot_be_told_is_a_failure(server, make, body, transform, said):
-    answering(server, body)
+    set_answer(server, body)
     with pytest.raises(ToolFailed, match=said):
         await make(transform=transform).run({}, NO_CONTEXT)
 
@@ -513,11 +513,11 @@ async def test_reading_stops_at_the_cap(server, make):
 async def test_a_small_file_that_unpacks_to_a_large_one_is_capped(server, make):
     import gzip
 
-    answering(server, gzip.compress(b"x" * 50_000_000), content_type="text/plain", **{"content-encoding": "gzip"})
+    set_answer(server, gzip.compress(b"x" * 50_000_000), content_type="text/plain", **{"content-encoding": "gzip"})
     assert len(await make(transform={"max_bytes": 1000}).run({}, NO_CONTEXT)) == 1002
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("status", "body", "headers", "error", "said"),
     [
         (
@@ -553,13 +553,13 @@ async def test_a_small_file_that_unpacks_to_a_large_one_is_capped(server, make):
     ],
 )
 async def test_a_status_becomes_the_failure_it_means(server, make, status, body, headers, error, said):
-    answering(server, body, status, **headers)
+    set_answer(server, body, status, **headers)
     with pytest.raises(error) as caught:
         await make().run({}, NO_CONTEXT)
     assert said in str(caught.value)
 
 
-def echoes():
+def get_echoed_secrets():
     """Ways in which an upstream gives a key away."""
     quoted = json.dumps({"message": f"key {KEY} is wrong", KEY: [KEY, {"deep": f"x{KEY}y"}]})
     return [
@@ -570,9 +570,9 @@ def echoes():
     ]
 
 
-@pytest.mark.parametrize("body", echoes())
-@pytest.mark.parametrize("status", [200, 301, 400, 403, 500, 503])
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize("body", get_echoed_secrets())
+@pytest.prefix.parametrize("status", [200, 301, 400, 403, 500, 503])
+@pytest.prefix.parametrize(
     "auth",
     [
         {"type": "bearer", "token": "env:KEY"},
@@ -581,7 +581,7 @@ def echoes():
     ],
 )
 async def test_no_secret_comes_back(server, make, body, status, auth):
-    answering(server, body, status, location=f"https://a.example/?key={KEY}", **{"x-echo": "1"})
+    set_answer(server, body, status, location=f"https://a.example/?key={KEY}", **{"x-echo": "1"})
     tool = make(auth=auth, headers={"X-Second": "env:KEY"}, method="GET")
     library = ToolLibrary([tool])
     result = await library.call("shop.item", {})
@@ -657,7 +657,7 @@ SSE = (
 )
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("body", "content_type", "mode", "extract", "reported", "value"),
     [
         (SSE, "text/event-stream", "invokable", "delta.text", ["Hel", "lo"], "Hello"),
@@ -697,7 +697,7 @@ SSE = (
         (b"one\ntwo\n", "text/plain", "invokable", "", [], "one\ntwo\n"),
     ],
 )
-@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.prefix.parametrize("size", [1, 7, 1000])
 async def test_a_streaming_answer_is_reported_as_it_comes(
     server, make, body, content_type, mode, extract, reported, value, size
 ):
@@ -741,23 +741,23 @@ async def test_pieces_come_before_the_answer_ends(server, make):
 
 async def test_a_secret_across_two_pieces_is_not_in_the_answer(server, make):
     events = "".join(f"data: {json.dumps({'t': part})}\n\n" for part in (KEY[:7], KEY[7:]))
-    answering(server, events.encode(), content_type="text/event-stream")
+    set_answer(server, events.encode(), content_type="text/event-stream")
     tool = make(auth={"type": "bearer", "token": "env:KEY"}, transform={"extract": "t"})
     assert await tool.run({}, NO_CONTEXT) == "***"
 
 
 async def test_an_answer_nested_too_deeply_is_a_failure_or_text(server, make):
-    answering(server, b"[" * 1000 + b"]" * 1000)
+    set_answer(server, b"[" * 1000 + b"]" * 1000)
     tool = make(auth={"type": "bearer", "token": "env:KEY"})
     with pytest.raises(ToolFailed, match="nested too deeply"):
         await tool.run({}, NO_CONTEXT)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "charset", ["idna", "punycode", "unicode_escape", "undefined", "hex", "nonsense", "\x00", "utf-7"]
 )
 async def test_a_charset_that_is_none_is_no_trouble(server, make, charset):
-    answering(server, "价格".encode("gbk"), content_type=f'text/plain; charset="{charset}"'.replace("\x00", "-"))
+    set_answer(server, "价格".encode("gbk"), content_type=f'text/plain; charset="{charset}"'.replace("\x00", "-"))
     assert await make().run({}, NO_CONTEXT) == "价格"
 
 

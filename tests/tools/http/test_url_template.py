@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opposable.domain.errors import InvalidArguments
-from opposable.safety.network.url_parsing import target_of
-from opposable.tools.http.url_template import url_template
+from opposable.safety.network.url_parsing import parse_url
+from opposable.tools.http.url_template import parse_url_template
 
 WILD = st.one_of(
     st.text(),
@@ -16,7 +16,7 @@ WILD = st.one_of(
         ["..", "../x", "%2e%2e", "//evil.example", "@evil.example/", "\\\\evil", "a/../../b", ".", "", "{b}"]
     ),
 )
-TEMPLATE = url_template("t", "https://api.example:8443/v1/{a}/x-{b}.json?q={q}&fixed=1")
+TEMPLATE = parse_url_template("t", "https://api.example:8443/v1/{a}/x-{b}.json?q={q}&fixed=1")
 
 
 @given(WILD, WILD, WILD)
@@ -26,8 +26,8 @@ def test_a_value_never_leaves_its_segment(a, b, q):
     except InvalidArguments:
         return
     assert url.isascii()
-    assert target_of(url).origin == ("https", "api.example", 8443)
-    assert str(target_of(url).url) == url
+    assert parse_url(url).origin == ("https", "api.example", 8443)
+    assert str(parse_url(url).url) == url
     parts = urlsplit(url)
     segments = parts.path.split("/")
     assert [segments[0], segments[1]] == ["", "v1"]
@@ -46,8 +46,8 @@ def test_a_url_that_is_taken_reads_the_same_again(text):
 
     for url in (f"http://{text}", f"https://{text}.example/", f"http://a.example/{text}", text):
         try:
-            target = target_of(url)
+            target = parse_url(url)
         except ToolRefused:
             continue
-        assert target_of(str(target.url)) == target
+        assert parse_url(str(target.url)) == target
         assert urlsplit(str(target.url)).hostname == target.host

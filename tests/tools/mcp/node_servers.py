@@ -18,7 +18,7 @@ NPM = str(WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")
 
 
 @cache
-def installed() -> Path:
+def install_packages() -> Path:
     """The folder `node_modules`; without a package index to be had, the test is skipped."""
     mark = hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()[:12]
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "opposable"
@@ -40,14 +40,14 @@ def installed() -> Path:
     return folder / "node_modules"
 
 
-def program(package: str, path: str = "dist/index.js") -> str:
+def get_script(package: str, path: str = "dist/index.js") -> str:
     """The script that starts a package's program."""
-    return str(installed() / package / path)
+    return str(install_packages() / package / path)
 
 
-def everything() -> str:
-    return program("@modelcontextprotocol/server-everything")
+def get_everything_script() -> str:
+    return get_script("@modelcontextprotocol/server-everything")
 
 
-def filesystem() -> str:
-    return program("@modelcontextprotocol/server-filesystem")
+def get_filesystem_script() -> str:
+    return get_script("@modelcontextprotocol/server-filesystem")

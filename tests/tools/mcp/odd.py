@@ -11,26 +11,26 @@ from pathlib import Path
 
 from opposable.domain.specs import McpServerSpec
 
-SCRIPT = str(Path(__file__).parent / "odd_server.py")
-RAW = str(Path(__file__).parent / "raw_server.py")
-OBJECT = {"type": "object", "properties": {}}
-SECONDS = {"type": "object", "properties": {"seconds": {"type": "number"}}}
+ODD_SERVER_SCRIPT = str(Path(__file__).parent / "odd_server.py")
+RAW_SERVER_SCRIPT = str(Path(__file__).parent / "raw_server.py")
+OBJECT_SCHEMA = {"type": "object", "properties": {}}
+SECONDS_SCHEMA = {"type": "object", "properties": {"seconds": {"type": "number"}}}
 
 
-def tool(name: str, description: str = "", schema: dict | None = None, **more) -> dict:
-    return {"name": name, "description": description, "inputSchema": schema or OBJECT, **more}
+def create_tool_json(name: str, description: str = "", schema: dict | None = None, **more) -> dict:
+    return {"name": name, "description": description, "inputSchema": schema or OBJECT_SCHEMA, **more}
 
 
-def write(path: Path, *tools: dict) -> Path:
+def write_tools(path: Path, *tools: dict) -> Path:
     """Set the server's tools; a name stands for a tool that takes anything."""
     fresh = path.with_suffix(".new")
-    fresh.write_text(json.dumps([tool(one) if isinstance(one, str) else one for one in tools]))
+    fresh.write_text(json.dumps([create_tool_json(one) if isinstance(one, str) else one for one in tools]))
     fresh.replace(path)
     return path
 
 
-def spec(path: Path, tool_id: str = "odd", **more) -> McpServerSpec:
-    return McpServerSpec(tool_id=tool_id, command=sys.executable, args=(SCRIPT, str(path)), **more)
+def create_spec(path: Path, tool_id: str = "odd", **more) -> McpServerSpec:
+    return McpServerSpec(tool_id=tool_id, command=sys.executable, args=(ODD_SERVER_SCRIPT, str(path)), **more)
 
 
 def free_port() -> int:
@@ -39,27 +39,27 @@ def free_port() -> int:
 
 
 @contextlib.asynccontextmanager
-async def listening(command: list[str], port: int, **more) -> AsyncIterator[subprocess.Popen]:
+async def start_server(command: list[str], port: int, **more) -> AsyncIterator[subprocess.Popen]:
     """A program that serves on a port of loopback, from when it answers to the end of the block."""
     program = subprocess.Popen(  # noqa: ASYNC220 - starting is quick, and the tests kill it as they like
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **more
     )
     try:
-        await until(lambda: _answers(port))
+        await wait_until(lambda: _is_listening(port))
         yield program
     finally:
         program.kill()
         program.wait()
 
 
-def _answers(port: int) -> bool:
+def _is_listening(port: int) -> bool:
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
         return True
     return False
 
 
-async def until(true: Callable[[], object]) -> None:
+async def wait_until(condition: Callable[[], object]) -> None:
     """Wait until something holds; what never does fails the test by its time-out."""
     async with asyncio.timeout(20):
-        while not true():  # noqa: ASYNC110 - what is waited for happens in another process
+        while not condition():  # noqa: ASYNC110 - what is waited for happens in another process
             await asyncio.sleep(0.01)

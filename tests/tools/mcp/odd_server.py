@@ -22,11 +22,11 @@ sessions = set()
 bus = InMemorySubscriptionBus()
 
 
-def told(text, **more):
+def text_result(text, **more):
     return CallToolResult(content=[TextContent(text=text)], **more)
 
 
-async def listing(context, params):
+async def list_tools(context, params):
     sessions.add(context.session)
     tools = json.loads(TOOLS.read_text())
     start = int(params.cursor) if params and params.cursor else 0
@@ -34,14 +34,14 @@ async def listing(context, params):
     return ListToolsResult(tools=[Tool.model_validate(one) for one in tools[start : start + 3]], next_cursor=following)
 
 
-async def call(context, params):
+async def call_tool(context, params):
     given = params.arguments or {}
     match params.name:
         case "pid":
-            return told(str(os.getpid()))
+            return text_result(str(os.getpid()))
         case "child":
             child = await asyncio.create_subprocess_exec("sleep", "1000", stdin=-3, stdout=-3)
-            return told(str(child.pid))
+            return text_result(str(child.pid))
         case "die":
             os._exit(1)
         case "sleep":
@@ -50,27 +50,27 @@ async def call(context, params):
             except asyncio.CancelledError:
                 TOOLS.with_suffix(".cancelled").write_text("yes")
                 raise
-            return told("slept")
+            return text_result("slept")
         case "steps":
             for step in range(given["steps"]):
                 await context.session.report_progress(step + 1, given["steps"], f"step {step + 1}")
-            return told("done")
+            return text_result("done")
         case "env":
-            return told(json.dumps(dict(os.environ)))
+            return text_result(json.dumps(dict(os.environ)))
         case "meta":
-            return told(json.dumps(dict(context.meta or {})))
+            return text_result(json.dumps(dict(context.meta or {})))
         case "fails":
-            return told(f"it broke: {os.environ.get('API_TOKEN')}", is_error=True)
+            return text_result(f"it broke: {os.environ.get('API_TOKEN')}", is_error=True)
         case "broken":
-            return told("no structure")
+            return text_result("no structure")
         case "shape":
-            return told('{"area": 6}', structured_content={"area": 6})
+            return text_result('{"area": 6}', structured_content={"area": 6})
         case "echo" | "回声":
-            return told(json.dumps(given, ensure_ascii=False))
+            return text_result(json.dumps(given, ensure_ascii=False))
     raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}")
 
 
-async def watch():
+async def publish_tool_changes():
     seen = TOOLS.read_text()
     while True:
         await asyncio.sleep(0.02)
@@ -85,7 +85,7 @@ async def watch():
 
 @contextlib.asynccontextmanager
 async def lifespan(server):
-    task = asyncio.create_task(watch())
+    task = asyncio.create_task(publish_tool_changes())
     yield {}
     task.cancel()
 
@@ -95,8 +95,8 @@ async def main():
     server = Server(
         "odd",
         lifespan=lifespan,
-        on_list_tools=listing,
-        on_call_tool=call,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
         on_subscriptions_listen=ListenHandler(bus),
     )
     if len(sys.argv) > 2:

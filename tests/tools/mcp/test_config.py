@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import McpServerSpec
 from opposable.tools.mcp.config import read_servers
-from opposable.tools.mcp.secret_references import resolved
+from opposable.tools.mcp.secret_references import resolve_references
 
 
 def test_the_usual_file_is_read():
@@ -44,7 +44,7 @@ def test_the_usual_file_is_read():
     ]
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("given", "said"),
     [
         ("{", "The configuration is no JSON"),
@@ -83,7 +83,7 @@ def test_references_are_resolved_and_known_as_secrets(monkeypatch):
         "Y": "plain env:like this",
         "X-Api-Key": "Key k-literal",
     }
-    assert resolved(given, "a") == (
+    assert resolve_references(given, "a") == (
         {
             "Authorization": "Bearer s3cret-value",
             "X": "s3cret-value",
@@ -94,7 +94,7 @@ def test_references_are_resolved_and_known_as_secrets(monkeypatch):
     )
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("value", "said"),
     [
         (
@@ -107,5 +107,5 @@ def test_references_are_resolved_and_known_as_secrets(monkeypatch):
 def test_a_value_that_cannot_be_used_is_told_before_it_is_sent(monkeypatch, value, said):
     monkeypatch.delenv("MCP_TEST_TOKEN", raising=False)
     with pytest.raises(BadInput) as caught:
-        resolved({"X": value}, "a")
+        resolve_references({"X": value}, "a")
     assert str(caught.value) == said

@@ -8,13 +8,13 @@ import pytest
 from opposable.domain.call_context import NO_CONTEXT
 from opposable.domain.errors import BadInput, InvalidArguments, ToolFailed, ToolRefused
 from opposable.domain.specs import SkillSpec
-from opposable.safety.sandbox.limits import Limits
+from opposable.safety.sandbox.limits import SandboxLimits
 from opposable.safety.sandbox.sandbox import Sandbox
 from opposable.tools.library import ToolLibrary
 from opposable.tools.skills.loader import load_skill, scan_skills
-from opposable.tools.skills.skill_tool import skill_tools, tools_of_spec
+from opposable.tools.skills.skill_tool import create_skill_tools, tools_from_skill_spec
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 REPORT = """---
 name: weekly-report
@@ -41,10 +41,10 @@ print(json.dumps({"words": len(given["text"].split()), "text": given["text"]}, e
 
 @pytest.fixture
 def sandbox():
-    return Sandbox(Limits(seconds=5, cpu_seconds=2, output_bytes=10_000))
+    return Sandbox(SandboxLimits(seconds=5, cpu_seconds=2, output_bytes=10_000))
 
 
-def made(root, name, files):
+def write_skill(root, name, files):
     folder = root / name
     for path, content in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -52,13 +52,13 @@ def made(root, name, files):
     return folder
 
 
-def actions_of(folder, sandbox):
-    return {tool.tool_id: tool for tool in skill_tools(load_skill(folder), sandbox)}
+def load_actions(folder, sandbox):
+    return {tool.tool_id: tool for tool in create_skill_tools(load_skill(folder), sandbox)}
 
 
 async def test_a_skill_without_scripts_brings_its_instructions_and_files(tmp_path, sandbox):
-    folder = made(tmp_path, "report", {"SKILL.md": REPORT, "references/style.md": "Short sentences."})
-    tools = actions_of(folder, sandbox)
+    folder = write_skill(tmp_path, "report", {"SKILL.md": REPORT, "references/style.md": "Short sentences."})
+    tools = load_actions(folder, sandbox)
     assert list(tools) == ["weekly-report", "weekly-report.read"]
     assert tools["weekly-report"].definition.description == "Write the weekly report in the house style."
     assert await tools["weekly-report"].run({"question": "how?"}, NO_CONTEXT) == {
@@ -79,16 +79,16 @@ async def test_a_skill_without_scripts_brings_its_instructions_and_files(tmp_pat
 
 
 async def test_instructions_are_read_when_they_are_used(tmp_path, sandbox):
-    folder = made(tmp_path, "report", {"SKILL.md": REPORT})
-    tools = actions_of(folder, sandbox)
+    folder = write_skill(tmp_path, "report", {"SKILL.md": REPORT})
+    tools = load_actions(folder, sandbox)
     (folder / "SKILL.md").write_text(REPORT.replace("Read references/style.md first.", "Newer."))
     assert (await tools["weekly-report"].run({}, NO_CONTEXT))["instructions"] == "# Weekly report\n\nNewer."
 
 
 async def test_a_chinese_skill_is_called_through_the_library(tmp_path, sandbox):
     text = "---\nname: 周报\ndescription: 按公司格式撰写周报\n---\n先看数据，再写结论。\n"
-    folder = made(tmp_path, "周报", {"SKILL.md": text, "scripts/统计.py": WORDS})
-    library = ToolLibrary(skill_tools(load_skill(folder), sandbox))
+    folder = write_skill(tmp_path, "周报", {"SKILL.md": text, "scripts/统计.py": WORDS})
+    library = ToolLibrary(create_skill_tools(load_skill(folder), sandbox))
     told = await library.call("周报", {})
     assert told.data["instructions"] == "先看数据，再写结论。"
     assert told.data["files"] == ["scripts/统计.py"]
@@ -96,16 +96,19 @@ async def test_a_chinese_skill_is_called_through_the_library(tmp_path, sandbox):
     assert counted.data == {"words": 2, "text": "你好 世界"}
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "gb18030"])
+@pytest.prefix.parametrize("encoding", ["utf-8-sig", "gb18030"])
 def test_documents_in_other_encodings_are_read(tmp_path, encoding):
     text = "---\nname: 天气\ndescription: 查询天气的步骤说明文档\n---\n正文内容在这里\n"
-    assert load_skill(made(tmp_path, "w", {"SKILL.md": text.encode(encoding)})).description == "查询天气的步骤说明文档"
+    assert (
+        load_skill(write_skill(tmp_path, "w", {"SKILL.md": text.encode(encoding)})).description
+        == "查询天气的步骤说明文档"
+    )
 
 
 BODY = "# Title\n\nThe document says this.\n\nMore.\n"
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("files", "expected"),
     [
         ({"SKILL.md": f"---\ndescription: manifest\n---\n{BODY}", "scripts/run.py": WORDS}, "manifest"),
@@ -117,7 +120,7 @@ BODY = "# Title\n\nThe document says this.\n\nMore.\n"
     ],
 )
 def test_the_manifest_describes_before_the_docstring_before_the_document(tmp_path, files, expected):
-    assert load_skill(made(tmp_path, "x", files)).description == expected
+    assert load_skill(write_skill(tmp_path, "x", files)).description == expected
 
 
 async def test_a_skill_that_is_one_script_is_run_by_its_name(tmp_path, sandbox):
@@ -127,8 +130,8 @@ async def test_a_skill_that_is_one_script_is_run_by_its_name(tmp_path, sandbox):
         "script": "count.py",
         "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
     }
-    folder = made(tmp_path, "wc", {"skill.json": json.dumps(manifest), "count.py": WORDS})
-    tools = actions_of(folder, sandbox)
+    folder = write_skill(tmp_path, "wc", {"skill.json": json.dumps(manifest), "count.py": WORDS})
+    tools = load_actions(folder, sandbox)
     assert list(tools) == ["word_count"]
     assert await tools["word_count"].run({"text": "a b c"}, NO_CONTEXT) == {"words": 3, "text": "a b c"}
     with pytest.raises(InvalidArguments, match="text: is required"):
@@ -152,10 +155,10 @@ Body.
 
 
 async def test_declared_arguments_reach_a_script_as_options(tmp_path, sandbox):
-    folder = made(
+    folder = write_skill(
         tmp_path, "a", {"SKILL.md": ARGV, "tools/show.py": "import json, sys\nprint(json.dumps(sys.argv[1:]))"}
     )
-    show = actions_of(folder, sandbox)["args.show"]
+    show = load_actions(folder, sandbox)["args.show"]
     given = {"city": "--help 上海; rm", "limit": 3, "deep": True, "tags": ["a", "b"]}
     assert await show.run(given, NO_CONTEXT) == [
         "--city=--help 上海; rm",
@@ -166,7 +169,7 @@ async def test_declared_arguments_reach_a_script_as_options(tmp_path, sandbox):
     ]
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("script", "expected"),
     [
         ("print('plain text')", "plain text"),
@@ -177,11 +180,11 @@ async def test_declared_arguments_reach_a_script_as_options(tmp_path, sandbox):
     ],
 )
 async def test_output_is_a_value_or_text(tmp_path, sandbox, script, expected):
-    folder = made(tmp_path, "x", {"SKILL.md": BODY, "scripts/go.py": script, "data.txt": "beside"})
-    assert await actions_of(folder, sandbox)["x.go"].run({"arguments": ["-v"], "input": "in"}, NO_CONTEXT) == expected
+    folder = write_skill(tmp_path, "x", {"SKILL.md": BODY, "scripts/go.py": script, "data.txt": "beside"})
+    assert await load_actions(folder, sandbox)["x.go"].run({"arguments": ["-v"], "input": "in"}, NO_CONTEXT) == expected
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("script", "failure", "said"),
     [
         ("raise ValueError('bad 日期')", "failed", "exit code 1: ValueError: bad 日期"),
@@ -194,8 +197,8 @@ async def test_output_is_a_value_or_text(tmp_path, sandbox, script, expected):
     ],
 )
 async def test_a_script_that_fails_says_so_in_a_sentence(tmp_path, sandbox, script, failure, said):
-    folder = made(tmp_path, "x", {"SKILL.md": BODY, "scripts/go.py": script})
-    told = await ToolLibrary(skill_tools(load_skill(folder), sandbox)).call("x.go", {})
+    folder = write_skill(tmp_path, "x", {"SKILL.md": BODY, "scripts/go.py": script})
+    told = await ToolLibrary(create_skill_tools(load_skill(folder), sandbox)).call("x.go", {})
     assert told.failure == failure
     assert said in told.content
     assert "Traceback" not in told.content
@@ -203,9 +206,9 @@ async def test_a_script_that_fails_says_so_in_a_sentence(tmp_path, sandbox, scri
 
 async def test_reading_stays_inside_the_folder(tmp_path, sandbox):
     (tmp_path / "secret.txt").write_text("secret")
-    folder = made(tmp_path, "x", {"SKILL.md": BODY, "a.md": "inside"})
+    folder = write_skill(tmp_path, "x", {"SKILL.md": BODY, "a.md": "inside"})
     (folder / "link.md").symlink_to(tmp_path / "secret.txt")
-    read = actions_of(folder, sandbox)["x.read"]
+    read = load_actions(folder, sandbox)["x.read"]
     for path in ("../secret.txt", "/etc/passwd", "link.md", "~/x"):
         with pytest.raises(ToolRefused):
             await read.run({"path": path}, NO_CONTEXT)
@@ -214,14 +217,14 @@ async def test_reading_stays_inside_the_folder(tmp_path, sandbox):
 
 
 async def test_a_long_file_is_read_in_pages(tmp_path, sandbox):
-    folder = made(tmp_path, "x", {"SKILL.md": BODY, "long.md": "字" * 20_000})
-    read = actions_of(folder, sandbox)["x.read"]
+    folder = write_skill(tmp_path, "x", {"SKILL.md": BODY, "long.md": "字" * 20_000})
+    read = load_actions(folder, sandbox)["x.read"]
     first = await read.run({"path": "long.md"}, NO_CONTEXT)
     assert first["more"] == "The file has 20,000 characters; read on with offset=15000."
     assert await read.run({"path": "long.md", "offset": 15_000}, NO_CONTEXT) == {"path": "long.md", "text": "字" * 5000}
 
 
-BAD = [
+INVALID_SKILLS = [
     ({"SKILL.md": "---\nname: x\nno end"}, "does not end"),
     ({"SKILL.md": "---\nname: [x\n---\nbody"}, "no YAML in line"),
     ({"SKILL.md": "---\n- a\n- b\n---\nbody"}, "must be fields and values"),
@@ -237,42 +240,42 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("files", "reason"), BAD, ids=[reason for _, reason in BAD])
+@pytest.prefix.parametrize(("files", "reason"), INVALID_SKILLS, ids=[reason for _, reason in INVALID_SKILLS])
 def test_a_bad_skill_is_told_why(tmp_path, files, reason):
     with pytest.raises(BadInput, match=reason):
-        load_skill(made(tmp_path, "bad", files))
+        load_skill(write_skill(tmp_path, "bad", files))
 
 
 def test_scanning_keeps_the_good_and_sets_the_bad_aside(tmp_path):
-    made(tmp_path, "skills/a", {"SKILL.md": REPORT})
-    made(tmp_path, "skills/deep/b", {"SKILL.md": "---\nname: b\ndescription: B.\n---\n"})
-    bad = made(tmp_path, "skills/c", {"SKILL.md": "---\nname: [\n---\n"})
-    again = made(tmp_path, "skills/z", {"SKILL.md": REPORT})
-    linked = made(tmp_path, "skills/linked", {"x.txt": ""})
+    write_skill(tmp_path, "skills/a", {"SKILL.md": REPORT})
+    write_skill(tmp_path, "skills/deep/b", {"SKILL.md": "---\nname: b\ndescription: B.\n---\n"})
+    bad = write_skill(tmp_path, "skills/c", {"SKILL.md": "---\nname: [\n---\n"})
+    again = write_skill(tmp_path, "skills/z", {"SKILL.md": REPORT})
+    linked = write_skill(tmp_path, "skills/linked", {"x.txt": ""})
     (linked / "SKILL.md").symlink_to(tmp_path / "skills/a/SKILL.md")
     (tmp_path / "skills" / "up").symlink_to(tmp_path)
     scan = scan_skills([tmp_path / "skills", tmp_path / "none"])
     assert [skill.skill_id for skill in scan.skills] == ["weekly-report", "b"]
-    assert set(scan.set_aside) == {str(bad), str(again), str(linked)}
-    assert scan.set_aside[str(linked)] == "linked is no skill that can be used: its SKILL.md is a link."
+    assert set(scan.rejected_folders) == {str(bad), str(again), str(linked)}
+    assert scan.rejected_folders[str(linked)] == "linked is no skill that can be used: its SKILL.md is a link."
 
 
 def test_a_folder_that_cannot_be_read_does_not_hide_the_others(tmp_path):
-    made(tmp_path, "skills/b", {"SKILL.md": BODY})
-    closed = made(tmp_path, "skills/a/closed", {"SKILL.md": BODY}).parent
+    write_skill(tmp_path, "skills/b", {"SKILL.md": BODY})
+    closed = write_skill(tmp_path, "skills/a/closed", {"SKILL.md": BODY}).parent
     closed.chmod(0)
     readable = os.access(closed, os.R_OK)  # an administrator reads everything
     scan = scan_skills([tmp_path / "skills"])
     closed.chmod(0o700)
     assert [skill.skill_id for skill in scan.skills] == (["closed", "b"] if readable else ["b"])
-    assert ("cannot be read" in scan.set_aside.get(str(closed), "")) is not readable
+    assert ("cannot be read" in scan.rejected_folders.get(str(closed), "")) is not readable
 
 
 def test_links_and_what_cannot_run_are_left_out_with_a_reason(tmp_path):
-    folder = made(tmp_path, "x", {"SKILL.md": BODY, "scripts/a.py": "1", "scripts/b.rb": "1"})
+    folder = write_skill(tmp_path, "x", {"SKILL.md": BODY, "scripts/a.py": "1", "scripts/b.rb": "1"})
     (folder / "big.bin").write_bytes(b"x" * 10_000_001)
     skill = load_skill(folder)
-    assert dict(skill.left_out) == {
+    assert dict(skill.skipped_files) == {
         "big.bin": "it is larger than 10 MB.",
         "scripts/b.rb": "only .py and .sh scripts can be run.",
     }
@@ -280,6 +283,6 @@ def test_links_and_what_cannot_run_are_left_out_with_a_reason(tmp_path):
 
 
 async def test_a_spec_names_and_describes_the_skill_anew(tmp_path, sandbox):
-    folder = made(tmp_path, "report", {"SKILL.md": REPORT})
-    [tool] = tools_of_spec(SkillSpec(tool_id="report", path=folder, description="Mine.", timeout=5), sandbox)
+    folder = write_skill(tmp_path, "report", {"SKILL.md": REPORT})
+    [tool] = tools_from_skill_spec(SkillSpec(tool_id="report", path=folder, description="Mine.", timeout=5), sandbox)
     assert (tool.tool_id, tool.definition.description, tool.timeout) == ("report", "Mine.", 5)

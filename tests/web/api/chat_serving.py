@@ -10,28 +10,28 @@ import orjson
 from opposable.models.base import Model
 from opposable.service.service import Service, open_service
 from opposable.settings import Settings
-from opposable.web.server import create_app, running
+from opposable.web.server import create_app, serve_in_background
 
 
-def settings(folder: Path, **more) -> Settings:
+def create_settings(folder: Path, **more) -> Settings:
     return Settings(_env_file=None, home=folder, roots=(folder,), **more)
 
 
 @asynccontextmanager
-async def serving(
+async def serve_service(
     folder: Path, models: Model | Mapping[str, Model], **more
 ) -> AsyncIterator[tuple[aiohttp.ClientSession, Service]]:
     """A session that asks the service, and the service."""
     named = models if isinstance(models, Mapping) else {"m": models}
     async with (
-        open_service(settings(folder, **more), named) as service,
-        running(create_app(service)) as url,
+        open_service(create_settings(folder, **more), named) as service,
+        serve_in_background(create_app(service)) as url,
         aiohttp.ClientSession(url.removesuffix("/v1")) as session,
     ):
         yield session, service
 
 
-async def events_of(response: aiohttp.ClientResponse) -> AsyncIterator[tuple[str, str, object]]:
+async def read_events(response: aiohttp.ClientResponse) -> AsyncIterator[tuple[str, str, object]]:
     """Each event of a stream: its id, its kind, its data (the text where it is no JSON)."""
     fields: dict[str, str] = {}
     async for raw in response.content:

@@ -4,26 +4,26 @@ import orjson
 import pytest
 from ag_ui.core import Event, RunAgentInput, UserMessage
 from pydantic import TypeAdapter
-from tests.web.api.chat_serving import serving
+from tests.web.api.chat_serving import serve_service
 
 from opposable.domain.errors import ModelUnavailable
-from opposable.domain.messages import assistant
-from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.domain.messages import assistant_message
+from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 EVENT = TypeAdapter(Event)
-SUM = calls(call("calculator", '{"expression": "25*4"}', "c1"))
+SUM = reply_with_calls(tool_call("calculator", '{"expression": "25*4"}', "c1"))
 
 
-def asked(text: str, thread: str = "t1") -> bytes:
+def build_input(text: str, thread: str = "t1") -> bytes:
     given = RunAgentInput(
         thread_id=thread, run_id="r1", messages=[UserMessage(id="m1", role="user", content=text)], tools=[], context=[]
     )
     return given.model_dump_json(by_alias=True).encode()
 
 
-async def told(session, body: bytes):
+async def read_agui_events(session, body: bytes):
     headers = {"content-type": "application/json", "accept": "text/event-stream"}
     async with session.post("/api/agents/default/agui", data=body, headers=headers) as response:
         assert response.status == 200, await response.text()
@@ -32,9 +32,9 @@ async def told(session, body: bytes):
 
 
 async def test_a_run_is_told_in_its_events(tmp_path):
-    thought = assistant("一共 100。", (), "25 * 4 is 100")
-    async with serving(tmp_path, ScriptedModel(SUM, thought)) as (session, service):
-        events = await told(session, asked("请计算 25 乘以 4"))
+    thought = assistant_message("一共 100。", (), "25 * 4 is 100")
+    async with serve_service(tmp_path, ScriptedModel(SUM, thought)) as (session, service):
+        events = await read_agui_events(session, build_input("请计算 25 乘以 4"))
         kinds = [event.type.value for event in events if event.type.value != "CUSTOM"]
         merged = [kind for n, kind in enumerate(kinds) if n == 0 or kinds[n - 1] != kind]
         assert merged == [
@@ -57,24 +57,24 @@ async def test_a_run_is_told_in_its_events(tmp_path):
         assert "".join(e.delta for e in events if e.type.value == "TEXT_MESSAGE_CONTENT") == "一共 100。"
         assert orjson.loads(next(e.delta for e in events if e.type.value == "TOOL_CALL_ARGS")) == {"expression": "25*4"}
         assert (events[-1].outcome.type, events[-1].usage[0].total_tokens) == ("success", 30)
-        assert len(await service.store.conversations.messages("t1")) == 4
+        assert len(await service.store.conversations.list_messages("t1")) == 4
 
 
 async def test_a_failed_run_ends_in_an_error(tmp_path):
-    async with serving(tmp_path, ScriptedModel(ModelUnavailable("The model is away."))) as (session, _):
-        events = await told(session, asked("hi"))
+    async with serve_service(tmp_path, ScriptedModel(ModelUnavailable("The model is away."))) as (session, _):
+        events = await read_agui_events(session, build_input("hi"))
         assert [(e.type.value, getattr(e, "message", "")) for e in events[-1:]] == [("RUN_ERROR", "The model is away.")]
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("body", "status"),
-    [(b"{}", 422), (asked("hi", "a/b"), 422), (asked(""), 400)],
+    [(b"{}", 422), (build_input("hi", "a/b"), 422), (build_input(""), 400)],
     ids=["no input", "a thread that cannot be", "no text"],
 )
 async def test_what_cannot_be_asked_is_refused(tmp_path, body, status):
     headers = {"content-type": "application/json"}
     async with (
-        serving(tmp_path, ScriptedModel("hi")) as (session, _),
+        serve_service(tmp_path, ScriptedModel("hi")) as (session, _),
         session.post("/api/agents/default/agui", data=body, headers=headers) as response,
     ):
         assert (response.status, set(await response.json())) == (status, {"error"})

@@ -4,12 +4,12 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from tests.web.api.chat_serving import events_of, serving
+from tests.web.api.chat_serving import read_events, serve_service
 
 from opposable.domain.specs import AgentSpec
-from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 WRITTEN = "```sql\nSELECT name, price FROM items ORDER BY price DESC\n```"
 SQL = "SELECT name, price FROM item ORDER BY price DESC"
@@ -25,7 +25,7 @@ def shop(tmp_path: Path) -> str:
 
 
 async def test_an_answer_is_whole_with_sql_rows_and_chart(tmp_path, shop):
-    async with serving(tmp_path, ScriptedModel(WRITTEN)) as (session, _):
+    async with serve_service(tmp_path, ScriptedModel(WRITTEN)) as (session, _):
         body = {"question": "每种商品多少钱？", "database": shop, "stream": False}
         async with session.post("/api/ask", json=body) as response:
             assert response.status == 200, await response.text()
@@ -46,11 +46,11 @@ async def test_an_answer_is_whole_with_sql_rows_and_chart(tmp_path, shop):
 
 async def test_the_turns_are_told_as_they_happen(tmp_path, shop):
     async with (
-        serving(tmp_path, ScriptedModel(WRITTEN)) as (session, _),
+        serve_service(tmp_path, ScriptedModel(WRITTEN)) as (session, _),
         session.post("/api/ask", json={"question": "Prices?", "database": shop}) as response,
     ):
         assert response.content_type == "text/event-stream"
-        seen = [(kind, data) async for _, kind, data in events_of(response)]
+        seen = [(kind, data) async for _, kind, data in read_events(response)]
     assert [data["action"] for kind, data in seen if kind == "decided"] == [
         "sql_generator",
         "result_evaluator",
@@ -66,9 +66,11 @@ async def test_the_turns_are_told_as_they_happen(tmp_path, shop):
 
 async def test_an_agent_with_a_database_is_asked_and_asks_itself(tmp_path, shop):
     (tmp_path / "model.yaml").write_text(MODEL)
-    model = ScriptedModel(calls(call("ask_data_clerk", '{"question": "最高价是多少？"}')), "最高价是 1.5。")
+    model = ScriptedModel(
+        reply_with_calls(tool_call("ask_data_clerk", '{"question": "最高价是多少？"}')), "最高价是 1.5。"
+    )
     clerk = AgentSpec(agent_id="clerk", database=shop, semantics=str(tmp_path / "model.yaml"))
-    async with serving(tmp_path, model) as (session, service):
+    async with serve_service(tmp_path, model) as (session, service):
         await service.store.agents.add(clerk)
         headers = {"X-Agent-ID": "clerk"}
         body = {"question": "最高价是多少？", "stream": False}
@@ -81,7 +83,7 @@ async def test_an_agent_with_a_database_is_asked_and_asks_itself(tmp_path, shop)
     assert chatted["tool_calls"][0]["result"]["output"]["rows"] == [[1.5]]
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("body", "status", "said"),
     [
         ({"question": "x"}, 400, "The agent 'default' has no database, and the request names none."),
@@ -91,6 +93,9 @@ async def test_an_agent_with_a_database_is_asked_and_asks_itself(tmp_path, shop)
     ],
 )
 async def test_what_cannot_be_asked_is_told(tmp_path, body, status, said):
-    async with serving(tmp_path, ScriptedModel("x")) as (session, _), session.post("/api/ask", json=body) as response:
+    async with (
+        serve_service(tmp_path, ScriptedModel("x")) as (session, _),
+        session.post("/api/ask", json=body) as response,
+    ):
         assert response.status == status
         assert said in (await response.json())["error"]["message"]

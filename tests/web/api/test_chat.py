@@ -5,21 +5,21 @@ import json
 import re
 
 import pytest
-from tests.web.api.chat_serving import events_of, serving
+from tests.web.api.chat_serving import read_events, serve_service
 from tests.web.test_leaving import SlowModel
 
 from opposable.domain.errors import ModelUnavailable
 from opposable.domain.specs import AgentSpec, AgentToolBinding
-from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
-SUM = calls(call("calculator", '{"expression": "25*4"}', "c1"))
+SUM = reply_with_calls(tool_call("calculator", '{"expression": "25*4"}', "c1"))
 
 
 async def test_doc_001_asks_and_is_answered_as_written(tmp_path):
     model = ScriptedModel(SUM, "25 乘以 4 等于 100。", "还是 100。")
-    async with serving(tmp_path, model) as (session, service):
+    async with serve_service(tmp_path, model) as (session, service):
         body = {"message": "计算 25*4", "conversation_id": "conv-123", "max_tool_calls": 5, "max_tokens": 2000}
         async with session.post("/agent/chat", json=body) as response:
             assert response.status == 200, await response.text()
@@ -50,11 +50,11 @@ async def test_doc_001_asks_and_is_answered_as_written(tmp_path):
             assert await response.json() == {"deleted": True}
         async with session.get("/agent/conversations/conv-123") as response:
             assert (response.status, (await response.json())["error"]["kind"]) == (404, "not_found")
-        assert not await service.store.conversations.messages("conv-123")
+        assert not await service.store.conversations.list_messages("conv-123")
 
 
 async def test_without_a_conversation_a_new_one_is_begun(tmp_path):
-    async with serving(tmp_path, ScriptedModel("hello")) as (session, _):
+    async with serve_service(tmp_path, ScriptedModel("hello")) as (session, _):
         async with session.post("/agent/chat", json={"message": "hi"}) as response:
             found = (await response.json())["conversation_id"]
         async with session.get("/agent/conversations") as response:
@@ -64,7 +64,7 @@ async def test_without_a_conversation_a_new_one_is_begun(tmp_path):
 
 
 async def test_conversations_are_listed_in_parts(tmp_path):
-    async with serving(tmp_path, ScriptedModel("hello")) as (session, _):
+    async with serve_service(tmp_path, ScriptedModel("hello")) as (session, _):
         for n in range(5):
             async with session.post("/agent/chat", json={"message": "hi", "conversation_id": f"c{n}"}):
                 pass
@@ -80,7 +80,7 @@ async def test_conversations_are_listed_in_parts(tmp_path):
 
 
 async def test_doc_002_streams_content_and_done(tmp_path):
-    async with serving(tmp_path, ScriptedModel(SUM, "25 乘以 4 等于 100。")) as (session, _):
+    async with serve_service(tmp_path, ScriptedModel(SUM, "25 乘以 4 等于 100。")) as (session, _):
         headers = {"X-Agent-ID": "default"}
         async with session.post("/api/agent", json={"message": "请计算 25 乘以 4"}, headers=headers) as response:
             assert (response.status, response.content_type) == (200, "text/event-stream")
@@ -104,7 +104,7 @@ async def test_doc_002_streams_content_and_done(tmp_path):
 
 
 async def test_stream_false_gives_one_answer(tmp_path):
-    async with serving(tmp_path, ScriptedModel(SUM, "100")) as (session, _):
+    async with serve_service(tmp_path, ScriptedModel(SUM, "100")) as (session, _):
         async with session.post("/api/agent", json={"message": "25*4", "stream": False}) as response:
             told = await response.json()
         assert (told["content"], told["response"], told["meta"]["tool_calls_count"]) == ("100", "100", 1)
@@ -112,7 +112,7 @@ async def test_stream_false_gives_one_answer(tmp_path):
 
 async def test_another_agent_is_asked_by_its_header(tmp_path):
     model = ScriptedModel("Arr.")
-    async with serving(tmp_path, model) as (session, service):
+    async with serve_service(tmp_path, model) as (session, service):
         await service.store.agents.add(AgentSpec(agent_id="pirate", instructions="Talk like a pirate."))
         async with session.post(
             "/api/agent", json={"message": "hi", "stream": False}, headers={"X-Agent-ID": "pirate"}
@@ -133,10 +133,10 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("body", "headers", "status", "sentence"), REFUSED.values(), ids=REFUSED)
+@pytest.prefix.parametrize(("body", "headers", "status", "sentence"), REFUSED.values(), ids=REFUSED)
 async def test_what_cannot_be_asked_is_told_in_one_shape(tmp_path, body, headers, status, sentence):
     async with (
-        serving(tmp_path, ScriptedModel("hi")) as (session, _),
+        serve_service(tmp_path, ScriptedModel("hi")) as (session, _),
         session.post("/api/agent", json=body, headers=headers) as response,
     ):
         told = await response.json()
@@ -145,12 +145,12 @@ async def test_what_cannot_be_asked_is_told_in_one_shape(tmp_path, body, headers
 
 
 async def test_a_model_that_is_away_is_told_by_status_or_as_an_event(tmp_path):
-    async with serving(tmp_path, ScriptedModel(ModelUnavailable("The model is away."))) as (session, _):
+    async with serve_service(tmp_path, ScriptedModel(ModelUnavailable("The model is away."))) as (session, _):
         async with session.post("/agent/chat", json={"message": "hi", "conversation_id": "v"}) as response:
             assert (response.status, response.headers["retry-after"]) == (503, "2")
             assert await response.json() == {"error": {"kind": "model_unavailable", "message": "The model is away."}}
         async with session.post("/api/agent", json={"message": "hi"}) as response:
-            told = [event async for event in events_of(response)]
+            told = [event async for event in read_events(response)]
         assert [(kind, data) for _, kind, data in told[-2:]] == [
             ("error", {"error": {"kind": "ModelUnavailable", "message": "The model is away."}}),
             ("", "[DONE]"),
@@ -159,56 +159,56 @@ async def test_a_model_that_is_away_is_told_by_status_or_as_an_event(tmp_path):
             assert response.status == 404
 
 
-@pytest.mark.parametrize("body", [{"stream": True}, {"stream": False}])
+@pytest.prefix.parametrize("body", [{"stream": True}, {"stream": False}])
 async def test_a_client_that_leaves_stops_its_run_within_a_second(tmp_path, body):
     model = SlowModel(0.02)
-    async with serving(tmp_path, model) as (session, service):
+    async with serve_service(tmp_path, model) as (session, service):
         asking = asyncio.create_task(session.post("/api/agent", json={"message": "hi", **body}))
         await asyncio.wait_for(model.begun.wait(), 5)
         await asyncio.sleep(0.1)
-        assert service.runner.going == 1
+        assert service.runner.active_count == 1
         if body["stream"]:
             (await asking).close()
         else:
             asking.cancel()
         await asyncio.wait_for(model.closed.wait(), 1)
         await asyncio.sleep(0.1)
-        assert service.runner.going == 0
+        assert service.runner.active_count == 0
 
 
 async def test_a_detached_run_goes_on_and_is_followed_from_where_it_was_left(tmp_path):
     model = SlowModel(0.02, pieces=40)
-    async with serving(tmp_path, model) as (session, service):
+    async with serve_service(tmp_path, model) as (session, service):
         body = {"message": "hi", "detach": True, "conversation_id": "v"}
         async with session.post("/api/agent", json=body) as response:
             seen = []
-            async for event in events_of(response):
+            async for event in read_events(response):
                 seen.append(event)
                 if len(seen) == 3:
                     break
             response.close()
         async with session.post("/api/agent", json=body, headers={"Last-Event-ID": seen[-1][0]}) as response:
-            rest = [event async for event in events_of(response)]
-        assert service.runner.going == 0
+            rest = [event async for event in read_events(response)]
+        assert service.runner.active_count == 0
         pieces = [data["content"] for _, kind, data in [*seen, *rest[:-1]] if kind == ""]
         assert "".join(pieces) == "a" * 40
-        assert len(await service.store.conversations.messages("v")) == 2
+        assert len(await service.store.conversations.list_messages("v")) == 2
 
 
 async def test_runs_are_listed_told_again_and_each_call_recorded_once(tmp_path):
-    async with serving(tmp_path, ScriptedModel(SUM, "100")) as (session, service):
+    async with serve_service(tmp_path, ScriptedModel(SUM, "100")) as (session, service):
         async with session.post("/api/agent", json={"message": "25*4"}) as response:
-            live = [event async for event in events_of(response)]
+            live = [event async for event in read_events(response)]
         run_id = live[0][0].partition(":")[0]
         async with session.get(f"/api/runs/{run_id}") as response:
             run = await response.json()
             assert (run["status"], run["text"], run["tool_calls"]) == ("finished", "100", 1)
         async with session.get(f"/api/runs/{run_id}/events") as response:
-            assert [event async for event in events_of(response)] == live
-        service.runner._over.clear()
-        await until_written(service)
+            assert [event async for event in read_events(response)] == live
+        service.runner._ended_runs.clear()
+        await wait_until_written(service)
         async with session.get(f"/api/runs/{run_id}/events", headers={"Last-Event-ID": live[2][0]}) as response:
-            assert [event async for event in events_of(response)] == live[3:]
+            assert [event async for event in read_events(response)] == live[3:]
         async with session.get("/api/runs", params={"status": "finished"}) as response:
             assert [one["run_id"] for one in (await response.json())["items"]] == [run_id]
         async with session.post(f"/api/runs/{run_id}/cancel") as response:
@@ -220,10 +220,10 @@ async def test_runs_are_listed_told_again_and_each_call_recorded_once(tmp_path):
 
 async def test_a_run_is_cancelled_and_says_so(tmp_path):
     model = SlowModel(0.02)
-    async with serving(tmp_path, model) as (session, _):
+    async with serve_service(tmp_path, model) as (session, _):
         async with session.post("/api/agent", json={"message": "hi", "conversation_id": "v"}) as response:
             told = []
-            async for event in events_of(response):
+            async for event in read_events(response):
                 told.append(event)
                 if len(told) == 2:
                     run_id = event[0].partition(":")[0]
@@ -234,15 +234,15 @@ async def test_a_run_is_cancelled_and_says_so(tmp_path):
             assert (await response.json())["status"] == "cancelled"
 
 
-@pytest.mark.parametrize("decision", ["approve", "deny"])
+@pytest.prefix.parametrize("decision", ["approve", "deny"])
 async def test_a_marked_call_waits_for_the_word_of_a_person(tmp_path, decision):
     spec = AgentSpec(
         agent_id="careful", tools=(AgentToolBinding(tool_id="calculator"),), needs_approval=("calculator",)
     )
-    async with serving(tmp_path, ScriptedModel(SUM, "Done.")) as (session, service):
+    async with serve_service(tmp_path, ScriptedModel(SUM, "Done.")) as (session, service):
         await service.store.agents.add(spec)
         async with session.post("/api/agent", json={"message": "25*4"}, headers={"X-Agent-ID": "careful"}) as response:
-            async for _, kind, data in events_of(response):
+            async for _, kind, data in read_events(response):
                 if kind == "approval_needed":
                     assert data["arguments"] == {"expression": "25*4"}
                     async with session.get("/api/approvals", params={"status": "pending"}) as listed:
@@ -265,7 +265,7 @@ async def test_a_marked_call_waits_for_the_word_of_a_person(tmp_path, decision):
         assert ("太贵了" in result["result"]) == (decision == "deny")
 
 
-async def until_written(service):
+async def wait_until_written(service):
     async with asyncio.timeout(5):
         while service.recorder.state.waiting:  # noqa: ASYNC110 - the recorder tells nobody
             await asyncio.sleep(0.02)

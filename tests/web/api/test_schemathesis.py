@@ -12,20 +12,20 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import status_code_conformance
 from tests.servers import postgresql  # noqa: F401 - a fixture
-from tests.web.api.asking import SCOPES
+from tests.web.api.pending_approvals import SCOPES
 
 from opposable.models.scripted import ScriptedModel
 from opposable.service.service import open_service
 from opposable.settings import Settings
-from opposable.store.keys import new_key
-from opposable.web.server import create_app, running
+from opposable.store.keys import generate_key
+from opposable.web.server import create_app, serve_in_background
 
 EXAMPLES = 8
 """Requests of each operation."""
 
 
 @contextmanager
-def served(folder: Path, url: str) -> Iterator[tuple[str, str]]:
+def serve_service(folder: Path, url: str) -> Iterator[tuple[str, str]]:
     """The service's address and an admin's key, served by a thread of its own."""
     ready: list[tuple[str, str]] = []
     begun, ended = threading.Event(), threading.Event()
@@ -33,10 +33,10 @@ def served(folder: Path, url: str) -> Iterator[tuple[str, str]]:
     async def serve() -> None:
         chosen = Settings(_env_file=None, home=folder, roots=(folder,), database_url=url)
         async with open_service(chosen, {"m": ScriptedModel("hello")}) as service:
-            key, kept = new_key("all", SCOPES)
+            key, kept = generate_key("all", SCOPES)
             await service.store.keys.add(kept)
-            app = create_app(service, largest_body=1_000_000)
-            async with running(app) as base:
+            app = create_app(service, max_body_bytes=1_000_000)
+            async with serve_in_background(app) as base:
                 ready.append((base.removesuffix("/v1"), key))
                 begun.set()
                 await asyncio.to_thread(ended.wait)
@@ -51,10 +51,10 @@ def served(folder: Path, url: str) -> Iterator[tuple[str, str]]:
         thread.join(30)
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+@pytest.prefix.parametrize("engine", ["sqlite", "postgresql"])
 def test_no_request_breaks_the_service_or_is_answered_as_nobody_said(engine, tmp_path, request):
     url = request.getfixturevalue("postgresql").new_database() if engine == "postgresql" else ""
-    with served(tmp_path, url) as (base, key):
+    with serve_service(tmp_path, url) as (base, key):
         headers = {"Authorization": f"Bearer {key}"}
         schema = schemathesis.openapi.from_url(f"{base}/openapi.json", headers=headers)
         wrong: dict[str, str] = {}

@@ -4,18 +4,18 @@ import asyncio
 
 import orjson
 import pytest
-from tests.web.api.asking import asking
+from opposable.domain.tally_recent_calls import Failure
+from tests.web.api.pending_approvals import open_service_client
 
-from opposable.domain.records import Failure
 from opposable.models.scripted import ScriptedModel
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 SUM = {"tool_type": "http", "tool_id": "sum", "endpoint": {"url_template": "internal://calculator"}}
 REPORT = "---\nname: report\ndescription: Writes a report.\n---\nWrite it.\n"
 
 
-def http(tool_id: str = "web", **endpoint) -> dict:
+def build_http_spec(tool_id: str = "web", **endpoint) -> dict:
     return {
         "tool_type": "http",
         "tool_id": tool_id,
@@ -25,32 +25,32 @@ def http(tool_id: str = "web", **endpoint) -> dict:
 
 
 async def test_a_tool_lives_from_post_to_delete(tmp_path):
-    async with asking(tmp_path) as ask:
-        made = await ask.told("POST", "/api/tools", SUM, 201)
+    async with open_service_client(tmp_path) as ask:
+        made = await ask.request_json("POST", "/api/tools", SUM, 201)
         assert (made["tool"]["tool_id"], made["accepted"], made["set_aside"]) == ("sum", ["sum"], {})
-        again = await ask.told("POST", "/api/tools", SUM, 409)
+        again = await ask.request_json("POST", "/api/tools", SUM, 409)
         assert again["error"]["kind"] == "conflict"
         changed = SUM | {"description": "Adds.", "tags": ["maths"], "category": "numbers"}
-        assert (await ask.told("PUT", "/api/tools/sum", changed))["tool"]["description"] == "Adds."
-        assert await ask.told("GET", "/api/tools/sum") == changed_whole(
-            await ask.told("GET", "/api/tools/sum"), changed
+        assert (await ask.request_json("PUT", "/api/tools/sum", changed))["tool"]["description"] == "Adds."
+        assert await ask.request_json("GET", "/api/tools/sum") == changed_whole(
+            await ask.request_json("GET", "/api/tools/sum"), changed
         )
-        assert ids(await ask.told("GET", "/api/tools?tag=maths")) == ["sum"]
-        assert ids(await ask.told("GET", "/api/tools?category=numbers&type=http")) == ["sum"]
-        assert (await ask.told("POST", "/api/tools/sum/disable"))["enabled"] is False
-        assert (await ask.told("GET", "/api/tools/sum/health"))["state"] == "disabled"
-        assert ids(await ask.told("GET", "/api/tools?enabled=false")) == ["sum"]
-        await ask.told("POST", "/api/tools/sum/call", {}, 404)
-        assert (await ask.told("POST", "/api/tools/sum/enable"))["enabled"] is True
-        called = await ask.told("POST", "/api/tools/sum/call", {"arguments": {"expression": "2*21"}})
+        assert get_ids(await ask.request_json("GET", "/api/tools?tag=maths")) == ["sum"]
+        assert get_ids(await ask.request_json("GET", "/api/tools?category=numbers&type=http")) == ["sum"]
+        assert (await ask.request_json("POST", "/api/tools/sum/disable"))["enabled"] is False
+        assert (await ask.request_json("GET", "/api/tools/sum/health"))["state"] == "disabled"
+        assert get_ids(await ask.request_json("GET", "/api/tools?enabled=false")) == ["sum"]
+        await ask.request_json("POST", "/api/tools/sum/call", {}, 404)
+        assert (await ask.request_json("POST", "/api/tools/sum/enable"))["enabled"] is True
+        called = await ask.request_json("POST", "/api/tools/sum/call", {"arguments": {"expression": "2*21"}})
         assert (called["success"], called["output"]["result"], called["error"]) == (True, 42, None)
-        assert (await ask.told("GET", "/api/tools/sum/health"))["calls"] == 1
-        await ask.told("DELETE", "/api/tools/sum", status=204)
+        assert (await ask.request_json("GET", "/api/tools/sum/health"))["calls"] == 1
+        await ask.request_json("DELETE", "/api/tools/sum", status=204)
         for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/health"), ("POST", "/enable"), ("POST", "/call")):
-            await ask.told(method, f"/api/tools/sum{path}", {} if path == "/call" else None, 404)
+            await ask.request_json(method, f"/api/tools/sum{path}", {} if path == "/call" else None, 404)
 
 
-def ids(page) -> list[str]:
+def get_ids(page) -> list[str]:
     return [one["tool_id"] for one in page["items"]]
 
 
@@ -59,23 +59,23 @@ def changed_whole(told, given) -> dict:
 
 
 async def test_a_list_is_read_in_parts(tmp_path):
-    async with asking(tmp_path) as ask:
-        whole = ids(await ask.told("GET", "/api/tools"))
+    async with open_service_client(tmp_path) as ask:
+        whole = get_ids(await ask.request_json("GET", "/api/tools"))
         parts, after = [], ""
         while True:
-            page = await ask.told("GET", f"/api/tools?limit=2&after={after}")
-            parts += ids(page)
+            page = await ask.request_json("GET", f"/api/tools?limit=2&after={after}")
+            parts += get_ids(page)
             after = page["next"]
             if not after:
                 break
         assert parts == whole == sorted(whole)
-        filtered = await ask.told("GET", "/api/tools?limit=1&category=built-in")
+        filtered = await ask.request_json("GET", "/api/tools?limit=1&category=built-in")
         assert (len(filtered["items"]), filtered["next"]) == (1, whole[0])
 
 
 async def test_tools_are_found_by_need(tmp_path):
-    async with asking(tmp_path) as ask:
-        found = await ask.told("GET", "/api/tools/search?need=compute+the+mean+of+numbers")
+    async with open_service_client(tmp_path) as ask:
+        found = await ask.request_json("GET", "/api/tools/search?need=compute+the+mean+of+numbers")
         assert found["items"][0]["tool_id"] == "calculator"
 
 
@@ -90,10 +90,10 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize(("tool", "body", "status", "kind"), CALLS.values(), ids=CALLS)
+@pytest.prefix.parametrize(("tool", "body", "status", "kind"), CALLS.values(), ids=CALLS)
 async def test_a_call_ends_in_one_shape(tmp_path, tool, body, status, kind):
-    async with asking(tmp_path) as ask:
-        told = await ask.told("POST", f"/api/tools/{tool}/call", body, status)
+    async with open_service_client(tmp_path) as ask:
+        told = await ask.request_json("POST", f"/api/tools/{tool}/call", body, status)
         assert (told.get("error") or {}).get("kind") == kind
         if status == 200:
             assert told["success"] == (kind is None)
@@ -102,23 +102,23 @@ async def test_a_call_ends_in_one_shape(tmp_path, tool, body, status, kind):
 
 async def test_a_call_is_recorded_with_its_trace_and_without_secrets(tmp_path):
     trace = "4bf92f3577b34da6a3ce929d0e0e4736"
-    async with asking(tmp_path) as ask:
+    async with open_service_client(tmp_path) as ask:
         headers = {"traceparent": f"00-{trace}-00f067aa0ba902b7-01"}
         body = {"arguments": {"text": "你好 password=hunter22"}}
         answer = await ask("POST", "/api/tools/echo/call", body, headers=headers)
         assert (answer.headers["x-trace-id"], answer.json()["trace_id"]) == (trace, trace)
-        one = await recorded(ask, answer.json()["execution_id"])
+        one = await wait_for_execution(ask, answer.json()["execution_id"])
         assert (one["tool_id"], one["trace_id"], one["failure"]) == ("echo", trace, None)
         assert "hunter22" not in orjson.dumps(one["arguments"]).decode()
-        assert (await ask.told("GET", "/api/executions?tool_id=echo"))["items"] == [one]
+        assert (await ask.request_json("GET", "/api/executions?tool_id=echo"))["items"] == [one]
         lines = (await ask("GET", "/api/executions/export")).text.splitlines()
         assert [orjson.loads(line)["execution_id"] for line in lines] == [one["execution_id"]]
         table = (await ask("GET", "/api/executions/export?format=csv")).text.splitlines()
         assert (table[0].split(",")[0], len(table)) == ("execution_id", 2)
-        assert (await ask.told("GET", "/api/executions?failure=any"))["items"] == []
+        assert (await ask.request_json("GET", "/api/executions?failure=any"))["items"] == []
 
 
-async def recorded(ask, execution_id: str):
+async def wait_for_execution(ask, execution_id: str):
     for _ in range(100):
         answer = await ask("GET", f"/api/executions/{execution_id}")
         if answer.status_code == 200:
@@ -128,42 +128,46 @@ async def recorded(ask, execution_id: str):
 
 
 async def test_no_cell_of_an_export_is_a_formula(tmp_path):
-    async with asking(tmp_path) as ask:
-        called = await ask.told("POST", "/api/tools/echo/call", {"arguments": {"text": "=1+1"}})
-        await recorded(ask, called["execution_id"])
+    async with open_service_client(tmp_path) as ask:
+        called = await ask.request_json("POST", "/api/tools/echo/call", {"arguments": {"text": "=1+1"}})
+        await wait_for_execution(ask, called["execution_id"])
         assert "'=1+1" in (await ask("GET", "/api/executions/export?format=csv")).text
 
 
 async def test_every_tool_is_a_skill_of_the_host(tmp_path):
-    async with asking(tmp_path) as ask:
-        listed = (await ask.told("GET", "/skills"))["skills"]
+    async with open_service_client(tmp_path) as ask:
+        listed = (await ask.request_json("GET", "/skills"))["skills"]
         assert {"echo", "calculator", "file_search"} <= {one["skill_id"] for one in listed}
-        told = await ask.told("POST", "/skills/echo/run", {"arguments": {"text": "hello"}})
+        told = await ask.request_json("POST", "/skills/echo/run", {"arguments": {"text": "hello"}})
         assert (told["success"], told["output"]) == (True, "hello")
-        await ask.told("POST", "/skills/nothing/run", {"arguments": {}}, 404)
+        await ask.request_json("POST", "/skills/nothing/run", {"arguments": {}}, 404)
 
 
 async def test_an_agent_lives_from_post_to_delete(tmp_path):
     clerk = {"agent_id": "clerk", "name": "文员", "tools": [{"tool_id": "echo"}]}
-    async with asking(tmp_path) as ask:
-        assert (await ask.told("POST", "/api/agents", clerk, 201))["version"] == 1
-        await ask.told("POST", "/api/agents", clerk, 409)
-        assert (await ask.told("PUT", "/api/agents/clerk?expected=1", clerk | {"name": "Clerk"}))["version"] == 2
-        assert (await ask.told("PUT", "/api/agents/clerk?expected=1", clerk, 409))["error"]["kind"] == "conflict"
-        bound = await ask.told("POST", "/api/agents/clerk/tools", {"tool_id": "time", "config": {"timeout": 5}})
+    async with open_service_client(tmp_path) as ask:
+        assert (await ask.request_json("POST", "/api/agents", clerk, 201))["version"] == 1
+        await ask.request_json("POST", "/api/agents", clerk, 409)
+        assert (await ask.request_json("PUT", "/api/agents/clerk?expected=1", clerk | {"name": "Clerk"}))[
+            "version"
+        ] == 2
+        assert (await ask.request_json("PUT", "/api/agents/clerk?expected=1", clerk, 409))["error"][
+            "kind"
+        ] == "conflict"
+        bound = await ask.request_json("POST", "/api/agents/clerk/tools", {"tool_id": "time", "config": {"timeout": 5}})
         assert [one["tool_id"] for one in bound["agent"]["tools"]] == ["echo", "time"]
-        await ask.told("PUT", "/api/agents/clerk/tools/time", {"enabled": False})
-        tools = (await ask.told("GET", "/api/agents/clerk/tools"))["items"]
+        await ask.request_json("PUT", "/api/agents/clerk/tools/time", {"enabled": False})
+        tools = (await ask.request_json("GET", "/api/agents/clerk/tools"))["items"]
         assert [(one["tool_id"], one["enabled"], one["names"]) for one in tools] == [
             ("echo", True, ["echo"]),
             ("time", False, []),
         ]
-        await ask.told("DELETE", "/api/agents/clerk/tools/time")
-        await ask.told("DELETE", "/api/agents/clerk/tools/time", status=404)
-        versions = (await ask.told("GET", "/api/agents/clerk/versions"))["items"]
+        await ask.request_json("DELETE", "/api/agents/clerk/tools/time")
+        await ask.request_json("DELETE", "/api/agents/clerk/tools/time", status=404)
+        versions = (await ask.request_json("GET", "/api/agents/clerk/versions"))["items"]
         assert [one["version"] for one in versions] == [5, 4, 3, 2, 1]
         written = (await ask("GET", "/api/agents/clerk/export")).text
-        await ask.told("DELETE", "/api/agents/clerk", status=204)
+        await ask.request_json("DELETE", "/api/agents/clerk", status=204)
         taken = await ask("POST", "/api/agents/import", content=written, headers={"content-type": "application/yaml"})
         assert (taken.status_code, taken.json()["version"], taken.json()["agent"]["name"]) == (200, 1, "Clerk")
         for bad in ("agent_id: [", "- 1", "agent_id: a\nnonsense: 1", "agent_id: a\nmodel: gpt-9"):
@@ -172,14 +176,14 @@ async def test_an_agent_lives_from_post_to_delete(tmp_path):
 
 
 REFUSED = {
-    "a variable in a header": (http(headers={"X": "env:HOME"}), "OPPOSABLE_SECRETS"),
-    "a variable as a token": (http(auth={"type": "bearer", "token": "env:HOME"}), "OPPOSABLE_SECRETS"),
+    "a variable in a header": (build_http_spec(headers={"X": "env:HOME"}), "OPPOSABLE_SECRETS"),
+    "a variable as a token": (build_http_spec(auth={"type": "bearer", "token": "env:HOME"}), "OPPOSABLE_SECRETS"),
     "a variable as a user": (
-        http(auth={"type": "basic", "username": "env:HOME", "password": "env:SHOP"}),
+        build_http_spec(auth={"type": "basic", "username": "env:HOME", "password": "env:SHOP"}),
         "OPPOSABLE_SECRETS",
     ),
     "a secret of another host": (
-        http(headers={"X": "env:BOUND"}, url_template="https://evil.example/"),
+        build_http_spec(headers={"X": "env:BOUND"}, url_template="https://evil.example/"),
         "OPPOSABLE_SECRETS",
     ),
     "a program": ({"tool_type": "mcp_server", "tool_id": "p", "command": "sh"}, "OPPOSABLE_PROGRAMS"),
@@ -191,41 +195,43 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("spec", "setting"), REFUSED.values(), ids=REFUSED)
+@pytest.prefix.parametrize(("spec", "setting"), REFUSED.values(), ids=REFUSED)
 async def test_what_the_owner_did_not_allow_is_refused(tmp_path, spec, setting, monkeypatch):
     monkeypatch.setenv("SHOP", "s3cret-of-the-shop")
     monkeypatch.setenv("BOUND", "s3cret-of-one-host")
-    async with asking(tmp_path, secrets=("SHOP", "BOUND@api.example.com")) as ask:
-        told = await ask.told("POST", "/api/tools", spec, 403)
+    async with open_service_client(tmp_path, secrets=("SHOP", "BOUND@api.example.com")) as ask:
+        told = await ask.request_json("POST", "/api/tools", spec, 403)
         assert setting in told["error"]["message"]
         assert await ask.service.store.tools.get(spec["tool_id"]) is None
-        good = http(headers={"X": "env:BOUND", "Y": "env:SHOP"})
-        await ask.told("POST", "/api/tools", good, 201)
+        good = build_http_spec(headers={"X": "env:BOUND", "Y": "env:SHOP"})
+        await ask.request_json("POST", "/api/tools", good, 201)
         config = {"endpoint": {"headers": {"X": "env:HOME"}}}
         bind = {"tool_id": "web", "config": config}
-        assert (await ask.told("POST", "/api/agents/default/tools", bind, 403))["error"]["kind"] == "forbidden"
+        assert (await ask.request_json("POST", "/api/agents/default/tools", bind, 403))["error"]["kind"] == "forbidden"
         whole = {"agent_id": "thief", "tools": [bind]}
-        assert (await ask.told("POST", "/api/agents", whole, 403))["error"]["kind"] == "forbidden"
+        assert (await ask.request_json("POST", "/api/agents", whole, 403))["error"]["kind"] == "forbidden"
         elsewhere = {"tool_id": "web", "config": {"endpoint": {"url_template": "https://evil.example/{item}"}}}
-        assert (await ask.told("POST", "/api/agents/default/tools", elsewhere, 403))["error"]["kind"] == "forbidden"
+        assert (await ask.request_json("POST", "/api/agents/default/tools", elsewhere, 403))["error"][
+            "kind"
+        ] == "forbidden"
 
 
 async def test_modules_are_named_by_the_owner_alone(tmp_path):
-    async with asking(tmp_path) as ask:
+    async with open_service_client(tmp_path) as ask:
         spec = {"tool_type": "function", "tool_id": "sh", "module_path": "os", "function_name": "system"}
-        assert (await ask.told("POST", "/api/tools", spec, 400))["error"]["kind"] == "bad_input"
+        assert (await ask.request_json("POST", "/api/tools", spec, 400))["error"]["kind"] == "bad_input"
 
 
 async def test_a_server_is_added_by_an_admin_alone_and_a_database_too(tmp_path):
-    async with asking(tmp_path, private_hosts=("127.0.0.1",)) as ask:
-        writer = await ask.key("tools:read", "tools:write")
+    async with open_service_client(tmp_path, private_hosts=("127.0.0.1",)) as ask:
+        writer = await ask.create_key("tools:read", "tools:write")
         server = {"tool_type": "mcp_server", "tool_id": "p", "url": "http://127.0.0.1:9/mcp", "connect_timeout": 0.2}
-        await ask.told("POST", "/api/tools", server, 403, key=writer)
-        await ask.told("POST", "/api/agents", {"agent_id": "d", "database": "sqlite:///x"}, 403, key=writer)
-        made = await ask.told("POST", "/api/tools", server, 201)
+        await ask.request_json("POST", "/api/tools", server, 403, key=writer)
+        await ask.request_json("POST", "/api/agents", {"agent_id": "d", "database": "sqlite:///x"}, 403, key=writer)
+        made = await ask.request_json("POST", "/api/tools", server, 201)
         assert made["accepted"] == []
         assert "tried again" in made["set_aside"]["p"]
-        assert (await ask.told("GET", "/readyz"))["parts"]["mcp_servers"].startswith("p: ")
+        assert (await ask.request_json("GET", "/readyz"))["parts"]["mcp_servers"].startswith("p: ")
 
 
 PETS = {
@@ -241,64 +247,64 @@ PETS = {
 }
 
 
-@pytest.mark.parametrize("form", ["document", "text"])
+@pytest.prefix.parametrize("form", ["document", "text"])
 async def test_an_openapi_document_is_taken_in_and_what_is_left_out_told(tmp_path, form):
     given = {form: PETS if form == "document" else orjson.dumps(PETS).decode(), "prefix": "zoo"}
-    async with asking(tmp_path) as ask:
-        dry = await ask.told("POST", "/api/tools/import/openapi", given | {"dry_run": True})
+    async with open_service_client(tmp_path) as ask:
+        dry = await ask.request_json("POST", "/api/tools/import/openapi", given | {"dry_run": True})
         assert await ask.service.store.tools.get("zoo.pets") is None
-        told = await ask.told("POST", "/api/tools/import/openapi", given)
+        told = await ask.request_json("POST", "/api/tools/import/openapi", given)
         assert [spec["tool_id"] for spec in told["accepted"]] == ["zoo.pets"]
         assert told["wanted_variables"] == ["ZOO_KEY_API_KEY"]
         left = {one["where"]: one["why"] for one in told["left_out"]}
         assert "OPPOSABLE_SECRETS" in left["zoo.pet"]
         assert dry | {"dry_run": False} == told
-        again = await ask.told("POST", "/api/tools/import/openapi", given)
+        again = await ask.request_json("POST", "/api/tools/import/openapi", given)
         assert "already" in {one["where"]: one["why"] for one in again["left_out"]}["zoo.pets"]
         for wrong in ({}, {"url": "file:///etc/passwd"}, {"url": "http://127.0.0.1:9/x"}, {"text": "[1]"}):
-            await ask.told("POST", "/api/tools/import/openapi", wrong, 400)
+            await ask.request_json("POST", "/api/tools/import/openapi", wrong, 400)
 
 
 async def test_skills_are_taken_from_the_owners_folders(tmp_path):
     folder = tmp_path / "skills" / "report"
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text(REPORT)
-    async with asking(tmp_path, skills=(tmp_path / "skills",)) as ask:
+    async with open_service_client(tmp_path, skills=(tmp_path / "skills",)) as ask:
         for outside in ("..", "/etc", "nothing"):
-            await ask.told("POST", "/api/tools/import/skill", {"path": outside}, 400)
-        told = await ask.told("POST", "/api/tools/import/skill", {"path": "report"})
+            await ask.request_json("POST", "/api/tools/import/skill", {"path": outside}, 400)
+        told = await ask.request_json("POST", "/api/tools/import/skill", {"path": "report"})
         assert [spec["tool_id"] for spec in told["accepted"]] == ["report"]
-        assert (await ask.told("POST", "/skills/report/run", {}))["output"]["instructions"] == "Write it."
+        assert (await ask.request_json("POST", "/skills/report/run", {}))["output"]["instructions"] == "Write it."
 
 
 async def test_mcp_servers_are_taken_in_as_clients_name_them(tmp_path):
     config = {"mcpServers": {"clock": {"command": "python", "args": ["-m", "clock"]}}}
-    async with asking(tmp_path) as ask:
-        told = await ask.told("POST", "/api/tools/import/mcp", {"config": config})
+    async with open_service_client(tmp_path) as ask:
+        told = await ask.request_json("POST", "/api/tools/import/mcp", {"config": config})
         assert (told["accepted"], [one["where"] for one in told["left_out"]]) == ([], ["clock"])
-        await ask.told("POST", "/api/tools/import/mcp", {"config": {}}, 400)
+        await ask.request_json("POST", "/api/tools/import/mcp", {"config": {}}, 400)
 
 
 async def test_remembered_failures_are_read_pinned_and_forgotten(tmp_path):
     failure = Failure("echo", "", "failed", "f1", message="It broke.")
-    async with asking(tmp_path) as ask:
+    async with open_service_client(tmp_path) as ask:
         await ask.service.store.failures.add([failure])
-        [one] = (await ask.told("GET", "/api/tools/echo/failures"))["items"]
-        assert (await ask.told("GET", "/api/failures"))["items"] == [one]
+        [one] = (await ask.request_json("GET", "/api/tools/echo/failures"))["items"]
+        assert (await ask.request_json("GET", "/api/failures"))["items"] == [one]
         assert (one["message"], one["pinned"]) == ("It broke.", False)
         path = f"/api/tools/echo/failures/{one['failure_id']}"
-        assert (await ask.told("PUT", f"{path}/pin", {"pinned": True}))["pinned"] is True
-        await ask.told("DELETE", path.replace("echo", "time"), status=404)
-        await ask.told("DELETE", path, status=204)
+        assert (await ask.request_json("PUT", f"{path}/pin", {"pinned": True}))["pinned"] is True
+        await ask.request_json("DELETE", path.replace("echo", "time"), status=404)
+        await ask.request_json("DELETE", path, status=204)
         await ask.service.store.failures.add([failure])
-        assert await ask.told("DELETE", "/api/tools/echo/failures") == {"forgotten": 1}
+        assert await ask.request_json("DELETE", "/api/tools/echo/failures") == {"forgotten": 1}
 
 
 async def test_what_a_service_counts_is_told_to_prometheus(tmp_path):
-    async with asking(tmp_path, {"m": ScriptedModel("hello")}) as ask:
-        await ask.told("POST", "/api/tools/echo/call", {"arguments": {"text": "x"}})
-        await ask.told("POST", "/api/tools/echo/call", {"arguments": {}})
-        await ask.told("POST", "/agent/chat", {"message": "hi"})
+    async with open_service_client(tmp_path, {"m": ScriptedModel("hello")}) as ask:
+        await ask.request_json("POST", "/api/tools/echo/call", {"arguments": {"text": "x"}})
+        await ask.request_json("POST", "/api/tools/echo/call", {"arguments": {}})
+        await ask.request_json("POST", "/agent/chat", {"message": "hi"})
         for nothing in ("/nothing", "/nothing/else"):
             await ask("GET", nothing)
         text = (await ask("GET", "/metrics")).text

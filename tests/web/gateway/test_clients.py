@@ -2,13 +2,13 @@
 
 import orjson
 import pytest
-from tests.web.gateway.clients import CLIENTS, ORDER, STATUS, Log
-from tests.web.serving import serving
+from tests.web.gateway.clients import CLIENTS, ORDER, STATUS, ToolLog
+from tests.web.serving import serve_models
 
 from opposable.models.scripted import ScriptedModel
 from opposable.models.text_protocol import TextProtocolModel
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 WAYS = {
     "hermes": '<tool_call>\n{{"name": "{0}", "arguments": {{"{1}": "{2}"}}}}\n</tool_call>',
@@ -28,22 +28,22 @@ def written(way, messages):
     return f"The order was {results[1].rpartition(': ')[2]}."
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
+@pytest.prefix.parametrize("way", WAYS)
+@pytest.prefix.parametrize("client", CLIENTS.values(), ids=CLIENTS)
 async def test_each_client_does_both_steps(client, way):
-    model = TextProtocolModel(ScriptedModel(lambda messages: written(way, messages), piece=5), "protocol")
-    log = Log()
-    async with serving(model) as url:
+    model = TextProtocolModel(ScriptedModel(lambda messages: written(way, messages), chunk_size=5), "protocol")
+    log = ToolLog()
+    async with serve_models(model) as url:
         answer = await client(url, "m", "none", log)
     assert log.calls == [("find_order", "Ada Byron"), ("order_status", ORDER)]
     assert answer == f"The order was {STATUS}."
     assert len(model.inner.requests) == 3
 
 
-@pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
+@pytest.prefix.parametrize("client", CLIENTS.values(), ids=CLIENTS)
 async def test_a_hallucinated_tool_ends_no_run(client):
     """Clients that raise at a tool they do not know never hear of it."""
     lines = [orjson.dumps({"name": "search_web", "arguments": {"q": "x"}}).decode(), "I cannot look that up."]
-    async with serving(TextProtocolModel(ScriptedModel(*lines), "protocol")) as url:
-        answer = await client(url, "m", "none", log := Log())
+    async with serve_models(TextProtocolModel(ScriptedModel(*lines), "protocol")) as url:
+        answer = await client(url, "m", "none", log := ToolLog())
     assert (answer, log.calls) == ("I cannot look that up.", [])

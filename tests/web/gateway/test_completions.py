@@ -5,15 +5,15 @@ import pytest
 
 from opposable.domain.errors import ModelUnavailable
 from opposable.domain.events import Reply, TextDelta, ThinkingDelta
-from opposable.domain.messages import assistant, tool, user
+from opposable.domain.messages import assistant_message, tool_message, user_message
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
-from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.models.text_protocol import TextProtocolModel
-from opposable.web.gateway.completions import answer
-from opposable.web.gateway.request import read_request
+from opposable.web.gateway.completions import stream_reply
+from opposable.web.gateway.request import parse_request
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 PARAMETERS = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 ADD = {"type": "function", "function": {"name": "add", "parameters": PARAMETERS}}
@@ -22,108 +22,122 @@ ONE = Usage(10, 5, 1)
 TWO = ONE + ONE
 
 
-def request(**body):
+def parse_body(**body):
     asked = {"model": "m", "messages": [{"role": "user", "content": "add 1"}], "tools": [ADD, SUB], **body}
-    return read_request(orjson.dumps(asked))
+    return parse_request(orjson.dumps(asked))
 
 
-async def parts(model, **body):
-    return [part async for part in answer(model, request(**body))]
+async def collect_parts(model, **body):
+    return [part async for part in stream_reply(model, parse_body(**body))]
 
 
-async def reply(model, **body):
+async def get_reply(model, **body):
     """The reply, which is the same streamed and whole."""
     assert len(model.requests if isinstance(model, ScriptedModel) else []) == 0
-    told = await parts(model, **body)
+    told = await collect_parts(model, **body)
     assert [type(part) for part in told] == [Reply]
     return told[-1]
 
 
-def outcome(reply):
+def summarize_reply(reply):
     return reply.message.content, [(c.name, c.arguments) for c in reply.message.tool_calls], reply.finish
 
 
 async def test_text_comes_as_it_comes_and_calls_come_whole_at_the_end():
-    native = ScriptedModel(calls(call("add", '{"a": 1}'), text="I add two"), piece=6)
-    assert await parts(native, stream=True) == [
+    native = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1}'), text="I add two"), chunk_size=6)
+    assert await collect_parts(native, stream=True) == [
         TextDelta("I add "),
         TextDelta("two"),
-        Reply(assistant("I add two", (ToolCall("call_add", "add", '{"a": 1}'),)), "tool_calls", ONE),
+        Reply(assistant_message("I add two", (ToolCall("call_add", "add", '{"a": 1}'),)), "tool_calls", ONE),
     ]
 
 
 GOOD = {
-    "as they are": (call("add", '{"a": 1}'), ("add", '{"a": 1}')),
-    "typed by the schema": (call("add", '{"a": "1"}'), ("add", '{"a":1}')),
-    "mended": (call("add", "{'a': 1,}"), ("add", '{"a":1}')),
-    "unwrapped": (call("add", '{"arguments": {"a": 1}}'), ("add", '{"a":1}')),
-    "with the name that is meant": (call("functions.Add", '{"a": 1}'), ("add", '{"a":1}')),
+    "as they are": (tool_call("add", '{"a": 1}'), ("add", '{"a": 1}')),
+    "typed by the schema": (tool_call("add", '{"a": "1"}'), ("add", '{"a":1}')),
+    "mended": (tool_call("add", "{'a': 1,}"), ("add", '{"a":1}')),
+    "unwrapped": (tool_call("add", '{"arguments": {"a": 1}}'), ("add", '{"a":1}')),
+    "with the name that is meant": (tool_call("functions.Add", '{"a": 1}'), ("add", '{"a":1}')),
 }
 
 
-@pytest.mark.parametrize(("given", "right"), GOOD.values(), ids=GOOD)
+@pytest.prefix.parametrize(("given", "right"), GOOD.values(), ids=GOOD)
 async def test_native_calls_are_handed_on(given, right):
-    assert outcome(await reply(ScriptedModel(calls(given)))) == ("", [right], "tool_calls")
+    assert summarize_reply(await get_reply(ScriptedModel(reply_with_calls(given)))) == ("", [right], "tool_calls")
 
 
 async def test_calls_of_one_id_get_ids_of_their_own():
-    said = await reply(ScriptedModel(calls(call("add", '{"a": 1}', "0"), call("sub", '{"a": 2}', "0"))))
+    said = await get_reply(
+        ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1}', "0"), tool_call("sub", '{"a": 2}', "0")))
+    )
     first, second = (c.id for c in said.message.tool_calls)
     assert first == "0"
     assert second.startswith("call_")
 
 
 async def test_only_the_first_call_is_given_where_one_is_asked_for():
-    native = ScriptedModel(calls(call("add", '{"a": 1}'), call("sub", '{"a": 2}')))
-    assert outcome(await reply(native, parallel_tool_calls=False)) == ("", [("add", '{"a": 1}')], "tool_calls")
+    native = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1}'), tool_call("sub", '{"a": 2}')))
+    assert summarize_reply(await get_reply(native, parallel_tool_calls=False)) == (
+        "",
+        [("add", '{"a": 1}')],
+        "tool_calls",
+    )
 
 
 async def test_a_call_of_no_tool_is_told_to_the_model_which_tries_once_more():
-    model = ScriptedModel(calls(call("mul", '{"a": 1}'), text="Hm."), calls(call("add", '{"a": 1}')))
-    said = await reply(model)
-    assert outcome(said) == ("Hm.", [("add", '{"a": 1}')], "tool_calls")
+    model = ScriptedModel(
+        reply_with_calls(tool_call("mul", '{"a": 1}'), text="Hm."), reply_with_calls(tool_call("add", '{"a": 1}'))
+    )
+    said = await get_reply(model)
+    assert summarize_reply(said) == ("Hm.", [("add", '{"a": 1}')], "tool_calls")
     assert said.usage == TWO
     assert model.requests[1].messages == (
-        user("add 1"),
-        assistant("Hm.", (ToolCall("call_mul", "mul", '{"a": 1}'),)),
-        tool("call_mul", "mul", "There is no tool named 'mul'. The tools are: add, sub."),
+        user_message("add 1"),
+        assistant_message("Hm.", (ToolCall("call_mul", "mul", '{"a": 1}'),)),
+        tool_message("call_mul", "mul", "There is no tool named 'mul'. The tools are: add, sub."),
     )
 
 
 async def test_it_is_told_in_chinese_where_the_user_speaks_chinese():
-    model = ScriptedModel(calls(call("mul")), "好")
-    assert outcome(await reply(model, messages=[{"role": "user", "content": "请计算一下"}])) == ("好", [], "stop")
+    model = ScriptedModel(reply_with_calls(tool_call("mul")), "好")
+    assert summarize_reply(await get_reply(model, messages=[{"role": "user", "content": "请计算一下"}])) == (
+        "好",
+        [],
+        "stop",
+    )
     assert model.requests[1].messages[-1].content == "没有名为 'mul' 的工具。可用的工具：add、sub。"
 
 
 async def test_two_texts_are_set_apart_streamed_as_whole():
-    model = ScriptedModel(calls(call("mul"), text="One."), "Two.")
-    *told, last = await parts(model, stream=True)
+    model = ScriptedModel(reply_with_calls(tool_call("mul"), text="One."), "Two.")
+    *told, last = await collect_parts(model, stream=True)
     assert told == [TextDelta("One."), TextDelta("\n\nTwo.")]
-    assert last == Reply(assistant("One.\n\nTwo."), "stop", TWO)
+    assert last == Reply(assistant_message("One.\n\nTwo."), "stop", TWO)
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("telling", ["native", "protocol"])
+@pytest.prefix.parametrize("stream", [False, True])
+@pytest.prefix.parametrize("telling", ["native", "protocol"])
 async def test_a_text_that_only_looks_like_a_call_is_given_in_the_end(telling, stream):
     text = '{"name": "mul", "arguments": {"a": 1}}'
     model = TextProtocolModel(ScriptedModel(text), telling)
-    *told, last = await parts(model, stream=stream)
-    assert outcome(last) == (text, [], "stop")
+    *told, last = await collect_parts(model, stream=stream)
+    assert summarize_reply(last) == (text, [], "stop")
     assert "".join(part.text for part in told) == (text if stream else "")
     assert len(model.inner.requests) == 2
 
 
 async def test_arguments_nobody_can_read_are_told_and_mended_by_the_model():
-    model = ScriptedModel(calls(call("add", '{"a": ,,}')), calls(call("add", '{"a": 2}')))
-    assert outcome(await reply(model)) == ("", [("add", '{"a": 2}')], "tool_calls")
+    model = ScriptedModel(
+        reply_with_calls(tool_call("add", '{"a": ,,}')), reply_with_calls(tool_call("add", '{"a": 2}'))
+    )
+    assert summarize_reply(await get_reply(model)) == ("", [("add", '{"a": 2}')], "tool_calls")
     again = model.requests[1].messages
     assert again[1].tool_calls[0].arguments == '{"unreadable":"{\\"a\\": ,,}"}'
     assert "The arguments of add cannot be read" in again[2].content
 
 
 async def test_arguments_that_stay_unreadable_are_handed_on_as_they_are():
-    assert outcome(await reply(ScriptedModel(calls(call("add", '{"a": ,,}'))))) == (
+    assert summarize_reply(await get_reply(ScriptedModel(reply_with_calls(tool_call("add", '{"a": ,,}'))))) == (
         "",
         [("add", '{"a": ,,}')],
         "tool_calls",
@@ -131,73 +145,75 @@ async def test_arguments_that_stay_unreadable_are_handed_on_as_they_are():
 
 
 async def test_good_calls_are_given_beside_a_bad_one_without_asking_again():
-    model = ScriptedModel(calls(call("mul"), call("add", '{"a": 1}')))
-    assert outcome(await reply(model)) == ("", [("add", '{"a": 1}')], "tool_calls")
+    model = ScriptedModel(reply_with_calls(tool_call("mul"), tool_call("add", '{"a": 1}')))
+    assert summarize_reply(await get_reply(model)) == ("", [("add", '{"a": 1}')], "tool_calls")
     assert len(model.requests) == 1
 
 
 CUT = '<tool_call>\n{"name": "add", "arguments": {"a": 1'
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "model",
     [
-        ScriptedModel(Reply(calls(call("add", '{"a": 1'), text="Now:"), "length", ONE)),
-        ScriptedModel(Reply(calls(ToolCall("x", "add", "", truncated=True), text="Now:"), "length", ONE)),
-        TextProtocolModel(ScriptedModel(Reply(assistant(f"Now: {CUT}"), "length", ONE))),
+        ScriptedModel(Reply(reply_with_calls(tool_call("add", '{"a": 1'), text="Now:"), "length", ONE)),
+        ScriptedModel(Reply(reply_with_calls(ToolCall("x", "add", "", truncated=True), text="Now:"), "length", ONE)),
+        TextProtocolModel(ScriptedModel(Reply(assistant_message(f"Now: {CUT}"), "length", ONE))),
     ],
     ids=["native", "native, marked", "text"],
 )
 async def test_a_call_cut_off_by_the_token_limit_never_reaches_the_client(model):
-    [said] = await parts(model)
-    assert outcome(said) == ("Now:", [], "length")
+    [said] = await collect_parts(model)
+    assert summarize_reply(said) == ("Now:", [], "length")
     assert said.usage == ONE
 
 
 async def test_a_demanded_call_that_did_not_come_is_asked_for_once_more():
-    model = ScriptedModel("I would rather talk.", calls(call("add", '{"a": 1}')))
-    assert outcome(await reply(model, tool_choice="required")) == (
+    model = ScriptedModel("I would rather talk.", reply_with_calls(tool_call("add", '{"a": 1}')))
+    assert summarize_reply(await get_reply(model, tool_choice="required")) == (
         "I would rather talk.",
         [("add", '{"a": 1}')],
         "tool_calls",
     )
-    assert model.requests[1].messages[-1] == user("You must call a tool now: add, sub. Do not answer in words.")
+    assert model.requests[1].messages[-1] == user_message("You must call a tool now: add, sub. Do not answer in words.")
 
 
 async def test_a_call_of_another_tool_than_the_named_one_is_not_given():
     named = {"type": "function", "function": {"name": "sub"}}
-    model = ScriptedModel(calls(call("add", '{"a": 1}')), calls(call("sub", '{"a": 1}')))
-    assert outcome(await reply(model, tool_choice=named)) == ("", [("sub", '{"a": 1}')], "tool_calls")
+    model = ScriptedModel(
+        reply_with_calls(tool_call("add", '{"a": 1}')), reply_with_calls(tool_call("sub", '{"a": 1}'))
+    )
+    assert summarize_reply(await get_reply(model, tool_choice=named)) == ("", [("sub", '{"a": 1}')], "tool_calls")
 
 
 async def test_no_call_is_given_where_none_is_wanted():
-    model = ScriptedModel(calls(call("add", '{"a": 1}'), text="2"))
-    assert outcome(await reply(model, tool_choice="none")) == ("2", [], "stop")
+    model = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1}'), text="2"))
+    assert summarize_reply(await get_reply(model, tool_choice="none")) == ("2", [], "stop")
 
 
 async def test_a_failing_second_try_leaves_the_first_ones_text():
-    model = ScriptedModel(calls(call("mul"), text="Hm."), ModelUnavailable("away"))
-    assert outcome(await reply(model)) == ("Hm.", [], "stop")
+    model = ScriptedModel(reply_with_calls(tool_call("mul"), text="Hm."), ModelUnavailable("away"))
+    assert summarize_reply(await get_reply(model)) == ("Hm.", [], "stop")
 
 
 VERBATIM = '<think>a</think> <tool_call>\n{"name": "add"}\n</tool_call><|im_end|> \n'
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.prefix.parametrize("stream", [False, True])
 async def test_a_request_without_tools_is_passed_on_untouched(stream):
     inner = ScriptedModel(VERBATIM)
-    told = await parts(TextProtocolModel(inner, "protocol"), tools=None, stream=stream)
-    assert told[-1] == Reply(assistant(VERBATIM), "stop", ONE)
+    told = await collect_parts(TextProtocolModel(inner, "protocol"), tools=None, stream=stream)
+    assert told[-1] == Reply(assistant_message(VERBATIM), "stop", ONE)
     assert "".join(part.text for part in told[:-1]) == (VERBATIM if stream else "")
-    assert inner.requests[0].messages == (user("add 1"),)
+    assert inner.requests[0].messages == (user_message("add 1"),)
 
 
 async def test_reasoning_is_kept_apart():
-    model = ScriptedModel(assistant("2", (), "1+1"))
-    assert await parts(model, stream=True) == [
+    model = ScriptedModel(assistant_message("2", (), "1+1"))
+    assert await collect_parts(model, stream=True) == [
         ThinkingDelta("1+1"),
         TextDelta("2"),
-        Reply(assistant("2", (), "1+1"), "stop", ONE),
+        Reply(assistant_message("2", (), "1+1"), "stop", ONE),
     ]
 
 
@@ -205,16 +221,16 @@ SHAPE = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required
 FORMAT = {"type": "json_schema", "json_schema": {"name": "n", "schema": SHAPE}}
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.prefix.parametrize("stream", [False, True])
 async def test_a_schema_beside_tools_does_not_stand_in_the_way_of_a_call(stream):
-    model = ScriptedModel(calls(call("add", '{"a": 1}')))
-    [said] = await parts(model, response_format=FORMAT, stream=stream)
-    assert outcome(said) == ("", [("add", '{"a": 1}')], "tool_calls")
+    model = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1}')))
+    [said] = await collect_parts(model, response_format=FORMAT, stream=stream)
+    assert summarize_reply(said) == ("", [("add", '{"a": 1}')], "tool_calls")
     assert model.requests[0].options.response_schema is None
     assert orjson.dumps(SHAPE).decode() in model.requests[0].messages[0].content
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("lines", "requests"),
     [
         (['{"sum": 2}'], 1),
@@ -225,8 +241,8 @@ async def test_a_schema_beside_tools_does_not_stand_in_the_way_of_a_call(stream)
 )
 async def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_schema_enforced(lines, requests):
     model = ScriptedModel(*lines)
-    said = await reply(model, response_format=FORMAT)
-    assert outcome(said) == ('{"sum": 2}', [], "stop")
+    said = await get_reply(model, response_format=FORMAT)
+    assert summarize_reply(said) == ('{"sum": 2}', [], "stop")
     assert said.usage.requests == requests == len(model.requests)
     enforced = [asked.options.response_schema for asked in model.requests]
     assert enforced == [None, SHAPE][:requests]

@@ -6,17 +6,17 @@ import subprocess
 
 import orjson
 import pytest
-from tests.web.api.chat_serving import serving
+from tests.web.api.chat_serving import serve_service
 
-from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 
 pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl"),
+    pytest.prefix.anyio,
+    pytest.prefix.skipif(shutil.which("curl") is None, reason="there is no curl"),
 ]
 
-SUM = calls(call("calculator", '{"expression": "25 * 4"}'))
-SEARCH = calls(call("file_search", '{"query": "calculator"}'))
+SUM = reply_with_calls(tool_call("calculator", '{"expression": "25 * 4"}'))
+SEARCH = reply_with_calls(tool_call("file_search", '{"query": "calculator"}'))
 
 STREAMED = r"""curl -X POST http://localhost:8890/api/agent \
   -H "Content-Type: application/json" \
@@ -35,7 +35,7 @@ WHOLE = r"""curl -X POST http://localhost:8890/agent/chat \
 }'"""
 
 
-async def curled(command: str, session, agent_id: str = "default") -> str:
+async def run_curl(command: str, session, agent_id: str = "default") -> str:
     """What a command prints, asked of the service of a session."""
     base = str(session._base_url).rstrip("/")
     command = command.replace("http://localhost:8890", base).replace("{agent_id}", agent_id)
@@ -46,9 +46,9 @@ async def curled(command: str, session, agent_id: str = "default") -> str:
 
 
 async def test_a_streamed_answer_is_lines_of_data_with_content_and_done(tmp_path):
-    async with serving(tmp_path, ScriptedModel(SUM, "25 乘以 4 等于 100。")) as (session, _):
-        told = await curled(STREAMED, session)
-        unknown = orjson.loads(await curled(STREAMED, session, "nobody"))
+    async with serve_service(tmp_path, ScriptedModel(SUM, "25 乘以 4 等于 100。")) as (session, _):
+        told = await run_curl(STREAMED, session)
+        unknown = orjson.loads(await run_curl(STREAMED, session, "nobody"))
     events = [dict(line.split(": ", 1) for line in block.splitlines()) for block in told.strip().split("\n\n")]
     plain = [orjson.loads(one["data"]) for one in events[:-1] if "event" not in one]
     assert "".join(one["content"] for one in plain) == "25 乘以 4 等于 100。"
@@ -62,12 +62,12 @@ async def test_a_streamed_answer_is_lines_of_data_with_content_and_done(tmp_path
 
 async def test_a_whole_answer_has_every_field_of_the_document(tmp_path):
     (tmp_path / "calculator.py").write_text("print(1)\n")
-    async with serving(tmp_path, ScriptedModel(SEARCH, "找到了 calculator.py。")) as (session, _):
-        told = orjson.loads(await curled(WHOLE, session))
+    async with serve_service(tmp_path, ScriptedModel(SEARCH, "找到了 calculator.py。")) as (session, _):
+        told = orjson.loads(await run_curl(WHOLE, session))
         base = "curl http://localhost:8890/agent/conversations/optional-conversation-id"
-        history = orjson.loads(await curled(base, session))
-        await curled(f"{base} -X DELETE", session)
-        gone = orjson.loads(await curled(base, session))
+        history = orjson.loads(await run_curl(base, session))
+        await run_curl(f"{base} -X DELETE", session)
+        gone = orjson.loads(await run_curl(base, session))
     assert list(told) == ["success", "response", "conversation_id", "trace_id", "tool_calls", "meta"]
     assert (told["success"], told["response"]) == (True, "找到了 calculator.py。")
     assert told["conversation_id"] == "optional-conversation-id"

@@ -3,17 +3,17 @@
 import openai
 import orjson
 import pytest
-from tests.models.chat_server import chat_server, delta, events, message
-from tests.web.serving import serving
+from tests.models.chat_server import build_completion, build_delta, chat_server, respond_events
+from tests.web.serving import serve_models
 
 from opposable.domain.errors import ContextFull, ModelRefusedKey, ModelRejected, ModelUnavailable
-from opposable.domain.messages import assistant
-from opposable.models.base import Named
+from opposable.domain.messages import assistant_message
+from opposable.models.base import ForcedTool
 from opposable.models.openai_compatible import OpenAICompatibleModel
 from opposable.models.scripted import ScriptedModel
 from opposable.models.text_protocol import TextProtocolModel
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 HI = [{"role": "user", "content": "What is 1 + 2?"}]
 INTEGER = {"type": "integer"}
@@ -29,7 +29,7 @@ WRITTEN = 'I add them. <tool_call>\n{"name": "add", "arguments": {"a": "1", "b":
 TWICE = WRITTEN + '\n<tool_call>\n{"name": "add", "arguments": {"a": 3, "b": 4}}\n</tool_call>'
 
 
-def client(url):
+def open_client(url):
     return openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
 
 
@@ -40,7 +40,7 @@ def text_model():
 
 
 async def test_a_call_written_as_text_comes_as_a_tool_call(text_model):
-    async with serving(text_model) as url, client(url) as sdk:
+    async with serve_models(text_model) as url, open_client(url) as sdk:
         said = await sdk.chat.completions.create(model="m", messages=HI, tools=[ADD])
     [choice] = said.choices
     [made] = choice.message.tool_calls
@@ -52,8 +52,8 @@ async def test_a_call_written_as_text_comes_as_a_tool_call(text_model):
 
 
 async def test_streamed_it_comes_in_chunks_with_ids_indexes_and_names_once():
-    model = TextProtocolModel(ScriptedModel(TWICE, piece=3), "protocol")
-    async with serving(model) as url, client(url) as sdk:
+    model = TextProtocolModel(ScriptedModel(TWICE, chunk_size=3), "protocol")
+    async with serve_models(model) as url, open_client(url) as sdk:
         stream = await sdk.chat.completions.create(
             model="m", messages=HI, tools=[ADD], stream=True, stream_options={"include_usage": True}
         )
@@ -78,8 +78,8 @@ async def test_streamed_it_comes_in_chunks_with_ids_indexes_and_names_once():
 
 async def test_the_sdks_own_stream_puts_the_calls_together(text_model):
     async with (
-        serving(text_model) as url,
-        client(url) as sdk,
+        serve_models(text_model) as url,
+        open_client(url) as sdk,
         sdk.chat.completions.stream(model="m", messages=HI, tools=[ADD]) as stream,
     ):
         said = await stream.get_final_completion()
@@ -91,14 +91,14 @@ CHOICES = {
     "none": ("none", "none", WRITTEN, None),
     "auto": ("auto", "auto", "I add them.", ["add"]),
     "required": ("required", "required", "I add them.", ["add"]),
-    "named": ({"type": "function", "function": {"name": "add"}}, Named("add"), "I add them.", ["add"]),
+    "named": ({"type": "function", "function": {"name": "add"}}, ForcedTool("add"), "I add them.", ["add"]),
 }
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("choice", "told", "text", "names"), CHOICES.values(), ids=CHOICES)
+@pytest.prefix.parametrize("stream", [False, True])
+@pytest.prefix.parametrize(("choice", "told", "text", "names"), CHOICES.values(), ids=CHOICES)
 async def test_every_tool_choice_is_kept(text_model, choice, told, text, names, stream):
-    async with serving(text_model) as url, client(url) as sdk:
+    async with serve_models(text_model) as url, open_client(url) as sdk:
         if stream:
             async with sdk.chat.completions.stream(model="m", messages=HI, tools=[ADD], tool_choice=choice) as made:
                 said = await made.get_final_completion()
@@ -112,14 +112,14 @@ async def test_every_tool_choice_is_kept(text_model, choice, told, text, names, 
 
 
 async def test_only_one_call_comes_where_calls_are_not_to_be_parallel():
-    async with serving(TextProtocolModel(ScriptedModel(TWICE))) as url, client(url) as sdk:
+    async with serve_models(TextProtocolModel(ScriptedModel(TWICE))) as url, open_client(url) as sdk:
         said = await sdk.chat.completions.create(model="m", messages=HI, tools=[ADD], parallel_tool_calls=False)
     assert [c.function.arguments for c in said.choices[0].message.tool_calls] == ['{"a":1,"b":2}']
 
 
 async def test_a_result_goes_back_to_the_model_as_text():
     inner = ScriptedModel(WRITTEN, "It is 3.")
-    async with serving(TextProtocolModel(inner, "protocol")) as url, client(url) as sdk:
+    async with serve_models(TextProtocolModel(inner, "protocol")) as url, open_client(url) as sdk:
         first = await sdk.chat.completions.create(model="m", messages=HI, tools=[ADD])
         said = first.choices[0].message
         result = {"role": "tool", "tool_call_id": said.tool_calls[0].id, "content": "3"}
@@ -130,7 +130,7 @@ async def test_a_result_goes_back_to_the_model_as_text():
 
 
 async def test_reasoning_comes_apart_from_the_answer():
-    async with serving(ScriptedModel(assistant("3", (), "1 + 2"))) as url, client(url) as sdk:
+    async with serve_models(ScriptedModel(assistant_message("3", (), "1 + 2"))) as url, open_client(url) as sdk:
         whole = await sdk.chat.completions.create(model="m", messages=HI)
         stream = await sdk.chat.completions.create(model="m", messages=HI, stream=True)
         deltas = [chunk.choices[0].delta.model_dump() async for chunk in stream]
@@ -147,12 +147,14 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.prefix.parametrize("text", TEXTS)
 async def test_without_tools_text_is_passed_on_untouched_and_as_it_comes(text):
     pieces = [text[at : at + 2] for at in range(0, len(text), 2)]
-    async with chat_server(message(text), events(*[delta(content=piece) for piece in pieces], delta("stop"))) as server:
+    async with chat_server(
+        build_completion(text), respond_events(*[build_delta(content=piece) for piece in pieces], build_delta("stop"))
+    ) as server:
         model = TextProtocolModel(OpenAICompatibleModel("up", server.url))
-        async with serving(model) as url, client(url) as sdk:
+        async with serve_models(model) as url, open_client(url) as sdk:
             whole = await sdk.chat.completions.create(model="m", messages=HI)
             stream = await sdk.chat.completions.create(model="m", messages=HI, stream=True)
             said = [chunk.choices[0].delta.content async for chunk in stream]
@@ -163,9 +165,9 @@ async def test_without_tools_text_is_passed_on_untouched_and_as_it_comes(text):
 
 async def test_native_calls_of_the_model_behind_come_typed():
     odd = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": "1", "b": 2.0}'}}
-    async with chat_server(message(None, [odd], "tool_calls")) as server:
+    async with chat_server(build_completion(None, [odd], "tool_calls")) as server:
         model = TextProtocolModel(OpenAICompatibleModel("up", server.url))
-        async with serving(model) as url, client(url) as sdk:
+        async with serve_models(model) as url, open_client(url) as sdk:
             said = await sdk.chat.completions.create(model="m", messages=HI, tools=[ADD], temperature=0.5, seed=7)
         await model.aclose()
     [made] = said.choices[0].message.tool_calls
@@ -187,10 +189,10 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("error", "kind", "status", "code"), ERRORS.values(), ids=ERRORS)
+@pytest.prefix.parametrize("stream", [False, True])
+@pytest.prefix.parametrize(("error", "kind", "status", "code"), ERRORS.values(), ids=ERRORS)
 async def test_the_models_errors_are_the_sdks(error, kind, status, code, stream):
-    async with serving(ScriptedModel(error)) as url, client(url) as sdk:
+    async with serve_models(ScriptedModel(error)) as url, open_client(url) as sdk:
         with pytest.raises(kind) as caught:
             await sdk.chat.completions.create(model="m", messages=HI, stream=stream)
     assert (caught.value.status_code, caught.value.code) == (status, code)
@@ -198,7 +200,7 @@ async def test_the_models_errors_are_the_sdks(error, kind, status, code, stream)
     assert caught.value.response.headers.get("retry-after") == ("2" if status == 503 else None)
 
 
-class Breaking(ScriptedModel):
+class FailingModel(ScriptedModel):
     """Breaks off in the middle of a reply."""
 
     def __init__(self, error):
@@ -211,7 +213,7 @@ class Breaking(ScriptedModel):
             raise self.error
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("error", "told"),
     [
         (ModelUnavailable("The connection broke."), "The connection broke."),
@@ -219,7 +221,7 @@ class Breaking(ScriptedModel):
     ],
 )
 async def test_an_error_in_mid_stream_is_the_streams_last_event(error, told, caplog):
-    async with serving(Breaking(error)) as url, client(url) as sdk:
+    async with serve_models(FailingModel(error)) as url, open_client(url) as sdk:
         stream = await sdk.chat.completions.create(model="m", messages=HI, stream=True)
         got = [(await anext(stream)).choices[0].delta.content for _ in range(2)]
         with pytest.raises(openai.APIError) as caught:
@@ -230,7 +232,7 @@ async def test_an_error_in_mid_stream_is_the_streams_last_event(error, told, cap
 
 
 async def test_an_unforeseen_error_is_told_without_its_details(caplog):
-    async with serving(ScriptedModel(lambda messages: 1 / 0)) as url, client(url) as sdk:
+    async with serve_models(ScriptedModel(lambda messages: 1 / 0)) as url, open_client(url) as sdk:
         with pytest.raises(openai.InternalServerError) as caught:
             await sdk.chat.completions.create(model="m", messages=HI)
     assert (caught.value.status_code, caught.value.code) == (500, "internal_error")
@@ -239,7 +241,7 @@ async def test_an_unforeseen_error_is_told_without_its_details(caplog):
 
 
 async def test_bad_requests_and_unknown_models_are_refused_in_the_sdks_terms():
-    async with serving(ScriptedModel("hi")) as url, client(url) as sdk:
+    async with serve_models(ScriptedModel("hi")) as url, open_client(url) as sdk:
         with pytest.raises(openai.BadRequestError) as several:
             await sdk.chat.completions.create(model="m", messages=HI, n=2)
         with pytest.raises(openai.NotFoundError) as unknown:
@@ -251,7 +253,7 @@ async def test_bad_requests_and_unknown_models_are_refused_in_the_sdks_terms():
 
 async def test_models_are_listed_once_and_found_by_every_name():
     big, small = ScriptedModel("big"), ScriptedModel("small")
-    async with serving({"big": big, "alias": big, "org/small": small}) as url, client(url) as sdk:
+    async with serve_models({"big": big, "alias": big, "org/small": small}) as url, open_client(url) as sdk:
         listed = [model.id async for model in sdk.models.list()]
         found = [(await sdk.models.retrieve(name)).id for name in ("big", "alias", "org/small")]
         with pytest.raises(openai.NotFoundError):
@@ -266,7 +268,7 @@ async def test_the_sdk_parses_structured_answers():
     model = ScriptedModel("Three.", '{"sum": 3}')
     shape = {"type": "object", "properties": {"sum": INTEGER}, "required": ["sum"], "additionalProperties": False}
     wanted = {"type": "json_schema", "json_schema": {"name": "sum", "schema": shape, "strict": True}}
-    async with serving(model) as url, client(url) as sdk:
+    async with serve_models(model) as url, open_client(url) as sdk:
         await sdk.chat.completions.create(model="m", messages=HI, response_format=wanted)
         said = await sdk.chat.completions.create(model="m", messages=HI, response_format=wanted, tools=[ADD])
     assert said.choices[0].message.content == '{"sum": 3}'
@@ -277,7 +279,7 @@ async def test_a_call_without_its_result_does_not_spoil_the_conversation():
     inner = ScriptedModel("It is 3.")
     made = {"id": "a", "type": "function", "function": {"name": "add", "arguments": "{}"}}
     history = [*HI, {"role": "assistant", "content": None, "tool_calls": [made]}, *HI]
-    async with serving(TextProtocolModel(inner)) as url, client(url) as sdk:
+    async with serve_models(TextProtocolModel(inner)) as url, open_client(url) as sdk:
         said = await sdk.chat.completions.create(model="m", messages=history, tools=[ADD])
     assert said.choices[0].message.content == "It is 3."
     assert inner.requests[0].messages[2].content == "There is no result: the call was not finished."

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opposable.domain.messages import assistant, system, tool, user
+from opposable.domain.messages import assistant_message, system_message, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models import text_protocol_prompts as protocol_texts
-from opposable.models.base import ModelOptions, Named
+from opposable.models.base import ForcedTool, ModelOptions
 from opposable.models.python_protocol import prompts as python_texts
-from opposable.web.gateway.request import ChatRequest, read_request
-from opposable.web.openai_errors import WireError
+from opposable.web.gateway.request import CompletionRequest, parse_request
+from opposable.web.openai_errors import GatewayError
 
 HI = [{"role": "user", "content": "hi"}]
 ADD = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
@@ -21,23 +21,23 @@ SUB = {"type": "function", "function": {"name": "sub"}}
 EMPTY = {"type": "object", "properties": {}}
 
 
-def read(**body):
-    return read_request(json.dumps({"model": "m", "messages": HI, **body}).encode())
+def parse_body(**body):
+    return parse_request(json.dumps({"model": "m", "messages": HI, **body}).encode())
 
 
-def schema(parameters):
-    [made] = read(tools=[{"type": "function", "function": {"name": "t", "parameters": parameters}}]).tools
+def normalize_parameters(parameters):
+    [made] = parse_body(tools=[{"type": "function", "function": {"name": "t", "parameters": parameters}}]).tools
     return made.parameters
 
 
 def test_a_plain_request_is_read_and_unknown_parameters_are_ignored():
-    assert read(top_p=0.5, user="u", metadata={}, logit_bias=None, store=False) == ChatRequest(
-        "m", (user("hi"),), (), ModelOptions(stream=False)
+    assert parse_body(top_p=0.5, user="u", metadata={}, logit_bias=None, store=False) == CompletionRequest(
+        "m", (user_message("hi"),), (), ModelOptions(stream=False)
     )
 
 
 def test_every_option_is_taken():
-    asked = read(
+    asked = parse_body(
         stream=True,
         stream_options={"include_usage": True},
         tools=[ADD],
@@ -59,12 +59,14 @@ def test_every_option_is_taken():
         seed=3,
         response_schema={"type": "array"},
     )
-    assert asked == ChatRequest("m", (user("hi"),), (ToolDefinition("add", "", EMPTY),), options, True, True)
+    assert asked == CompletionRequest(
+        "m", (user_message("hi"),), (ToolDefinition("add", "", EMPTY),), options, True, True
+    )
 
 
 def test_all_roles_and_content_parts_are_read():
     call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
-    asked = read(
+    asked = parse_body(
         messages=[
             {"role": "developer", "content": [{"type": "text", "text": "be"}, {"type": "text", "text": "kind"}]},
             {"role": "user", "content": "add", "name": "ann"},
@@ -76,20 +78,20 @@ def test_all_roles_and_content_parts_are_read():
         ]
     )
     assert asked.messages == (
-        system("be\nkind"),
-        user("add"),
-        assistant("", (ToolCall("c1", "add", '{"a": 1}'),), "hm"),
-        tool("c1", "add", "2"),
-        assistant("", (ToolCall("function_old", "old", "{}"),)),
-        tool("function_old", "old", "3"),
-        assistant("no"),
+        system_message("be\nkind"),
+        user_message("add"),
+        assistant_message("", (ToolCall("c1", "add", '{"a": 1}'),), "hm"),
+        tool_message("c1", "add", "2"),
+        assistant_message("", (ToolCall("function_old", "old", "{}"),)),
+        tool_message("function_old", "old", "3"),
+        assistant_message("no"),
     )
-    assert not asked.plain
+    assert not asked.is_without_tools
 
 
 def test_calls_and_results_that_lost_each_other_are_put_in_order_and_results_are_only_text():
     made = [{"id": n, "type": "function", "function": {"name": f"t_{n}", "arguments": "{}"}} for n in "ab"]
-    asked = read(
+    asked = parse_body(
         messages=[
             {"role": "tool", "tool_call_id": "lost", "content": "0"},
             {"role": "assistant", "tool_calls": made},
@@ -98,14 +100,14 @@ def test_calls_and_results_that_lost_each_other_are_put_in_order_and_results_are
         ]
     )
     assert asked.messages == (
-        assistant("", (ToolCall("a", "t_a", "{}"), ToolCall("b", "t_b", "{}"))),
-        tool("a", "t_a", "There is no result: the call was not finished."),
-        tool("b", "t_b", "<\u2060|im_end|>"),
-        user("well?"),
+        assistant_message("", (ToolCall("a", "t_a", "{}"), ToolCall("b", "t_b", "{}"))),
+        tool_message("a", "t_a", "There is no result: the call was not finished."),
+        tool_message("b", "t_b", "<\u2060|im_end|>"),
+        user_message("well?"),
     )
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("given", "right"),
     [
         ("", {}),
@@ -119,34 +121,34 @@ def test_calls_and_results_that_lost_each_other_are_put_in_order_and_results_are
 )
 def test_arguments_of_earlier_calls_become_json_objects(given, right):
     call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": given}}
-    said = read(messages=[*HI, {"role": "assistant", "tool_calls": [call]}]).messages[1]
+    said = parse_body(messages=[*HI, {"role": "assistant", "tool_calls": [call]}]).messages[1]
     assert orjson.loads(said.tool_calls[0].arguments) == right
 
 
 ALLOWED = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [SUB]}}
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("given", "right", "left"),
     [
         (None, "auto", ["add", "sub"]),
         ("auto", "auto", ["add", "sub"]),
         ("none", "none", ["add", "sub"]),
         ("required", "required", ["add", "sub"]),
-        ({"type": "function", "function": {"name": "sub"}}, Named("sub"), ["add", "sub"]),
-        ({"type": "function", "name": "sub"}, Named("sub"), ["add", "sub"]),
+        ({"type": "function", "function": {"name": "sub"}}, ForcedTool("sub"), ["add", "sub"]),
+        ({"type": "function", "name": "sub"}, ForcedTool("sub"), ["add", "sub"]),
         (ALLOWED, "required", ["sub"]),
     ],
 )
 def test_each_tool_choice_is_read(given, right, left):
-    asked = read(tools=[ADD, SUB], tool_choice=given)
+    asked = parse_body(tools=[ADD, SUB], tool_choice=given)
     assert (asked.options.tool_choice, [tool.name for tool in asked.tools]) == (right, left)
 
 
 TEXT = {"type": "string"}
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("given", "right"),
     [
         (None, EMPTY),
@@ -179,19 +181,19 @@ TEXT = {"type": "string"}
     ],
 )
 def test_schemas_with_small_faults_are_mended(given, right):
-    assert schema(given) == right
+    assert normalize_parameters(given) == right
 
 
 def test_a_schema_that_refers_to_itself_stays_one():
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
-    assert schema({"properties": {"first": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}}) == {
+    assert normalize_parameters({"properties": {"first": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}}) == {
         "type": "object",
         "properties": {"first": node},
         "$defs": {"Node": node},
     }
 
 
-def function(**about):
+def build_function_tools(**about):
     return [{"type": "function", "function": {"name": "t", **about}}]
 
 
@@ -227,13 +229,13 @@ REFUSED = {
     "functions of old": ({"functions": [{"name": "f"}]}, "functions"),
     "tools that are no list": ({"tools": {}}, "tools"),
     "a tool of another kind": ({"tools": [ADD, {"type": "web_search"}]}, "tools[1]"),
-    "a name with a dot": ({"tools": function(name="a.b")}, "tools[0].function.name"),
-    "a name too long": ({"tools": function(name="a" * 65)}, "tools[0].function.name"),
+    "a name with a dot": ({"tools": build_function_tools(name="a.b")}, "tools[0].function.name"),
+    "a name too long": ({"tools": build_function_tools(name="a" * 65)}, "tools[0].function.name"),
     "two tools of one name": ({"tools": [ADD, ADD]}, "tools[1].function.name"),
-    "parameters that are no schema": ({"tools": function(parameters=[1])}, "tools[0].function.parameters"),
-    "parameters of another type": ({"tools": function(parameters=TEXT)}, "tools[0].function.parameters"),
-    "parameters without end": ({"tools": function(parameters=DEEP)}, "tools[0].function.parameters"),
-    "parameters that double": ({"tools": function(parameters=BOMB)}, "tools[0].function.parameters"),
+    "parameters that are no schema": ({"tools": build_function_tools(parameters=[1])}, "tools[0].function.parameters"),
+    "parameters of another type": ({"tools": build_function_tools(parameters=TEXT)}, "tools[0].function.parameters"),
+    "parameters without end": ({"tools": build_function_tools(parameters=DEEP)}, "tools[0].function.parameters"),
+    "parameters that double": ({"tools": build_function_tools(parameters=BOMB)}, "tools[0].function.parameters"),
     "a choice without tools": ({"tool_choice": "required"}, "tool_choice"),
     "a choice of no tool": (
         {"tools": [ADD], "tool_choice": {"type": "function", "function": {"name": "x"}}},
@@ -251,19 +253,19 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("body", "param"), REFUSED.values(), ids=REFUSED)
+@pytest.prefix.parametrize(("body", "param"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_used_is_told_with_its_place(body, param):
-    with pytest.raises(WireError) as caught:
-        read(**body)
+    with pytest.raises(GatewayError) as caught:
+        parse_body(**body)
     told = caught.value.body["error"]
     assert (caught.value.status, told["type"], told["param"]) == (400, "invalid_request_error", param)
     assert param.rpartition(".")[2].partition("[")[0] in told["message"] or "tool" in told["message"]
 
 
-@pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'"x"', b"\xff", b"[" * 100_000])
+@pytest.prefix.parametrize("raw", [b"", b"{", b"[]", b'"x"', b"\xff", b"[" * 100_000])
 def test_a_body_that_is_no_json_object_is_told(raw):
-    with pytest.raises(WireError) as caught:
-        read_request(raw)
+    with pytest.raises(GatewayError) as caught:
+        parse_request(raw)
     assert caught.value.body["error"]["code"] == "invalid_json"
 
 
@@ -308,7 +310,7 @@ PARAMETERS = st.builds(
     st.dictionaries(st.sampled_from(KEYS), JSON, max_size=3),
     SCHEMA,
 )
-TOOLS = st.one_of(st.lists(PARAMETERS.map(lambda schema: function(parameters=schema)[0]), max_size=1), JSON)
+TOOLS = st.one_of(st.lists(PARAMETERS.map(lambda schema: build_function_tools(parameters=schema)[0]), max_size=1), JSON)
 OTHERS = dict.fromkeys(["response_format", "stop", "stream_options"], JSON)
 BODY = st.fixed_dictionaries({"model": st.just("m"), "messages": MESSAGES, "tools": TOOLS}, optional=OTHERS)
 
@@ -316,8 +318,8 @@ BODY = st.fixed_dictionaries({"model": st.just("m"), "messages": MESSAGES, "tool
 @given(BODY)
 def test_any_json_is_read_or_refused(body):
     try:
-        asked = read_request(orjson.dumps(body))
-    except WireError:
+        asked = parse_request(orjson.dumps(body))
+    except GatewayError:
         return
-    assert protocol_texts.instructions(asked.tools, "auto", "en")
-    assert python_texts.functions(asked.tools)
+    assert protocol_texts.render_instructions(asked.tools, "auto", "en")
+    assert python_texts.render_functions(asked.tools)

@@ -13,7 +13,7 @@ from opposable.domain.call_context import CallContext
 from opposable.domain.tools import ToolDefinition
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
-from opposable.tools.mcp.result_content import Content
+from opposable.tools.mcp.result_content import McpContent
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 SILENCE = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAAAAA=="
@@ -29,24 +29,24 @@ def test_simple_text() -> str:
     return "This is a simple text response for testing."
 
 
-def test_image_content() -> Content:
+def test_image_content() -> McpContent:
     """An image."""
-    return Content("[image]", [IMAGE])
+    return McpContent("[image]", [IMAGE])
 
 
-def test_audio_content() -> Content:
+def test_audio_content() -> McpContent:
     """A sound."""
-    return Content("[audio]", [AUDIO])
+    return McpContent("[audio]", [AUDIO])
 
 
-def test_embedded_resource() -> Content:
+def test_embedded_resource() -> McpContent:
     """A resource."""
-    return Content("[resource]", [EMBEDDED])
+    return McpContent("[resource]", [EMBEDDED])
 
 
-def test_multiple_content_types() -> Content:
+def test_multiple_content_types() -> McpContent:
     """A text, an image and a resource."""
-    return Content("[mixed]", [TEXT, IMAGE, {"type": "resource", "resource": RESOURCE}])
+    return McpContent("[mixed]", [TEXT, IMAGE, {"type": "resource", "resource": RESOURCE}])
 
 
 async def test_tool_with_progress(context: CallContext) -> str:
@@ -94,7 +94,7 @@ class Region:
         return str(arguments.get("region"))
 
 
-def library() -> ToolLibrary:
+def create_library() -> ToolLibrary:
     def test_trigger_tool_change() -> str:
         """Add a tool."""
         made.register(FunctionTool(test_simple_text, tool_id=f"more_{len(made.tools)}"))
@@ -123,8 +123,8 @@ if __name__ == "__main__":
     if len(sys.argv) > 1:
         from opposable.web.mcp.http import serve_mcp_http
 
-        asyncio.run(serve_mcp_http(library(), "127.0.0.1", int(sys.argv[1])))
+        asyncio.run(serve_mcp_http(create_library(), "127.0.0.1", int(sys.argv[1])))
     else:
         from opposable.web.mcp.server import serve_mcp_stdio
 
-        asyncio.run(serve_mcp_stdio(library(), instructions="用这些工具。"))
+        asyncio.run(serve_mcp_stdio(create_library(), instructions="用这些工具。"))

@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.tools.mcp.node_servers import NODE, program
-from tests.tools.mcp.odd import free_port, listening
+from tests.tools.mcp.node_servers import NODE, get_script
+from tests.tools.mcp.odd import free_port, start_server
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 SERVER = str(Path(__file__).with_name("serving.py"))
 CLIENT = str(Path(__file__).parents[2] / "tools" / "mcp" / "conformance_client.py")
@@ -50,9 +50,9 @@ MIXED = {"server-stateless": (27, 2), "caching": (4, 3)}
 """Checks passed and failed: the failing ones want a tool that samples, and lists of prompts and resources."""
 
 
-async def suite(version: str, *args: str) -> str:
+async def run_suite(version: str, *args: str) -> str:
     running = await asyncio.create_subprocess_exec(
-        NODE, program(SUITES[version]), *args, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        NODE, get_script(SUITES[version]), *args, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
     try:
         told, _ = await asyncio.wait_for(running.communicate(), 120)
@@ -62,12 +62,12 @@ async def suite(version: str, *args: str) -> str:
     return told.decode()
 
 
-@pytest.mark.parametrize("version", SUITES)
+@pytest.prefix.parametrize("version", SUITES)
 async def test_our_server_conforms_in_all_that_is_about_tools(version):
     port = free_port()
     chosen = "--spec-version" if version == "2025-11-25" else "--requirements"
-    async with listening([sys.executable, SERVER, str(port)], port):
-        told = await suite(version, "server", "--url", f"http://127.0.0.1:{port}/mcp", chosen, version)
+    async with start_server([sys.executable, SERVER, str(port)], port):
+        told = await run_suite(version, "server", "--url", f"http://127.0.0.1:{port}/mcp", chosen, version)
     summary = told.partition("=== SUMMARY ===")[2].partition("Total:")[0]
     found = re.findall(r"^(.) ([\w-]+): (\d+) passed, (\d+) failed", summary, re.MULTILINE)
     assert {name for mark, name, _, _ in found if mark == "✓"} == PASSED[version], told
@@ -75,7 +75,7 @@ async def test_our_server_conforms_in_all_that_is_about_tools(version):
         assert {n: (int(good), int(bad)) for _, n, good, bad in found if n in MIXED} == MIXED
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("version", "scenario"),
     [
         ("2025-11-25", "initialize"),
@@ -91,5 +91,5 @@ async def test_our_server_conforms_in_all_that_is_about_tools(version):
 async def test_our_client_conforms_in_all_that_is_about_tools(version, scenario, tmp_path):
     command = f"{sys.executable} {CLIENT}"
     args = ("client", "--command", command, "--scenario", scenario, "--spec-version", version)
-    told = await suite(version, *args)
+    told = await run_suite(version, *args)
     assert re.search(r"Passed: ([1-9]\d*)/\1, 0 failed", told), told

@@ -9,45 +9,45 @@ from pathlib import Path
 import aiohttp
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
-from tests.web.mcp.serving import add, library, 问候
-from tests.web.serving import on_loopback
+from tests.web.mcp.serving import add, create_library, 问候
+from tests.web.serving import serve_app
 
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import AgentToolBinding, FunctionToolSpec, McpServerSpec
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
-from opposable.tools.mcp.registration import offer
+from opposable.tools.mcp.registration import register_server
 from opposable.tools.mcp.remote_server import McpServer
-from opposable.tools.mcp.result_content import Content
-from opposable.web.mcp.http import mcp_app, serve_mcp_http
+from opposable.tools.mcp.result_content import McpContent
+from opposable.web.mcp.http import create_mcp_app, serve_mcp_http
 from opposable.web.mcp.server import LibraryServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 PROGRAM = str(Path(__file__).with_name("serving.py"))
 
 
 @contextlib.asynccontextmanager
-async def serving(tools: ToolLibrary, **options) -> AsyncIterator[str]:
+async def serve_mcp(tools: ToolLibrary, **options) -> AsyncIterator[str]:
     """The URL of a library served over HTTP on loopback."""
-    async with on_loopback(mcp_app(tools, **options), "error") as url:
+    async with serve_app(create_mcp_app(tools, **options), "error") as url:
         yield f"{url}/mcp"
 
 
 @contextlib.asynccontextmanager
-async def client_of(way: str, served: ToolLibrary) -> AsyncIterator[Client]:
+async def connect_client(transport: str, served: ToolLibrary) -> AsyncIterator[Client]:
     """The SDK's client, over either transport or of either time."""
     async with contextlib.AsyncExitStack() as stack:
-        if way == "stdio":
+        if transport == "stdio":
             to = StdioServerParameters(command=sys.executable, args=[PROGRAM])
         else:
-            to = await stack.enter_async_context(serving(served))
-        yield await stack.enter_async_context(Client(to, mode="legacy" if way == "http-legacy" else "auto"))
+            to = await stack.enter_async_context(serve_mcp(served))
+        yield await stack.enter_async_context(Client(to, mode="legacy" if transport == "http-legacy" else "auto"))
 
 
-@pytest.mark.parametrize("way", ["stdio", "http", "http-legacy"])
+@pytest.prefix.parametrize("way", ["stdio", "http", "http-legacy"])
 async def test_tools_are_told_and_called(way):
-    async with client_of(way, library()) as client:
+    async with connect_client(way, create_library()) as client:
         told = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert told["add"].input_schema["required"] == ["a"]
         assert (told["add"].description, told["tool_d2e119aa"].title) == ("Add two numbers.", "问候")
@@ -60,7 +60,7 @@ async def test_tools_are_told_and_called(way):
         assert (image.content[0].type, image.content[0].mime_type) == ("image", "image/png")
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("name", "arguments", "said"),
     [
         ("test_error_handling", {}, "test_error_handling failed: ValueError: This tool intentionally returns an error"),
@@ -69,24 +69,24 @@ async def test_tools_are_told_and_called(way):
     ],
 )
 async def test_a_failure_is_told_as_an_error_with_the_sentence(name, arguments, said):
-    async with client_of("http", library()) as client:
+    async with connect_client("http", create_library()) as client:
         done = await client.call_tool(name, arguments)
         assert (done.is_error, done.content[0].text.startswith(said)) == (True, True)
 
 
-@pytest.mark.parametrize("way", ["stdio", "http", "http-legacy"])
+@pytest.prefix.parametrize("way", ["stdio", "http", "http-legacy"])
 async def test_what_a_tool_reports_is_sent_as_progress_in_order(way):
     steps = []
 
     async def note(progress, total, message):
         steps.append((progress, message))
 
-    async with client_of(way, library()) as client:
+    async with connect_client(way, create_library()) as client:
         await client.call_tool("test_tool_with_progress", {}, progress_callback=note)
     assert steps == [(1, "a third"), (2, "two thirds"), (3, "all")]
 
 
-@pytest.mark.parametrize("way", ["http", "http-legacy"])
+@pytest.prefix.parametrize("way", ["http", "http-legacy"])
 async def test_a_cancelled_call_stops_the_tool(way):
     started, stopped = asyncio.Event(), asyncio.Event()
 
@@ -98,7 +98,7 @@ async def test_a_cancelled_call_stops_the_tool(way):
         finally:
             stopped.set()
 
-    async with client_of(way, ToolLibrary([forever])) as client:
+    async with connect_client(way, ToolLibrary([forever])) as client:
         calling = asyncio.create_task(client.call_tool("forever", {}))
         await asyncio.wait_for(started.wait(), 10)
         calling.cancel()
@@ -107,7 +107,7 @@ async def test_a_cancelled_call_stops_the_tool(way):
 
 async def test_many_tools_are_told_page_by_page():
     served = ToolLibrary([FunctionTool(add, tool_id=f"add_{n}") for n in range(250)])
-    async with client_of("http", served) as client:
+    async with connect_client("http", served) as client:
         names, cursor, pages = [], None, 0
         while pages == 0 or cursor:
             page = await client.list_tools(cursor=cursor)
@@ -118,7 +118,7 @@ async def test_many_tools_are_told_page_by_page():
             await client.list_tools(cursor="nowhere")
 
 
-@pytest.mark.parametrize("way", ["http", "http-legacy"])
+@pytest.prefix.parametrize("way", ["http", "http-legacy"])
 async def test_clients_are_told_when_the_tools_change(way):
     served = ToolLibrary([add])
     heard = asyncio.Event()
@@ -128,7 +128,7 @@ async def test_clients_are_told_when_the_tools_change(way):
             heard.set()
 
     async with (
-        serving(served) as url,
+        serve_mcp(served) as url,
         Client(url, mode="legacy" if way == "http-legacy" else "auto", message_handler=hear) as client,
     ):
         assert len((await client.list_tools()).tools) == 1
@@ -142,8 +142,8 @@ async def test_clients_are_told_when_the_tools_change(way):
 
 async def test_an_agent_s_view_is_all_that_is_served():
     served = ToolLibrary([add, 问候])
-    view = served.bound([AgentToolBinding(tool_id="add")])
-    async with client_of("http", view) as client:
+    view = served.with_bindings([AgentToolBinding(tool_id="add")])
+    async with connect_client("http", view) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["add"]
         assert (await client.call_tool("tool_d2e119aa", {"名字": "x"})).is_error
 
@@ -154,7 +154,7 @@ async def test_hints_are_the_owner_s_word():
         tool_id="add", display_name="Addition", module_path="x", idempotent=True, metadata={"read_only": True}
     )
     served.register(spec, [FunctionTool(add)])
-    async with client_of("http", served) as client:
+    async with connect_client("http", served) as client:
         [tool] = (await client.list_tools()).tools
         hints = tool.annotations.model_dump(exclude_none=True)
         assert (tool.title, hints) == ("Addition", {"read_only_hint": True, "idempotent_hint": True})
@@ -169,23 +169,23 @@ async def test_our_client_and_our_server_understand_one_another():
         keys.append(context.idempotency_key)
         return "noted"
 
-    inner = ToolLibrary([*library().tools, once])
-    async with serving(inner) as url:
+    inner = ToolLibrary([*create_library().tools, once])
+    async with serve_mcp(inner) as url:
         outer = ToolLibrary()
-        server = await offer(outer, McpServerSpec(tool_id="far", url=url))
+        server = await register_server(outer, McpServerSpec(tool_id="far", url=url))
         try:
             assert server.registration.set_aside == {}
             image = await outer.call("far.test_image_content", {})
-            assert isinstance(image.data, Content)
+            assert isinstance(image.data, McpContent)
             assert image.data.blocks[0]["mimeType"] == "image/png"
             await outer.call("far.once", {}, CallContext(idempotency_key="k-1"))
             assert keys == ["k-1"]
             inner.register(FunctionTool(add, tool_id="later"))
             async with asyncio.timeout(10):
-                while outer.find("far_later") is None:  # noqa: ASYNC110 - the change comes over the wire
+                while outer.find_tool("far_later") is None:  # noqa: ASYNC110 - the change comes over the wire
                     await asyncio.sleep(0.02)
             assert (await outer.call("far_later", {"a": 1})).data == {"sum": 2}
-            async with client_of("http", outer) as client:
+            async with connect_client("http", outer) as client:
                 far = await client.call_tool("far_test_image_content", {})
                 assert far.content[0].type == "image"
         finally:
@@ -199,16 +199,16 @@ class TestWhoMayAsk:
 
         monkeypatch.setenv("MCP_TEST_KEY", "right-key")
         headers = {"Authorization": "Bearer env:MCP_TEST_KEY"}
-        async with serving(library(), check_key=check) as url:
+        async with serve_mcp(create_library(), check_key=check) as url:
             async with McpServer(McpServerSpec(tool_id="ours", url=url, headers=headers)) as server:
-                assert server.registration.ok
+                assert server.registration.has_tools
             monkeypatch.setenv("MCP_TEST_KEY", "wrong-key")
             server = McpServer(McpServerSpec(tool_id="ours", url=url, headers=headers))
             registration = await server.open()
             await server.aclose()
         assert registration.set_aside == {"ours": "it wants other credentials (401); see `headers`; it is tried again"}
 
-    @pytest.mark.parametrize(
+    @pytest.prefix.parametrize(
         ("keys", "headers", "status"),
         [
             (False, {}, 200),
@@ -232,7 +232,7 @@ class TestWhoMayAsk:
         sent = {"Accept": "application/json, text/event-stream", **headers}
         origins = ["https://console.example"]
         async with (
-            serving(library(), check_key=check if keys else None, origins=origins) as url,
+            serve_mcp(create_library(), check_key=check if keys else None, origins=origins) as url,
             aiohttp.ClientSession() as session,
             session.post(url, json=body, headers=sent) as response,
         ):
@@ -240,11 +240,11 @@ class TestWhoMayAsk:
 
     async def test_without_keys_only_this_machine_is_served(self):
         with pytest.raises(BadInput, match="lets others in, which needs keys"):
-            await serve_mcp_http(library(), "0.0.0.0", 0)
+            await serve_mcp_http(create_library(), "0.0.0.0", 0)
 
 
 async def test_a_library_can_be_run_on_any_transport_of_the_sdk():
-    made = LibraryServer(library(), name="odd tools", instructions="Use them.")
+    made = LibraryServer(create_library(), name="odd tools", instructions="Use them.")
     async with Client(made.server) as client:
         assert (client.server_info.name, client.instructions) == ("odd tools", "Use them.")
         assert (await client.call_tool("add", {"a": 1})).structured_content == {"sum": 2}

@@ -4,28 +4,30 @@ import asyncio
 
 import pytest
 from tests.servers import valkey_server, valkey_url  # noqa: F401 - fixtures
-from tests.web.api.asking import asking
+from tests.web.api.pending_approvals import open_service_client
 
 from opposable.domain.events import Reply
-from opposable.domain.messages import assistant
+from opposable.domain.messages import assistant_message
 from opposable.domain.specs import RateLimit
 from opposable.domain.usage import Usage
 from opposable.models.scripted import ScriptedModel
-from opposable.store.database import Database
-from opposable.store.database_urls import database_url
-from opposable.store.keys import Keys
-from opposable.store.rate_limits import ProcessLimiter
-from opposable.store.schema_migration import migrate
-from opposable.web.middleware.authentication import KeyRing
-from opposable.web.middleware.request_limits import Budgets
+from opposable.store.database import StoreDatabase
+from opposable.store.database_urls import parse_database_url
+from opposable.store.keys import ApiKeyRepository
+from opposable.store.rate_limits import InProcessRateLimiter
+from opposable.store.schema_migration import migrate_schema
+from opposable.web.middleware.authentication import ApiKeyCache
+from opposable.web.middleware.request_limits import TokenUsageRecorder
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
 async def test_a_key_is_kept_as_its_hash_and_told_once(tmp_path):
-    async with asking(tmp_path) as ask:
-        made = await ask.told("POST", "/api/keys", {"name": "前端", "scopes": ["chat"], "token_budget": 10}, 201)
-        [listed] = (await ask.told("GET", "/api/keys"))["items"]
+    async with open_service_client(tmp_path) as ask:
+        made = await ask.request_json(
+            "POST", "/api/keys", {"name": "前端", "scopes": ["chat"], "token_budget": 10}, 201
+        )
+        [listed] = (await ask.request_json("GET", "/api/keys"))["items"]
         assert made["key"].startswith(listed["prefix"])
         assert made["kept"] == listed
         assert made["key"] not in str(listed)
@@ -34,12 +36,12 @@ async def test_a_key_is_kept_as_its_hash_and_told_once(tmp_path):
 
 
 async def test_a_revoked_key_is_refused_within_seconds_in_another_process(tmp_path):
-    async with asking(tmp_path) as one, asking(tmp_path) as other:
-        key = await one.key("tools:read")
+    async with open_service_client(tmp_path) as one, open_service_client(tmp_path) as other:
+        key = await one.create_key("tools:read")
         assert (await other("GET", "/api/tools", key=key)).status_code == 200
         [kept] = await one.service.store.keys.list()
-        await one.told("DELETE", f"/api/keys/{kept.key_id}", status=204)
-        await one.told("DELETE", f"/api/keys/{kept.key_id}", status=404)
+        await one.request_json("DELETE", f"/api/keys/{kept.key_id}", status=204)
+        await one.request_json("DELETE", f"/api/keys/{kept.key_id}", status=404)
         for _ in range(60):
             status = (await other("GET", "/api/tools", key=key)).status_code
             if status == 401:
@@ -49,7 +51,7 @@ async def test_a_revoked_key_is_refused_within_seconds_in_another_process(tmp_pa
 
 
 async def test_without_any_key_this_machine_alone_is_answered(tmp_path):
-    async with asking(tmp_path, api_key="") as ask:
+    async with open_service_client(tmp_path, api_key="") as ask:
         assert (await ask("GET", "/api/tools", key="")).status_code == 200
         for headers in ({"host": "evil.example"}, {"origin": "https://evil.example"}):
             assert (await ask("GET", "/api/tools", key="", headers=headers)).status_code == 403
@@ -58,8 +60,8 @@ async def test_without_any_key_this_machine_alone_is_answered(tmp_path):
 
 
 async def test_from_the_first_key_on_everyone_needs_one_even_when_it_is_revoked(tmp_path):
-    async with asking(tmp_path, api_key="") as ask:
-        made = await ask.told("POST", "/api/keys", {"name": "a", "scopes": ["admin"]}, 201, key="")
+    async with open_service_client(tmp_path, api_key="") as ask:
+        made = await ask.request_json("POST", "/api/keys", {"name": "a", "scopes": ["admin"]}, 201, key="")
         for _ in range(60):
             status = (await ask("GET", "/api/tools", key="")).status_code
             if status == 401:
@@ -71,11 +73,11 @@ async def test_from_the_first_key_on_everyone_needs_one_even_when_it_is_revoked(
         assert (await ask("GET", "/api/tools", key="")).status_code == 401
 
 
-@pytest.mark.parametrize("shared", [False, True], ids=["one process", "two over valkey"])
+@pytest.prefix.parametrize("shared", [False, True], ids=["one process", "two over valkey"])
 async def test_a_key_may_ask_so_often_and_no_more(tmp_path, shared, request):
     redis = request.getfixturevalue("valkey_url") if shared else ""
-    async with asking(tmp_path, redis=redis) as one, asking(tmp_path, redis=redis) as other:
-        key = await one.key("tools:read", "chat", rate=RateLimit(calls=3, seconds=60))
+    async with open_service_client(tmp_path, redis=redis) as one, open_service_client(tmp_path, redis=redis) as other:
+        key = await one.create_key("tools:read", "chat", rate=RateLimit(calls=3, seconds=60))
         asked = [one, other, one, other] if shared else [one] * 4
         answers = [await ask("GET", "/api/tools", key=key) for ask in asked]
         assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
@@ -87,28 +89,28 @@ async def test_a_key_may_ask_so_often_and_no_more(tmp_path, shared, request):
 
 
 async def test_tokens_are_counted_against_the_key_until_they_are_used_up(tmp_path):
-    reply = Reply(assistant("hello"), "stop", Usage(60, 40, 1))
-    async with asking(tmp_path, {"m": ScriptedModel(reply, reply, reply)}) as ask:
-        key = await ask.key("chat", budget=150)
+    reply = Reply(assistant_message("hello"), "stop", Usage(60, 40, 1))
+    async with open_service_client(tmp_path, {"m": ScriptedModel(reply, reply, reply)}) as ask:
+        key = await ask.create_key("chat", budget=150)
         chat = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
         assert (await ask("POST", "/v1/chat/completions", chat, key=key)).status_code == 200
         assert (await ask("POST", "/agent/chat", {"message": "hi"}, key=key)).status_code == 200
         refused = await ask("POST", "/agent/chat", {"message": "hi"}, key=key)
         assert (refused.status_code, refused.json()["error"]["kind"]) == (429, "budget_used_up")
         assert "retry-after" not in refused.headers
-    async with asking(tmp_path) as again:
+    async with open_service_client(tmp_path) as again:
         [kept] = await again.service.store.keys.list()
         assert (kept.tokens_used, kept.last_used_at is not None) == (200, True)
         assert (await again("POST", "/agent/chat", {"message": "hi"}, key=key)).status_code == 429
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["told length", "no length told"])
+@pytest.prefix.parametrize("told", [True, False], ids=["told length", "no length told"])
 async def test_a_body_that_is_too_large_is_refused(tmp_path, told):
     async def pieces():
         for _ in range(30):
             yield b"x" * 100
 
-    async with asking(tmp_path, largest_body=2000) as ask:
+    async with open_service_client(tmp_path, largest_body=2000) as ask:
         content = b"x" * 3000 if told else pieces()
         headers = {"content-type": "application/json"}
         answer = await ask("POST", "/api/tools", content=content, headers=headers)
@@ -117,10 +119,10 @@ async def test_a_body_that_is_too_large_is_refused(tmp_path, told):
 
 async def test_pages_of_other_origins_are_let_in_only_where_the_owner_lists_them(tmp_path):
     asks = {"origin": "https://a.example", "access-control-request-method": "GET"}
-    async with asking(tmp_path) as ask:
+    async with open_service_client(tmp_path) as ask:
         answer = await ask("OPTIONS", "/api/tools", key="", headers=asks)
         assert "access-control-allow-origin" not in answer.headers
-    async with asking(tmp_path, origins=("https://a.example",)) as ask:
+    async with open_service_client(tmp_path, origins=("https://a.example",)) as ask:
         answer = await ask("OPTIONS", "/api/tools", key="", headers=asks)
         assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, "https://a.example")
         other = await ask("OPTIONS", "/api/tools", key="", headers=asks | {"origin": "https://b.example"})
@@ -128,7 +130,7 @@ async def test_pages_of_other_origins_are_let_in_only_where_the_owner_lists_them
 
 
 async def test_every_answer_has_its_trace_and_the_security_headers(tmp_path):
-    async with asking(tmp_path) as ask:
+    async with open_service_client(tmp_path) as ask:
         for path in ("/api/tools", "/nothing", "/readyz", "/v1/models"):
             answer = await ask("GET", path, headers={"x-trace-id": "mine-1"})
             assert answer.headers["x-trace-id"] == "mine-1"
@@ -139,23 +141,23 @@ async def test_every_answer_has_its_trace_and_the_security_headers(tmp_path):
 
 
 async def test_readiness_names_the_part_that_is_not_ready(tmp_path):
-    async with asking(tmp_path) as ask:
-        told = await ask.told("GET", "/readyz", key="")
+    async with open_service_client(tmp_path) as ask:
+        told = await ask.request_json("GET", "/readyz", key="")
         assert (told["ready"], told["parts"]["database"]) == (True, "ok")
 
 
 async def test_of_many_requests_at_once_one_looks_whether_there_are_keys(tmp_path):
-    class Counted(Keys):
+    class Counted(ApiKeyRepository):
         looks = 0
 
         async def list(self):
             self.looks += 1
             return await super().list()
 
-    database = Database(database_url(f"sqlite:///{tmp_path}/s.db"))
-    await migrate(database)
+    database = StoreDatabase(parse_database_url(f"sqlite:///{tmp_path}/s.db"))
+    await migrate_schema(database)
     keys = Counted(database)
-    ring = KeyRing(keys, ProcessLimiter(), Budgets(keys))
-    assert await asyncio.gather(*(ring.locked() for _ in range(50))) == [False] * 50
+    ring = ApiKeyCache(keys, InProcessRateLimiter(), TokenUsageRecorder(keys))
+    assert await asyncio.gather(*(ring.requires_key() for _ in range(50))) == [False] * 50
     assert keys.looks == 1
     await database.close()

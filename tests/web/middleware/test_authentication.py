@@ -2,19 +2,19 @@
 
 import aiohttp
 import pytest
-from tests.web.serving import serving
+from tests.web.serving import serve_models
 
 from opposable.domain.errors import BadInput
 from opposable.models.scripted import ScriptedModel
 from opposable.web.middleware.authentication import is_loopback
-from opposable.web.server import checked, names_of
+from opposable.web.server import get_model_names, require_key_unless_loopback
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
 
-async def asked(url, path="/chat/completions", body=BODY, **given):
+async def send_request(url, path="/chat/completions", body=BODY, **given):
     async with aiohttp.ClientSession() as session:
         method = "POST" if body is not None else "GET"
         how = {"data": body} if isinstance(body, bytes) else {"json": body}
@@ -23,7 +23,7 @@ async def asked(url, path="/chat/completions", body=BODY, **given):
             return response.status, told.get("error", {}).get("code"), dict(response.headers)
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("given", "status"),
     [
         ({}, 401),
@@ -35,15 +35,15 @@ async def asked(url, path="/chat/completions", body=BODY, **given):
     ],
 )
 async def test_with_a_key_every_request_must_bear_it(given, status):
-    async with serving(ScriptedModel("hi"), api_key="sesame") as url:
-        got, code, headers = await asked(url, headers=given)
+    async with serve_models(ScriptedModel("hi"), api_key="sesame") as url:
+        got, code, headers = await send_request(url, headers=given)
         assert (got, code) == (status, None if status == 200 else "invalid_api_key")
         assert ("www-authenticate" in {name.lower() for name in headers}) == (status == 401)
-        assert (await asked(url, "/models", None, headers=given))[0] == status
-        assert (await asked(url.removesuffix("/v1"), "/healthz", None, headers=given))[0] == 200
+        assert (await send_request(url, "/models", None, headers=given))[0] == status
+        assert (await send_request(url.removesuffix("/v1"), "/healthz", None, headers=given))[0] == 200
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("host", "status"),
     [
         ("localhost:1", 200),
@@ -54,41 +54,41 @@ async def test_with_a_key_every_request_must_bear_it(given, status):
     ],
 )
 async def test_without_a_key_only_requests_to_this_machine_are_answered(host, status):
-    async with serving(ScriptedModel("hi")) as url:
-        assert (await asked(url, headers={"Host": host}))[0] == status
+    async with serve_models(ScriptedModel("hi")) as url:
+        assert (await send_request(url, headers={"Host": host}))[0] == status
 
 
 async def test_a_web_pages_form_is_not_taken_for_json():
-    async with serving(ScriptedModel("hi")) as url:
-        assert (await asked(url, body=b"{}", headers={"Content-Type": "text/plain"}))[:2] == (
+    async with serve_models(ScriptedModel("hi")) as url:
+        assert (await send_request(url, body=b"{}", headers={"Content-Type": "text/plain"}))[:2] == (
             400,
             "invalid_content_type",
         )
 
 
-@pytest.mark.parametrize("chunked", [None, True], ids=["told length", "no length told"])
+@pytest.prefix.parametrize("chunked", [None, True], ids=["told length", "no length told"])
 async def test_a_body_that_is_too_large_is_refused(chunked):
     big = BODY | {"messages": [{"role": "user", "content": "x" * 3000}]}
-    async with serving(ScriptedModel("hi"), largest_body=2000) as url:
-        assert (await asked(url, body=big, chunked=chunked))[:2] == (413, "request_too_large")
-        assert (await asked(url, body=BODY, chunked=chunked))[0] == 200
+    async with serve_models(ScriptedModel("hi"), largest_body=2000) as url:
+        assert (await send_request(url, body=big, chunked=chunked))[:2] == (413, "request_too_large")
+        assert (await send_request(url, body=BODY, chunked=chunked))[0] == 200
 
 
 async def test_what_is_not_there_is_told_in_the_same_shape():
-    async with serving(ScriptedModel("hi")) as url:
-        assert (await asked(url, "/nothing"))[:2] == (404, None)
-        assert (await asked(url, "/chat/completions", None))[:2] == (405, None)
+    async with serve_models(ScriptedModel("hi")) as url:
+        assert (await send_request(url, "/nothing"))[:2] == (404, None)
+        assert (await send_request(url, "/chat/completions", None))[:2] == (405, None)
 
 
 async def test_the_routes_are_documented():
-    async with serving(ScriptedModel("hi")) as url, aiohttp.ClientSession() as session:
+    async with serve_models(ScriptedModel("hi")) as url, aiohttp.ClientSession() as session:
         response = await session.get(url.removesuffix("/v1") + "/openapi.json")
         paths = (await response.json())["paths"]
     assert set(paths) == {"/v1/chat/completions", "/v1/models", "/v1/models/{name}", "/healthz"}
     assert set(paths["/v1/chat/completions"]["post"]["responses"]) == {"200", "400", "401", "404", "413", "502", "503"}
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("host", "loopback"),
     [
         ("127.0.0.1", True),
@@ -101,17 +101,17 @@ async def test_the_routes_are_documented():
 )
 def test_others_are_served_with_a_key_only(host, loopback):
     assert is_loopback(host) == loopback
-    checked(host, "sesame")
+    require_key_unless_loopback(host, "sesame")
     if loopback:
-        checked(host, "")
+        require_key_unless_loopback(host, "")
     else:
         with pytest.raises(BadInput, match="needs an API key"):
-            checked(host, "")
+            require_key_unless_loopback(host, "")
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("asked_for", "names"),
     [("local", ["local", "qwen"]), ("openai:qwen", ["openai:qwen", "qwen"]), ("http://h/v1#qwen", ["qwen"])],
 )
 def test_a_model_is_called_as_asked_for_and_by_its_own_name(asked_for, names):
-    assert names_of(asked_for, ScriptedModel("hi", name="qwen")) == names
+    assert get_model_names(asked_for, ScriptedModel("hi", name="qwen")) == names

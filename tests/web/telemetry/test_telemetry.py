@@ -8,31 +8,33 @@ import pytest
 from fastapi import FastAPI
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from opposable.models.scripted import ScriptedModel, call, calls
+from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.service.service import open_service
 from opposable.settings import Settings
 from opposable.web.api.routes import add_routes
-from opposable.web.application import administer
-from opposable.web.gateway.routes import gateway
-from opposable.web.telemetry.logs import JsonLines, TextLines
-from opposable.web.telemetry.tracing import CURRENT, Trace
+from opposable.web.application import install_admin
+from opposable.web.gateway.routes import create_gateway_router
+from opposable.web.telemetry.logs import JsonFormatter, TextFormatter
+from opposable.web.telemetry.tracing import CURRENT_TRACE, RequestTrace
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
 
 
-async def spans_of(tmp_path, *requests, content=False):
+async def collect_spans(tmp_path, *requests, content=False):
     exporter = InMemorySpanExporter()
     given = Settings(_env_file=None, home=tmp_path, roots=(tmp_path,), traces=True, traces_content=content)
-    model = ScriptedModel(calls(call("calculator", '{"expression": "6*7", "password": "hunter22"}', "c1")), "42", "42")
+    model = ScriptedModel(
+        reply_with_calls(tool_call("calculator", '{"expression": "6*7", "password": "hunter22"}', "c1")), "42", "42"
+    )
     async with open_service(given, {"m": model}) as service:
         app = FastAPI()
         app.state.service = service
-        administer(app, service, api_key="", largest_body=10_000, exporter=exporter)
+        install_admin(app, service, api_key="", max_body_bytes=10_000, exporter=exporter)
         add_routes(app)
-        app.include_router(gateway(service.models, 10_000))
+        app.include_router(create_gateway_router(service.models, 10_000))
         transport = httpx2.ASGITransport(app)
         async with (
             app.router.lifespan_context(app),
@@ -44,7 +46,7 @@ async def spans_of(tmp_path, *requests, content=False):
 
 
 async def test_a_run_is_a_tree_of_spans_below_whoever_asked(tmp_path):
-    spans = await spans_of(tmp_path, ("/agent/chat", {"message": "6*7?"}))
+    spans = await collect_spans(tmp_path, ("/agent/chat", {"message": "6*7?"}))
     by_name = {span.name: span for span in spans}
     run, tool = by_name["invoke_agent default"], by_name["execute_tool calculator"]
     assert sorted(span.name for span in spans) == [
@@ -62,7 +64,7 @@ async def test_a_run_is_a_tree_of_spans_below_whoever_asked(tmp_path):
 
 
 async def test_what_was_said_is_in_spans_only_where_it_is_wanted_and_without_secrets(tmp_path):
-    spans = await spans_of(tmp_path, ("/agent/chat", {"message": "6*7?"}), content=True)
+    spans = await collect_spans(tmp_path, ("/agent/chat", {"message": "6*7?"}), content=True)
     told = {name: value for span in spans for name, value in span.attributes.items()}
     assert "6*7?" in told["gen_ai.input.messages"]
     assert "6*7" in told["gen_ai.tool.call.arguments"]
@@ -72,7 +74,7 @@ async def test_what_was_said_is_in_spans_only_where_it_is_wanted_and_without_sec
 async def test_calls_without_a_run_are_spans_of_their_own(tmp_path):
     chat = ("/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "hi"}]})
     tool = ("/api/tools/echo/call", {"arguments": {"words": 1}})
-    spans = await spans_of(tmp_path, chat, tool)
+    spans = await collect_spans(tmp_path, chat, tool)
     assert [(span.name, span.attributes.get("error.type")) for span in spans] == [
         ("chat scripted", None),
         ("execute_tool echo", "invalid_arguments"),
@@ -81,16 +83,16 @@ async def test_calls_without_a_run_are_spans_of_their_own(tmp_path):
 
 
 def test_a_line_of_the_log_says_its_trace():
-    token = CURRENT.set(Trace("t-1"))
+    token = CURRENT_TRACE.set(RequestTrace("t-1"))
     try:
         record = logging.LogRecord("opposable.web", logging.WARNING, "x.py", 1, "不 %s", ("ok",), None)
-        told = orjson.loads(JsonLines().format(record))
+        told = orjson.loads(JsonFormatter().format(record))
         assert (told["level"], told["logger"], told["message"], told["trace_id"]) == (
             "warning",
             "opposable.web",
             "不 ok",
             "t-1",
         )
-        assert TextLines().format(record).endswith("WARNING opposable.web: 不 ok [t-1]")
+        assert TextFormatter().format(record).endswith("WARNING opposable.web: 不 ok [t-1]")
     finally:
-        CURRENT.reset(token)
+        CURRENT_TRACE.reset(token)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opposable.ask.catalog.text_normalization import folded, index_words, is_cjk
+from opposable.ask.catalog.text_normalization import extract_index_words, has_cjk, normalize_text
 
-FORMAT = "1"
-_TABLES = """
+FORMAT_VERSION = "1"
+_SCHEMA_SQL = """
 CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS place (id INTEGER PRIMARY KEY, owner TEXT, name TEXT, whole INTEGER, UNIQUE (owner, name));
 CREATE TABLE IF NOT EXISTS value (id INTEGER PRIMARY KEY, place INTEGER, text TEXT, folded TEXT);
@@ -20,19 +20,19 @@ CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, content='', detail=non
   tokenize="unicode61 remove_diacritics 0");
 CREATE TABLE IF NOT EXISTS spelling (key TEXT, word TEXT, PRIMARY KEY (key, word)) WITHOUT ROWID;
 """
-_SPELT = range(4, 21)
+_FUZZY_WORD_LENGTHS = range(4, 21)
 """Lengths of words whose misspellings are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class IndexedValue:
     """A value as it stands in a column of a table (by its full name); `folded` is what it is compared by."""
 
     id: int
     table: str
     column: str
     text: str
-    folded: str
+    normalized: str
 
 
 class ValueIndex:
@@ -43,119 +43,125 @@ class ValueIndex:
         self._lock = threading.Lock()
         for pragma in ("journal_mode=WAL", "synchronous=OFF", "cache_size=-65536", "temp_store=MEMORY"):
             self._connection.execute(f"PRAGMA {pragma}").close()
-        self._connection.create_function("index_words", 1, lambda text: " ".join(index_words(text)), deterministic=True)
-        self._connection.executescript(_TABLES)
+        self._connection.create_function(
+            "index_words", 1, lambda text: " ".join(extract_index_words(text)), deterministic=True
+        )
+        self._connection.executescript(_SCHEMA_SQL)
 
     def close(self) -> None:
         """Closes the file."""
         with self._lock:
             self._connection.close()
 
-    def fact(self, name: str) -> str:
+    def get_metadata(self, name: str) -> str:
         """Something noted about the whole, "" when it was not."""
-        return next((row[0] for row in self._all("SELECT text FROM fact WHERE name = ?", (name,))), "")
+        return next((row[0] for row in self._fetch_all("SELECT text FROM fact WHERE name = ?", (name,))), "")
 
-    def note(self, name: str, text: str) -> None:
+    def set_metadata(self, name: str, value: str) -> None:
         """Notes something about the whole."""
-        self._all("INSERT OR REPLACE INTO fact VALUES (?, ?)", (name, text))
+        self._fetch_all("INSERT OR REPLACE INTO fact VALUES (?, ?)", (name, value))
 
-    def count(self) -> int:
+    def count_values(self) -> int:
         """How many values there are."""
-        return int(self._all("SELECT count(*) FROM value")[0][0])
+        return int(self._fetch_all("SELECT count(*) FROM value")[0][0])
 
-    def sizes(self) -> dict[tuple[str, str], int]:
+    def count_values_by_column(self) -> dict[tuple[str, str], int]:
         """How many different values each column has, as (table, column); those whose values are not kept are not there."""
         sql = "SELECT p.owner, p.name, count(v.id) FROM place p JOIN value v ON v.place = p.id GROUP BY p.id"
-        return {(owner, name): count for owner, name, count in self._all(sql)}
+        return {(owner, name): count for owner, name, count in self._fetch_all(sql)}
 
-    def finished(self) -> set[tuple[str, str]]:
+    def get_completed_columns(self) -> set[tuple[str, str]]:
         """The columns, as (table, column), that were gathered to their end."""
-        return {(owner, name) for owner, name in self._all("SELECT owner, name FROM place WHERE whole")}
+        return {(owner, name) for owner, name in self._fetch_all("SELECT owner, name FROM place WHERE whole")}
 
-    def add(self, table: str, column: str, values: Iterable[str]) -> int:
+    def add_values(self, table: str, column: str, values: Iterable[str]) -> int:
         """Adds values of a column; ones it has already are left as they are. The number of new ones."""
         with self._lock, closing(self._connection.cursor()) as cursor:
             cursor.execute("BEGIN")
             try:
-                added = _add(cursor, table, column, values)
+                added = _insert_values(cursor, table, column, values)
             except BaseException:
                 cursor.execute("ROLLBACK")
                 raise
             cursor.execute("COMMIT")
             return added
 
-    def finish(self, table: str, column: str) -> None:
+    def mark_completed(self, table: str, column: str) -> None:
         """Notes that a column was gathered to its end."""
-        self._all("INSERT OR IGNORE INTO place (owner, name, whole) VALUES (?, ?, 0)", (table, column))
-        self._all("UPDATE place SET whole = 1 WHERE owner = ? AND name = ?", (table, column))
+        self._fetch_all("INSERT OR IGNORE INTO place (owner, name, whole) VALUES (?, ?, 0)", (table, column))
+        self._fetch_all("UPDATE place SET whole = 1 WHERE owner = ? AND name = ?", (table, column))
 
-    def exactly(self, texts: Sequence[str], most: int = 200) -> list[Stored]:
+    def find_exact(self, texts: Sequence[str], limit: int = 200) -> list[IndexedValue]:
         """The values that are one of these folded texts."""
-        found: list[Stored] = []
+        found: list[IndexedValue] = []
         for start in range(0, len(texts), 500):
             part = texts[start : start + 500]
-            found += self._values(f"v.folded IN ({','.join('?' * len(part))}) LIMIT ?", (*part, most))
+            found += self._select_values(f"v.folded IN ({','.join('?' * len(part))}) LIMIT ?", (*part, limit))
         return found
 
-    def beginning(self, text: str, most: int = 5) -> list[Stored]:
+    def find_by_prefix(self, prefix: str, limit: int = 5) -> list[IndexedValue]:
         """Values that begin with this folded text."""
-        return self._values("v.folded >= ? AND v.folded < ? LIMIT ?", (text, text + "\U0010ffff", most))
+        return self._select_values("v.folded >= ? AND v.folded < ? LIMIT ?", (prefix, prefix + "\U0010ffff", limit))
 
-    def with_words(self, words: Sequence[str], most: int = 200) -> list[int]:
+    def find_ids_with_words(self, words: Sequence[str], limit: int = 200) -> list[int]:
         """The ids of values that have all of these words; those of small columns come first."""
         match = " ".join(f'"{word}"' for word in words if word.replace('"', ""))
-        return [row[0] for row in self._all("SELECT rowid FROM words WHERE words MATCH ? LIMIT ?", (match, most))]
+        return [
+            row[0] for row in self._fetch_all("SELECT rowid FROM words WHERE words MATCH ? LIMIT ?", (match, limit))
+        ]
 
-    def values(self, ids: Sequence[int]) -> list[Stored]:
+    def get_values(self, ids: Sequence[int]) -> list[IndexedValue]:
         """The values with these ids."""
-        return self._values(f"v.id IN ({','.join('?' * len(ids))})", ids) if ids else []
+        return self._select_values(f"v.id IN ({','.join('?' * len(ids))})", ids) if ids else []
 
-    def near_words(self, word: str) -> list[str]:
+    def find_similar_words(self, word: str) -> list[str]:
         """Known words that `word` may be a misspelling of: one half of them stands in it unchanged."""
-        if len(word) not in _SPELT or is_cjk(word) or not word.isalpha():
+        if len(word) not in _FUZZY_WORD_LENGTHS or has_cjk(word) or not word.isalpha():
             return []
-        keys = list(_search_keys(word))
+        keys = list(_iter_candidate_keys(word))
         marks = ",".join("?" * len(keys))
         sql = f"SELECT DISTINCT word FROM spelling WHERE key IN ({marks}) LIMIT 3000"  # noqa: S608 - question marks
-        return [row[0] for row in self._all(sql, keys)]
+        return [row[0] for row in self._fetch_all(sql, keys)]
 
-    def knows(self, word: str) -> bool:
+    def has_word(self, word: str) -> bool:
         """Whether some value has this word."""
-        return bool(self.with_words([word], 1))
+        return bool(self.find_ids_with_words([word], 1))
 
-    def _values(self, condition: str, parameters: Sequence[Any]) -> list[Stored]:
+    def _select_values(self, condition: str, parameters: Sequence[Any]) -> list[IndexedValue]:
         sql = f"SELECT v.id, p.owner, p.name, v.text, v.folded FROM value v JOIN place p ON p.id = v.place WHERE {condition}"  # noqa: S608 - ours
-        return [Stored(*row) for row in self._all(sql, parameters)]
+        return [IndexedValue(*row) for row in self._fetch_all(sql, parameters)]
 
-    def _all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+    def _fetch_all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         with self._lock, closing(self._connection.cursor()) as cursor:
             return cursor.execute(sql, parameters).fetchall()
 
 
-def _add(cursor: sqlite3.Cursor, table: str, column: str, values: Iterable[str]) -> int:
+def _insert_values(cursor: sqlite3.Cursor, table: str, column: str, values: Iterable[str]) -> int:
     cursor.execute("INSERT OR IGNORE INTO place (owner, name, whole) VALUES (?, ?, 0)", (table, column))
     (place,) = cursor.execute("SELECT id FROM place WHERE owner = ? AND name = ?", (table, column)).fetchone()
     (last,) = cursor.execute("SELECT coalesce(max(id), 0) FROM value").fetchone()
-    rows = ((place, text, key) for text in values if (key := folded(text)))
+    rows = ((place, text, key) for text in values if (key := normalize_text(text)))
     cursor.executemany("INSERT OR IGNORE INTO value (place, text, folded) VALUES (?, ?, ?)", rows)
     cursor.execute("INSERT INTO words (rowid, text) SELECT id, index_words(folded) FROM value WHERE id > ?", (last,))
     new = cursor.execute("SELECT folded FROM value WHERE id > ?", (last,)).fetchall()
-    words = {word for (text,) in new for word in text.split() if len(word) in _SPELT and word.isalpha()}
-    keys = ((key, word) for word in words if word.isascii() or not is_cjk(word) for key in _own_keys(word))
+    words = {word for (text,) in new for word in text.split() if len(word) in _FUZZY_WORD_LENGTHS and word.isalpha()}
+    keys = (
+        (key, word) for word in words if word.isascii() or not has_cjk(word) for key in _compute_spelling_keys(word)
+    )
     cursor.executemany("INSERT OR IGNORE INTO spelling VALUES (?, ?)", keys)
     return len(new)
 
 
-def _own_keys(word: str) -> tuple[str, str]:
+def _compute_spelling_keys(word: str) -> tuple[str, str]:
     """A word's first half and its last, each with the word's length."""
     half = len(word) // 2
     return f"{len(word)}<{word[:half]}", f"{len(word)}>{word[half:]}"
 
 
-def _search_keys(word: str) -> Iterable[str]:
+def _iter_candidate_keys(word: str) -> Iterable[str]:
     """The keys of all words that `word` is when one letter is wrong, missing, too many, or swapped with the next."""
     slack = 1 if len(word) < 8 else 2
-    for length in range(max(_SPELT.start, len(word) - slack), len(word) + slack + 1):
+    for length in range(max(_FUZZY_WORD_LENGTHS.start, len(word) - slack), len(word) + slack + 1):
         half = length // 2
         yield f"{length}<{word[:half]}"
         yield f"{length}>{word[len(word) - (length - half) :]}"

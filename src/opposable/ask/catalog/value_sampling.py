@@ -6,32 +6,32 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from opposable.domain.errors import ToolError
-from opposable.sql.database import Database, Limits
-from opposable.sql.schema import Column, Schema, Table, quoted, quoted_path
+from opposable.sql.database import Database, QueryLimits
+from opposable.sql.schema import Column, DatabaseSchema, Table, quote_name, quote_table_path
 
-Kind = Literal["text", "number", "date", "other"]
-MAX_CHARACTERS = 80
+ColumnKind = Literal["text", "number", "date", "other"]
+MAX_VALUE_CHARACTERS = 80
 """Longer texts are prose, not names: nobody writes them into a question."""
-_SAMPLED_ROWS = 100
-_PAGE = 100_000
-_FEW = 1_000
+_MAX_SAMPLED_ROWS = 100
+_PAGE_SIZE = 100_000
+_MAX_NON_TEXT_VALUES = 1_000
 """Numbers and dates are kept when a column has at most so many."""
-_SCANNED = 1_000_000
+_MAX_SCANNED_ROWS = 1_000_000
 """Columns of numbers and dates are only looked through in tables of at most so many rows."""
-_QUERY_SECONDS = 10.0
+_QUERY_TIMEOUT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class IndexingProgress:
     """How far the gathering is: columns done of all, and values kept."""
 
     column: str
     columns_done: int
-    columns: int
-    values: int
+    total_columns: int
+    indexed_values: int
 
 
-def kind_of(column: Column) -> Kind:
+def get_column_kind(column: Column) -> ColumnKind:
     """What a column holds, by its type's name."""
     name = column.type.casefold()
     if any(part in name for part in ("[", "(struct", "struct", "map(", "json", "blob", "bytea", "uuid", "binary")):
@@ -43,45 +43,45 @@ def kind_of(column: Column) -> Kind:
     return "text"
 
 
-async def read_samples(database: Database, table: Table, values: int) -> dict[str, tuple[str, ...]]:
+async def read_samples(database: Database, table: Table, limit: int) -> dict[str, tuple[str, ...]]:
     """A few different short values of every column, from the table's first rows; {} when they cannot be read."""
-    columns = [column for column in table.columns if kind_of(column) != "other"]
+    columns = [column for column in table.columns if get_column_kind(column) != "other"]
     if not columns:
         return {}
-    names = ", ".join(quoted(column.name, database.dialect) for column in columns)
-    sql = f"SELECT {names} FROM {quoted_path(table, database.dialect)} LIMIT {_SAMPLED_ROWS}"  # noqa: S608 - names in quotes
+    names = ", ".join(quote_name(column.name, database.dialect) for column in columns)
+    sql = f"SELECT {names} FROM {quote_table_path(table, database.dialect)} LIMIT {_MAX_SAMPLED_ROWS}"  # noqa: S608 - names in quotes
     try:
-        rows = (await database.run(sql, limits=Limits(_SAMPLED_ROWS, MAX_CHARACTERS, 2.0))).rows
+        rows = (await database.run(sql, limits=QueryLimits(_MAX_SAMPLED_ROWS, MAX_VALUE_CHARACTERS, 2.0))).rows
         by_column = {column.name: [row[i] for row in rows] for i, column in enumerate(columns)}
     except ToolError:
         try:
-            by_column = await database.samples(table.full_name, values)
+            by_column = await database.sample_values(table.full_name, limit)
         except ToolError:
             return {}
-    return {name: _distinct(found, values) for name, found in by_column.items()}
+    return {name: _select_distinct(found, limit) for name, found in by_column.items()}
 
 
-def _distinct(values: list[Any], most: int) -> tuple[str, ...]:
+def _select_distinct(values: list[Any], limit: int) -> tuple[str, ...]:
     texts = dict.fromkeys(str(value) for value in values if value is not None and str(value).strip())
-    short = [text for text in texts if len(text) <= MAX_CHARACTERS]
-    return tuple((short or list(texts))[:most])
+    short = [text for text in texts if len(text) <= MAX_VALUE_CHARACTERS]
+    return tuple((short or list(texts))[:limit])
 
 
-def wanted_columns(schema: Schema) -> list[tuple[Table, Column, Kind]]:
+def select_indexed_columns(schema: DatabaseSchema) -> list[tuple[Table, Column, ColumnKind]]:
     """The columns whose values are gathered, those of small tables first."""
-    found: list[tuple[Table, Column, Kind]] = []
-    for table in sorted(schema.tables, key=lambda t: (t.kind == "view", t.rows is None, t.rows or 0)):
+    found: list[tuple[Table, Column, ColumnKind]] = []
+    for table in sorted(schema.tables, key=lambda t: (t.kind == "view", t.row_count is None, t.row_count or 0)):
         for column in table.columns:
-            kind = kind_of(column)
+            kind = get_column_kind(column)
             key = column.primary_key or column.references is not None
-            large = table.rows is None or table.rows > _SCANNED
+            large = table.row_count is None or table.row_count > _MAX_SCANNED_ROWS
             if kind == "text" or (kind in ("number", "date") and not key and not large):
                 found.append((table, column, kind))
     return found
 
 
-async def pages(
-    database: Database, table: Table, column: Column, kind: Kind, most: int, end: float
+async def iter_value_pages(
+    database: Database, table: Table, column: Column, kind: ColumnKind, limit: int, deadline: float
 ) -> AsyncIterator[tuple[list[str], bool]]:
     """The different values of a column in pieces, and with each whether it was the last one.
 
@@ -89,43 +89,43 @@ async def pages(
         ToolError: the database cannot be asked for them.
     """
     if kind != "text":
-        rows = await _distinct_page(database, table, column, _FEW + 1, None, end)
-        yield ([] if len(rows) > _FEW else rows), True
+        rows = await _fetch_distinct_page(database, table, column, _MAX_NON_TEXT_VALUES + 1, None, deadline)
+        yield ([] if len(rows) > _MAX_NON_TEXT_VALUES else rows), True
         return
     last: str | None = None
-    while most > 0:
-        rows = await _distinct_page(database, table, column, min(_PAGE, most), last, end)
-        most -= len(rows)
-        done = len(rows) < _PAGE or most <= 0
+    while limit > 0:
+        rows = await _fetch_distinct_page(database, table, column, min(_PAGE_SIZE, limit), last, deadline)
+        limit -= len(rows)
+        done = len(rows) < _PAGE_SIZE or limit <= 0
         yield rows, done
         if done:
             return
         last = rows[-1]
 
 
-async def _distinct_page(
-    database: Database, table: Table, column: Column, most: int, after: str | None, end: float
+async def _fetch_distinct_page(
+    database: Database, table: Table, column: Column, limit: int, after: str | None, deadline: float
 ) -> list[str]:
     """Up to `most` different values; in order, and after `after`, where there are more than a page."""
-    name = quoted(column.name, database.dialect)
-    path = quoted_path(table, database.dialect)
-    text = kind_of(column) == "text"
+    name = quote_name(column.name, database.dialect)
+    path = quote_table_path(table, database.dialect)
+    text = get_column_kind(column) == "text"
     plain = f"CAST({name} AS TEXT)" if database.dialect != "sqlite" else name
     ordered = f'{plain} COLLATE "C"' if database.dialect == "postgres" else plain
     conditions = [f"{name} IS NOT NULL"]
-    conditions += [f"length({plain}) BETWEEN 1 AND {MAX_CHARACTERS}"] if text else []
+    conditions += [f"length({plain}) BETWEEN 1 AND {MAX_VALUE_CHARACTERS}"] if text else []
     conditions += [f"typeof({name}) <> 'blob'"] if database.dialect == "sqlite" else []
     mark = {"sqlite": ":p1", "duckdb": "$p1", "postgres": "$1"}[database.dialect]
     parameters = None
     if after is not None:
         conditions.append(f"{ordered} > {mark}")
         parameters = {mark[1:]: after}
-    paged = f" ORDER BY {ordered}" if text and (table.rows is None or table.rows > _PAGE) else ""
+    paged = f" ORDER BY {ordered}" if text and (table.row_count is None or table.row_count > _PAGE_SIZE) else ""
     if paged and database.dialect == "postgres":
         source = f"SELECT DISTINCT {plain} AS v FROM {path} WHERE {' AND '.join(conditions)}"  # noqa: S608 - names in quotes
-        sql = f'SELECT v FROM ({source}) AS found ORDER BY v COLLATE "C" LIMIT {most}'  # noqa: S608 - made above
+        sql = f'SELECT v FROM ({source}) AS found ORDER BY v COLLATE "C" LIMIT {limit}'  # noqa: S608 - made above
     else:
-        sql = f"SELECT DISTINCT {plain} FROM {path} WHERE {' AND '.join(conditions)}{paged} LIMIT {most}"  # noqa: S608 - made above
-    seconds = max(0.05, min(_QUERY_SECONDS, end - time.monotonic()))
-    rows = (await database.run(sql, parameters, Limits(most, MAX_CHARACTERS + 1, seconds))).rows
+        sql = f"SELECT DISTINCT {plain} FROM {path} WHERE {' AND '.join(conditions)}{paged} LIMIT {limit}"  # noqa: S608 - made above
+    seconds = max(0.05, min(_QUERY_TIMEOUT_SECONDS, deadline - time.monotonic()))
+    rows = (await database.run(sql, parameters, QueryLimits(limit, MAX_VALUE_CHARACTERS + 1, seconds))).rows
     return [str(row[0]) for row in rows if row[0] is not None]

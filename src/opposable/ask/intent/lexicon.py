@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from opposable.ask.intent.tokenizer import Word, words_of
+from opposable.ask.intent.tokenizer import Word, tokenize
 from opposable.ask.semantics.model import SECTIONS, SemanticModel
 
-Kind = Literal[
+MeaningKind = Literal[
     "metric", "dimension", "filter", "exclusion", "value",
     "group", "which", "count", "most", "least", "descending", "ascending", "top", "bottom", "not", "not_after", "apart",
     "more", "at_least", "less", "at_most", "or_more", "or_less", "and", "of", "stop", "change", "hard",
@@ -18,12 +18,12 @@ Kind = Literal[
 class Meaning:
     """What a phrase may mean: a small word's kind, or a term's id, and for a value the value itself."""
 
-    kind: Kind
+    kind: MeaningKind
     id: str = ""
     value: str = ""
 
 
-_SMALL: dict[Kind, str] = {
+_FUNCTION_WORDS: dict[MeaningKind, str] = {
     "group": "by|per|for each|for every|each|every|in each|split by|broken down by|grouped by|group by|across|breakdown by"
     "|breakdown|按|按照|根据|每|每个|每位|每种|每家|每一个|各|各个|各种|各类|不同|分|分布|依",
     "which": "which|what|who|哪|哪个|哪些|哪位|哪家|哪种|哪几个|谁",
@@ -73,41 +73,41 @@ class Lexicon:
 
     def __init__(self, phrases: dict[tuple[str, ...], list[Meaning]]) -> None:
         self._phrases = phrases
-        self._longest = max((len(key) for key in phrases), default=0)
+        self._max_phrase_words = max((len(key) for key in phrases), default=0)
 
-    def at(self, words: list[Word], first: int) -> list[tuple[int, list[Meaning]]]:
+    def match_at(self, words: list[Word], position: int) -> list[tuple[int, list[Meaning]]]:
         """The phrases that begin with word `first`: how many words, and what they may mean."""
-        sizes = range(1, min(self._longest, len(words) - first) + 1)
-        stems = [word.stem for word in words[first : first + self._longest]]
+        sizes = range(1, min(self._max_phrase_words, len(words) - position) + 1)
+        stems = [word.stem for word in words[position : position + self._max_phrase_words]]
         return [(size, hit) for size in sizes if (hit := self._phrases.get(tuple(stems[:size])))]
 
 
-def lexicon_of(model: SemanticModel) -> Lexicon:
+def build_lexicon(model: SemanticModel) -> Lexicon:
     """The phrases of a model: ids, synonyms, and what people call its values; and the small words."""
-    phrases = {key: list(meanings) for key, meanings in _small_words().items()}
+    phrases = {key: list(meanings) for key, meanings in _build_function_words().items()}
     for section in SECTIONS:
-        kind: Kind = section[:-1]  # type: ignore[assignment]
+        kind: MeaningKind = section[:-1]  # type: ignore[assignment]
         for term in getattr(model, section).values():
             for name in (term.id, *term.synonyms):
-                _add(phrases, name, Meaning(kind, term.id))
+                _add_phrase(phrases, name, Meaning(kind, term.id))
     for dimension in model.dimensions.values():
         for value, names in dimension.values.items():
             for name in (value, *names):
-                _add(phrases, name, Meaning("value", dimension.id, value))
+                _add_phrase(phrases, name, Meaning("value", dimension.id, value))
     return Lexicon(phrases)
 
 
 @lru_cache(maxsize=1)
-def _small_words() -> dict[tuple[str, ...], tuple[Meaning, ...]]:
+def _build_function_words() -> dict[tuple[str, ...], tuple[Meaning, ...]]:
     phrases: dict[tuple[str, ...], list[Meaning]] = {}
-    for kind, text in _SMALL.items():
+    for kind, text in _FUNCTION_WORDS.items():
         for phrase in text.split("|"):
-            _add(phrases, phrase, Meaning(kind))
+            _add_phrase(phrases, phrase, Meaning(kind))
     return {key: tuple(meanings[:1]) for key, meanings in phrases.items()}
 
 
-def _add(phrases: dict[tuple[str, ...], list[Meaning]], phrase: str, meaning: Meaning) -> None:
-    key = tuple(word.stem for word in words_of(phrase))
+def _add_phrase(phrases: dict[tuple[str, ...], list[Meaning]], phrase: str, meaning: Meaning) -> None:
+    key = tuple(word.stem for word in tokenize(phrase))
     if not key or (len(key) == 1 and len(key[0]) == 1 and meaning.kind == "value"):
         return
     known = phrases.setdefault(key, [])

@@ -8,45 +8,45 @@ from opposable.ask.intent.periods import Period
 
 SqlDialect = Literal["duckdb", "sqlite", "postgres"]
 
-_SQLITE = {
+_SQLITE_DATE_PARTS = {
     "year": "CAST(STRFTIME('%Y', t) AS INTEGER)",
     "quarter": "(CAST(STRFTIME('%m', t) AS INTEGER) + 2) / 3",
     "month": "CAST(STRFTIME('%m', t) AS INTEGER)",
     "week": "DATE(t, 'weekday 0', '-6 days')",
     "day": "DATE(t)",
 }
-_OTHERS = {
+_STANDARD_DATE_PARTS = {
     "year": "CAST(EXTRACT(YEAR FROM t) AS INTEGER)",
     "quarter": "CAST(EXTRACT(QUARTER FROM t) AS INTEGER)",
     "month": "CAST(EXTRACT(MONTH FROM t) AS INTEGER)",
     "week": "CAST(DATE_TRUNC('week', t) AS DATE)",
     "day": "CAST(t AS DATE)",
 }
-_LABELS = {
+_LABEL_TEMPLATES = {
     "quarter": "CAST(y AS TEXT) || '-Q' || CAST(q AS TEXT)",
     "month": "CAST(y AS TEXT) || CASE WHEN m < 10 THEN '-0' ELSE '-' END || CAST(m AS TEXT)",
 }
-_LATER = {
+_SHIFT_TEMPLATES = {
     ("quarter", "qoq"): {"y": "CASE WHEN q = 4 THEN y + 1 ELSE y END", "q": "CASE WHEN q = 4 THEN 1 ELSE q + 1 END"},
     ("month", "mom"): {"y": "CASE WHEN m = 12 THEN y + 1 ELSE y END", "m": "CASE WHEN m = 12 THEN 1 ELSE m + 1 END"},
     ("month", "qoq"): {"y": "CASE WHEN m > 9 THEN y + 1 ELSE y END", "m": "CASE WHEN m > 9 THEN m - 9 ELSE m + 3 END"},
 }
 
 
-def within(time: Any, period: Period, dialect: SqlDialect) -> Any:
+def build_period_condition(time: Any, period: Period, dialect: SqlDialect) -> Any:
     """The condition that the tree `time` lies in `period`; SQLite's dates are taken as ISO text."""
     from sqlglot import exp
 
     conditions: list[Any] = []
     if period.start is not None:
-        conditions.append(exp.GTE(this=time.copy(), expression=_day(period.start, dialect)))
+        conditions.append(exp.GTE(this=time.copy(), expression=_build_day_literal(period.start, dialect)))
     if period.end is not None:
         after = period.end + datetime.timedelta(days=1) if period.end < datetime.date.max else period.end
-        conditions.append(exp.LT(this=time.copy(), expression=_day(after, dialect)))
+        conditions.append(exp.LT(this=time.copy(), expression=_build_day_literal(after, dialect)))
     return exp.and_(*conditions)
 
 
-def label(time: Any, grain: Grain, dialect: SqlDialect, later: Comparison | None = None) -> Any:
+def build_period_label(time: Any, grain: Grain, dialect: SqlDialect, shift: Comparison | None = None) -> Any:
     """The period that `time` lies in: 2024, '2024-Q3', '2024-07', or the day a week or day begins with.
 
     `later` gives the label of the period that is compared with it: a year, quarter or month on.
@@ -54,39 +54,41 @@ def label(time: Any, grain: Grain, dialect: SqlDialect, later: Comparison | None
     Raises:
         ValueError: periods of this grain cannot be compared that way.
     """
-    parts = {name: _part(part, time, dialect) for name, part in (("y", "year"), ("q", "quarter"), ("m", "month"))}
-    if later is None and grain in ("week", "day"):
-        return _part(grain, time, dialect)
-    if later == "yoy" and grain in ("year", "quarter", "month"):
-        parts["y"] = _filled("y + 1", parts)
-    elif later is not None:
-        steps = _LATER.get((grain, later))
+    parts = {
+        name: _build_date_part(part, time, dialect) for name, part in (("y", "year"), ("q", "quarter"), ("m", "month"))
+    }
+    if shift is None and grain in ("week", "day"):
+        return _build_date_part(grain, time, dialect)
+    if shift == "yoy" and grain in ("year", "quarter", "month"):
+        parts["y"] = _fill_template("y + 1", parts)
+    elif shift is not None:
+        steps = _SHIFT_TEMPLATES.get((grain, shift))
         if steps is None:
-            raise ValueError(f"{later} of rows by {grain}")
-        parts |= {name: _filled(step, parts) for name, step in steps.items()}
-    return parts["y"] if grain == "year" else _filled(_LABELS[grain], parts)
+            raise ValueError(f"{shift} of rows by {grain}")
+        parts |= {name: _fill_template(step, parts) for name, step in steps.items()}
+    return parts["y"] if grain == "year" else _fill_template(_LABEL_TEMPLATES[grain], parts)
 
 
-def _part(part: str, time: Any, dialect: SqlDialect) -> Any:
+def _build_date_part(part: str, time: Any, dialect: SqlDialect) -> Any:
     import sqlglot
 
-    template = (_SQLITE if dialect == "sqlite" else _OTHERS)[part]
-    return _put(sqlglot.parse_one(template, dialect=dialect), {"t": time})
+    template = (_SQLITE_DATE_PARTS if dialect == "sqlite" else _STANDARD_DATE_PARTS)[part]
+    return _substitute_columns(sqlglot.parse_one(template, dialect=dialect), {"t": time})
 
 
-def _filled(template: str, parts: dict[str, Any]) -> Any:
+def _fill_template(template: str, parts: dict[str, Any]) -> Any:
     import sqlglot
     from sqlglot import exp
 
-    return exp.paren(_put(sqlglot.parse_one(template, dialect="sqlite"), parts))
+    return exp.paren(_substitute_columns(sqlglot.parse_one(template, dialect="sqlite"), parts))
 
 
-def _put(tree: Any, values: dict[str, Any]) -> Any:
+def _substitute_columns(tree: Any, values: dict[str, Any]) -> Any:
     """`tree` with copies of `values` in place of the columns of these names."""
-    return tree.transform(_replacer(values))
+    return tree.transform(_make_replacer(values))
 
 
-def _replacer(values: dict[str, Any]) -> Any:
+def _make_replacer(values: dict[str, Any]) -> Any:
     from sqlglot import exp
 
     def replace(node: Any) -> Any:
@@ -97,7 +99,7 @@ def _replacer(values: dict[str, Any]) -> Any:
     return replace
 
 
-def _day(day: datetime.date, dialect: SqlDialect) -> Any:
+def _build_day_literal(day: datetime.date, dialect: SqlDialect) -> Any:
     from sqlglot import exp
 
     text = exp.Literal.string(day.isoformat())

@@ -15,9 +15,9 @@ class Period:
     end: datetime.date | None
 
 
-def period_of(time: TimeIntent, today: datetime.date) -> Period | None:
+def resolve_period(time: TimeIntent, today: datetime.date) -> Period | None:
     """The days that `time` names, or None when it names none. A quarter or month without a year is of this year."""
-    named = _named(time, today)
+    named = _resolve_named_period(time, today)
     if time.comparison != "ytd":
         return named
     year = time.year or today.year
@@ -27,34 +27,34 @@ def period_of(time: TimeIntent, today: datetime.date) -> Period | None:
     return Period(datetime.date(year, 1, 1), last)
 
 
-def _named(time: TimeIntent, today: datetime.date) -> Period | None:
+def _resolve_named_period(time: TimeIntent, today: datetime.date) -> Period | None:
     if time.start or time.end:
         return Period(time.start, time.end)
     if time.month:
-        return month_of(time.year or today.year, time.month)
+        return get_month_period(time.year or today.year, time.month)
     if time.quarter:
-        return quarter_of(time.year or today.year, time.quarter)
+        return get_quarter_period(time.year or today.year, time.quarter)
     if time.year:
-        return year_of(time.year)
+        return get_year_period(time.year)
     return None
 
 
-def year_of(year: int) -> Period:
+def get_year_period(year: int) -> Period:
     """A calendar year."""
     return Period(datetime.date(year, 1, 1), datetime.date(year, 12, 31))
 
 
-def quarter_of(year: int, quarter: int) -> Period:
+def get_quarter_period(year: int, quarter: int) -> Period:
     """A calendar quarter, 1 to 4."""
-    return Period(datetime.date(year, 3 * quarter - 2, 1), _last_day(year, 3 * quarter))
+    return Period(datetime.date(year, 3 * quarter - 2, 1), _get_last_day(year, 3 * quarter))
 
 
-def month_of(year: int, month: int) -> Period:
+def get_month_period(year: int, month: int) -> Period:
     """A calendar month, 1 to 12."""
-    return Period(datetime.date(year, month, 1), _last_day(year, month))
+    return Period(datetime.date(year, month, 1), _get_last_day(year, month))
 
 
-def before(period: Period, comparison: Comparison) -> Period:
+def get_previous_period(period: Period, comparison: Comparison) -> Period:
     """The period that `comparison` looks back to: months are moved whole, so whole months stay whole."""
     months = {"yoy": 12, "qoq": 3, "mom": 1}.get(comparison, 12)
     start = add_months(period.start, -months) if period.start else None
@@ -62,7 +62,7 @@ def before(period: Period, comparison: Comparison) -> Period:
         return Period(start, None)
     end = add_months(period.end, -months)
     if period.end.day == calendar.monthrange(period.end.year, period.end.month)[1]:
-        end = _last_day(end.year, end.month)
+        end = _get_last_day(end.year, end.month)
     return Period(start, end)
 
 
@@ -73,14 +73,14 @@ def add_months(day: datetime.date, months: int) -> datetime.date:
     return datetime.date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
 
 
-def granularity_of(period: Period) -> Grain | None:
+def get_granularity(period: Period) -> Grain | None:
     """The size of a period that is exactly one year, quarter, month, week or day."""
     start, end = period.start, period.end
     if start is None or end is None:
         return None
     if start == end:
         return "day"
-    whole = start.day == 1 and end == _last_day(end.year, end.month)
+    whole = start.day == 1 and end == _get_last_day(end.year, end.month)
     months = (end.year - start.year) * 12 + end.month - start.month + 1
     if whole and months == 12 and start.month == 1:
         return "year"
@@ -91,5 +91,5 @@ def granularity_of(period: Period) -> Grain | None:
     return "week" if start.weekday() == 0 and (end - start).days == 6 else None
 
 
-def _last_day(year: int, month: int) -> datetime.date:
+def _get_last_day(year: int, month: int) -> datetime.date:
     return datetime.date(year, month, calendar.monthrange(year, month)[1])

@@ -3,9 +3,11 @@
 import re
 from dataclasses import dataclass
 
-from opposable.ask.intent.time_expressions import lowered
+from opposable.ask.intent.time_expressions import lowercase_halfwidth
 
-_WORD = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]|\d[\d,]*(?:\.\d+)?|[^\W\d_\u3400-\u9fff\uf900-\ufaff]+(?:['’]s\b)?")
+_WORD_PATTERN = re.compile(
+    r"[\u3400-\u9fff\uf900-\ufaff]|\d[\d,]*(?:\.\d+)?|[^\W\d_\u3400-\u9fff\uf900-\ufaff]+(?:['’]s\b)?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,18 +19,18 @@ class Word:
     stem: str
 
     @property
-    def chinese(self) -> bool:
+    def is_chinese(self) -> bool:
         """Whether it is a Chinese character."""
         return "\u3400" <= self.stem <= "\u9fff" or "\uf900" <= self.stem <= "\ufaff"
 
 
-def words_of(text: str) -> list[Word]:
+def tokenize(text: str) -> list[Word]:
     """The words of `text` in order; signs and underscores part them."""
-    low = lowered(text)
-    return [Word(found.start(), found.end(), stem(found[0])) for found in _WORD.finditer(low)]
+    low = lowercase_halfwidth(text)
+    return [Word(found.start(), found.end(), stem_word(found[0])) for found in _WORD_PATTERN.finditer(low)]
 
 
-def stem(word: str) -> str:
+def stem_word(word: str) -> str:
     """A word in lower case without the ending of a plural or a possessive."""
     word = re.sub(r"['’]s$", "", word)
     if not word.isascii() or len(word) < 4 or word.endswith(("ss", "us", "is")):

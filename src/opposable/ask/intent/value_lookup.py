@@ -5,19 +5,19 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from opposable.ask.intent.time_expressions import lowered
-from opposable.ask.intent.tokenizer import Word, words_of
-from opposable.ask.semantics.expressions import bind
-from opposable.ask.semantics.join_graph import joined, reach, root_of, source_parts
+from opposable.ask.intent.time_expressions import lowercase_halfwidth
+from opposable.ask.intent.tokenizer import Word, tokenize
+from opposable.ask.semantics.expressions import bind_expression
+from opposable.ask.semantics.join_graph import build_join_query, find_reachable_tables, find_root_table, split_source
 from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.errors import BadInput, ToolError
-from opposable.sql.database import Database, Limits
+from opposable.sql.database import Database, QueryLimits
 
-_COLUMN = re.compile(r'(?:"?(\w+)"?\.)?"?([^"().|+*/]+)"?')
+_COLUMN_PATTERN = re.compile(r'(?:"?(\w+)"?\.)?"?([^"().|+*/]+)"?')
 
 
 @dataclass(frozen=True, slots=True)
-class ValueMatch:
+class ValueMention:
     """Words of a question that are a value. `start` and `end` are characters of the question.
 
     `dimension` is an id of the model where the lookup knows it; else `table` and `column` name where the value stands
@@ -36,40 +36,43 @@ class ValueMatch:
 class ValueLookup(Protocol):
     """Finds values of the database among the words of a question."""
 
-    async def __call__(self, text: str) -> Sequence[ValueMatch]:
+    async def __call__(self, text: str) -> Sequence[ValueMention]:
         """The matches in `text`, which may overlap. Raises: nothing for text of any kind."""
         ...
 
 
-class DimensionValues:
+class DimensionValueLookup:
     """A `ValueLookup` over values held in memory, exact but for case, spaces, signs and an English plural."""
 
     def __init__(self, values: dict[str, list[str]]) -> None:
-        self._by_words: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+        self._values_by_stems: dict[tuple[str, ...], list[tuple[str, str]]] = {}
         for dimension, found in values.items():
             for value in found:
-                if key := tuple(word.stem for word in words_of(value)):
-                    self._by_words.setdefault(key, []).append((dimension, value))
-        self._longest = max((len(key) for key in self._by_words), default=0)
+                if key := tuple(word.stem for word in tokenize(value)):
+                    self._values_by_stems.setdefault(key, []).append((dimension, value))
+        self._max_phrase_words = max((len(key) for key in self._values_by_stems), default=0)
 
-    async def __call__(self, text: str) -> Sequence[ValueMatch]:
+    async def __call__(self, text: str) -> Sequence[ValueMention]:
         """Every run of words that is a value."""
-        words = words_of(text)
-        found: list[ValueMatch] = []
+        words = tokenize(text)
+        found: list[ValueMention] = []
         for first in range(len(words)):
-            for size in range(1, min(self._longest, len(words) - first) + 1):
+            for size in range(1, min(self._max_phrase_words, len(words) - first) + 1):
                 run = words[first : first + size]
-                found += [self._match(text, run, *hit) for hit in self._by_words.get(tuple(w.stem for w in run), ())]
+                found += [
+                    self._build_mention(text, run, *hit)
+                    for hit in self._values_by_stems.get(tuple(w.stem for w in run), ())
+                ]
         return found
 
-    def _match(self, text: str, run: list[Word], dimension: str, value: str) -> ValueMatch:
-        start, end = run[0].start, run[-1].end
-        return ValueMatch(value, start, end, dimension, score=1.0 if text[start:end] == value else 0.95)
+    def _build_mention(self, text: str, words: list[Word], dimension: str, value: str) -> ValueMention:
+        start, end = words[0].start, words[-1].end
+        return ValueMention(value, start, end, dimension, score=1.0 if text[start:end] == value else 0.95)
 
 
-async def read_values(
-    model: SemanticModel, database: Database, most: int = 20_000, *, computed: bool = False
-) -> DimensionValues:
+async def load_dimension_values(
+    model: SemanticModel, database: Database, max_values: int = 20_000, *, computed_only: bool = False
+) -> DimensionValueLookup:
     """The texts that the model's dimensions hold on `database`; a dimension with more than `most` is left out.
 
     `computed` leaves out those that are a column of a table, which an index of the database's values knows. So is one
@@ -77,46 +80,53 @@ async def read_values(
     """
     found: dict[str, list[str]] = {}
     for ref, dimension in model.dimensions.items():
-        if computed and _COLUMN.fullmatch(dimension.expr.strip()):
+        if computed_only and _COLUMN_PATTERN.fullmatch(dimension.expr.strip()):
             continue
         try:
-            bound = bind(dimension.expr, dimension.table, model, database.dialect)
+            bound = bind_expression(dimension.expr, dimension.table, model, database.dialect)
         except BadInput:
             continue
-        root = root_of(model, bound.tables)
+        root = find_root_table(model, bound.tables)
         if root is None:
             continue
-        query = joined(model, reach(model, root), bound.tables).select(bound.tree.copy()).distinct().limit(most + 1)
+        query = (
+            build_join_query(model, find_reachable_tables(model, root), bound.tables)
+            .select(bound.tree.copy())
+            .distinct()
+            .limit(max_values + 1)
+        )
         try:
-            rows = (await database.run(query.sql(dialect=database.dialect), limits=Limits(rows=most + 1))).rows
+            rows = (
+                await database.run(query.sql(dialect=database.dialect), limits=QueryLimits(max_rows=max_values + 1))
+            ).rows
         except ToolError:
             continue
         texts = [row[0] for row in rows if isinstance(row[0], str) and row[0].strip()]
-        if len(rows) <= most:
+        if len(rows) <= max_values:
             found[ref] = [text for text in texts if len(text) <= 120]
-    return DimensionValues(found)
+    return DimensionValueLookup(found)
 
 
-def dimensions_of(match: ValueMatch, model: SemanticModel) -> tuple[str, ...]:
+def find_dimensions(match: ValueMention, model: SemanticModel) -> tuple[str, ...]:
     """The ids of the dimensions whose expression is the column that a match names."""
     if match.dimension:
         return (match.dimension,) if match.dimension in model.dimensions else ()
-    return tuple(ref for ref, d in model.dimensions.items() if _is_column(d.expr, d.table, match, model))
+    return tuple(ref for ref, d in model.dimensions.items() if _is_matched_column(d.expr, d.table, match, model))
 
 
-def _is_column(expr: str, table: str, match: ValueMatch, model: SemanticModel) -> bool:
-    found = _COLUMN.fullmatch(expr.strip())
+def _is_matched_column(expr: str, table: str, match: ValueMention, model: SemanticModel) -> bool:
+    found = _COLUMN_PATTERN.fullmatch(expr.strip())
     source = model.find_table(found[1] or table) if found else None
     if found is None or source is None:
         return False
-    names = source_parts(source.source)
+    names = split_source(source.source)
     return (
         names[-1].casefold() == match.table.rpartition(".")[2].casefold()
         and found[2].casefold() == match.column.casefold()
     )
 
 
-class Located(Protocol):
+class PhraseMatch(Protocol):
     """A value that words of a question name, as an index tells it: `phrase` is those words."""
 
     @property
@@ -145,21 +155,21 @@ class Located(Protocol):
         ...
 
 
-class IndexValues:
+class IndexValueLookup:
     """A `ValueLookup` over an index of the database's values, such as `Catalog.matches`."""
 
-    def __init__(self, matches: Callable[[str], Awaitable[Sequence[Located]]]) -> None:
-        self._matches = matches
+    def __init__(self, match_values: Callable[[str], Awaitable[Sequence[PhraseMatch]]]) -> None:
+        self._match_values = match_values
 
-    async def __call__(self, text: str) -> Sequence[ValueMatch]:
+    async def __call__(self, text: str) -> Sequence[ValueMention]:
         """The index's matches, each at every place where its phrase stands in `text`."""
-        low = lowered(text)
-        found: list[ValueMatch] = []
-        for match in await self._matches(text):
-            phrase = r"\s*".join(re.escape(part) for part in lowered(match.phrase).split())
+        low = lowercase_halfwidth(text)
+        found: list[ValueMention] = []
+        for match in await self._match_values(text):
+            phrase = r"\s*".join(re.escape(part) for part in lowercase_halfwidth(match.phrase).split())
             places = re.finditer(phrase, low) if phrase else ()
             found += [
-                ValueMatch(match.value, *place.span(), table=match.table, column=match.column, score=match.score)
+                ValueMention(match.value, *place.span(), table=match.table, column=match.column, score=match.score)
                 for place in places
             ]
         return found

@@ -4,15 +4,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from opposable.ask.semantics.expressions import base_metrics, bind, inputs_of
-from opposable.ask.semantics.join_graph import Reach, identifier, joined, reach, root_of, source_parts, table_id
-from opposable.ask.semantics.metric_fanout import metric_root
+from opposable.ask.semantics.expressions import bind_expression, get_input_metrics, resolve_base_metrics
+from opposable.ask.semantics.join_graph import (
+    ReachableTables,
+    build_identifier,
+    build_join_query,
+    find_reachable_tables,
+    find_root_table,
+    resolve_table_id,
+    split_source,
+)
+from opposable.ask.semantics.metric_fanout import find_metric_root
 from opposable.ask.semantics.model import Join, Metric, ModelTable, SemanticModel, Term
 from opposable.domain.errors import BadInput, ToolError
-from opposable.sql.database import Database, Limits
+from opposable.sql.database import Database, QueryLimits
 from opposable.sql.name_checker import check_names
-from opposable.sql.schema import Schema, Table
-from opposable.sql.statement_guard import guard
+from opposable.sql.schema import DatabaseSchema, Table
+from opposable.sql.statement_guard import parse_safe_query
 
 Severity = Literal["error", "warning", "info"]
 
@@ -25,69 +33,69 @@ class Finding:
     """
 
     severity: Severity
-    where: str
+    location: str
     problem: str
     hint: str = ""
 
     def __str__(self) -> str:
-        return f"{self.severity}: {self.where}: {self.problem}{f' → {self.hint}' if self.hint else ''}"
+        return f"{self.severity}: {self.location}: {self.problem}{f' → {self.hint}' if self.hint else ''}"
 
 
 @dataclass(slots=True)
-class _Linting:
+class _LintState:
     model: SemanticModel
     database: Database
-    schema: Schema
+    schema: DatabaseSchema
     findings: list[Finding] = field(default_factory=list)
 
-    def tell(self, severity: Severity, path: str, problem: str, hint: str = "") -> None:
-        self.findings.append(Finding(severity, self.model.place(path), problem, hint))
+    def add_finding(self, severity: Severity, path: str, problem: str, hint: str = "") -> None:
+        self.findings.append(Finding(severity, self.model.describe_location(path), problem, hint))
 
-    async def rows(self, query: Any, path: str) -> Sequence[tuple[Any, ...]] | None:
+    async def fetch_rows(self, query: Any, path: str) -> Sequence[tuple[Any, ...]] | None:
         """What `query` brings; None, with a finding, when it fails."""
         sql = query if isinstance(query, str) else query.sql(dialect=self.database.dialect)
         try:
-            problems = check_names(guard(sql, self.database.dialect, self.schema), self.schema)
+            problems = check_names(parse_safe_query(sql, self.database.dialect, self.schema), self.schema)
             for problem in problems:
-                self.tell("error", path, problem.sentence)
+                self.add_finding("error", path, problem.message)
             if problems:
                 return None
             await self.database.explain(sql)
-            return (await self.database.run(sql, limits=Limits(rows=5))).rows
+            return (await self.database.run(sql, limits=QueryLimits(max_rows=5))).rows
         except ToolError as error:
-            self.tell("error", path, str(error))
+            self.add_finding("error", path, str(error))
             return None
 
 
-async def lint(model: SemanticModel, database: Database) -> tuple[Finding, ...]:
+async def lint_semantic_model(model: SemanticModel, database: Database) -> tuple[Finding, ...]:
     """Everything found, errors first; () for a model that fits its database. Nothing is ever written."""
-    state = _Linting(model, database, await database.schema())
-    present = {table.id for table in model.tables.values() if _table(state, table)}
+    state = _LintState(model, database, await database.get_schema())
+    present = {table.id for table in model.tables.values() if _check_table(state, table)}
     for join in model.joins:
-        if _both(model, join, present):
-            await _join(state, join)
-    for section, term in model.terms():
-        await _term(state, section, term)
-    _names(state)
-    _reached(state)
-    for text in model.unread:
-        state.tell("info", "", text)
+        if _has_both_tables(model, join, present):
+            await _check_join(state, join)
+    for section, term in model.iter_terms():
+        await _check_term(state, section, term)
+    _check_duplicate_names(state)
+    _check_unreachable_dimensions(state)
+    for text in model.unsupported:
+        state.add_finding("info", "", text)
     rank = {"error": 0, "warning": 1, "info": 2}
     return tuple(sorted(dict.fromkeys(state.findings), key=lambda finding: rank[finding.severity]))
 
 
-def _both(model: SemanticModel, join: Join, present: set[str]) -> bool:
+def _has_both_tables(model: SemanticModel, join: Join, present: set[str]) -> bool:
     tables = (model.find_table(join.many), model.find_table(join.one))
     return all(table is not None and table.id in present for table in tables)
 
 
-def _real(state: _Linting, table: ModelTable) -> Table | None:
-    parts = source_parts(table.source)
-    return state.schema.find_named(parts[-1], parts[-2] if len(parts) > 1 else "")
+def _find_database_table(state: _LintState, table: ModelTable) -> Table | None:
+    parts = split_source(table.source)
+    return state.schema.find_table_by_identifier(parts[-1], parts[-2] if len(parts) > 1 else "")
 
 
-def _table(state: _Linting, table: ModelTable) -> bool:
-    if _real(state, table) is not None:
+def _check_table(state: _LintState, table: ModelTable) -> bool:
+    if _find_database_table(state, table) is not None:
         return True
     near = state.schema.similar_tables(table.source)
     hint = (
@@ -95,18 +103,18 @@ def _table(state: _Linting, table: ModelTable) -> bool:
         if near
         else f"the tables are {', '.join(t.full_name for t in state.schema.tables[:20])}"
     )
-    state.tell("error", f"tables.{table.id}", f"the database has no table {table.source}", hint)
+    state.add_finding("error", f"tables.{table.id}", f"the database has no table {table.source}", hint)
     return False
 
 
-async def _join(state: _Linting, join: Join) -> None:
+async def _check_join(state: _LintState, join: Join) -> None:
     """Columns, uniqueness of the one side, and rows of the many side that find nothing."""
     from sqlglot import exp
 
     path = f"joins.{join.text}"
     for name, columns in ((join.many, [a for a, _ in join.on]), (join.one, [b for _, b in join.on])):
         table = state.model.find_table(name)
-        real = _real(state, table) if table else None
+        real = _find_database_table(state, table) if table else None
         for column in columns:
             if real is not None and real.find_column(column) is None:
                 near = real.similar_columns(column)
@@ -115,27 +123,31 @@ async def _join(state: _Linting, join: Join) -> None:
                     if near
                     else f"its columns are {', '.join(c.name for c in real.columns[:20])}"
                 )
-                state.tell("error", path, f"{name} has no column {column}", hint)
+                state.add_finding("error", path, f"{name} has no column {column}", hint)
                 return
     one, many = state.model.find_table(join.one), state.model.find_table(join.many)
     assert one is not None
     assert many is not None
-    keys = [exp.column(identifier(b), table=identifier(one.id)) for _, b in join.on]
-    doubled = joined(state.model, reach(state.model, one.id), ()).select(exp.Count(this=exp.Star()))
+    keys = [exp.column(build_identifier(b), table=build_identifier(one.id)) for _, b in join.on]
+    doubled = build_join_query(state.model, find_reachable_tables(state.model, one.id), ()).select(
+        exp.Count(this=exp.Star())
+    )
     doubled = doubled.where(*(exp.not_(exp.Is(this=k.copy(), expression=exp.null())) for k in keys)).group_by(*keys)
-    found = await state.rows(doubled.having("COUNT(*) > 1").limit(1), path)
+    found = await state.fetch_rows(doubled.having("COUNT(*) > 1").limit(1), path)
     if found:
         columns_text = ", ".join(b for _, b in join.on)
         told = f"the join fans out: {join.one}.{columns_text} is not unique, so rows of {join.many} would count twice or more"
-        state.tell("error", path, told, "turn the join round, or join to a table that has the column once")
+        state.add_finding("error", path, told, "turn the join round, or join to a table that has the column once")
     if found is None:
         return
-    theirs = [exp.column(identifier(a), table=identifier(many.id)) for a, _ in join.on]
-    orphans = joined(state.model, _only(state.model, join), [one.id]).select(exp.Count(this=exp.Star()))
+    theirs = [exp.column(build_identifier(a), table=build_identifier(many.id)) for a, _ in join.on]
+    orphans = build_join_query(state.model, _reach_by_single_join(state.model, join), [one.id]).select(
+        exp.Count(this=exp.Star())
+    )
     given = [exp.not_(exp.Is(this=k.copy(), expression=exp.null())) for k in theirs]
-    lost = await state.rows(orphans.where(*given, exp.Is(this=keys[0].copy(), expression=exp.null())), path)
+    lost = await state.fetch_rows(orphans.where(*given, exp.Is(this=keys[0].copy(), expression=exp.null())), path)
     if lost and lost[0][0]:
-        state.tell(
+        state.add_finding(
             "warning",
             path,
             f"{lost[0][0]} rows of {join.many} find no row of {join.one}",
@@ -143,87 +155,89 @@ async def _join(state: _Linting, join: Join) -> None:
         )
 
 
-def _only(model: SemanticModel, join: Join) -> Reach:
+def _reach_by_single_join(model: SemanticModel, join: Join) -> ReachableTables:
     """A way of this one join."""
-    many, one = table_id(model, join.many), table_id(model, join.one)
-    return Reach(many, {many: (), one: (join,)}, {})
+    many, one = resolve_table_id(model, join.many), resolve_table_id(model, join.one)
+    return ReachableTables(many, {many: (), one: (join,)}, {})
 
 
-async def _term(state: _Linting, section: str, term: Term) -> None:
+async def _check_term(state: _LintState, section: str, term: Term) -> None:
     path = f"{section}.{term.id}.expr"
     try:
         if isinstance(term, Metric):
-            await _metric(state, term, path)
+            await _check_metric(state, term, path)
             return
-        bound = bind(term.expr, term.table, state.model, state.database.dialect)
-        if bound.aggregates:
-            state.tell(
+        bound = bind_expression(term.expr, term.table, state.model, state.database.dialect)
+        if bound.has_aggregate:
+            state.add_finding(
                 "error", path, "it aggregates: only metrics may", "write an expression over the columns of one row"
             )
             return
-        root = root_of(state.model, bound.tables)
+        root = find_root_table(state.model, bound.tables)
         if root is None:
-            state.tell(
+            state.add_finding(
                 "error",
                 path,
                 f"no join puts {', '.join(bound.tables) or 'its columns'} together",
                 "add a join, or a table",
             )
             return
-        query = joined(state.model, reach(state.model, root), bound.tables)
+        query = build_join_query(state.model, find_reachable_tables(state.model, root), bound.tables)
     except BadInput as error:
-        state.tell("error", path, str(error))
+        state.add_finding("error", path, str(error))
         return
     if section == "dimensions":
-        await state.rows(query.select(bound.tree.copy()).limit(1), path)
+        await state.fetch_rows(query.select(bound.tree.copy()).limit(1), path)
         return
-    await _holds(state, query, bound.tree, section, path)
+    await _check_condition(state, query, bound.tree, section, path)
 
 
-async def _holds(state: _Linting, query: Any, tree: Any, section: str, path: str) -> None:
+async def _check_condition(state: _LintState, query: Any, tree: Any, section: str, path: str) -> None:
     """Counts the rows for which a filter or an exclusion is true."""
     from sqlglot import exp
 
     hits = exp.Sum(
         this=exp.Case(ifs=[exp.If(this=tree.copy(), true=exp.Literal.number(1))], default=exp.Literal.number(0))
     )
-    found = await state.rows(query.select(exp.Count(this=exp.Star()), hits), path)
+    found = await state.fetch_rows(query.select(exp.Count(this=exp.Star()), hits), path)
     if not found or not found[0][0]:
         return
     rows, true = found[0][0], found[0][1] or 0
     if not true:
-        state.tell("warning", path, f"it is true for none of {rows} rows", "compare it with the values in the database")
+        state.add_finding(
+            "warning", path, f"it is true for none of {rows} rows", "compare it with the values in the database"
+        )
     elif true == rows and section == "exclusions":
-        state.tell(
+        state.add_finding(
             "error", path, f"it leaves out all {rows} rows", "an exclusion is true for the rows that are left out"
         )
 
 
-async def _metric(state: _Linting, metric: Metric, path: str) -> None:
+async def _check_metric(state: _LintState, metric: Metric, path: str) -> None:
     dialect = state.database.dialect
-    if inputs_of(metric, state.model, dialect):
-        base_metrics(metric.id, state.model, dialect)
+    if get_input_metrics(metric, state.model, dialect):
+        resolve_base_metrics(metric.id, state.model, dialect)
         return
-    root = metric_root(metric, state.model, dialect)
-    way = reach(state.model, root)
-    bound = bind(metric.expr, metric.table, state.model, dialect)
-    _types(state, metric, bound.tree, path)
-    await state.rows(joined(state.model, way, bound.tables).select(bound.tree.copy()), path)
-    await _time(state, metric, root, path)
-    await _defaults(state, metric, root)
+    root = find_metric_root(metric, state.model, dialect)
+    way = find_reachable_tables(state.model, root)
+    bound = bind_expression(metric.expr, metric.table, state.model, dialect)
+    _check_aggregated_types(state, metric, bound.tree, path)
+    await state.fetch_rows(build_join_query(state.model, way, bound.tables).select(bound.tree.copy()), path)
+    await _check_time(state, metric, root, path)
+    await _check_default_filters(state, metric, root)
 
 
-def _types(state: _Linting, metric: Metric, tree: Any, path: str) -> None:
+def _check_aggregated_types(state: _LintState, metric: Metric, tree: Any, path: str) -> None:
     """Sums of text, which SQLite takes for 0 without a word."""
     from sqlglot import exp
 
     for aggregate in tree.find_all(exp.Sum, exp.Avg):
         column = aggregate.this
         table = state.model.find_table(column.table) if isinstance(column, exp.Column) else None
-        real = _real(state, table) if table else None
+        real = _find_database_table(state, table) if table else None
         found = real.find_column(column.name) if real else None
         if found is not None and any(word in found.type.upper() for word in ("CHAR", "TEXT", "STRING")):
-            state.tell(
+            state.add_finding(
                 "warning",
                 path,
                 f"{aggregate.sql()} adds up the text column {found.name} ({found.type})",
@@ -231,28 +245,28 @@ def _types(state: _Linting, metric: Metric, tree: Any, path: str) -> None:
             )
 
 
-async def _time(state: _Linting, metric: Metric, root: str, path: str) -> None:
+async def _check_time(state: _LintState, metric: Metric, root: str, path: str) -> None:
     """Whether what dates a metric is a date."""
     time = metric.time or state.model.tables[root].time or state.model.time
     if not time:
         return
-    bound = bind(time, root, state.model, state.database.dialect)
-    way = reach(state.model, root)
-    if way.refusal(bound.tables):
+    bound = bind_expression(time, root, state.model, state.database.dialect)
+    way = find_reachable_tables(state.model, root)
+    if way.explain_unreachable(bound.tables):
         if metric.time:
-            state.tell(
+            state.add_finding(
                 "error", path, f"time: {time} is not reached from {root}", "name a column of a table that it joins"
             )
         return
     sqlite = state.database.dialect == "sqlite"
     year = "STRFTIME('%Y', t)" if sqlite else "EXTRACT(YEAR FROM t)"
     text = bound.tree.sql(dialect=state.database.dialect)
-    query = joined(state.model, way, bound.tables).select(
+    query = build_join_query(state.model, way, bound.tables).select(
         year.replace("t)", f"{text})"), text, dialect=state.database.dialect
     )
-    found = await state.rows(query.where(f"NOT {text} IS NULL", dialect=state.database.dialect).limit(1), path)
+    found = await state.fetch_rows(query.where(f"NOT {text} IS NULL", dialect=state.database.dialect).limit(1), path)
     if found and found[0][0] is None:
-        state.tell(
+        state.add_finding(
             "error",
             path,
             f"time: {time} holds {found[0][1]!r}, which is no ISO date",
@@ -260,7 +274,7 @@ async def _time(state: _Linting, metric: Metric, root: str, path: str) -> None:
         )
 
 
-async def _defaults(state: _Linting, metric: Metric, root: str) -> None:
+async def _check_default_filters(state: _LintState, metric: Metric, root: str) -> None:
     """Whether any row is left by a metric's default filters."""
     from sqlglot import exp
 
@@ -271,17 +285,19 @@ async def _defaults(state: _Linting, metric: Metric, root: str) -> None:
     trees: list[Any] = []
     for text in metric.default_filters:
         term = state.model.filters.get(text) or state.model.exclusions.get(text)
-        bound = bind(term.expr if term else text, term.table if term else root, state.model, state.database.dialect)
+        bound = bind_expression(
+            term.expr if term else text, term.table if term else root, state.model, state.database.dialect
+        )
         needed += bound.tables
         trees.append(exp.not_(exp.paren(bound.tree)) if text in state.model.exclusions else bound.tree)
-    way = reach(state.model, root)
-    if reason := way.refusal(needed):
-        state.tell("error", path, reason)
+    way = find_reachable_tables(state.model, root)
+    if reason := way.explain_unreachable(needed):
+        state.add_finding("error", path, reason)
         return
-    query = joined(state.model, way, needed).select(exp.Count(this=exp.Star()))
-    left, whole = await state.rows(query.where(*trees), path), await state.rows(query, path)
+    query = build_join_query(state.model, way, needed).select(exp.Count(this=exp.Star()))
+    left, whole = await state.fetch_rows(query.where(*trees), path), await state.fetch_rows(query, path)
     if left and whole and whole[0][0] and not left[0][0]:
-        state.tell(
+        state.add_finding(
             "error",
             path,
             f"they exclude every one of {whole[0][0]} rows",
@@ -289,37 +305,37 @@ async def _defaults(state: _Linting, metric: Metric, root: str) -> None:
         )
 
 
-def _names(state: _Linting) -> None:
+def _check_duplicate_names(state: _LintState) -> None:
     """Names that stand for two things."""
     seen: dict[str, tuple[str, str]] = {}
-    for section, term in state.model.terms():
+    for section, term in state.model.iter_terms():
         for name in (term.id, *term.synonyms):
             key = " ".join(name.replace("_", " ").casefold().split())
             other = seen.setdefault(key, (section, term.id))
             if other[1] == term.id:
                 continue
             severity: Severity = "warning" if other[0] == section else "info"
-            told = f"{name!r} also stands for {other[1]} ({other[0]}, {state.model.place(f'{other[0]}.{other[1]}').partition(':')[0]})"
-            state.tell(severity, f"{section}.{term.id}.synonyms", told, "keep it in one of them")
+            told = f"{name!r} also stands for {other[1]} ({other[0]}, {state.model.describe_location(f'{other[0]}.{other[1]}').partition(':')[0]})"
+            state.add_finding(severity, f"{section}.{term.id}.synonyms", told, "keep it in one of them")
 
 
-def _reached(state: _Linting) -> None:
+def _check_unreachable_dimensions(state: _LintState) -> None:
     """Dimensions that go with no metric."""
-    ways = [way for metric in state.model.metrics.values() if (way := _way(state, metric)) is not None]
+    ways = [way for metric in state.model.metrics.values() if (way := _find_metric_reach(state, metric)) is not None]
     for dimension in state.model.dimensions.values():
         try:
-            tables = bind(dimension.expr, dimension.table, state.model, state.database.dialect).tables
+            tables = bind_expression(dimension.expr, dimension.table, state.model, state.database.dialect).tables
         except BadInput:
             continue
-        reasons = [way.refusal(tables) for way in ways]
+        reasons = [way.explain_unreachable(tables) for way in ways]
         if reasons and all(reasons):
             told = f"it goes with no metric: {reasons[0]}"
-            state.tell("warning", f"dimensions.{dimension.id}", told, "add a join from many to one")
+            state.add_finding("warning", f"dimensions.{dimension.id}", told, "add a join from many to one")
 
 
-def _way(state: _Linting, metric: Metric) -> Reach | None:
+def _find_metric_reach(state: _LintState, metric: Metric) -> ReachableTables | None:
     """What a metric reaches; None for a derived or a wrong one, which is told elsewhere."""
     try:
-        return reach(state.model, metric_root(metric, state.model, state.database.dialect))
+        return find_reachable_tables(state.model, find_metric_root(metric, state.model, state.database.dialect))
     except BadInput:
         return None

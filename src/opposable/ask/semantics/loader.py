@@ -4,16 +4,16 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from opposable.ask.semantics.model import SemanticModel
-from opposable.ask.semantics.yaml_reader import Document, read_yaml
+from opposable.ask.semantics.yaml_reader import YamlDocument, parse_yaml
 from opposable.domain.errors import BadInput
 
-FORMS = (
+SUPPORTED_FORMATS = (
     "metrics, dimensions, filters and exclusions (the short form), semantic_model (Apache Ossie), "
     "or semantic_models (MetricFlow)"
 )
 
 
-def load_semantics(path: str | Path) -> SemanticModel:
+def load_semantic_model(path: str | Path) -> SemanticModel:
     """The semantic model in the file at `path`.
 
     Raises:
@@ -29,35 +29,35 @@ def load_semantics(path: str | Path) -> SemanticModel:
         raise BadInput(f"{file} is not UTF-8 text: save it as UTF-8.") from None
     except OSError as error:
         raise BadInput(f"{file} cannot be read: {error.strerror or 'it is no regular file'}.") from error
-    return read_semantics(text, file)
+    return parse_semantic_model(text, file)
 
 
-def read_semantics(text: str, file: str | Path = "model.yaml") -> SemanticModel:
+def parse_semantic_model(text: str, file: str | Path = "model.yaml") -> SemanticModel:
     """The semantic model written in `text`; `file` is what errors call it. Raises: as `load_semantics`."""
     if find_spec("yaml") is None or find_spec("sqlglot") is None:
         raise BadInput("Semantic models need the extra `ask`: pip install 'opposable[ask]'.")
-    document = read_yaml(text, Path(file).name)
+    document = parse_yaml(text, Path(file).name)
     data = document.data
     if not isinstance(data, dict) or not data:
-        raise BadInput(f"{document.file}, line 1: a semantic model is a mapping with {FORMS}.")
-    return _read(document).model_copy(update={"file": Path(file)})
+        raise BadInput(f"{document.file}, line 1: a semantic model is a mapping with {SUPPORTED_FORMATS}.")
+    return _parse_document(document).model_copy(update={"file": Path(file)})
 
 
-def _read(document: Document) -> SemanticModel:
+def _parse_document(document: YamlDocument) -> SemanticModel:
     data = document.data
     if "semantic_model" in data:
-        from opposable.ask.semantics.ossie import read_ossie
+        from opposable.ask.semantics.ossie import parse_ossie
 
-        return read_ossie(document)
+        return parse_ossie(document)
     if "semantic_models" in data:
-        from opposable.ask.semantics.metricflow import read_metricflow
+        from opposable.ask.semantics.metricflow import parse_metricflow
 
-        return read_metricflow(document)
+        return parse_metricflow(document)
     if "ontology" in data:
         raise BadInput(
             f"{document.file}, line 1: this is an Ossie ontology, which names concepts and no tables: give the Ossie "
             "core file (semantic_model: …) that maps them to a database."
         )
-    from opposable.ask.semantics.short_form import read_short_form
+    from opposable.ask.semantics.short_form import parse_short_form
 
-    return read_short_form(document)
+    return parse_short_form(document)

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from opposable.ask.semantics.expressions import bind
-from opposable.ask.semantics.join_graph import root_of
+from opposable.ask.semantics.expressions import bind_expression
+from opposable.ask.semantics.join_graph import find_root_table
 from opposable.ask.semantics.model import Metric, SemanticModel
 from opposable.domain.errors import BadInput
 
 
-def metric_root(metric: Metric, model: SemanticModel, dialect: str) -> str:
+def find_metric_root(metric: Metric, model: SemanticModel, dialect: str) -> str:
     """The table whose rows a base metric aggregates.
 
     Raises:
@@ -16,11 +16,11 @@ def metric_root(metric: Metric, model: SemanticModel, dialect: str) -> str:
             twice.
     """
     tree, tables = bind_metric(metric, model, dialect)
-    root = root_of(model, tables) if tables else None
+    root = find_root_table(model, tables) if tables else None
     if root is None:
         wanted = f"no join puts {', '.join(tables)} together" if tables else "it names no table: give it one"
         raise BadInput(f"the metric {metric.id} has no table to aggregate over: {wanted}.")
-    if told := multiplied(tree, root):
+    if told := find_multiplied_aggregate(tree, root):
         raise BadInput(
             f"the metric {metric.id} would count twice: {told} is not of {root}, whose rows it is joined to."
         )
@@ -29,11 +29,11 @@ def metric_root(metric: Metric, model: SemanticModel, dialect: str) -> str:
 
 def bind_metric(metric: Metric, model: SemanticModel, dialect: str) -> tuple[Any, tuple[str, ...]]:
     """A base metric's tree and tables."""
-    bound = bind(metric.expr, metric.table, model, dialect)
+    bound = bind_expression(metric.expr, metric.table, model, dialect)
     return bound.tree, bound.tables
 
 
-def multiplied(tree: Any, root: str) -> str:
+def find_multiplied_aggregate(tree: Any, root: str) -> str:
     """The first aggregate in `tree` that a join to `root` would make count rows twice, or ""."""
     from sqlglot import exp
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 from pydantic import Field
 
-from opposable.domain.specs import Frozen
-from opposable.sql.schema import folded_name
+from opposable.domain.specs import FrozenModel
+from opposable.sql.schema import fold_name
 
-MAX_ITEMS = 2_000
+MAX_TERMS = 2_000
 """Metrics, dimensions, filters and exclusions that one model may hold together."""
 
 
-class Term(Frozen):
+class Term(FrozenModel):
     """Something with an id that a question may name. `table` is the id of the table its bare columns belong to."""
 
     id: str = Field(pattern=r"^\w[\w .\-]{0,99}$")
@@ -48,7 +48,7 @@ class Exclusion(Term):
     """A named condition: `expr` is true for the rows that are left out."""
 
 
-class ModelTable(Frozen):
+class ModelTable(FrozenModel):
     """A table under the name the model gives it. `source` is its name in the database, `key` its unique columns."""
 
     id: str
@@ -59,7 +59,7 @@ class ModelTable(Frozen):
     description: str = ""
 
 
-class Join(Frozen):
+class Join(FrozenModel):
     """Many rows of `many` have one row of `one`; `on` pairs a column of the first with one of the second."""
 
     many: str
@@ -72,7 +72,7 @@ class Join(Frozen):
         return " AND ".join(f"{self.many}.{a} = {self.one}.{b}" for a, b in self.on)
 
 
-class SemanticModel(Frozen):
+class SemanticModel(FrozenModel):
     """Everything a model defines, by id.
 
     `dialect` is the SQL its expressions are written in, "" for that of the database they run on. `unread` names what
@@ -90,28 +90,28 @@ class SemanticModel(Frozen):
     joins: tuple[Join, ...] = ()
     time: str = ""
     dialect: str = ""
-    unread: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
     file: Path | None = None
     lines: dict[str, int] = Field(default={})
 
-    def terms(self) -> Iterator[tuple[str, Term]]:
+    def iter_terms(self) -> Iterator[tuple[str, Term]]:
         """Every metric, dimension, filter and exclusion, with the name of its section."""
         for section in SECTIONS:
             for term in getattr(self, section).values():
                 yield section, term
 
-    def find(self, ref: str) -> Term | None:
+    def find_term(self, term_id: str) -> Term | None:
         """The metric, dimension, filter or exclusion of this id."""
-        return next((found for section in SECTIONS if (found := getattr(self, section).get(ref))), None)
+        return next((found for section in SECTIONS if (found := getattr(self, section).get(term_id))), None)
 
     def find_table(self, name: str) -> ModelTable | None:
         """The table of this id, in any case."""
         if name in self.tables:
             return self.tables[name]
-        wanted = folded_name(name)
-        return next((table for table in self.tables.values() if folded_name(table.id) == wanted), None)
+        wanted = fold_name(name)
+        return next((table for table in self.tables.values() if fold_name(table.id) == wanted), None)
 
-    def place(self, path: str) -> str:
+    def describe_location(self, path: str) -> str:
         """Where `path` ("metrics.revenue") stands, for people: "model.yaml, line 7: metrics.revenue"."""
         found = path
         while found and found not in self.lines:

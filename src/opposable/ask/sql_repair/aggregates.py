@@ -3,31 +3,41 @@
 from typing import Any
 
 from opposable.ask.sql_repair.result_shape import asks_for_each, asks_for_one_number
-from opposable.ask.sql_repair.sql_tree import Mended, conjuncts, in_where, own, parsed, selects, set_where
+from opposable.ask.sql_repair.sql_tree import (
+    RepairedSql,
+    find_in_select,
+    find_selects,
+    get_where_conditions,
+    parse_sql,
+    set_where,
+    split_conjuncts,
+)
 from opposable.sql.function_allowlist import Dialect
 
 
-def grouped(sql: str, question: str, dialect: Dialect) -> Mended:
+def repair_aggregates(sql: str, question: str, dialect: Dialect) -> RepairedSql:
     """The SQL with what its aggregates need, in every SELECT of it.
 
     Columns beside COUNT, SUM or AVG are grouped by, unless the question asks for one number: then they are left out.
     A column beside MAX or MIN is the row's that has it, unless the question asks for each. Aggregates in WHERE become
     HAVING, or a subquery where a column is compared with one. Unchanged where the SQL cannot be read.
     """
-    tree = parsed(sql, dialect)
+    tree = parse_sql(sql, dialect)
     if tree is None:
         return sql, ()
     told: list[str] = []
-    folded = _one_for_all(tree)
+    folded = _merge_union_branches(tree)
     if folded is not None:
         tree, told = folded, ["UNION of one value each → GROUP BY"]
-    for select in selects(tree):
-        told += [*_out_of_where(select), *_bound_once(select)]
-        told += _first_row(select, question, dialect) or _keys(select, question, dialect, select is tree)
+    for select in find_selects(tree):
+        told += [*_move_aggregates_out_of_where(select), *_drop_duplicate_bounds(select)]
+        told += _select_extreme_row(select, question, dialect) or _add_group_by(
+            select, question, dialect, select is tree
+        )
     return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
 
 
-def _one_for_all(tree: Any) -> Any:
+def _merge_union_branches(tree: Any) -> Any:
     """Numbers of one value and of others in a UNION, as one SELECT that groups by the column they are values of."""
     from sqlglot import exp
 
@@ -45,13 +55,13 @@ def _one_for_all(tree: Any) -> Any:
         return None
     if not all(isinstance(one.unalias(), exp.AggFunc) for side in sides for one in side.selects):
         return None
-    first = in_where(sides[0])
+    first = get_where_conditions(sides[0])
     for at, condition in enumerate(first):
-        others = [_differing(sides[0], side, at) for side in sides[1:]]
+        others = [_find_differing_value(sides[0], side, at) for side in sides[1:]]
         if isinstance(condition, exp.EQ) and isinstance(condition.expression, exp.Literal) and None not in others:
             made = sides[0].copy()
             every = [condition.expression, *others]
-            conditions = in_where(made)
+            conditions = get_where_conditions(made)
             conditions[at] = exp.In(this=condition.this.copy(), expressions=[one.copy() for one in every])
             set_where(made, conditions)
             numbers = {one.unalias().sql(): one for one in made.selects}
@@ -61,31 +71,31 @@ def _one_for_all(tree: Any) -> Any:
     return None
 
 
-def _differing(first: Any, other: Any, at: int) -> Any:
+def _find_differing_value(first: Any, other: Any, index: int) -> Any:
     """The value that stands in another SELECT's condition where nothing else is different; None otherwise."""
     one, two = first.copy(), other.copy()
-    mine, theirs = in_where(one), in_where(two)
-    if len(mine) != len(theirs) or type(mine[at]) is not type(theirs[at]):
+    mine, theirs = get_where_conditions(one), get_where_conditions(two)
+    if len(mine) != len(theirs) or type(mine[index]) is not type(theirs[index]):
         return None
-    value = theirs[at].expression.copy()
-    theirs[at].set("expression", mine[at].expression.copy())
+    value = theirs[index].expression.copy()
+    theirs[index].set("expression", mine[index].expression.copy())
     same = [item.unalias() for item in one.selects] == [item.unalias() for item in two.selects]
     for select in (one, two):
         select.set("expressions", [])
     return value if same and one == two else None
 
 
-def _out_of_where(select: Any) -> list[str]:
+def _move_aggregates_out_of_where(select: Any) -> list[str]:
     """Takes aggregates out of WHERE, where no engine bears them."""
     from sqlglot import exp
 
     where = select.args.get("where")
-    if where is None or not _aggregates(where, select):
+    if where is None or not _find_aggregates(where, select):
         return []
     kept, having, told = [], [], []
-    for condition in in_where(select):
-        found = _aggregates(condition, select)
-        plain = [column for column in _columns(condition, select) if not _aggregated(column, select)]
+    for condition in get_where_conditions(select):
+        found = _find_aggregates(condition, select)
+        plain = [column for column in _find_columns(condition, select) if not _is_aggregated(column, select)]
         if not found:
             kept.append(condition)
         elif plain and len(found) == 1:
@@ -99,18 +109,18 @@ def _out_of_where(select: Any) -> list[str]:
             told.append(f"HAVING {condition.sql()}")
     set_where(select, kept)
     already = select.args.get("having")
-    every = [*(conjuncts(already.this) if already else ()), *having]
+    every = [*(split_conjuncts(already.this) if already else ()), *having]
     select.set("having", exp.Having(this=exp.and_(*every, copy=True)) if every else None)
     return told
 
 
-def _bound_once(select: Any) -> list[str]:
+def _drop_duplicate_bounds(select: Any) -> list[str]:
     """Takes a bound out of WHERE that HAVING sets to the aggregate of the same column: it is the aggregate's."""
     from sqlglot import exp
 
-    having, asked = select.args.get("having"), in_where(select)
+    having, asked = select.args.get("having"), get_where_conditions(select)
     bounds = []
-    for condition in conjuncts(having.this) if asked and having is not None else ():
+    for condition in split_conjuncts(having.this) if asked and having is not None else ():
         if isinstance(condition, exp.Predicate) and isinstance(condition.this, exp.Avg | exp.Sum):
             plain = condition.copy()
             plain.set("this", condition.this.this.copy())
@@ -122,11 +132,11 @@ def _bound_once(select: Any) -> list[str]:
     return [f"{bounds[0].sql()} of the aggregate alone"]
 
 
-def _first_row(select: Any, question: str, dialect: Dialect) -> list[str]:
+def _select_extreme_row(select: Any, question: str, dialect: Dialect) -> list[str]:
     """A column beside MAX or MIN without groups: the row that has it. SQLite reads it so itself."""
     from sqlglot import exp
 
-    bare, among = _bare(select), _aggregates(select, select)
+    bare, among = _find_plain_items(select), _find_aggregates(select, select)
     if dialect == "sqlite" or not bare or len(among) != 1 or select.args.get("group") or asks_for_each(question):
         return []
     one, order = among[0], select.args.get("order")
@@ -142,11 +152,11 @@ def _first_row(select: Any, question: str, dialect: Dialect) -> list[str]:
     return [told]
 
 
-def _keys(select: Any, question: str, dialect: Dialect, outermost: bool) -> list[str]:
+def _add_group_by(select: Any, question: str, dialect: Dialect, is_outermost: bool) -> list[str]:
     """Groups by the columns that stand beside aggregates."""
     from sqlglot import exp
 
-    among, bare = _aggregates(select, select), _bare(select)
+    among, bare = _find_aggregates(select, select), _find_plain_items(select)
     if not among or not bare or any(item.find(exp.Star) for item in bare):
         return []
     group = select.args.get("group")
@@ -161,7 +171,7 @@ def _keys(select: Any, question: str, dialect: Dialect, outermost: bool) -> list
         group.set("expressions", [*group.expressions, *(item.unalias().copy() for item in missing)])
         return [f"GROUP BY {', '.join(item.unalias().sql() for item in missing)} too"]
     counted = [item for item in select.selects if item not in bare]
-    if outermost and counted and asks_for_one_number(question) and not select.args.get("having"):
+    if is_outermost and counted and asks_for_one_number(question) and not select.args.get("having"):
         select.set("expressions", counted)
         return [f"without {', '.join(item.sql() for item in bare)}"]
     if all(isinstance(one, exp.Max | exp.Min) for one in among) and not asks_for_each(question):
@@ -170,40 +180,40 @@ def _keys(select: Any, question: str, dialect: Dialect, outermost: bool) -> list
     return [f"GROUP BY {', '.join(item.unalias().sql() for item in bare)}"]
 
 
-def _columns(node: Any, select: Any) -> list[Any]:
+def _find_columns(node: Any, select: Any) -> list[Any]:
     """The columns under `node` that belong to the SELECT."""
     from sqlglot import exp
 
     return [column for column in node.find_all(exp.Column) if column.find_ancestor(exp.Select) is select]
 
 
-def _aggregates(node: Any, select: Any) -> list[Any]:
+def _find_aggregates(node: Any, select: Any) -> list[Any]:
     """The SELECT's own aggregates under `node`, without those over a window."""
     from sqlglot import exp
 
-    found = [one for one in own(select, exp.AggFunc) if not one.expressions]  # max(a, b) is no aggregate
+    found = [one for one in find_in_select(select, exp.AggFunc) if not one.expressions]  # max(a, b) is no aggregate
     over = (exp.Window, exp.Select)
     return [
         one
         for one in found
-        if not isinstance(one.find_ancestor(*over), exp.Window) and (node is select or _within(one, node))
+        if not isinstance(one.find_ancestor(*over), exp.Window) and (node is select or _is_within(one, node))
     ]
 
 
-def _within(one: Any, node: Any) -> bool:
-    while one is not None and one is not node:
-        one = one.parent
-    return one is node
+def _is_within(descendant: Any, ancestor: Any) -> bool:
+    while descendant is not None and descendant is not ancestor:
+        descendant = descendant.parent
+    return descendant is ancestor
 
 
-def _aggregated(column: Any, select: Any) -> bool:
+def _is_aggregated(column: Any, select: Any) -> bool:
     from sqlglot import exp
 
     outer = column.find_ancestor(exp.AggFunc, exp.Select)
     return isinstance(outer, exp.AggFunc)
 
 
-def _bare(select: Any) -> list[Any]:
+def _find_plain_items(select: Any) -> list[Any]:
     """What is selected that is made of columns and of no aggregate, window or subquery."""
     from sqlglot import exp
 

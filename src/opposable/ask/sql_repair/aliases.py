@@ -4,14 +4,14 @@ import difflib
 from collections import Counter
 from typing import Any
 
-from opposable.ask.sql_repair.sql_tree import in_each_select, own_columns, read_by
+from opposable.ask.sql_repair.sql_tree import find_columns_in_select, get_sources, repair_each_select
 from opposable.sql.function_allowlist import Dialect
-from opposable.sql.schema import Schema, Table
+from opposable.sql.schema import DatabaseSchema, Table
 
-_ALIKE = 0.7
+_MIN_SIMILARITY = 0.7
 
 
-def with_own_aliases(sql: str, dialect: Dialect, schema: Schema) -> tuple[str, tuple[str, ...]]:
+def repair_aliases(sql: str, dialect: Dialect, schema: DatabaseSchema) -> tuple[str, tuple[str, ...]]:
     """The SQL with an alias of its own for every table, and with misspelt ones as the tables are called.
 
     A column under a shared alias goes to the table that has it, to the first where several have. Comes with what was
@@ -19,28 +19,32 @@ def with_own_aliases(sql: str, dialect: Dialect, schema: Schema) -> tuple[str, t
     """
 
     def mend(select: Any) -> list[str]:
-        items = _tables(select, schema)
-        return [*_apart(select, items), *_spelt(select, items)] if items is not None else []
+        items = _resolve_tables(select, schema)
+        return (
+            [*_separate_shared_aliases(select, items), *_correct_misspelt_qualifiers(select, items)]
+            if items is not None
+            else []
+        )
 
-    return in_each_select(sql, dialect, mend)
+    return repair_each_select(sql, dialect, mend)
 
 
-def _tables(select: Any, schema: Schema) -> list[tuple[Any, Table]] | None:
+def _resolve_tables(select: Any, schema: DatabaseSchema) -> list[tuple[Any, Table]] | None:
     """The tables a SELECT reads, as written and as they are; None where it reads anything else."""
     from sqlglot import exp
 
-    items = read_by(select)
+    items = get_sources(select)
     found = [(item, schema.find_table(item.name, item.db) if isinstance(item, exp.Table) else None) for item in items]
     return [(item, table) for item, table in found if table is not None] if all(t for _, t in found) else None
 
 
-def _apart(select: Any, items: list[tuple[Any, Table]]) -> list[str]:
+def _separate_shared_aliases(select: Any, sources: list[tuple[Any, Table]]) -> list[str]:
     """Gives tables that share an alias one each, and their columns theirs."""
     from sqlglot import exp
 
-    counts = Counter(item.alias_or_name.casefold() for item, _ in items)
+    counts = Counter(item.alias_or_name.casefold() for item, _ in sources)
     shared = next((alias for alias, count in counts.items() if count > 1), "")
-    sharing = [(item, table) for item, table in items if item.alias_or_name.casefold() == shared]
+    sharing = [(item, table) for item, table in sources if item.alias_or_name.casefold() == shared]
     if not shared or len({table.full_name for _, table in sharing}) < len(sharing):
         return []
     names: list[str] = []
@@ -48,43 +52,43 @@ def _apart(select: Any, items: list[tuple[Any, Table]]) -> list[str]:
         free = (f"{shared}{n}" for n in range(number + 1, 99) if f"{shared}{n}" not in {*counts, *names})
         names.append(item.alias_or_name if number == 0 else next(free))
         item.set("alias", exp.TableAlias(this=exp.to_identifier(names[-1])))
-    for column in own_columns(select):
+    for column in find_columns_in_select(select):
         if column.table.casefold() == shared:
             having = [name for name, (_, table) in zip(names, sharing, strict=True) if table.find_column(column.name)]
             second = isinstance(column.parent, exp.EQ) and column.parent.expression is column
             same = second and column.parent.this == column
             chosen = having[1 if same and len(having) > 1 else 0] if having else names[0]
             column.set("table", exp.to_identifier(chosen))
-    _keys_apart(select, names)
+    _separate_join_keys(select, names)
     return [f"an alias for each table that was called {shared}"]
 
 
-def _keys_apart(select: Any, names: list[str]) -> None:
+def _separate_join_keys(select: Any, aliases: list[str]) -> None:
     """In an ON that compares a column with itself, the right side is the joined table's."""
     from sqlglot import exp
 
     for join in select.args.get("joins") or ():
         own = join.this.alias_or_name
         on = join.args.get("on")
-        for equal in on.find_all(exp.EQ) if on is not None and own in names else ():
+        for equal in on.find_all(exp.EQ) if on is not None and own in aliases else ():
             if isinstance(equal.this, exp.Column) and equal.this == equal.expression:
-                equal.this.set("table", exp.to_identifier(names[0]))
+                equal.this.set("table", exp.to_identifier(aliases[0]))
                 equal.expression.set("table", exp.to_identifier(own))
 
 
-def _spelt(select: Any, items: list[tuple[Any, Table]]) -> list[str]:
+def _correct_misspelt_qualifiers(select: Any, sources: list[tuple[Any, Table]]) -> list[str]:
     """Puts a qualifier right that is no table's where just one is spelt much alike and has the column."""
     from sqlglot import exp
 
     if select.parent_select is not None:
         return []
-    known = {item.alias_or_name.casefold(): table for item, table in items}
+    known = {item.alias_or_name.casefold(): table for item, table in sources}
     told: list[str] = []
-    for column in own_columns(select):
+    for column in find_columns_in_select(select):
         wrong = column.table.casefold()
         if not wrong or wrong in known:
             continue
-        near = difflib.get_close_matches(wrong, known, n=2, cutoff=_ALIKE)
+        near = difflib.get_close_matches(wrong, known, n=2, cutoff=_MIN_SIMILARITY)
         fitting = [alias for alias in near if known[alias].find_column(column.name)]
         if len(fitting) == 1:
             told += [f"{column.table} → {fitting[0]}"] if f"{column.table} → {fitting[0]}" not in told else []

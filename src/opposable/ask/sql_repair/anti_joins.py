@@ -2,24 +2,33 @@
 
 from typing import Any
 
-from opposable.ask.sql_repair.sql_tree import Mended, in_each_select, in_where, make_outer, plain_tables, set_where
+from opposable.ask.sql_repair.sql_tree import (
+    RepairedSql,
+    convert_to_left_join,
+    get_where_conditions,
+    repair_each_select,
+    resolve_source_tables,
+    set_where,
+)
 from opposable.sql.function_allowlist import Dialect
-from opposable.sql.schema import Schema
+from opposable.sql.schema import DatabaseSchema
 
 
-def with_absent(sql: str, dialect: Dialect, schema: Schema) -> Mended:
+def repair_anti_joins(sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedSql:
     """The SQL with what it says of rows that have none put so that it finds them.
 
     `IS NULL` of a column that a joined table lacks, and a count of 0 of an inner join, can mean nothing else.
     """
-    return in_each_select(sql, dialect, lambda select: [*_left(select, schema), *_not_exists(select)])
+    return repair_each_select(
+        sql, dialect, lambda select: [*_convert_to_left_joins(select, schema), *_convert_to_not_exists(select)]
+    )
 
 
-def _left(select: Any, schema: Schema) -> list[str]:
+def _convert_to_left_joins(select: Any, schema: DatabaseSchema) -> list[str]:
     """LEFT JOIN and the table's own key where `IS NULL` is asked of a column that the table lacks."""
     from sqlglot import exp
 
-    sources, where = plain_tables(select, schema), select.args.get("where")
+    sources, where = resolve_source_tables(select, schema), select.args.get("where")
     joins = {join.this.alias_or_name.casefold(): join for join in select.args.get("joins") or ()}
     told: list[str] = []
     for node in list(where.find_all(exp.Is)) if where and sources else ():
@@ -31,11 +40,11 @@ def _left(select: Any, schema: Schema) -> list[str]:
         keys = [one for one in (join.args.get("on") or join).find_all(exp.Column) if one.table.casefold() == alias]
         if keys:
             column.replace(keys[0].copy())
-            told.append(make_outer(join))
+            told.append(convert_to_left_join(join))
     return told
 
 
-def _not_exists(select: Any) -> list[str]:
+def _convert_to_not_exists(select: Any) -> list[str]:
     """NOT EXISTS for `HAVING COUNT(…) = 0` over joined tables of which nothing is selected."""
     from sqlglot import exp
 
@@ -48,11 +57,11 @@ def _not_exists(select: Any) -> list[str]:
     first = select.args["from_"].this.alias_or_name.casefold()
     if any(column.table.casefold() != first for one in select.selects for column in one.find_all(exp.Column)):
         return []
-    conditions = in_where(select)
+    conditions = get_where_conditions(select)
     own = [one for one in conditions if all(column.table.casefold() == first for column in one.find_all(exp.Column))]
     inner = [one.copy() for one in conditions if one not in own]
     rest = exp.select("1").from_(joins[0].this.copy())
-    rest.set("joins", [_inner(join) for join in joins[1:]])
+    rest.set("joins", [_copy_as_inner_join(join) for join in joins[1:]])
     rest.set("where", exp.Where(this=exp.and_(joins[0].args["on"].copy(), *inner)))
     select.set("joins", None)
     select.set("having", None)
@@ -61,7 +70,7 @@ def _not_exists(select: Any) -> list[str]:
     return ["COUNT = 0 → NOT EXISTS"]
 
 
-def _inner(join: Any) -> Any:
+def _copy_as_inner_join(join: Any) -> Any:
     copied = join.copy()
     copied.set("side", None)
     return copied

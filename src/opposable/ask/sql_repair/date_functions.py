@@ -3,43 +3,43 @@
 import re
 from typing import Any
 
-from opposable.ask.sql_repair.sql_tree import Mended, parsed
+from opposable.ask.sql_repair.sql_tree import RepairedSql, parse_sql
 from opposable.sql.function_allowlist import Dialect
-from opposable.sql.schema import Column, Schema
+from opposable.sql.schema import Column, DatabaseSchema
 
-_TIME = re.compile(
+_TIME_WORDS = re.compile(
     r"\b(?:years?|yearly|annual\w*|months?|monthly|quarters?|weeks?|weekly|days?|daily|hours?|minutes?|times?|decades?"
     r"|centur\w+|19\d\d|20\d\d)\b|年(?![龄级薪纪])|月(?![薪租])|季|周|星期|日(?!期)|天|小时|分钟|时间|时段|世纪|19\d\d|20\d\d",
     re.IGNORECASE,
 )
 
 
-def speaks_of_time(question: str) -> bool:
+def mentions_time(question: str) -> bool:
     """Whether the question speaks of years, months, days or times."""
-    return _TIME.search(question) is not None
+    return _TIME_WORDS.search(question) is not None
 
 
-def plain_dates(sql: str, question: str, dialect: Dialect, schema: Schema) -> Mended:
+def remove_unneeded_date_functions(sql: str, question: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedSql:
     """The SQL without functions that take a part of a date, where the question speaks of no part of one.
 
     From a column of whole numbers they are taken off in any case: no engine reads a year in it as a date.
     """
     from sqlglot import exp
 
-    tree = parsed(sql, dialect)
+    tree = parse_sql(sql, dialect)
     if tree is None:
         return sql, ()
     told: list[str] = []
     for node in list(tree.find_all(exp.TimeToStr, exp.Year, exp.Month, exp.Day, exp.Extract, exp.TimestampTrunc)):
-        column = _column(node)
-        if column is None or (speaks_of_time(question) and not _counts(column, schema)):
+        column = _get_function_column(node)
+        if column is None or (mentions_time(question) and not _is_integer_column(column, schema)):
             continue
         told.append(f"{node.sql(dialect=dialect)} → {column.sql(dialect=dialect)}")
         node.replace(column.copy())
     return (tree.sql(dialect=dialect), tuple(dict.fromkeys(told))) if told else (sql, ())
 
 
-def _column(node: Any) -> Any:
+def _get_function_column(node: Any) -> Any:
     """The column that a date function stands on, and on nothing else."""
     from sqlglot import exp
 
@@ -49,7 +49,7 @@ def _column(node: Any) -> Any:
     return inner if isinstance(inner, exp.Column) else None
 
 
-def _counts(column: Any, schema: Schema) -> bool:
+def _is_integer_column(column: Any, schema: DatabaseSchema) -> bool:
     """Whether every column of this name is one of whole numbers."""
     named: list[Column] = [found for table in schema.tables if (found := table.find_column(column.name)) is not None]
     return bool(named) and all("INT" in found.type.upper() and "INTERVAL" not in found.type.upper() for found in named)

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from opposable.domain.errors import ToolError
-from opposable.sql.database import Database, Limits
-from opposable.sql.schema import Schema, Table, quoted, quoted_path
+from opposable.sql.database import Database, QueryLimits
+from opposable.sql.schema import DatabaseSchema, Table, quote_name, quote_table_path
 
-LIMITS = Limits(rows=20, cell_characters=200, seconds=2.0)
-MOST = 6
+LOOKUP_LIMITS = QueryLimits(max_rows=20, max_cell_characters=200, timeout_seconds=2.0)
+MAX_LITERALS = 6
 """Values of one query that are looked up."""
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class TextLiteral:
     """A text that a query compares a column with. `start` and `end` are where it stands in the SQL, quotes included."""
 
     table: Table
@@ -25,7 +25,7 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ValueLocation:
     """A value and the column it stands in; `table` is a full name."""
 
     table: str
@@ -33,49 +33,49 @@ class Place:
     value: str
 
 
-class NearValues(Protocol):
+class ValueFinder(Protocol):
     """Finds real values of a column that a text may have been meant for."""
 
-    async def near(self, table: Table, column: str, value: str) -> Sequence[str]:
+    async def find_near_values(self, table: Table, column: str, value: str) -> Sequence[str]:
         """The nearest first; none where nothing is near."""
         ...
 
-    async def places(self, value: str) -> Sequence[Place]:
+    async def find_locations(self, value: str) -> Sequence[ValueLocation]:
         """Where the very text stands, whatever its case; none where that is not known."""
         ...
 
 
-class ValuesByQuery:
+class QueryValueFinder:
     """Finds near values by asking the database itself: the same in another case, or with the text inside."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def near(self, table: Table, column: str, value: str) -> Sequence[str]:
+    async def find_near_values(self, table: Table, column: str, value: str) -> Sequence[str]:
         """As `NearValues.near`; none where the database does not answer in time."""
-        name, path = quoted(column, self._database.dialect), quoted_path(table, self._database.dialect)
+        name, path = quote_name(column, self._database.dialect), quote_table_path(table, self._database.dialect)
         folded = value.casefold().strip()
         if not folded:
             return ()
         inside = folded.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         text = f"lower(CAST({name} AS VARCHAR(200)))"
-        has = f"{text} LIKE {_text(f'%{inside}%')} ESCAPE '\\'"
-        within = f"{name} IS NOT NULL AND length({text}) > 2 AND {_text(folded)} LIKE '%' || {text} || '%'"
+        has = f"{text} LIKE {_quote_text(f'%{inside}%')} ESCAPE '\\'"
+        within = f"{name} IS NOT NULL AND length({text}) > 2 AND {_quote_text(folded)} LIKE '%' || {text} || '%'"
         # Names and texts are quoted, and the database only reads.
         sql = f"SELECT DISTINCT CAST({name} AS VARCHAR(200)) AS v FROM {path} WHERE {has} OR ({within}) LIMIT 20"  # noqa: S608
         try:
-            rows = await self._database.run(sql, None, LIMITS)
+            rows = await self._database.run(sql, None, LOOKUP_LIMITS)
         except ToolError:
             return ()
         found = [str(row[0]) for row in rows.rows if row[0] is not None]
         return sorted(found, key=lambda one: (one.casefold().strip() != folded, abs(len(one) - len(value)), one))
 
-    async def places(self, value: str) -> Sequence[Place]:
+    async def find_locations(self, value: str) -> Sequence[ValueLocation]:
         """As `NearValues.places`: not known."""
         return ()
 
 
-def literals(sql: str, database: Database, schema: Schema) -> list[Literal]:
+def find_text_literals(sql: str, database: Database, schema: DatabaseSchema) -> list[TextLiteral]:
     """The texts that the query compares a table's column with by =, IN or LIKE without wildcards."""
     import sqlglot
     from sqlglot import exp
@@ -89,34 +89,38 @@ def literals(sql: str, database: Database, schema: Schema) -> list[Literal]:
         column = node.this if isinstance(node.this, exp.Column) else node.args.get("expression")
         if not isinstance(column, exp.Column):
             continue
-        table = _table_of(column, node, schema)
+        table = _find_table(column, node, schema)
         if table is None:
             continue
         others = node.expressions if isinstance(node, exp.In) else [node.this, node.args.get("expression")]
         for other in others:
             if isinstance(other, exp.Literal) and other.is_string and "%" not in other.name:
-                found += _placed(sql, table, column.name, other)
-    return found[:MOST]
+                found += _locate_literal(sql, table, column.name, other)
+    return found[:MAX_LITERALS]
 
 
-async def exists(database: Database, literal: Literal) -> bool:
+async def value_exists(database: Database, literal: TextLiteral) -> bool:
     """Whether some row has the value; true where that cannot be found out."""
-    name, path = quoted(literal.column, database.dialect), quoted_path(literal.table, database.dialect)
+    name, path = quote_name(literal.column, database.dialect), quote_table_path(literal.table, database.dialect)
     try:
-        rows = await database.run(f"SELECT 1 FROM {path} WHERE {name} = {_text(literal.value)} LIMIT 1", None, LIMITS)  # noqa: S608
+        rows = await database.run(
+            f"SELECT 1 FROM {path} WHERE {name} = {_quote_text(literal.value)} LIMIT 1", None, LOOKUP_LIMITS
+        )
     except ToolError:
         return True
     return bool(rows.rows)
 
 
-def replaced(sql: str, changes: Sequence[tuple[Literal, str]]) -> str:
+def replace_literals(sql: str, changes: Sequence[tuple[TextLiteral, str]]) -> str:
     """The SQL with each literal's text replaced."""
     for literal, value in sorted(changes, key=lambda change: -change[0].start):
-        sql = sql[: literal.start] + _text(value) + sql[literal.end :]
+        sql = sql[: literal.start] + _quote_text(value) + sql[literal.end :]
     return sql
 
 
-def moved(sql: str, database: Database, literal: Literal, places: Sequence[Place]) -> tuple[str, Place] | None:
+def move_literal(
+    sql: str, database: Database, literal: TextLiteral, locations: Sequence[ValueLocation]
+) -> tuple[str, ValueLocation] | None:
     """The SQL with the literal compared with the column it stands in; None unless just one of those is at hand there.
 
     At hand are the columns of the tables that the same SELECT reads.
@@ -140,30 +144,30 @@ def moved(sql: str, database: Database, literal: Literal, places: Sequence[Place
     sources = [source for source in select.find_all(exp.Table) if source.find_ancestor(exp.Select) is select]
     fitting = [
         (source, place)
-        for place in places
+        for place in locations
         for source in sources
         if source.name.casefold() == place.table.rpartition(".")[2].casefold()
     ]
     if len(fitting) != 1:
         return None
     source, place = fitting[0]
-    named = sqlglot.parse_one(quoted(place.column, database.dialect), into=exp.Identifier, dialect=database.dialect)
+    named = sqlglot.parse_one(quote_name(place.column, database.dialect), into=exp.Identifier, dialect=database.dialect)
     column.set("this", named)
     column.set("table", exp.to_identifier(source.alias_or_name) if len(sources) > 1 else None)
     found[0].set("expression", exp.Literal.string(place.value))
     return tree.sql(dialect=database.dialect), place
 
 
-def _placed(sql: str, table: Table, column: str, node: Any) -> list[Literal]:
+def _locate_literal(sql: str, table: Table, column: str, node: Any) -> list[TextLiteral]:
     """The literal with its place in the text: where it stands there just once, quoted."""
-    written = _text(node.name)
+    written = _quote_text(node.name)
     start = sql.find(written)
     if start < 0 or sql.find(written, start + 1) >= 0:
         return []
-    return [Literal(table, column, node.name, start, start + len(written))]
+    return [TextLiteral(table, column, node.name, start, start + len(written))]
 
 
-def _table_of(column: Any, node: Any, schema: Schema) -> Table | None:
+def _find_table(column: Any, node: Any, schema: DatabaseSchema) -> Table | None:
     """The table a column belongs to: by its qualifier, else the one in the same SELECT that has it."""
     from sqlglot import exp
 
@@ -181,5 +185,5 @@ def _table_of(column: Any, node: Any, schema: Schema) -> Table | None:
     return fitting[0] if len(fitting) == 1 and fitting[0].find_column(column.name) else None
 
 
-def _text(value: str) -> str:
+def _quote_text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"

@@ -6,29 +6,29 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opposable.ask.catalog.text_normalization import folded, index_words, is_cjk, name_words
-from opposable.ask.sql_repair.sql_tree import in_where, parsed, plain_tables, selects
+from opposable.ask.catalog.text_normalization import extract_index_words, has_cjk, normalize_text, split_name
+from opposable.ask.sql_repair.sql_tree import find_selects, get_where_conditions, parse_sql, resolve_source_tables
 from opposable.sql.function_allowlist import Dialect
-from opposable.sql.schema import Schema
+from opposable.sql.schema import DatabaseSchema
 
-_STEM = 4
-_SHORTEST = 3
+_STEM_CHARACTERS = 4
+_MIN_VALUE_CHARACTERS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class QuestionRequirement:
     """Words that call for something, how it is seen in a tree, and what is said where it is missing."""
 
     words: re.Pattern[str]
-    met: Callable[[Any], bool]
-    told: str
+    is_met: Callable[[Any], bool]
+    message: str
 
 
-def _words(english: str, chinese: str) -> re.Pattern[str]:
+def _compile_words(english: str, chinese: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{english})\b|{chinese}", re.IGNORECASE)
 
 
-def _has(*names: str) -> Callable[[Any], bool]:
+def _contains_node(*names: str) -> Callable[[Any], bool]:
     def met(tree: Any) -> bool:
         from sqlglot import exp
 
@@ -37,7 +37,7 @@ def _has(*names: str) -> Callable[[Any], bool]:
     return met
 
 
-def _excludes(tree: Any) -> bool:
+def _has_exclusion(tree: Any) -> bool:
     from sqlglot import exp
 
     if tree.find(exp.Not, exp.Except, exp.NEQ, exp.LT, exp.LTE) is not None:
@@ -47,7 +47,7 @@ def _excludes(tree: Any) -> bool:
     )
 
 
-def _ordered(tree: Any) -> bool:
+def _has_ordering(tree: Any) -> bool:
     from sqlglot import exp
 
     if tree.find(exp.Order) is not None:
@@ -56,78 +56,82 @@ def _ordered(tree: Any) -> bool:
     return any(select is tree or not select.args.get("group") for select in keyed if select is not None)
 
 
-def _grouped(tree: Any) -> bool:
+def _has_grouping(tree: Any) -> bool:
     from sqlglot import exp
 
     counting = any(one.find(exp.Count, exp.Sum, exp.Max, exp.Min) for one in getattr(tree, "selects", ()))
     return tree.find(exp.Group) is not None or tree.find(exp.Window) is not None or not counting
 
 
-CALLS = (
-    Call(
-        _words("each|every|respectively", "每|各"),
-        _grouped,
+REQUIREMENTS = (
+    QuestionRequirement(
+        _compile_words("each|every|respectively", "每|各"),
+        _has_grouping,
         "the question asks for each, and the SQL groups by nothing",
     ),
-    Call(_words("average", "平均"), _has("Avg", "Div"), "the question asks for an average, and the SQL has no AVG"),
-    Call(
-        _words("how many", "多少(?:[个名位张条家种门次辆人]|订单)|几[个名位张条家种门次辆]|[人个次]数"),
-        _has("Count", "Sum"),
+    QuestionRequirement(
+        _compile_words("average", "平均"),
+        _contains_node("Avg", "Div"),
+        "the question asks for an average, and the SQL has no AVG",
+    ),
+    QuestionRequirement(
+        _compile_words("how many", "多少(?:[个名位张条家种门次辆人]|订单)|几[个名位张条家种门次辆]|[人个次]数"),
+        _contains_node("Count", "Sum"),
         "the question asks how many there are, and the SQL counts nothing",
     ),
-    Call(
-        _words("total", "总(?![部店公监统经裁是会行])"),
-        _has("Sum", "Count"),
+    QuestionRequirement(
+        _compile_words("total", "总(?![部店公监统经裁是会行])"),
+        _contains_node("Sum", "Count"),
         "the question asks for a total, and the SQL has no SUM",
     ),
-    Call(
-        _words(
+    QuestionRequirement(
+        _compile_words(
             "(?<!at )most(?! of)|highest|largest|biggest|oldest|youngest|lowest|(?<!at )least|smallest|earliest|cheapest"
             "|longest|shortest|fewest|top \\d+|top (?:two|three|five|ten)",
             "最[多少高低大小早晚新长短贵]|前[0-9一二三四五六七八九十]+",
         ),
-        _ordered,
+        _has_ordering,
         "the question asks for the first of an order, and the SQL neither sorts nor takes MAX or MIN of all rows",
     ),
-    Call(
-        _words(
+    QuestionRequirement(
+        _compile_words(
             "never|not|without|n't|neither",
             "没有|没|不(?![同含计等]|包|重复|少于|超过|低于|高于|大于|小于|足)|从未|从不|未曾",
         ),
-        _excludes,
+        _has_exclusion,
         "the question asks for what is not, and the SQL excludes nothing: use NOT IN with a subquery",
     ),
-    Call(
-        _words(
+    QuestionRequirement(
+        _compile_words(
             "more than|less than|fewer than|greater than|older than|higher than|lower than|exceed\\w*",
             "超过|多于|少于|大于|小于|高于|低于|以上|以下",
         ),
-        _has("GT", "GTE", "LT", "LTE", "Between"),
+        _contains_node("GT", "GTE", "LT", "LTE", "Between"),
         "the question compares with a bound, and the SQL does not",
     ),
 )
 
 
-def unmet(question: str, sql: str, dialect: Dialect, named: Sequence[str] = ()) -> str:
+def find_unmet_requirement(question: str, sql: str, dialect: Dialect, named_values: Sequence[str] = ()) -> str:
     """What the question's words call for and the SQL lacks, in words; "" for nothing, or where it cannot be read.
 
     `named` are the real values that the question names, however it spells them.
     """
-    tree = parsed(sql, dialect)
+    tree = parse_sql(sql, dialect)
     if tree is None:
         return ""
-    missing = [call.told for call in CALLS if call.words.search(question) and not call.met(tree)]
-    return missing[0] if missing else _only_repeats(tree) or _unasked_value(question, tree, named)
+    missing = [call.message for call in REQUIREMENTS if call.words.search(question) and not call.is_met(tree)]
+    return missing[0] if missing else _find_repetition(tree) or _find_unasked_value(question, tree, named_values)
 
 
-def borrowed(sql: str, schema: Schema) -> str:
+def find_outer_column(sql: str, schema: DatabaseSchema) -> str:
     """A column that a subquery selects and that none of its tables has, in words, or "": it is the outer query's own.
 
     Engines read it so without a word, and then every row fits.
     """
-    tree = parsed(sql, schema.dialect)
-    for select in selects(tree) if tree is not None else ():
-        tables = plain_tables(select, schema) if select.parent_select is not None else None
+    tree = parse_sql(sql, schema.dialect)
+    for select in find_selects(tree) if tree is not None else ():
+        tables = resolve_source_tables(select, schema) if select.parent_select is not None else None
         for one in select.selects if tables else ():
             lacks = not any(table.find_column(one.name) for table in (tables or {}).values())
             if type(one).__name__ == "Column" and not one.table and lacks:
@@ -135,13 +139,13 @@ def borrowed(sql: str, schema: Schema) -> str:
     return ""
 
 
-def pinned(select: Any) -> list[Any]:
+def find_fixed_items(select: Any) -> list[Any]:
     """What a SELECT selects of which its WHERE says what it is."""
     from sqlglot import exp
 
     fixed = {
         condition.this.sql().casefold()
-        for condition in in_where(select)
+        for condition in get_where_conditions(select)
         if isinstance(condition, exp.EQ)
         and isinstance(condition.this, exp.Column)
         and isinstance(condition.expression, exp.Literal)
@@ -149,29 +153,33 @@ def pinned(select: Any) -> list[Any]:
     return [one for one in select.selects if one.unalias().sql().casefold() in fixed]
 
 
-def _unasked_value(question: str, tree: Any, named: Sequence[str]) -> str:
+def _find_unasked_value(question: str, tree: Any, named_values: Sequence[str]) -> str:
     """That a text is looked for of which the question says no word, nor of its column; codes are not judged."""
     from sqlglot import exp
 
-    said = {word[:_STEM] for word in index_words(folded(question))}
+    said = {word[:_STEM_CHARACTERS] for word in extract_index_words(normalize_text(question))}
     for node in tree.find_all(exp.EQ):
         column, literal = node.this, node.expression
         if not (isinstance(column, exp.Column) and isinstance(literal, exp.Literal) and literal.is_string):
             continue
         value = literal.name
-        if value in named or difflib.get_close_matches(folded(value), index_words(folded(question)), 1):
+        if value in named_values or difflib.get_close_matches(
+            normalize_text(value), extract_index_words(normalize_text(question)), 1
+        ):
             continue
-        if is_cjk(value) != is_cjk(question) or (len(value) < _SHORTEST and not is_cjk(value)):
+        if has_cjk(value) != has_cjk(question) or (len(value) < _MIN_VALUE_CHARACTERS and not has_cjk(value)):
             continue
-        words = {word[:_STEM] for word in [*index_words(folded(value)), *name_words(column.name)]}
-        if not words & said and not (is_cjk(value) and set(value) & set(question)):
+        words = {
+            word[:_STEM_CHARACTERS] for word in [*extract_index_words(normalize_text(value)), *split_name(column.name)]
+        }
+        if not words & said and not (has_cjk(value) and set(value) & set(question)):
             return f"the question does not say {node.sql()}"
     return ""
 
 
-def _only_repeats(tree: Any) -> str:
+def _find_repetition(tree: Any) -> str:
     from sqlglot import exp
 
-    if not isinstance(tree, exp.Select) or not tree.selects or len(pinned(tree)) < len(tree.selects):
+    if not isinstance(tree, exp.Select) or not tree.selects or len(find_fixed_items(tree)) < len(tree.selects):
         return ""
     return "the SQL selects only what the question says already, not what it asks for"

@@ -4,19 +4,19 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from opposable.ask.catalog.text_normalization import folded
-from opposable.ask.sql_repair.question_requirements import pinned
-from opposable.ask.sql_repair.sql_tree import in_where, parsed, set_where
+from opposable.ask.catalog.text_normalization import normalize_text
+from opposable.ask.sql_repair.question_requirements import find_fixed_items
+from opposable.ask.sql_repair.sql_tree import get_where_conditions, parse_sql, set_where
 from opposable.sql.function_allowlist import Dialect
 
-_DIFFERENT = re.compile(r"\b(?:different|distinct|unique)\b|不同|不重复|去重|互不相同", re.IGNORECASE)
-_NUMBER = re.compile(
+_DISTINCT_WORDS = re.compile(r"\b(?:different|distinct|unique)\b|不同|不重复|去重|互不相同", re.IGNORECASE)
+_NUMBER_WORDS = re.compile(
     r"\bhow (?:many|much|often|long|old|big|large)\b|\b(?:numbers?|counts?|totals?|amounts?|sum|average|mean|frequen\w*"
     r"|times|quantity|percent\w*|share|ratio|rate|values?|maximum|minimum|together with|along with|as well as)\b"
     r"|多少|数量|个数|人数|次数|总|合计|平均|比例|占比|频|几",
     re.IGNORECASE,
 )
-_SORTED_BY = re.compile(
+_SORT_KEY_WORDS = re.compile(
     r"\b(?:most|highest|largest|biggest|lowest|fewest|least|smallest|maximum|minimum)\s+(?:(?:total|average)\s+)?"
     r"(?:numbers?|counts?|totals?|amounts?|sum|average|quantity|values?)\b"
     r"|(?:总|平均)?\w{0,4}?(?:数|数量|额|金额|量|费|价|率|值|总\w{1,3}|平均\w{1,3})最[多少高低大小]",
@@ -24,27 +24,27 @@ _SORTED_BY = re.compile(
 )
 """Words that name a number only as what the rows are sorted by."""
 
-_ONE_NUMBER = re.compile(
+_ONE_NUMBER_WORDS = re.compile(
     r"\s*(?:how many|what is the (?:total )?number of|count the)\b|.*(?:一共)?有多少|.*共有几", re.IGNORECASE
 )
-_GROUPED = re.compile(
+_GROUPING_WORDS = re.compile(
     r"\b(?:each|every|per|by|respectively|and|different \w+ have|for all)\b|每|各|分别|以及|和|按", re.IGNORECASE
 )
 
-_EACH = re.compile(r"\b(?:each|every|per|respectively)\b|每|各", re.IGNORECASE)
+_EACH_WORDS = re.compile(r"\b(?:each|every|per|respectively)\b|每|各", re.IGNORECASE)
 
 
 def asks_for_each(question: str) -> bool:
     """Whether the question asks for something of each of many."""
-    return _EACH.search(question) is not None
+    return _EACH_WORDS.search(question) is not None
 
 
 def asks_for_one_number(question: str) -> bool:
     """Whether the question asks how many there are, and nothing else."""
-    return _ONE_NUMBER.match(question) is not None and not _GROUPED.search(question)
+    return _ONE_NUMBER_WORDS.match(question) is not None and not _GROUPING_WORDS.search(question)
 
 
-def in_shape(sql: str, question: str, dialect: Dialect) -> tuple[str, tuple[str, ...]]:
+def repair_result_shape(sql: str, question: str, dialect: Dialect) -> tuple[str, tuple[str, ...]]:
     """The SQL with DISTINCT where the question says "different", and without a sort key it does not ask for.
 
     A column that is to be two values at once becomes an INTERSECT.
@@ -53,20 +53,20 @@ def in_shape(sql: str, question: str, dialect: Dialect) -> tuple[str, tuple[str,
     """
     from sqlglot import exp
 
-    tree = parsed(sql, dialect)
+    tree = parse_sql(sql, dialect)
     if not isinstance(tree, exp.Select):
         return sql, ()
-    told = [*_distinct(tree, question), *_without_sort_key(tree, question), *_without_pinned(tree)]
-    both = _both(tree)
+    told = [*_add_distinct(tree, question), *_drop_sort_key(tree, question), *_drop_fixed_items(tree)]
+    both = _build_intersection(tree)
     if both is not None:
         tree, told = both, [*told, "two values of one column in one row → INTERSECT"]
     return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
 
 
-def _distinct(tree: Any, question: str) -> list[str]:
+def _add_distinct(tree: Any, question: str) -> list[str]:
     from sqlglot import exp
 
-    if not _DIFFERENT.search(question) or tree.find(exp.Distinct) or tree.args.get("group"):
+    if not _DISTINCT_WORDS.search(question) or tree.find(exp.Distinct) or tree.args.get("group"):
         return []
     aggregates = [one for one in tree.selects if one.find(exp.AggFunc)]
     if not aggregates:
@@ -79,7 +79,7 @@ def _distinct(tree: Any, question: str) -> list[str]:
     return []
 
 
-def _both(tree: Any) -> Any:
+def _build_intersection(tree: Any) -> Any:
     """The rows of one value that are rows of the other as well, where both are asked of one column in the same row."""
     from sqlglot import exp
 
@@ -87,23 +87,30 @@ def _both(tree: Any) -> Any:
         return None
     if any(one.find(exp.AggFunc) for one in tree.selects):
         return None
-    asked = [one for one in in_where(tree) if isinstance(one, exp.EQ) and isinstance(one.expression, exp.Literal)]
+    asked = [
+        one for one in get_where_conditions(tree) if isinstance(one, exp.EQ) and isinstance(one.expression, exp.Literal)
+    ]
     for at, first in enumerate(asked):
         for second in asked[at + 1 :]:
             if first.this.name.casefold() == second.this.name.casefold() and first.expression != second.expression:
                 one, other = tree.copy(), tree.copy()
-                set_where(one, [condition for condition in in_where(tree) if condition is not second])
-                set_where(other, [condition for condition in in_where(tree) if condition is not first])
+                set_where(one, [condition for condition in get_where_conditions(tree) if condition is not second])
+                set_where(other, [condition for condition in get_where_conditions(tree) if condition is not first])
                 return exp.Intersect(this=one, expression=other, distinct=True)
     return None
 
 
-def _without_sort_key(tree: Any, question: str) -> list[str]:
+def _drop_sort_key(tree: Any, question: str) -> list[str]:
     """Takes out an aggregate that only the order needs, where the question asks for no number."""
     from sqlglot import exp
 
     order, limit = tree.args.get("order"), tree.args.get("limit")
-    if order is None or limit is None or len(tree.selects) < 2 or _NUMBER.search(_SORTED_BY.sub("", question)):
+    if (
+        order is None
+        or limit is None
+        or len(tree.selects) < 2
+        or _NUMBER_WORDS.search(_SORT_KEY_WORDS.sub("", question))
+    ):
         return []
     for one in tree.selects:
         bare = one.unalias()
@@ -117,24 +124,28 @@ def _without_sort_key(tree: Any, question: str) -> list[str]:
     return []
 
 
-def _without_pinned(tree: Any) -> list[str]:
+def _drop_fixed_items(tree: Any) -> list[str]:
     """Takes out columns of which WHERE says what they are: the question says it, so it does not ask for it."""
-    out = pinned(tree)
+    out = find_fixed_items(tree)
     if not out or len(out) == len(tree.selects) or tree.args.get("group"):
         return []
     tree.set("expressions", [one for one in tree.selects if not any(one is other for other in out)])
     return [f"without {one.sql()[:60]}" for one in out]
 
 
-def doubt(question: str, sql: str, columns: int, rows: int, named: Sequence[str]) -> str:
+def find_shape_mismatch(question: str, sql: str, column_count: int, row_count: int, named_values: Sequence[str]) -> str:
     """What the question asks for that the result cannot be: one number, or rows with a value that it names; or "".
 
     `named` are the real values that the question names.
     """
-    if asks_for_one_number(question) and (rows > 1 or columns > 1):
-        return f"the question asks for one number, and {rows} rows of {columns} columns came"
-    written = folded(sql)
-    missing = [value for value in dict.fromkeys(named) if not any(word in written for word in folded(value).split())]
+    if asks_for_one_number(question) and (row_count > 1 or column_count > 1):
+        return f"the question asks for one number, and {row_count} rows of {column_count} columns came"
+    written = normalize_text(sql)
+    missing = [
+        value
+        for value in dict.fromkeys(named_values)
+        if not any(word in written for word in normalize_text(value).split())
+    ]
     if missing:
         return f"the question names {', '.join(repr(value) for value in missing[:3])}, and the SQL does not look for it"
     return ""

@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from opposable.sql.function_allowlist import Dialect
-from opposable.sql.schema import Schema, Table
+from opposable.sql.schema import DatabaseSchema, Table
 
-Mended = tuple[str, tuple[str, ...]]
+RepairedSql = tuple[str, tuple[str, ...]]
 """SQL, and what was changed in it, in words."""
 
 
-def parsed(sql: str, dialect: Dialect) -> Any:
+def parse_sql(sql: str, dialect: Dialect) -> Any:
     """The tree of one statement; None where the SQL cannot be read."""
     import sqlglot
 
@@ -20,49 +20,49 @@ def parsed(sql: str, dialect: Dialect) -> Any:
         return None
 
 
-def selects(tree: Any) -> list[Any]:
+def find_selects(tree: Any) -> list[Any]:
     """Every SELECT in the tree."""
     from sqlglot import exp
 
     return list(tree.find_all(exp.Select))
 
 
-def in_each_select(sql: str, dialect: Dialect, mend: Callable[[Any], Sequence[str]]) -> Mended:
+def repair_each_select(sql: str, dialect: Dialect, repair: Callable[[Any], Sequence[str]]) -> RepairedSql:
     """The SQL with each SELECT mended by `mend`, which says what it changed; as it was where it cannot be read."""
-    tree = parsed(sql, dialect)
-    told = [line for select in selects(tree) for line in mend(select)] if tree is not None else []
+    tree = parse_sql(sql, dialect)
+    told = [line for select in find_selects(tree) for line in repair(select)] if tree is not None else []
     return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
 
 
-def own(select: Any, *kinds: Any) -> list[Any]:
+def find_in_select(select: Any, *kinds: Any) -> list[Any]:
     """The nodes of these kinds that belong to the SELECT itself and not to one within it."""
     from sqlglot import exp
 
     return [node for node in select.find_all(*kinds) if node.find_ancestor(exp.Select) is select]
 
 
-def own_columns(select: Any) -> list[Any]:
+def find_columns_in_select(select: Any) -> list[Any]:
     """The columns that belong to the SELECT itself and not to one within it."""
     from sqlglot import exp
 
-    return own(select, exp.Column)
+    return find_in_select(select, exp.Column)
 
 
-def read_by(select: Any) -> list[Any]:
+def get_sources(select: Any) -> list[Any]:
     """What a SELECT reads, as it is written: in its FROM, then in its joins."""
     from_ = select.args.get("from_")
     return [*([from_.this] if from_ else []), *(join.this for join in select.args.get("joins") or ())]
 
 
-def goes_by(item: Any) -> Any:
+def get_source_identifier(source: Any) -> Any:
     """The identifier that something read goes by: its alias, else its name."""
-    return item.args["alias"].this if item.args.get("alias") else item.this
+    return source.args["alias"].this if source.args.get("alias") else source.this
 
 
-def plain_tables(select: Any, schema: Schema) -> dict[str, Table] | None:
+def resolve_source_tables(select: Any, schema: DatabaseSchema) -> dict[str, Table] | None:
     """The tables a SELECT reads by their aliases; None where it reads anything else."""
     found: dict[str, Table] = {}
-    for item in read_by(select):
+    for item in get_sources(select):
         table = schema.find_table(item.name, item.db) if type(item).__name__ == "Table" else None
         if table is None:
             return None
@@ -70,21 +70,21 @@ def plain_tables(select: Any, schema: Schema) -> dict[str, Table] | None:
     return found or None
 
 
-def conjuncts(condition: Any) -> list[Any]:
+def split_conjuncts(condition: Any) -> list[Any]:
     """The conditions that AND joins."""
     from sqlglot import exp
 
     if isinstance(condition, exp.Paren):
-        return conjuncts(condition.this)
+        return split_conjuncts(condition.this)
     if isinstance(condition, exp.And):
-        return [*conjuncts(condition.this), *conjuncts(condition.expression)]
+        return [*split_conjuncts(condition.this), *split_conjuncts(condition.expression)]
     return [condition]
 
 
-def in_where(select: Any) -> list[Any]:
+def get_where_conditions(select: Any) -> list[Any]:
     """The conditions of a SELECT's WHERE."""
     where = select.args.get("where")
-    return conjuncts(where.this) if where is not None else []
+    return split_conjuncts(where.this) if where is not None else []
 
 
 def set_where(select: Any, conditions: Sequence[Any]) -> None:
@@ -99,14 +99,14 @@ def drop_join(select: Any, join: Any) -> None:
     select.set("joins", [other for other in select.args["joins"] if other is not join])
 
 
-def make_outer(join: Any) -> str:
+def convert_to_left_join(join: Any) -> str:
     """Makes a join a LEFT JOIN; what was done, in words."""
     join.set("kind", None)
     join.set("side", "LEFT")
     return f"LEFT JOIN {join.this.name}"
 
 
-def foreign_keys(source: Table, target: Table) -> list[tuple[str, str]]:
+def find_foreign_keys(source: Table, target: Table) -> list[tuple[str, str]]:
     """The foreign keys of `source` to `target`: its column and the other's."""
     pairs = []
     for column in source.columns:
@@ -117,6 +117,6 @@ def foreign_keys(source: Table, target: Table) -> list[tuple[str, str]]:
     return pairs
 
 
-def keys_between(one: Table, other: Table) -> list[tuple[str, str]]:
+def find_keys_between(first: Table, second: Table) -> list[tuple[str, str]]:
     """The pairs of columns that foreign keys join the tables by, in either direction."""
-    return [*foreign_keys(one, other), *((y, x) for x, y in foreign_keys(other, one))]
+    return [*find_foreign_keys(first, second), *((y, x) for x, y in find_foreign_keys(second, first))]

@@ -4,63 +4,65 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from opposable.ask.team.translations import in_language
-from opposable.domain.language import Language, language_of
+from opposable.ask.team.translations import translate_message
+from opposable.domain.language import Language, detect_language
 
-MOST_NAMED = 5
-_DATE = re.compile(r"\d{4}(-\d{1,2}){0,2}([ T].*)?|\d{4}-?Q[1-4]|\d{4}年.*")
+MAX_LISTED_ROWS = 5
+_DATE_PATTERN = re.compile(r"\d{4}(-\d{1,2}){0,2}([ T].*)?|\d{4}-?Q[1-4]|\d{4}年.*")
 
 
-def sentence(columns: Sequence[str], rows: Sequence[Sequence[Any]], truncated: bool, language: Language) -> str:
+def format_answer_sentence(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], truncated: bool, language: Language
+) -> str:
     """The rows in one sentence: the value, the one row, or how many there are and the first of them."""
     zh = language == "zh"
     if not rows:
         return "没有符合条件的数据。" if zh else "No rows match."
     if len(rows) == 1 and len(columns) == 1:
-        return f"答案是 {_told(rows[0][0], zh)}。" if zh else f"The answer is {_told(rows[0][0], zh)}."
+        return f"答案是 {_format_cell(rows[0][0], zh)}。" if zh else f"The answer is {_format_cell(rows[0][0], zh)}."
     if len(rows) == 1:
-        pairs = [f"{column} {_told(cell, zh)}" for column, cell in zip(columns, rows[0], strict=True)]
+        pairs = [f"{column} {_format_cell(cell, zh)}" for column, cell in zip(columns, rows[0], strict=True)]
         return f"{'，'.join(pairs)}。" if zh else f"{', '.join(pairs)}."
-    named = [" ".join(_told(cell, zh) for cell in row[:3]) for row in rows[:MOST_NAMED]]
-    more = truncated or len(rows) > MOST_NAMED
+    named = [" ".join(_format_cell(cell, zh) for cell in row[:3]) for row in rows[:MAX_LISTED_ROWS]]
+    more = truncated or len(rows) > MAX_LISTED_ROWS
     count = f"{len(rows)}+" if truncated else str(len(rows))
     if zh:
         return f"共 {count} 条结果：{'；'.join(named)}{'；等等' if more else ''}。"
     return f"{count} results: {'; '.join(named)}{'; and more' if more else ''}."
 
 
-def gave_up(reason: str, language: Language) -> str:
+def format_failure_sentence(reason: str, language: Language) -> str:
     """That there is no answer, and why; `reason` is in English, an engine's words in it as they are."""
-    said = in_language(reason, language).rstrip(" .。")
+    said = translate_message(reason, language).rstrip(" .。")
     if language == "zh":
-        foreign = said == reason.rstrip(" .。") and language_of(said) == "en"
+        foreign = said == reason.rstrip(" .。") and detect_language(said) == "en"
         why = f"最后一次尝试没有成功（{said}）" if said and foreign else said
         return f"无法可靠地回答这个问题：{why or '没有写出可以执行的 SQL'}。"
     return f"This question could not be answered reliably: {said or 'no SQL was written that runs'}."
 
 
-def chart(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any] | None:
+def build_chart(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any] | None:
     """A picture of the rows: `type` (line over dates, else bar), `x` one column, `y` one or more columns of numbers.
 
     None where there are fewer than two rows, more than two hundred, or no column of labels beside numbers.
     """
     if not 2 <= len(rows) <= 200 or len(columns) < 2:
         return None
-    numbers = [at for at in range(len(columns)) if _all_numbers([row[at] for row in rows])]
+    numbers = [at for at in range(len(columns)) if _are_all_numbers([row[at] for row in rows])]
     labels = [at for at in range(len(columns)) if at not in numbers]
     dates = [at for at in range(len(columns)) if all(_is_date(row[at]) for row in rows)]
     axis = next(iter(dates or labels), None)
     if axis is None:
         return None
-    values = [at for at in numbers if at != axis and not _is_key(columns[at])]
+    values = [at for at in numbers if at != axis and not _is_key_column(columns[at])]
     if not values or len({str(row[axis]) for row in rows}) < len(rows):
         return None
     return {"type": "line" if axis in dates else "bar", "x": columns[axis], "y": [columns[at] for at in values[:4]]}
 
 
-def _told(value: Any, zh: bool) -> str:
+def _format_cell(value: Any, in_chinese: bool) -> str:
     if value is None:
-        return "空" if zh else "nothing"
+        return "空" if in_chinese else "nothing"
     if isinstance(value, float):
         return f"{value:,.4f}".rstrip("0").rstrip(".")
     if isinstance(value, int) and not isinstance(value, bool):
@@ -69,7 +71,7 @@ def _told(value: Any, zh: bool) -> str:
     return text if len(text) <= 120 else text[:119] + "…"
 
 
-def _all_numbers(values: Sequence[Any]) -> bool:
+def _are_all_numbers(values: Sequence[Any]) -> bool:
     return any(value is not None for value in values) and all(
         value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values
     )
@@ -78,8 +80,8 @@ def _all_numbers(values: Sequence[Any]) -> bool:
 def _is_date(value: Any) -> bool:
     if isinstance(value, int) and not isinstance(value, bool):
         return 1900 <= value <= 2100
-    return isinstance(value, str) and bool(_DATE.fullmatch(value))
+    return isinstance(value, str) and bool(_DATE_PATTERN.fullmatch(value))
 
 
-def _is_key(column: str) -> bool:
+def _is_key_column(column: str) -> bool:
     return column.casefold() == "id" or column.casefold().endswith(("_id", " id"))

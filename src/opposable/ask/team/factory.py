@@ -5,11 +5,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from opposable.ask.catalog import Bounds, open_catalog
-from opposable.ask.intent.value_lookup import read_values
+from opposable.ask.catalog import CatalogLimits, open_catalog
+from opposable.ask.intent.value_lookup import load_dimension_values
 from opposable.ask.semantics.model import SemanticModel
-from opposable.ask.team.briefing import BothValues, CatalogBriefing, CatalogValues, SemanticLayer
-from opposable.ask.team.team import Parts, Team
+from opposable.ask.team.briefing import (
+    CatalogBriefProvider,
+    CatalogValueFinder,
+    CombinedValueLookup,
+    SemanticModelInterpreter,
+)
+from opposable.ask.team.team import Team, TeamOptions
 from opposable.models.base import Model
 from opposable.sql.database import Database
 
@@ -20,9 +25,9 @@ async def open_team(
     database: Database,
     *,
     semantics: SemanticModel | None = None,
-    cache: Path | None = None,
-    bounds: Bounds | None = None,
-    parts: Parts | None = None,
+    cache_directory: Path | None = None,
+    bounds: CatalogLimits | None = None,
+    options: TeamOptions | None = None,
     today: Callable[[], datetime.date] = datetime.date.today,
 ) -> AsyncIterator[Team]:
     """A team that knows the database's values; closed at the end, while model and database stay the caller's.
@@ -30,19 +35,19 @@ async def open_team(
     `cache` is a folder where the catalogue is kept (None: memory only), `today` says which day questions are asked on.
     """
     synonyms = {table.source: table.synonyms for table in semantics.tables.values()} if semantics else None
-    catalog = await open_catalog(database, cache, bounds, synonyms)
+    catalog = await open_catalog(database, cache_directory, bounds, synonyms)
     try:
         layer = None
         if semantics is not None:
-            values = BothValues(catalog, await read_values(semantics, database, computed=True))
-            layer = SemanticLayer(semantics, database, values, today)
+            values = CombinedValueLookup(catalog, await load_dimension_values(semantics, database, computed_only=True))
+            layer = SemanticModelInterpreter(semantics, database, values, today)
         yield Team(
             model,
             database,
-            briefing=CatalogBriefing(catalog),
-            semantics=layer,
-            values=CatalogValues(catalog, database),
-            parts=parts or Parts(),
+            brief_provider=CatalogBriefProvider(catalog),
+            interpreter=layer,
+            value_finder=CatalogValueFinder(catalog, database),
+            options=options or TeamOptions(),
         )
     finally:
         await catalog.close()

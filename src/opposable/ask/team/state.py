@@ -8,10 +8,10 @@ from typing import Any, Literal
 from opposable.domain.language import Language
 from opposable.domain.usage import NO_USAGE, Usage
 
-Member = Literal["semantic_parser", "sql_generator", "result_evaluator"]
+TeamMember = Literal["semantic_parser", "sql_generator", "result_evaluator"]
 """Who can be sent: the one who reads the question, who writes SQL, who runs and mends it."""
 
-Action = Literal["semantic_parser", "sql_generator", "result_evaluator", "finish", "give_up"]
+TeamAction = Literal["semantic_parser", "sql_generator", "result_evaluator", "finish", "give_up"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CandidateOutcome:
     """What came of one candidate: rows, or the problem that stopped it; `kind` folds problems that are alike.
 
     `suspicion` says what about rows that came makes them doubtful, "" for nothing.
@@ -42,33 +42,33 @@ class Outcome:
     rows: tuple[tuple[Any, ...], ...] = ()
     truncated: bool = False
     problem: str = ""
-    kind: str = ""
+    problem_kind: str = ""
     suspicion: str = ""
     corrections: tuple[str, ...] = ()
 
     @property
-    def ran(self) -> bool:
+    def has_run(self) -> bool:
         """Whether rows came, or none where none fit."""
         return not self.problem
 
     @property
-    def good(self) -> bool:
+    def is_plausible(self) -> bool:
         """Whether it ran and nothing about it is doubtful."""
         return not self.problem and not self.suspicion
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TeamTurn:
     """One member's turn, for the history that decisions are made from."""
 
-    member: Member
-    given: str
-    came: str
+    member: TeamMember
+    input_text: str
+    output_text: str
     error: str = ""
 
 
 @dataclass(slots=True)
-class State:
+class TeamState:
     """How far the team has come with one question.
 
     `mending` counts corrections of the candidate at hand, `drafts` how often the generator was asked, `opinions` how
@@ -77,35 +77,35 @@ class State:
 
     question: str
     language: Language
-    parsed: bool = False
-    waiting: list[Candidate] = field(default_factory=list)
-    outcomes: list[Outcome] = field(default_factory=list)
-    mending: int = 0
-    drafts: int = 0
-    opinions: int = 0
-    steps: list[Step] = field(default_factory=list)
+    has_parsed: bool = False
+    pending_candidates: list[Candidate] = field(default_factory=list)
+    outcomes: list[CandidateOutcome] = field(default_factory=list)
+    correction_count: int = 0
+    draft_count: int = 0
+    extra_candidate_count: int = 0
+    turns: list[TeamTurn] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)
     usage: Usage = NO_USAGE
 
     @property
-    def last(self) -> Outcome | None:
+    def last_outcome(self) -> CandidateOutcome | None:
         """What came last."""
         return self.outcomes[-1] if self.outcomes else None
 
-    def repeated(self) -> bool:
+    def has_repeated_problem(self) -> bool:
         """Whether the last problem is one that was there before."""
-        kinds = Counter(outcome.kind for outcome in self.outcomes if outcome.kind)
-        return self.last is not None and kinds[self.last.kind] > 1
+        kinds = Counter(outcome.problem_kind for outcome in self.outcomes if outcome.problem_kind)
+        return self.last_outcome is not None and kinds[self.last_outcome.problem_kind] > 1
 
-    def note(self, member: Member, given: str, came: str, error: str = "") -> None:
+    def record_turn(self, member: TeamMember, input_text: str, output_text: str, error: str = "") -> None:
         """Remember a turn."""
-        self.steps.append(Step(member, given[:200], came[:300], error[:300]))
+        self.turns.append(TeamTurn(member, input_text[:200], output_text[:300], error[:300]))
 
-    def ran(self) -> Sequence[Outcome]:
+    def get_run_outcomes(self) -> Sequence[CandidateOutcome]:
         """The outcomes that brought rows."""
-        return [outcome for outcome in self.outcomes if outcome.ran]
+        return [outcome for outcome in self.outcomes if outcome.has_run]
 
 
-def print_of(outcome: Outcome) -> str:
+def get_result_fingerprint(outcome: CandidateOutcome) -> str:
     """The rows as a text that is the same for the same rows in any order."""
     return str(sorted(str([round(c, 4) if isinstance(c, float) else c for c in row]) for row in outcome.rows))

@@ -7,7 +7,7 @@ import re
 
 from opposable.domain.language import Language
 
-_DECIDED = (
+_DECISION_TRANSLATIONS = (
     (r"the SQL ran and its result is plausible", "SQL 已执行，结果可信"),
     (r"its writer was not sure: another opinion", "写 SQL 的一方不够确定：再听一个意见"),
     (r"the question is read in the terms of the semantic model first", "先用语义模型的术语理解问题"),
@@ -22,7 +22,7 @@ _DECIDED = (
     (r"no SQL came", "模型没有写出 SQL"),
     (r"the same SQL came again", "模型一再写出同样的 SQL"),
 )
-_DOUBTS = (
+_SUSPICION_TRANSLATIONS = (
     (r"no row has (.+) = '(.*)'", r"没有 \1 为“\2”的数据"),
     (r"it stands in (?P<list>.+)", r"这个值出现在 \1 中"),
     (r"near are (?P<list>.+)", r"相近的值有 \1"),
@@ -45,7 +45,7 @@ _DOUBTS = (
      "问题问的是“没有”的情况，SQL 却没有排除任何数据"),
     (r"the question compares with a bound, and the SQL does not", "问题与一个界限比较，SQL 却没有比较"),
 )  # fmt: skip
-_CORRECTIONS = (
+_CORRECTION_TRANSLATIONS = (
     (r"(.+) joined for (.+)", r"为 \2 连接了 \1"),
     (r"without (.+)", r"去掉了 \1"),
     (r"(.+) of all rows", r"\1（对全部行）"),
@@ -60,7 +60,7 @@ _CORRECTIONS = (
     (r"column (.+ → .+)", r"列 \1"),
     (r"alias (.+ → .+)", r"别名 \1"),
 )
-_PROBLEMS = (
+_PROBLEM_TRANSLATIONS = (
     (r"(?:sql: )?There is no table (.+?)(?: here: use the tables of this database)?\.", r"没有表 \1"),
     (r"(?:sql: )?There is no column (.+?) in (?P<list>.+)\.", r"\2 中没有列 \1"),
     (r"(?:sql: )?(.+) in (.+) is no table or alias of this FROM, which has (?P<list>.+)\.", r"\2 中的 \1 不是 FROM 中的表或别名，其中有 \3"),
@@ -86,28 +86,36 @@ _PROBLEMS = (
     (r"Hint: .+", ""),
     (r"it took too long", "查询用时过长"),
 )  # fmt: skip
-_CHINESE = [(re.compile(form, re.DOTALL), zh) for form, zh in (*_DECIDED, *_PROBLEMS, *_DOUBTS, *_CORRECTIONS)]
-_BETWEEN = re.compile(r"; (?=no row has |near are |it stands in |sql: )|(?<=[.?!]) ")
+_TRANSLATIONS = [
+    (re.compile(form, re.DOTALL), zh)
+    for form, zh in (
+        *_DECISION_TRANSLATIONS,
+        *_PROBLEM_TRANSLATIONS,
+        *_SUSPICION_TRANSLATIONS,
+        *_CORRECTION_TRANSLATIONS,
+    )
+]
+_SENTENCE_BOUNDARY = re.compile(r"; (?=no row has |near are |it stands in |sql: )|(?<=[.?!]) ")
 """What stands between sentences that are told together."""
-_JOINT = re.compile(r", | (?:or|and) ")
+_LIST_SEPARATOR = re.compile(r", | (?:or|and) ")
 
 
-def in_language(text: str, language: Language) -> str:
+def translate_message(text: str, language: Language) -> str:
     """What the team says in English, in the asker's language; words that are not its own stay as they are."""
     if language != "zh" or not text:
         return text
-    each = [_in_chinese(part) for part in _BETWEEN.split(text)]
+    each = [_translate_to_chinese(part) for part in _SENTENCE_BOUNDARY.split(text)]
     if None in each:
-        whole = _in_chinese(text)
+        whole = _translate_to_chinese(text)
         return text if whole is None else whole
     return "；".join(part for part in each if part)
 
 
-def _in_chinese(sentence: str) -> str | None:
+def _translate_to_chinese(sentence: str) -> str | None:
     """The sentence in Chinese; None where it is none of the team's."""
-    for form, chinese in _CHINESE:
+    for form, chinese in _TRANSLATIONS:
         if found := form.fullmatch(sentence):
             listed = found.groupdict().get("list")
             said = found.expand(chinese)
-            return said.replace(listed, _JOINT.sub("、", listed)) if listed else said
+            return said.replace(listed, _LIST_SEPARATOR.sub("、", listed)) if listed else said
     return None

@@ -7,19 +7,19 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from opposable.builtin_tools.browser.page_content import elements_of, links_of, similar_to
-from opposable.builtin_tools.browser.sessions import Sessions
+from opposable.builtin_tools.browser.page_content import find_similar_selectors, list_elements, list_links
+from opposable.builtin_tools.browser.sessions import BrowserSessions
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolRefused, ToolUnavailable
-from opposable.safety.filesystem.allowed_roots import Roots
-from opposable.safety.network.ssrf_guard import Guard
+from opposable.safety.filesystem.allowed_roots import AllowedRoots
+from opposable.safety.network.ssrf_guard import SsrfGuard
 
-_TEXT = 12_000
-_EXCERPT = 1_000
-_MOST_SECONDS = 30.0
-_REACTING = 100
+_MAX_TEXT_CHARACTERS = 12_000
+_EXCERPT_CHARACTERS = 1_000
+_MAX_WAIT_SECONDS = 30.0
+_REACTION_MILLISECONDS = 100
 """Milliseconds a page has after a click to begin what the click set off."""
-_SETTLING = 2_000
+_LOAD_MILLISECONDS = 2_000
 """Milliseconds it then has to get ready."""
 
 
@@ -41,16 +41,16 @@ class BrowserNavigator:
         self,
         roots: Sequence[Path | str] = (),
         *,
-        allow: Sequence[str] = (),
+        allowed_hosts: Sequence[str] = (),
         executable: str = "",
-        seconds: float = 20.0,
+        timeout_seconds: float = 20.0,
         idle_seconds: float = 120.0,
-        most_pages: int = 8,
+        max_pages: int = 8,
     ) -> None:
-        self._roots = Roots([Path(root) for root in roots]) if roots else None
-        self._guard = Guard(tuple(allow))
-        self._seconds = seconds
-        self._sessions = Sessions(self._guard, executable, idle_seconds, most_pages)
+        self._roots = AllowedRoots([Path(root) for root in roots]) if roots else None
+        self._guard = SsrfGuard(tuple(allowed_hosts))
+        self._timeout_seconds = timeout_seconds
+        self._sessions = BrowserSessions(self._guard, executable, idle_seconds, max_pages)
 
     async def __aenter__(self) -> "BrowserNavigator":
         return self
@@ -66,12 +66,12 @@ class BrowserNavigator:
             context: the call's.
         """
         text = url.strip() if "://" in url else f"https://{url.strip()}"
-        target = self._guard.target(text)
-        async with self._acting(context, text) as page:
-            self._sessions.forget_reasons()
-            answer = await _gone_to(page, str(target.url), self._seconds * 1000)
+        target = self._guard.check_url(text)
+        async with self._use_page(context, text) as page:
+            self._sessions.clear_refusals()
+            answer = await _load_page(page, str(target.url), self._timeout_seconds * 1000)
             status = {"status": answer.status} if answer is not None and answer.status >= 400 else {}
-            return await _seen(page) | status
+            return await _summarize_page(page) | status
 
     async def click(self, selector: str, context: CallContext) -> dict[str, Any]:
         """Click an element of the page; returns the page afterwards.
@@ -80,10 +80,10 @@ class BrowserNavigator:
             selector: a CSS selector such as #submit-button, or text=Sign in.
             context: the call's.
         """
-        async with self._acting(context, selector) as page:
-            found, note = await self._element(page, selector)
-            await found.click(timeout=self._seconds * 500)
-            return await _seen(await _settled(page)) | note
+        async with self._use_page(context, selector) as page:
+            found, note = await self._find_element(page, selector)
+            await found.click(timeout=self._timeout_seconds * 500)
+            return await _summarize_page(await _wait_until_loaded(page)) | note
 
     async def type(self, selector: str, text: str, context: CallContext, submit: bool = False) -> dict[str, Any]:
         """Type a text into a field of the page, in place of what is in it.
@@ -94,13 +94,13 @@ class BrowserNavigator:
             context: the call's.
             submit: press Enter afterwards.
         """
-        async with self._acting(context, selector) as page:
-            found, note = await self._element(page, selector)
-            await found.fill(text, timeout=self._seconds * 500)
+        async with self._use_page(context, selector) as page:
+            found, note = await self._find_element(page, selector)
+            await found.fill(text, timeout=self._timeout_seconds * 500)
             if submit:
                 await found.press("Enter")
-                page = await _settled(page)
-            return await _seen(page) | note
+                page = await _wait_until_loaded(page)
+            return await _summarize_page(page) | note
 
     async def read(
         self, context: CallContext, what: Literal["text", "links", "elements"] = "text", selector: str = ""
@@ -112,16 +112,20 @@ class BrowserNavigator:
             what: what to read.
             selector: read the text of this element only.
         """
-        async with self._acting(context, selector) as page:
+        async with self._use_page(context, selector) as page:
             told: dict[str, Any] = {"url": page.url, "title": await page.title()}
             if what == "links":
-                return told | {"links": await links_of(page)}
+                return told | {"links": await list_links(page)}
             if what == "elements":
-                return told | {"elements": await elements_of(page)}
-            found, note = await self._element(page, selector or "body")
-            text = await found.inner_text(timeout=self._seconds * 500)
-            cut = {"cut": f"The first {_TEXT:,} of {len(text):,} characters."} if len(text) > _TEXT else {}
-            return told | {"text": text[:_TEXT]} | cut | note
+                return told | {"elements": await list_elements(page)}
+            found, note = await self._find_element(page, selector or "body")
+            text = await found.inner_text(timeout=self._timeout_seconds * 500)
+            cut = (
+                {"cut": f"The first {_MAX_TEXT_CHARACTERS:,} of {len(text):,} characters."}
+                if len(text) > _MAX_TEXT_CHARACTERS
+                else {}
+            )
+            return told | {"text": text[:_MAX_TEXT_CHARACTERS]} | cut | note
 
     async def wait(
         self, context: CallContext, selector: str = "", text: str = "", seconds: float = 10.0
@@ -136,10 +140,10 @@ class BrowserNavigator:
         """
         if bool(selector) == bool(text):
             raise InvalidArguments((FieldProblem("selector", "give either selector or text", None),))
-        async with self._acting(context, selector or text, min(max(seconds, 0.1), _MOST_SECONDS)) as page:
+        async with self._use_page(context, selector or text, min(max(seconds, 0.1), _MAX_WAIT_SECONDS)) as page:
             found = page.locator(selector) if selector else page.get_by_text(text)
-            await found.first.wait_for(timeout=min(max(seconds, 0.1), _MOST_SECONDS) * 1000)
-            return await _seen(page)
+            await found.first.wait_for(timeout=min(max(seconds, 0.1), _MAX_WAIT_SECONDS) * 1000)
+            return await _summarize_page(page)
 
     async def screenshot(self, context: CallContext, path: str = "", whole_page: bool = False) -> dict[str, Any]:
         """Take a picture of the page.
@@ -149,47 +153,47 @@ class BrowserNavigator:
             path: the PNG file to write; a name is made when left out.
             whole_page: the whole page and not only what is in view.
         """
-        async with self._acting(context, "") as page:
-            picture = await page.screenshot(full_page=whole_page, timeout=self._seconds * 1000)
+        async with self._use_page(context, "") as page:
+            picture = await page.screenshot(full_page=whole_page, timeout=self._timeout_seconds * 1000)
             told = {"url": page.url, "bytes": len(picture)}
         if self._roots is None:
             return told | {"png_base64": base64.b64encode(picture).decode()}
         name = path or f"screenshot-{secrets.token_hex(4)}.png"
-        place = self._roots.new_place(name if name.lower().endswith(".png") else f"{name}.png")
-        with self._roots.created(place) as stream:
+        place = self._roots.resolve_new_path(name if name.lower().endswith(".png") else f"{name}.png")
+        with self._roots.create_file(place) as stream:
             stream.write(picture)
-        return told | {"path": self._roots.shown(place)}
+        return told | {"path": self._roots.format_path(place)}
 
     @asynccontextmanager
-    async def _acting(self, context: CallContext, about: str, seconds: float = 0.0) -> AsyncIterator[Any]:
+    async def _use_page(self, context: CallContext, subject: str, timeout_seconds: float = 0.0) -> AsyncIterator[Any]:
         """The run's page; what goes wrong on it is told in a sentence."""
-        async with self._sessions.page(context.run_id) as page:
+        async with self._sessions.use_page(context.run_id) as page:
             from playwright.async_api import Error
             from playwright.async_api import TimeoutError as Late
 
             try:
                 yield page
             except Late as error:
-                waited = seconds or self._seconds
-                raise TimeoutError(f"{about or 'the page'} was not ready within {waited:g} seconds") from error
+                waited = timeout_seconds or self._timeout_seconds
+                raise TimeoutError(f"{subject or 'the page'} was not ready within {waited:g} seconds") from error
             except Error as error:
-                raise self._failure(error.message, about) from error
+                raise self._translate_error(error.message, subject) from error
 
-    def _failure(self, said: str, about: str) -> Exception:
-        first = (said.strip().splitlines() or [""])[0]
+    def _translate_error(self, message: str, subject: str) -> Exception:
+        first = (message.strip().splitlines() or [""])[0]
         if "ERR_SOCKS" in first or "ERR_BLOCKED_BY_CLIENT" in first or "ERR_PROXY" in first:
-            reason = self._sessions.reason(about)
+            reason = self._sessions.get_refusal_reason(subject)
             if "looked up" in reason or not reason:
-                return ToolUnavailable(reason or f"{about} cannot be reached.")
+                return ToolUnavailable(reason or f"{subject} cannot be reached.")
             return ToolRefused(reason)
         if "selector" in first.lower() and ("parsing" in first.lower() or "not a valid" in first.lower()):
             problem = "must be a CSS selector such as #submit, a.more, or text=Sign in"
-            return InvalidArguments((FieldProblem("selector", problem, repr(about[:100])),))
+            return InvalidArguments((FieldProblem("selector", problem, repr(subject[:100])),))
         if "net::" in first:
-            return ToolUnavailable(f"{about} cannot be loaded: {first.partition('net::')[2].split(' ')[0]}.")
+            return ToolUnavailable(f"{subject} cannot be loaded: {first.partition('net::')[2].split(' ')[0]}.")
         return ToolFailed(first.partition(": ")[2][:500] or first[:500])
 
-    async def _element(self, page: Any, selector: str) -> tuple[Any, dict[str, Any]]:
+    async def _find_element(self, page: Any, selector: str) -> tuple[Any, dict[str, Any]]:
         """The first visible element a selector finds. Raises: `ToolFailed`, naming selectors that are there."""
         from playwright.async_api import TimeoutError as Late
 
@@ -197,9 +201,9 @@ class BrowserNavigator:
             raise ToolFailed("No page is open yet; call navigate first.")
         found = page.locator(selector)
         try:
-            await found.first.wait_for(state="attached", timeout=min(self._seconds * 500, 3_000))
+            await found.first.wait_for(state="attached", timeout=min(self._timeout_seconds * 500, 3_000))
         except Late as error:
-            near = await similar_to(page, selector)
+            near = await find_similar_selectors(page, selector)
             there = f" Selectors on this page: {'; '.join(near)}." if near else " The page has no elements to act on."
             raise ToolFailed(f"Selector {selector!r} not found on {page.url}.{there}") from error
         count = await found.count()
@@ -208,7 +212,7 @@ class BrowserNavigator:
         return chosen, {"note": f"{count} elements fit {selector!r}; the first was taken."} if count > 1 else {}
 
 
-async def _gone_to(page: Any, url: str, milliseconds: float) -> Any:
+async def _load_page(page: Any, url: str, milliseconds: float) -> Any:
     """Go there; a page that failed to load is closed, so that its error page disturbs nothing that comes after."""
     from playwright.async_api import Error
 
@@ -219,21 +223,21 @@ async def _gone_to(page: Any, url: str, milliseconds: float) -> Any:
         raise
 
 
-async def _settled(page: Any) -> Any:
+async def _wait_until_loaded(page: Any) -> Any:
     """The page that is in front when what an action set off has begun: a link may have opened a new one."""
     from playwright.async_api import TimeoutError as Late
 
-    await page.wait_for_timeout(_REACTING)
+    await page.wait_for_timeout(_REACTION_MILLISECONDS)
     current = page.context.pages[-1]
     with suppress(Late):  # a page that loads for long is told as far as it is there
-        await current.wait_for_load_state("domcontentloaded", timeout=_SETTLING)
+        await current.wait_for_load_state("domcontentloaded", timeout=_LOAD_MILLISECONDS)
     return current
 
 
-async def _seen(page: Any) -> dict[str, Any]:
+async def _summarize_page(page: Any) -> dict[str, Any]:
     text = " ".join((await page.inner_text("body")).split()) if await page.locator("body").count() else ""
     return {
         "url": page.url,
         "title": await page.title(),
-        "text": text[:_EXCERPT] + ("…" if len(text) > _EXCERPT else ""),
+        "text": text[:_EXCERPT_CHARACTERS] + ("…" if len(text) > _EXCERPT_CHARACTERS else ""),
     }

@@ -7,32 +7,32 @@ from typing import Any
 
 from opposable.domain.errors import ToolUnavailable
 
-_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-_ARGUMENTS = (
+_EXECUTABLE_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_LAUNCH_ARGUMENTS = (
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",  # nothing goes past the proxy
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",  # names are looked up by the proxy alone
     "--disable-background-networking",
     "--disable-component-update",
 )
-HOW_TO_GET_ONE = (
+INSTALL_HINT = (
     "The browser tool needs a Chromium. One of these brings it: apt-get install chromium-headless-shell (Debian),"
     " playwright install --with-deps chromium-headless-shell, or an installed Chrome."
 )
 
 
-async def launched(playwright: Any, executable: str, proxy: str) -> Any:
+async def launch_chromium(playwright: Any, executable: str, proxy_url: str) -> Any:
     """A running headless Chromium. Raises: `ToolUnavailable`, saying how to get one."""
     from playwright.async_api import Error
 
-    path = executable or _found(playwright)
+    path = executable or _find_executable(playwright)
     if not path:
-        raise ToolUnavailable(HOW_TO_GET_ONE)
+        raise ToolUnavailable(INSTALL_HINT)
     try:
         return await playwright.chromium.launch(
             executable_path=path,
             headless=True,
-            args=list(_ARGUMENTS),
-            proxy={"server": proxy},
+            args=list(_LAUNCH_ARGUMENTS),
+            proxy={"server": proxy_url},
             chromium_sandbox=os.geteuid() != 0,  # Chromium's own sandbox does not start as root
         )
     except Error as error:
@@ -40,9 +40,9 @@ async def launched(playwright: Any, executable: str, proxy: str) -> Any:
         raise ToolUnavailable(f"The browser {path} does not start: {first[:300]}") from error
 
 
-def _found(playwright: Any) -> str:
+def _find_executable(playwright: Any) -> str:
     """Playwright's own Chromium where it was fetched, else the system's."""
     own = Path(playwright.chromium.executable_path)
     if own.is_file():
         return str(own)
-    return next((path for name in _NAMES if (path := shutil.which(name))), "")
+    return next((path for name in _EXECUTABLE_NAMES if (path := shutil.which(name))), "")

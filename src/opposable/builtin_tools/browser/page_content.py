@@ -4,8 +4,8 @@ import re
 from difflib import SequenceMatcher
 from typing import Any
 
-_MOST = 400
-_ELEMENTS = """
+_MAX_ITEMS = 400
+_LIST_ELEMENTS_SCRIPT = """
 (most) => {
   const unique = (s) => { try { return document.querySelectorAll(s).length === 1 } catch { return false } };
   const quoted = (v) => '"' + v.replace(/["\\\\]/g, "\\\\$&") + '"';
@@ -44,38 +44,38 @@ _ELEMENTS = """
   return found;
 }
 """
-_LINKS = """
+_LIST_LINKS_SCRIPT = """
 (most) => [...document.querySelectorAll("a[href]")].slice(0, most)
   .map((a) => ({text: a.innerText.trim().replace(/\\s+/g, " ").slice(0, 120), url: a.href}))
 """
 
 
-async def elements_of(page: Any) -> list[dict[str, Any]]:
+async def list_elements(page: Any) -> list[dict[str, Any]]:
     """The elements that can be clicked or typed into: `selector` (unique), `tag`, `text`."""
-    found = await page.evaluate(_ELEMENTS, _MOST)
+    found = await page.evaluate(_LIST_ELEMENTS_SCRIPT, _MAX_ITEMS)
     return [{key: one[key] for key in ("selector", "tag", "text") if one[key]} for one in found if one["acts"]]
 
 
-async def links_of(page: Any) -> list[dict[str, str]]:
+async def list_links(page: Any) -> list[dict[str, str]]:
     """The links of a page: `text` and absolute `url`."""
-    found: list[dict[str, str]] = await page.evaluate(_LINKS, _MOST)
+    found: list[dict[str, str]] = await page.evaluate(_LIST_LINKS_SCRIPT, _MAX_ITEMS)
     return found
 
 
-async def similar_to(page: Any, selector: str, most: int = 5) -> list[str]:
+async def find_similar_selectors(page: Any, selector: str, limit: int = 5) -> list[str]:
     """Selectors on the page that are most like one that found nothing, each with the element's text."""
-    found = await page.evaluate(_ELEMENTS, _MOST)
-    wanted = _words(selector)
+    found = await page.evaluate(_LIST_ELEMENTS_SCRIPT, _MAX_ITEMS)
+    wanted = _split_words(selector)
 
     def likeness(one: dict[str, Any]) -> float:
-        has = _words(f"{one['words']} {one['text']} {one['selector']}")
+        has = _split_words(f"{one['words']} {one['text']} {one['selector']}")
         best = [max((SequenceMatcher(None, word, other).ratio() for other in has), default=0.0) for word in wanted]
         return sum(best) / max(len(best), 1) + (0.15 if one["acts"] else 0.0)
 
     ranked = sorted(found, key=likeness, reverse=True)
     near = [one for one in ranked if likeness(one) > 0.5] or [one for one in ranked if one["acts"]]
-    return [f"{one['selector']} ({one['text'][:40]})" if one["text"] else one["selector"] for one in near[:most]]
+    return [f"{one['selector']} ({one['text'][:40]})" if one["text"] else one["selector"] for one in near[:limit]]
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return list(dict.fromkeys(word for word in re.findall(r"[^\W_]+", text.casefold()) if word))

@@ -6,82 +6,82 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from opposable.builtin_tools.browser.chromium import launched
-from opposable.builtin_tools.browser.egress_proxy import Gate
+from opposable.builtin_tools.browser.chromium import launch_chromium
+from opposable.builtin_tools.browser.egress_proxy import EgressProxy
 from opposable.domain.errors import ToolRefused, ToolUnavailable
-from opposable.safety.network.ssrf_guard import Guard
+from opposable.safety.network.ssrf_guard import SsrfGuard
 
-_MOST_TABS = 5
+_MAX_TABS = 5
 
 
-class Session:
+class BrowserSession:
     """A run's own cookies and pages; `lock` is held by whoever acts on them."""
 
     def __init__(self, context: Any) -> None:
         self.context = context
         self.lock = asyncio.Lock()
-        self.used = time.monotonic()
+        self.last_used = time.monotonic()
 
-    async def page(self) -> Any:
+    async def get_page(self) -> Any:
         """The page that is acted on: the one opened last, as by a link to a new tab."""
         return self.context.pages[-1] if self.context.pages else await self.context.new_page()
 
-    async def tab_opened(self, page: Any) -> None:
+    async def close_excess_tab(self, page: Any) -> None:
         """Close a page too many."""
-        if len(self.context.pages) > _MOST_TABS:
+        if len(self.context.pages) > _MAX_TABS:
             await page.close()
 
 
-class Sessions:
+class BrowserSessions:
     """Pages by run. The browser starts with the first and ends with the last."""
 
-    def __init__(self, guard: Guard, executable: str, idle_seconds: float, most: int) -> None:
+    def __init__(self, guard: SsrfGuard, executable: str, idle_seconds: float, max_sessions: int) -> None:
         self._guard = guard
         self._executable = executable
-        self._idle = idle_seconds
-        self._most = most
-        self._by_run: dict[str, Session] = {}
-        self._starting = asyncio.Lock()
-        self._gate: Gate | None = None
+        self._idle_seconds = idle_seconds
+        self._max_sessions = max_sessions
+        self._sessions_by_run: dict[str, BrowserSession] = {}
+        self._lock = asyncio.Lock()
+        self._proxy: EgressProxy | None = None
         self._playwright: Any = None
         self._browser: Any = None
-        self._sweeper: asyncio.Task[None] | None = None
+        self._sweep_task: asyncio.Task[None] | None = None
 
     @asynccontextmanager
-    async def page(self, run_id: str) -> AsyncIterator[Any]:
+    async def use_page(self, run_id: str) -> AsyncIterator[Any]:
         """The page of a run, for one action at a time. Raises: `ToolUnavailable`."""
-        session = await self._session(run_id)
+        session = await self._get_session(run_id)
         async with session.lock:
-            session.used = time.monotonic()
-            yield await session.page()
-            session.used = time.monotonic()
+            session.last_used = time.monotonic()
+            yield await session.get_page()
+            session.last_used = time.monotonic()
 
-    def reason(self, url: str) -> str:
+    def get_refusal_reason(self, url: str) -> str:
         """Why a page, or something it led to, was not reached; "" where that is not known."""
-        if self._gate is None:
+        if self._proxy is None:
             return ""
-        hosts = self._gate.refusals
+        hosts = self._proxy.refusals
         return next((hosts[host] for host in reversed(list(hosts)) if host in url), "") or next(
             (reason for _, reason in reversed(list(hosts.items()))), ""
         )
 
-    def forget_reasons(self) -> None:
+    def clear_refusals(self) -> None:
         """Begin anew with remembering what was not reached."""
-        if self._gate is not None:
-            self._gate.refusals.clear()
+        if self._proxy is not None:
+            self._proxy.refusals.clear()
 
     async def close(self) -> None:
         """Close every page, the browser, and its way out."""
-        async with self._starting:
-            await self._closed()
+        async with self._lock:
+            await self._close_all()
 
-    async def _closed(self) -> None:
-        sweeper, self._sweeper = self._sweeper, None
+    async def _close_all(self) -> None:
+        sweeper, self._sweep_task = self._sweep_task, None
         if sweeper is not None and sweeper is not asyncio.current_task():
             sweeper.cancel()
-        self._by_run.clear()
-        browser, playwright, gate = self._browser, self._playwright, self._gate
-        self._browser = self._playwright = self._gate = None
+        self._sessions_by_run.clear()
+        browser, playwright, gate = self._browser, self._playwright, self._proxy
+        self._browser = self._playwright = self._proxy = None
         if browser is not None:
             with suppress(Exception):  # it may be gone already
                 await browser.close()
@@ -90,62 +90,62 @@ class Sessions:
         if gate is not None:
             await gate.stop()
 
-    async def _session(self, run_id: str) -> Session:
-        async with self._starting:
+    async def _get_session(self, run_id: str) -> BrowserSession:
+        async with self._lock:
             if self._browser is not None and not self._browser.is_connected():
-                await self._closed()
+                await self._close_all()
             if self._browser is None:
-                await self._started()
-            if run_id not in self._by_run:
-                if len(self._by_run) >= self._most:
-                    raise ToolUnavailable(f"{self._most} browser pages are open already; try again later.")
-                self._by_run[run_id] = await self._opened()
-            return self._by_run[run_id]
+                await self._start_browser()
+            if run_id not in self._sessions_by_run:
+                if len(self._sessions_by_run) >= self._max_sessions:
+                    raise ToolUnavailable(f"{self._max_sessions} browser pages are open already; try again later.")
+                self._sessions_by_run[run_id] = await self._open_session()
+            return self._sessions_by_run[run_id]
 
-    async def _started(self) -> None:
+    async def _start_browser(self) -> None:
         try:
             from playwright.async_api import async_playwright
         except ImportError as error:
             message = 'The browser tool needs the extra "browser": pip install "opposable[browser]".'
             raise ToolUnavailable(message) from error
-        self._gate = Gate(self._guard)
+        self._proxy = EgressProxy(self._guard)
         try:
-            proxy = await self._gate.start()
+            proxy = await self._proxy.start()
             self._playwright = await async_playwright().start()
-            self._browser = await launched(self._playwright, self._executable, proxy)
+            self._browser = await launch_chromium(self._playwright, self._executable, proxy)
         except BaseException:
-            await self._closed()
+            await self._close_all()
             raise
-        self._sweeper = asyncio.create_task(self._sweep())
+        self._sweep_task = asyncio.create_task(self._close_idle_sessions())
 
-    async def _opened(self) -> Session:
+    async def _open_session(self) -> BrowserSession:
         context = await self._browser.new_context(accept_downloads=False, service_workers="block")
-        await context.route("**/*", self._vetted)
-        session = Session(context)
-        context.on("page", session.tab_opened)
+        await context.route("**/*", self._filter_request)
+        session = BrowserSession(context)
+        context.on("page", session.close_excess_tab)
         return session
 
-    async def _vetted(self, route: Any) -> None:
+    async def _filter_request(self, route: Any) -> None:
         """Refuse by the URL what can be refused by it; the gate vets addresses."""
         try:
-            self._guard.target(route.request.url)
+            self._guard.check_url(route.request.url)
         except ToolRefused as error:
-            if self._gate is not None:
-                self._gate.refusals[route.request.url[:200]] = str(error)
+            if self._proxy is not None:
+                self._proxy.refusals[route.request.url[:200]] = str(error)
             await route.abort("blockedbyclient")
             return
         await route.continue_()
 
-    async def _sweep(self) -> None:
+    async def _close_idle_sessions(self) -> None:
         while True:
-            await asyncio.sleep(min(self._idle / 2, 10.0))
-            late = time.monotonic() - self._idle
-            async with self._starting:
-                for run_id, session in list(self._by_run.items()):
-                    if session.used < late and not session.lock.locked():
-                        del self._by_run[run_id]
+            await asyncio.sleep(min(self._idle_seconds / 2, 10.0))
+            late = time.monotonic() - self._idle_seconds
+            async with self._lock:
+                for run_id, session in list(self._sessions_by_run.items()):
+                    if session.last_used < late and not session.lock.locked():
+                        del self._sessions_by_run[run_id]
                         with suppress(Exception):  # it may be gone already
                             await session.context.close()
-                if not self._by_run:
-                    await self._closed()
+                if not self._sessions_by_run:
+                    await self._close_all()
                     return

@@ -25,18 +25,18 @@ from decimal import (
 
 from opposable.domain.errors import ToolFailed, ToolRefused
 
-DIGITS = 500
+MAX_DIGITS = 500
 """Longest whole number, in digits."""
 
 _ROOT_DIGITS = 60  # roots, logarithms and powers with a fraction never end: this many digits are kept
-_LARGEST_EXPONENT = 10**12
-_LARGEST_FACTORIAL = 250
+_MAX_EXPONENT = 10**12
+_MAX_FACTORIAL = 250
 
-Numbers = list[Decimal]
+Decimals = list[Decimal]
 
 
 @contextmanager
-def bounded() -> Generator[Context]:
+def use_bounded_context() -> Generator[Context]:
     """A decimal context that refuses what is too large or undefined.
 
     Raises:
@@ -44,14 +44,14 @@ def bounded() -> Generator[Context]:
         ToolFailed: division by zero, or a result that is not defined.
     """
     traps = [Overflow, Underflow, DivisionByZero, InvalidOperation]
-    context = Context(prec=DIGITS, Emax=DIGITS, Emin=-DIGITS, traps=traps)
+    context = Context(prec=MAX_DIGITS, Emax=MAX_DIGITS, Emin=-MAX_DIGITS, traps=traps)
     try:
         with localcontext(context) as here:
             yield here
     except Overflow as error:
-        raise ToolRefused(f"The result is too large: numbers may have at most {DIGITS} digits.") from error
+        raise ToolRefused(f"The result is too large: numbers may have at most {MAX_DIGITS} digits.") from error
     except Underflow as error:
-        raise ToolRefused(f"The result is too close to zero: the limit is 1e-{DIGITS}.") from error
+        raise ToolRefused(f"The result is too close to zero: the limit is 1e-{MAX_DIGITS}.") from error
     except DivisionByZero as error:
         raise ToolFailed("Division by zero: there is no result.") from error
     except (InvalidOperation, ValueError, OverflowError) as error:
@@ -65,11 +65,11 @@ def power(base: Decimal, exponent: Decimal) -> Decimal:
         return Decimal(1)
     if base == 0 and exponent < 0:
         raise ToolFailed("Division by zero: 0 cannot be raised to a negative power.")
-    if abs(exponent) > _LARGEST_EXPONENT and abs(base) != 1:
-        raise ToolRefused(f"The exponent is too large: the limit is {_LARGEST_EXPONENT}.")
+    if abs(exponent) > _MAX_EXPONENT and abs(base) != 1:
+        raise ToolRefused(f"The exponent is too large: the limit is {_MAX_EXPONENT}.")
     if exponent == exponent.to_integral_value():
         return base**exponent
-    return _endless(lambda: base**exponent)
+    return _compute_rounded(lambda: base**exponent)
 
 
 def modulo(left: Decimal, right: Decimal) -> Decimal:
@@ -85,113 +85,113 @@ def floor_divide(left: Decimal, right: Decimal) -> Decimal:
     return (left - modulo(left, right)) / right
 
 
-def mean(numbers: Numbers) -> Decimal:
+def mean(numbers: Decimals) -> Decimal:
     """The average."""
     return _sum(numbers) / len(numbers)
 
 
-def _sum(numbers: Numbers) -> Decimal:
+def _sum(numbers: Decimals) -> Decimal:
     return sum(numbers, Decimal(0))
 
 
-def _median(numbers: Numbers) -> Decimal:
+def _median(numbers: Decimals) -> Decimal:
     ordered = sorted(numbers)
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
-def _mode(numbers: Numbers) -> Decimal:
+def _mode(numbers: Decimals) -> Decimal:
     counts = Counter(numbers)
     most = max(counts.values())
     return min(number for number, count in counts.items() if count == most)
 
 
-def _squares(numbers: Numbers) -> Decimal:
+def _sum_squared_deviations(numbers: Decimals) -> Decimal:
     average = mean(numbers)
     return _sum([(number - average) ** 2 for number in numbers])
 
 
-def _variance(numbers: Numbers) -> Decimal:
-    return _squares(numbers) / (len(numbers) - 1)
+def _variance(numbers: Decimals) -> Decimal:
+    return _sum_squared_deviations(numbers) / (len(numbers) - 1)
 
 
-def _population_variance(numbers: Numbers) -> Decimal:
-    return _squares(numbers) / len(numbers)
+def _population_variance(numbers: Decimals) -> Decimal:
+    return _sum_squared_deviations(numbers) / len(numbers)
 
 
-def _product(numbers: Numbers) -> Decimal:
+def _product(numbers: Decimals) -> Decimal:
     result = Decimal(1)
     for number in numbers:
         result *= number
     return result
 
 
-def _subtract(numbers: Numbers) -> Decimal:
+def _subtract(numbers: Decimals) -> Decimal:
     return numbers[0] - _sum(numbers[1:])
 
 
-def _divide(numbers: Numbers) -> Decimal:
+def _divide(numbers: Decimals) -> Decimal:
     result = numbers[0]
     for number in numbers[1:]:
         result /= number
     return result
 
 
-def _round(numbers: Numbers) -> Decimal:
-    places = _whole(numbers[1], 100) if len(numbers) > 1 else 0
+def _round(numbers: Decimals) -> Decimal:
+    places = _require_integer(numbers[1], 100) if len(numbers) > 1 else 0
     return numbers[0].quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP)
 
 
 def _root(number: Decimal) -> Decimal:
-    return _endless(number.sqrt)
+    return _compute_rounded(number.sqrt)
 
 
 def _cube_root(number: Decimal) -> Decimal:
-    size = _endless(lambda: abs(number) ** (Decimal(1) / 3)) if number else number
+    size = _compute_rounded(lambda: abs(number) ** (Decimal(1) / 3)) if number else number
     return size.copy_sign(number)
 
 
-def _log(numbers: Numbers) -> Decimal:
+def _log(numbers: Decimals) -> Decimal:
     if len(numbers) == 1:
-        return _endless(numbers[0].ln)
-    return _endless(lambda: numbers[0].ln() / numbers[1].ln())
+        return _compute_rounded(numbers[0].ln)
+    return _compute_rounded(lambda: numbers[0].ln() / numbers[1].ln())
 
 
 def _factorial(number: Decimal) -> Decimal:
-    return Decimal(math.factorial(_whole(number, _LARGEST_FACTORIAL, 0)))
+    return Decimal(math.factorial(_require_integer(number, _MAX_FACTORIAL, 0)))
 
 
-def _choose(numbers: Numbers) -> Decimal:
-    return Decimal(math.comb(_whole(numbers[0], 1000, 0), _whole(numbers[1], 1000, 0))) + 0
+def _count_combinations(numbers: Decimals) -> Decimal:
+    return Decimal(math.comb(_require_integer(numbers[0], 1000, 0), _require_integer(numbers[1], 1000, 0))) + 0
 
 
-def _arrange(numbers: Numbers) -> Decimal:
-    return Decimal(math.perm(_whole(numbers[0], 1000, 0), _whole(numbers[-1], 1000, 0))) + 0
+def _count_permutations(numbers: Decimals) -> Decimal:
+    return Decimal(math.perm(_require_integer(numbers[0], 1000, 0), _require_integer(numbers[-1], 1000, 0))) + 0
 
 
-def _common(over: Callable[..., int]) -> Callable[[Numbers], Decimal]:
-    def compute(numbers: Numbers) -> Decimal:
-        result = 1 if over is math.lcm else 0
+def _fold_integers(combine: Callable[..., int]) -> Callable[[Decimals], Decimal]:
+    def compute(numbers: Decimals) -> Decimal:
+        result = 1 if combine is math.lcm else 0
         for number in numbers:
-            result = over(result, _whole(number, None))
-            if result.bit_length() > DIGITS * 4:
-                raise ToolRefused(f"The result is too large: numbers may have at most {DIGITS} digits.")
+            result = combine(result, _require_integer(number, None))
+            if result.bit_length() > MAX_DIGITS * 4:
+                raise ToolRefused(f"The result is too large: numbers may have at most {MAX_DIGITS} digits.")
         return Decimal(result) + 0
 
     return compute
 
 
-def _whole(number: Decimal, limit: int | None, least: int | None = None) -> int:
+def _require_integer(number: Decimal, limit: int | None, minimum: int | None = None) -> int:
     if number != number.to_integral_value():
         raise ToolFailed(f"A whole number is needed here, not {number:f}.")
     if limit is not None and abs(number) > limit:
         raise ToolRefused(f"The number is too large here: the limit is {limit}.")
-    if least is not None and number < least:
-        raise ToolFailed(f"A number of at least {least} is needed here.")
+    if minimum is not None and number < minimum:
+        raise ToolFailed(f"A number of at least {minimum} is needed here.")
     return int(number)
 
 
-def _endless(compute: Callable[[], Decimal]) -> Decimal:
+def _compute_rounded(compute: Callable[[], Decimal]) -> Decimal:
     """Work out what has no last digit with fewer digits, and tell the outer context when it was rounded."""
     outer = getcontext()
     with localcontext(prec=_ROOT_DIGITS) as inner:
@@ -204,8 +204,8 @@ def _endless(compute: Callable[[], Decimal]) -> Decimal:
     return value
 
 
-def _by_float(function: Callable[[float], float]) -> Callable[[Numbers], Decimal]:
-    def compute(numbers: Numbers) -> Decimal:
+def _wrap_float_function(function: Callable[[float], float]) -> Callable[[Decimals], Decimal]:
+    def compute(numbers: Decimals) -> Decimal:
         getcontext().flags[Inexact] = True
         # 15 places: sin(pi) is then 0, as people expect
         return Decimal(repr(round(function(float(numbers[0])), 15)))
@@ -214,60 +214,60 @@ def _by_float(function: Callable[[float], float]) -> Callable[[Numbers], Decimal
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class MathFunction:
     """A function of `least` to `most` numbers (`most` None: any count)."""
 
-    compute: Callable[[Numbers], Decimal]
-    least: int = 1
-    most: int | None = 1
+    compute: Callable[[Decimals], Decimal]
+    min_arguments: int = 1
+    max_arguments: int | None = 1
 
 
 STATISTICS = {
-    "mean": Function(mean, 1, None),
-    "median": Function(_median, 1, None),
-    "sum": Function(_sum, 1, None),
-    "min": Function(min, 1, None),
-    "max": Function(max, 1, None),
-    "count": Function(lambda n: Decimal(len(n)), 1, None),
-    "std": Function(lambda n: _root(_variance(n)), 2, None),
-    "variance": Function(_variance, 2, None),
-    "pstd": Function(lambda n: _root(_population_variance(n)), 1, None),
-    "pvariance": Function(_population_variance, 1, None),
-    "range": Function(lambda n: max(n) - min(n), 1, None),
-    "mode": Function(_mode, 1, None),
-    "product": Function(_product, 1, None),
+    "mean": MathFunction(mean, 1, None),
+    "median": MathFunction(_median, 1, None),
+    "sum": MathFunction(_sum, 1, None),
+    "min": MathFunction(min, 1, None),
+    "max": MathFunction(max, 1, None),
+    "count": MathFunction(lambda n: Decimal(len(n)), 1, None),
+    "std": MathFunction(lambda n: _root(_variance(n)), 2, None),
+    "variance": MathFunction(_variance, 2, None),
+    "pstd": MathFunction(lambda n: _root(_population_variance(n)), 1, None),
+    "pvariance": MathFunction(_population_variance, 1, None),
+    "range": MathFunction(lambda n: max(n) - min(n), 1, None),
+    "mode": MathFunction(_mode, 1, None),
+    "product": MathFunction(_product, 1, None),
 }
 """Functions of many numbers, by the name results carry. `std` and `variance` are those of a sample (n - 1)."""
 
 FUNCTIONS = STATISTICS | {
-    "subtract": Function(_subtract, 2, None),
-    "divide": Function(_divide, 2, None),
-    "power": Function(lambda n: power(n[0], n[1]), 2, 2),
-    "mod": Function(lambda n: modulo(n[0], n[1]), 2, 2),
-    "sqrt": Function(lambda n: _root(n[0])),
-    "cbrt": Function(lambda n: _cube_root(n[0])),
-    "abs": Function(lambda n: abs(n[0])),
-    "round": Function(_round, 1, 2),
-    "floor": Function(lambda n: n[0].to_integral_value(ROUND_FLOOR)),
-    "ceil": Function(lambda n: n[0].to_integral_value(ROUND_CEILING)),
-    "exp": Function(lambda n: _endless(n[0].exp)),
-    "log": Function(_log, 1, 2),
-    "ln": Function(_log),
-    "log10": Function(lambda n: _endless(n[0].log10)),
-    "log2": Function(lambda n: _endless(lambda: n[0].ln() / Decimal(2).ln())),
-    "sin": Function(_by_float(math.sin)),
-    "cos": Function(_by_float(math.cos)),
-    "tan": Function(_by_float(math.tan)),
-    "asin": Function(_by_float(math.asin)),
-    "acos": Function(_by_float(math.acos)),
-    "atan": Function(_by_float(math.atan)),
-    "radians": Function(_by_float(math.radians)),
-    "degrees": Function(_by_float(math.degrees)),
-    "factorial": Function(lambda n: _factorial(n[0])),
-    "comb": Function(_choose, 2, 2),
-    "perm": Function(_arrange, 1, 2),
-    "gcd": Function(_common(math.gcd), 1, None),
-    "lcm": Function(_common(math.lcm), 1, None),
+    "subtract": MathFunction(_subtract, 2, None),
+    "divide": MathFunction(_divide, 2, None),
+    "power": MathFunction(lambda n: power(n[0], n[1]), 2, 2),
+    "mod": MathFunction(lambda n: modulo(n[0], n[1]), 2, 2),
+    "sqrt": MathFunction(lambda n: _root(n[0])),
+    "cbrt": MathFunction(lambda n: _cube_root(n[0])),
+    "abs": MathFunction(lambda n: abs(n[0])),
+    "round": MathFunction(_round, 1, 2),
+    "floor": MathFunction(lambda n: n[0].to_integral_value(ROUND_FLOOR)),
+    "ceil": MathFunction(lambda n: n[0].to_integral_value(ROUND_CEILING)),
+    "exp": MathFunction(lambda n: _compute_rounded(n[0].exp)),
+    "log": MathFunction(_log, 1, 2),
+    "ln": MathFunction(_log),
+    "log10": MathFunction(lambda n: _compute_rounded(n[0].log10)),
+    "log2": MathFunction(lambda n: _compute_rounded(lambda: n[0].ln() / Decimal(2).ln())),
+    "sin": MathFunction(_wrap_float_function(math.sin)),
+    "cos": MathFunction(_wrap_float_function(math.cos)),
+    "tan": MathFunction(_wrap_float_function(math.tan)),
+    "asin": MathFunction(_wrap_float_function(math.asin)),
+    "acos": MathFunction(_wrap_float_function(math.acos)),
+    "atan": MathFunction(_wrap_float_function(math.atan)),
+    "radians": MathFunction(_wrap_float_function(math.radians)),
+    "degrees": MathFunction(_wrap_float_function(math.degrees)),
+    "factorial": MathFunction(lambda n: _factorial(n[0])),
+    "comb": MathFunction(_count_combinations, 2, 2),
+    "perm": MathFunction(_count_permutations, 1, 2),
+    "gcd": MathFunction(_fold_integers(math.gcd), 1, None),
+    "lcm": MathFunction(_fold_integers(math.lcm), 1, None),
 }
 """Every function, by name."""
 
@@ -278,7 +278,7 @@ CONSTANTS = {
 }
 """Constants, to more digits than any result shows."""
 
-_OTHER_NAMES = {
+_ALIASES_BY_FUNCTION = {
     "mean": "average avg 平均值 平均数 平均 均值",
     "median": "med 中位数 中值",
     "sum": "total add addition plus 总和 求和 合计 总计 加 加法 和 +",
@@ -306,5 +306,7 @@ _OTHER_NAMES = {
     "perm": "npr",
 }
 
-NAMES = {other: name for name, others in _OTHER_NAMES.items() for other in others.split()} | {n: n for n in FUNCTIONS}
+FUNCTION_ALIASES = {other: name for name, others in _ALIASES_BY_FUNCTION.items() for other in others.split()} | {
+    n: n for n in FUNCTIONS
+}
 """Every way a function may be called (lower case), to its name."""

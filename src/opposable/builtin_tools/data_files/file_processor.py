@@ -6,25 +6,25 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from opposable.builtin_tools.data_files.duckdb_view import (
-    READERS,
-    SHEETS,
-    Table,
-    descriptor_path,
-    opened_table,
-    suffix_of,
-    told,
+    READER_FUNCTIONS,
+    SPREADSHEET_SUFFIXES,
+    DataFileTable,
+    get_descriptor_path,
+    get_suffix,
+    open_table,
+    translate_duckdb_errors,
 )
-from opposable.builtin_tools.data_files.table_text import text_table
+from opposable.builtin_tools.data_files.table_text import format_table
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolRefused, ToolUnavailable
-from opposable.safety.filesystem.allowed_roots import Place, Roots
-from opposable.safety.filesystem.text_decoding import clipped, encoding_of
+from opposable.safety.filesystem.allowed_roots import AllowedRoots, RootedPath
+from opposable.safety.filesystem.text_decoding import detect_encoding, truncate_line
 
-_MOST_ROWS = 500
-_LINE = 1000
-_PAGE = 15_000
-_CELL = 500
-_MOST_SHEET_ROWS = 200_000
-_FORMATS = {
+_MAX_ROWS = 500
+_MAX_LINE_CHARACTERS = 1000
+_MAX_PAGE_CHARACTERS = 15_000
+_MAX_CELL_CHARACTERS = 500
+_MAX_SPREADSHEET_ROWS = 200_000
+_COPY_OPTIONS = {
     ".csv": "FORMAT csv, HEADER",
     ".tsv": "FORMAT csv, HEADER, DELIMITER '\t'",
     ".json": "FORMAT json, ARRAY true",
@@ -32,7 +32,7 @@ _FORMATS = {
     ".jsonl": "FORMAT json",
     ".parquet": "FORMAT parquet",
 }
-_WRITTEN = (*_FORMATS, ".xlsx")
+_WRITABLE_SUFFIXES = (*_COPY_OPTIONS, ".xlsx")
 
 
 class FileProcessor:
@@ -44,7 +44,7 @@ class FileProcessor:
     """
 
     def __init__(self, roots: list[Path], *, allow_overwrite: bool = False) -> None:
-        self._roots = Roots([Path(root) for root in roots])
+        self._roots = AllowedRoots([Path(root) for root in roots])
         self._allow_overwrite = allow_overwrite
 
     def read(self, path: str, offset: int = 0, limit: int = 50, sheet: str | None = None) -> dict[str, Any]:
@@ -56,14 +56,14 @@ class FileProcessor:
             limit: how many rows or lines to read.
             sheet: the sheet of an Excel file; the first when left out.
         """
-        first, most = max(0, offset), max(1, min(limit, _MOST_ROWS))
-        if suffix_of(path.strip().strip("\"'")) not in (*READERS, *SHEETS):
-            return self._lines(path, first, most)
-        with opened_table(self._roots, path, sheet) as table:
-            rows = table.rows("SELECT * FROM data LIMIT ? OFFSET ?", [most + 1, first])
+        first, most = max(0, offset), max(1, min(limit, _MAX_ROWS))
+        if get_suffix(path.strip().strip("\"'")) not in (*READER_FUNCTIONS, *SPREADSHEET_SUFFIXES):
+            return self._read_lines(path, first, most)
+        with open_table(self._roots, path, sheet) as table:
+            rows = table.fetch_rows("SELECT * FROM data LIMIT ? OFFSET ?", [most + 1, first])
             columns = [column.name for column in table.columns]
-            result: dict[str, Any] = {"path": table.shown, "offset": first, "columns": columns}
-            kept = [[_cut(value) for value in row] for row in rows[:most]]
+            result: dict[str, Any] = {"path": table.display_path, "offset": first, "columns": columns}
+            kept = [[_clip_value(value) for value in row] for row in rows[:most]]
             if len(rows) > most:
                 result["more"] = f"There are more rows; read on with offset={first + most}."
             return result | {"rows": kept}
@@ -78,7 +78,7 @@ class FileProcessor:
         told = self.read(path, 0, rows)
         if "rows" not in told:
             return told
-        return {"path": told["path"], "table": text_table(told["columns"], told["rows"])}
+        return {"path": told["path"], "table": format_table(told["columns"], told["rows"])}
 
     def info(self, path: str, sheet: str | None = None) -> dict[str, Any]:
         """Tell a file's size, kind, encoding, columns with their types, and number of rows or lines.
@@ -88,16 +88,18 @@ class FileProcessor:
             sheet: the sheet of an Excel file; the first when left out.
         """
         place = self._roots.find(path)
-        shown = self._roots.shown(place)
-        with self._roots.opened(place) as file:
+        shown = self._roots.format_path(place)
+        with self._roots.open_file(place) as file:
             result: dict[str, Any] = {"path": shown, "bytes": file.size}
-            encoding = encoding_of(file.stream.read(65536))
+            encoding = detect_encoding(file.stream.read(65536))
         if encoding is not None:
             result["encoding"] = encoding
-        if suffix_of(shown) not in (*READERS, *SHEETS):
-            return result | ({"kind": "binary"} if encoding is None else {"kind": "text", "lines": self._count(place)})
-        with opened_table(self._roots, path, sheet) as table:
-            result |= {"kind": suffix_of(shown)[1:], "rows": table.count()}
+        if get_suffix(shown) not in (*READER_FUNCTIONS, *SPREADSHEET_SUFFIXES):
+            return result | (
+                {"kind": "binary"} if encoding is None else {"kind": "text", "lines": self._count_lines(place)}
+            )
+        with open_table(self._roots, path, sheet) as table:
+            result |= {"kind": get_suffix(shown)[1:], "rows": table.count_rows()}
             result["columns"] = {column.name: column.type for column in table.columns}
             return result | ({"sheets": list(table.sheets)} if table.sheets else {})
 
@@ -110,59 +112,72 @@ class FileProcessor:
             sheet: the sheet of an Excel file; the first when left out.
             overwrite: replace the target when it is there already.
         """
-        kind = suffix_of(target.strip().strip("\"'"))
-        if kind not in _WRITTEN:
-            problem = f"its ending must be one of {', '.join(_WRITTEN)}"
+        kind = get_suffix(target.strip().strip("\"'"))
+        if kind not in _WRITABLE_SUFFIXES:
+            problem = f"its ending must be one of {', '.join(_WRITABLE_SUFFIXES)}"
             raise InvalidArguments((FieldProblem("target", problem, repr(target[:60])),))
         if overwrite and not self._allow_overwrite:
             raise ToolRefused("Files may not be overwritten here; give the name of a new file.")
-        place = self._roots.new_place(target, "target")
-        with self._roots.created(place, overwrite) as stream, opened_table(self._roots, path, sheet, stream) as table:
-            rows = _write_sheet(table, stream) if kind == ".xlsx" else _copy(table, stream, kind)
-        return {"path": self._roots.shown(place), "rows": rows, "columns": [column.name for column in table.columns]}
+        place = self._roots.resolve_new_path(target, "target")
+        with self._roots.create_file(place, overwrite) as stream, open_table(self._roots, path, sheet, stream) as table:
+            rows = _write_spreadsheet(table, stream) if kind == ".xlsx" else _write_with_duckdb(table, stream, kind)
+        return {
+            "path": self._roots.format_path(place),
+            "rows": rows,
+            "columns": [column.name for column in table.columns],
+        }
 
-    def _lines(self, path: str, first: int, most: int) -> dict[str, Any]:
+    def _read_lines(self, path: str, offset: int, limit: int) -> dict[str, Any]:
         place = self._roots.find(path)
-        shown = self._roots.shown(place)
-        with self._roots.opened(place) as file:
-            reader = self._reader(file.stream, shown)
-            page = [clipped(line.rstrip("\r\n"), _LINE) for line in itertools.islice(reader, first, first + most)]
+        shown = self._roots.format_path(place)
+        with self._roots.open_file(place) as file:
+            reader = self._open_text_reader(file.stream, shown)
+            page = [
+                truncate_line(line.rstrip("\r\n"), _MAX_LINE_CHARACTERS)
+                for line in itertools.islice(reader, offset, offset + limit)
+            ]
             more = bool(reader.readline(1))
-        if not page and first:
-            raise ToolFailed(f"{shown} has no line after the first {first}.")
-        result: dict[str, Any] = {"path": shown, "offset": first}
-        while len(page) > 1 and sum(map(len, page)) > _PAGE:
+        if not page and offset:
+            raise ToolFailed(f"{shown} has no line after the first {offset}.")
+        result: dict[str, Any] = {"path": shown, "offset": offset}
+        while len(page) > 1 and sum(map(len, page)) > _MAX_PAGE_CHARACTERS:
             page.pop()
             more = True
         if more:
-            result["more"] = f"There are more lines; read on with offset={first + len(page)}."
+            result["more"] = f"There are more lines; read on with offset={offset + len(page)}."
         return result | {"text": "\n".join(page)}
 
-    def _count(self, place: Place) -> int:
-        with self._roots.opened(place) as file:
+    def _count_lines(self, place: RootedPath) -> int:
+        with self._roots.open_file(place) as file:
             return sum(piece.count(b"\n") for piece in iter(lambda: file.stream.read(1_000_000), b""))
 
-    def _reader(self, stream: BinaryIO, shown: str) -> io.TextIOWrapper:
+    def _open_text_reader(self, stream: BinaryIO, display_path: str) -> io.TextIOWrapper:
         sample = stream.read(65536)
         stream.seek(0)
-        encoding = encoding_of(sample)
+        encoding = detect_encoding(sample)
         if encoding is None:
-            raise ToolRefused(f"{shown} is no text file.")
+            raise ToolRefused(f"{display_path} is no text file.")
         return io.TextIOWrapper(stream, encoding, "replace")
 
 
-def _cut(value: Any) -> Any:
+def _clip_value(value: Any) -> Any:
     if isinstance(value, str):
-        return clipped(value, _CELL)
-    return clipped(str(value), _CELL) if isinstance(value, list | dict) and len(str(value)) > _CELL else value
+        return truncate_line(value, _MAX_CELL_CHARACTERS)
+    return (
+        truncate_line(str(value), _MAX_CELL_CHARACTERS)
+        if isinstance(value, list | dict) and len(str(value)) > _MAX_CELL_CHARACTERS
+        else value
+    )
 
 
-def _copy(table: Table, stream: BinaryIO, kind: str) -> int:
-    copied = table.raw(f"COPY data TO '{descriptor_path(stream)}' ({_FORMATS[kind]}, USE_TMP_FILE false)").fetchall()
+def _write_with_duckdb(table: DataFileTable, stream: BinaryIO, suffix: str) -> int:
+    copied = table.execute(
+        f"COPY data TO '{get_descriptor_path(stream)}' ({_COPY_OPTIONS[suffix]}, USE_TMP_FILE false)"
+    ).fetchall()
     return int(copied[0][0])
 
 
-def _write_sheet(table: Table, stream: BinaryIO) -> int:
+def _write_spreadsheet(table: DataFileTable, stream: BinaryIO) -> int:
     """Text stays text: a cell that begins with = is written as a string, never as a formula."""
     try:
         import openpyxl
@@ -170,8 +185,10 @@ def _write_sheet(table: Table, stream: BinaryIO) -> int:
         from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
     except ImportError as error:
         raise ToolUnavailable('Excel files need the extra "files": pip install "opposable[files]".') from error
-    if (count := table.count()) > _MOST_SHEET_ROWS:
-        raise ToolFailed(f"{table.shown} has {count:,} rows; a sheet may get {_MOST_SHEET_ROWS:,}. Convert it to CSV.")
+    if (count := table.count_rows()) > _MAX_SPREADSHEET_ROWS:
+        raise ToolFailed(
+            f"{table.display_path} has {count:,} rows; a sheet may get {_MAX_SPREADSHEET_ROWS:,}. Convert it to CSV."
+        )
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("data")
 
@@ -183,8 +200,8 @@ def _write_sheet(table: Table, stream: BinaryIO) -> int:
         return made
 
     sheet.append([written(column.name) for column in table.columns])
-    cursor = table.raw("SELECT * FROM data")
-    with told(table.shown):
+    cursor = table.execute("SELECT * FROM data")
+    with translate_duckdb_errors(table.display_path):
         while rows := cursor.fetchmany(1000):
             for row in rows:
                 sheet.append([written(value) for value in row])

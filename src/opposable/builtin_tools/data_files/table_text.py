@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-_EXACT = 2**53 - 1
-_WIDEST = 40
+_MAX_EXACT_INTEGER = 2**53 - 1
+_MAX_CELL_WIDTH = 40
 
 
-def cell(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """A value as JSON can hold it without loss: dates in ISO form, large numbers and odd floats as text."""
     match value:
         case None | bool() | str():
             return value
         case int():
-            return value if -_EXACT <= value <= _EXACT else str(value)
+            return value if -_MAX_EXACT_INTEGER <= value <= _MAX_EXACT_INTEGER else str(value)
         case float():
             return value if math.isfinite(value) else str(value)
         case Decimal():
@@ -26,36 +26,34 @@ def cell(value: Any) -> Any:
         case bytes() | bytearray() | memoryview():
             return f"<{len(value)} bytes>"
         case dict():
-            return {str(key): cell(item) for key, item in value.items()}
+            return {str(key): to_json_value(item) for key, item in value.items()}
         case list() | tuple() | set():
-            return [cell(item) for item in value]
+            return [to_json_value(item) for item in value]
         case _:
             return str(value)
 
 
-def text_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def format_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Rows as lines of aligned columns, cells cut at 40 characters."""
-    lines = [[_shown(value) for value in line] for line in (columns, *rows)]
-    widths = [max(_width(line[at]) for line in lines) for at in range(len(columns))]
-    told = [
-        " | ".join(_padded(text, width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    ]
+    lines = [[_format_cell(value) for value in line] for line in (columns, *rows)]
+    widths = [max(_get_display_width(line[at]) for line in lines) for at in range(len(columns))]
+    told = [" | ".join(_pad(text, width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
     told.insert(1, "-+-".join("-" * width for width in widths))
     return "\n".join(told)
 
 
-def _shown(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     text = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
     text = " ".join(text.split())
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+    return text if len(text) <= _MAX_CELL_WIDTH else text[: _MAX_CELL_WIDTH - 1] + "…"
 
 
-def _width(text: str) -> int:
+def _get_display_width(text: str) -> int:
     """Columns a text takes in a terminal: a Chinese character takes two."""
     import unicodedata
 
     return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 
-def _padded(text: str, width: int) -> str:
-    return text + " " * (width - _width(text))
+def _pad(text: str, width: int) -> str:
+    return text + " " * (width - _get_display_width(text))

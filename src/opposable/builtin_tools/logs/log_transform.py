@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from opposable.builtin_tools.logs.line_parser import LineReader
+from opposable.builtin_tools.logs.line_parser import LogLineParser
 from opposable.builtin_tools.logs.summary import LogSummary
 from opposable.domain.errors import ToolFailed, ToolRefused
-from opposable.safety.filesystem.allowed_roots import Opened, Place, Roots
+from opposable.safety.filesystem.allowed_roots import AllowedRoots, OpenFile, RootedPath
 
-_LINE = 65536  # bytes of a line that are read; the rest is passed over
-_MOST_ERRORS = 50
-_DAMAGE = (EOFError, OSError, zlib.error)
+_MAX_LINE_BYTES = 65536  # bytes of a line that are read; the rest is passed over
+_MAX_ERRORS = 50
+_CORRUPTION_ERRORS = (EOFError, OSError, zlib.error)
 
 
 class LogTransform:
@@ -28,10 +28,10 @@ class LogTransform:
         largest: reading stops after this many bytes of text, unpacked, and the result says so.
     """
 
-    def __init__(self, roots: list[Path], *, seconds: float = 20.0, largest: int = 2_000_000_000) -> None:
-        self._roots = Roots(roots)
-        self._seconds = seconds
-        self._largest = largest
+    def __init__(self, roots: list[Path], *, timeout_seconds: float = 20.0, max_bytes: int = 2_000_000_000) -> None:
+        self._roots = AllowedRoots(roots)
+        self._timeout_seconds = timeout_seconds
+        self._max_bytes = max_bytes
 
     def log_transform(self, path: str, limit: int = 10) -> dict[str, Any]:
         """Analyse a log file: number of lines, count per level, most frequent errors, time range.
@@ -46,46 +46,46 @@ class LogTransform:
             ToolFailed: there is no such file, or it is a folder.
         """
         place = self._roots.find(path)
-        shown = self._roots.shown(place)
+        shown = self._roots.format_path(place)
         if self._roots.is_folder(place):
-            raise ToolFailed(f"{shown} is a folder; give one file{self._files_in(place)}.")
+            raise ToolFailed(f"{shown} is a folder; give one file{self._suggest_files(place)}.")
         summary, notes, lines = LogSummary(), list[str](), 0
-        with self._roots.opened(place) as file:
-            reader = LineReader(file.changed)
-            for lines, line in enumerate(self._lines(file, shown, notes), 1):
-                if entry := reader.read(line):
+        with self._roots.open_file(place) as file:
+            reader = LogLineParser(file.modified_at)
+            for lines, line in enumerate(self._read_lines(file, shown, notes), 1):
+                if entry := reader.parse(line):
                     summary.add(entry, lines)
                 else:
-                    summary.add_other(line)
+                    summary.add_other_line(line)
         if not lines:
             notes.append("The file is empty.")
-        result = {"path": shown, "lines": lines} | summary.result(max(1, min(limit, _MOST_ERRORS)))
+        result = {"path": shown, "lines": lines} | summary.to_result(max(1, min(limit, _MAX_ERRORS)))
         if lines and not result["entries"]:
             notes.append("No line is in a known log format; read the file instead.")
         return result | ({"notes": notes} if notes else {})
 
-    def _files_in(self, place: Place) -> str:
-        files = [self._roots.shown(file) for _, file in zip(range(5), self._roots.walk(place), strict=False)]
+    def _suggest_files(self, place: RootedPath) -> str:
+        files = [self._roots.format_path(file) for _, file in zip(range(5), self._roots.walk(place), strict=False)]
         return f", such as {' or '.join(files)}" if files else ""
 
-    def _lines(self, file: Opened, shown: str, notes: list[str]) -> Iterator[str]:
+    def _read_lines(self, file: OpenFile, display_path: str, notes: list[str]) -> Iterator[str]:
         """The file's lines without their ends; what cut the reading short goes into `notes`."""
-        until = time.monotonic() + self._seconds
+        until = time.monotonic() + self._timeout_seconds
         size = 0
         try:
-            for raw in _raw_lines(_unpacked(file, shown), until):
+            for raw in _iterate_raw_lines(_open_text(file, display_path), until):
                 size += len(raw)
-                yield _decoded(raw)
-                if size > self._largest:
-                    notes.append(f"Partial: only the first {self._largest // 1_000_000} MB of text were read.")
+                yield _decode_line(raw)
+                if size > self._max_bytes:
+                    notes.append(f"Partial: only the first {self._max_bytes // 1_000_000} MB of text were read.")
                     return
         except TimeoutError:
-            notes.append(f"Partial: reading was stopped after {self._seconds:g} seconds.")
-        except _DAMAGE as error:
+            notes.append(f"Partial: reading was stopped after {self._timeout_seconds:g} seconds.")
+        except _CORRUPTION_ERRORS as error:
             notes.append(f"Partial: the file is damaged and cannot be read to its end ({error}).")
 
 
-def _unpacked(file: Opened, shown: str) -> BinaryIO:
+def _open_text(file: OpenFile, display_path: str) -> BinaryIO:
     """The bytes of the text: gzip unpacked, UTF-16 as UTF-8. Raises: `ToolRefused` for what is no text."""
     stream = cast("io.BufferedReader", file.stream)
     if stream.peek(2)[:2] == b"\x1f\x8b":
@@ -94,25 +94,25 @@ def _unpacked(file: Opened, shown: str) -> BinaryIO:
     if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return cast("BinaryIO", codecs.EncodedFile(stream, "utf-8", "utf-16", "replace"))
     if sample.count(0) * 10 > len(sample):  # a crash leaves a few zero bytes in a log, a program is full of them
-        raise ToolRefused(f"{shown} is no text file.")
+        raise ToolRefused(f"{display_path} is no text file.")
     return stream
 
 
-def _raw_lines(stream: BinaryIO, until: float) -> Iterator[bytes]:
+def _iterate_raw_lines(stream: BinaryIO, deadline: float) -> Iterator[bytes]:
     """Lines, of the long ones the beginning only. Raises: `TimeoutError` at `until`."""
     count = 0
-    while line := stream.readline(_LINE):
+    while line := stream.readline(_MAX_LINE_BYTES):
         count += 1
-        if (count & 0xFF == 0 or len(line) >= _LINE) and time.monotonic() > until:
+        if (count & 0xFF == 0 or len(line) >= _MAX_LINE_BYTES) and time.monotonic() > deadline:
             raise TimeoutError
         yield line
         while line and not line.endswith(b"\n"):
-            line = stream.readline(_LINE)
-            if time.monotonic() > until:
+            line = stream.readline(_MAX_LINE_BYTES)
+            if time.monotonic() > deadline:
                 raise TimeoutError
 
 
-def _decoded(raw: bytes) -> str:
+def _decode_line(raw: bytes) -> str:
     """Each line for itself: logs are appended to by programs of several encodings."""
     raw = raw.rstrip(b"\r\n").removeprefix(codecs.BOM_UTF8)
     for encoding in ("utf-8", "gb18030"):

@@ -13,6 +13,6 @@ _HINTS = (
 )  # fmt: skip
 
 
-def hint_for(said: str) -> str:
+def get_hint(error_message: str) -> str:
     """A sentence for the model behind an error's words; "" where none fits."""
-    return next((f". {hint}" for pattern, hint in _HINTS if re.search(pattern, said)), "")
+    return next((f". {hint}" for pattern, hint in _HINTS if re.search(pattern, error_message)), "")

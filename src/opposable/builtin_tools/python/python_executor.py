@@ -9,26 +9,26 @@ from typing import Any
 
 import orjson
 
-from opposable.builtin_tools.python.hints import hint_for
-from opposable.builtin_tools.python.source import without_fence
+from opposable.builtin_tools.python.hints import get_hint
+from opposable.builtin_tools.python.source import strip_code_fence
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolUnavailable
-from opposable.safety.sandbox.limits import Limits
+from opposable.safety.sandbox.limits import SandboxLimits
 from opposable.safety.sandbox.sandbox import Sandbox
 
-_LONGEST = 50_000
-_SHOWN = 20_000
-_GRACE = 2.0
-_DEEPEST = 12
+_MAX_CODE_CHARACTERS = 50_000
+_MAX_VALUE_CHARACTERS = 20_000
+_GRACE_SECONDS = 2.0
+_MAX_VALUE_DEPTH = 12
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutorLimits:
     """Bounds of one execution: processor seconds, bytes of memory, depth of calls, bytes printed."""
 
-    seconds: float = 5.0
-    memory: int = 128 * 2**20
-    recursion: int = 500
-    printed: int = 100_000
+    cpu_seconds: float = 5.0
+    memory_bytes: int = 128 * 2**20
+    recursion_depth: int = 500
+    output_bytes: int = 100_000
 
 
 class PythonExecutor:
@@ -40,14 +40,14 @@ class PythonExecutor:
     """
 
     def __init__(
-        self, limits: ExecutorLimits | None = None, *, at_once: int = 4, sandbox: Sandbox | None = None
+        self, limits: ExecutorLimits | None = None, *, max_concurrent: int = 4, sandbox: Sandbox | None = None
     ) -> None:
         self._limits = limits or ExecutorLimits()
-        self._at_once = at_once
+        self._max_concurrent = max_concurrent
         self._sandbox = sandbox
         self._pool: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._opening = asyncio.Lock()
+        self._pool_lock = asyncio.Lock()
 
     async def python_executor(self, code: str) -> dict[str, Any]:
         """Run Python code; returns what it printed and the value of its last expression.
@@ -60,13 +60,13 @@ class PythonExecutor:
             ToolFailed: the code is wrong, or ran into a limit.
             ToolUnavailable: the interpreter is not installed.
         """
-        text = without_fence(code)
-        if not text.strip() or len(text) > _LONGEST:
-            problem = f"give Python code of at most {_LONGEST:,} characters"
+        text = strip_code_fence(code)
+        if not text.strip() or len(text) > _MAX_CODE_CHARACTERS:
+            problem = f"give Python code of at most {_MAX_CODE_CHARACTERS:,} characters"
             raise InvalidArguments((FieldProblem("code", problem, repr(code[:60])),))
         if self._sandbox is not None:
-            return await _in_sandbox(self._sandbox, text, self._limits)
-        return await self._in_monty(text)
+            return await _run_in_sandbox(self._sandbox, text, self._limits)
+        return await self._run_in_monty(text)
 
     async def __aenter__(self) -> "PythonExecutor":
         return self
@@ -76,34 +76,34 @@ class PythonExecutor:
         if pool is not None:
             await pool.__aexit__(None, None, None)
 
-    async def _in_monty(self, code: str) -> dict[str, Any]:
-        pool = await self._opened()
+    async def _run_in_monty(self, code: str) -> dict[str, Any]:
+        pool = await self._get_pool()
         import pydantic_monty as monty
 
         limits = self._limits
         bounds: monty.ResourceLimits = {
-            "max_feed_duration_secs": limits.seconds,
-            "max_memory": limits.memory,
-            "max_recursion_depth": limits.recursion,
+            "max_feed_duration_secs": limits.cpu_seconds,
+            "max_memory": limits.memory_bytes,
+            "max_recursion_depth": limits.recursion_depth,
             "max_total_sleep_secs": 1.0,
             "max_suspensions": 100,
         }
-        printed = monty.CollectString(max_bytes=limits.printed)
+        printed = monty.CollectString(max_bytes=limits.output_bytes)
         try:
             async with pool.checkout(limits=bounds) as session:
                 value = await session.feed_run(code, print_callback=printed)
         except monty.MontyCrashedError as error:
             raise ToolFailed(
-                _failed("The interpreter was stopped: the code went beyond its limits", printed)
+                _format_failure("The interpreter was stopped: the code went beyond its limits", printed)
             ) from error
         except monty.MontyError as error:
-            raise ToolFailed(_failed(_told(error, limits), printed)) from error
+            raise ToolFailed(_format_failure(_format_error(error, limits), printed)) from error
         except TimeoutError as error:
             raise ToolUnavailable("All Python interpreters are busy; try again later.") from error
-        return _result(printed.output, plain(value))
+        return _to_result(printed.output, to_plain_value(value))
 
-    async def _opened(self) -> Any:
-        async with self._opening:
+    async def _get_pool(self) -> Any:
+        async with self._pool_lock:
             if self._pool is None or self._loop is not asyncio.get_running_loop():
                 try:
                     import pydantic_monty as monty
@@ -113,16 +113,16 @@ class PythonExecutor:
                 self._loop = asyncio.get_running_loop()
                 pool = monty.AsyncMonty(
                     min_processes=1,
-                    max_processes=self._at_once,
+                    max_processes=self._max_concurrent,
                     max_checkouts_per_worker=1,
                     checkout_timeout=30.0,
-                    request_timeout=self._limits.seconds + _GRACE,
+                    request_timeout=self._limits.cpu_seconds + _GRACE_SECONDS,
                 )
                 self._pool = await pool.__aenter__()
         return self._pool
 
 
-_DRIVER = """
+_DRIVER_SCRIPT = """
 import ast, json, sys
 given = json.loads(sys.stdin.read())
 tree = ast.parse(given["code"], "code.py")
@@ -139,29 +139,29 @@ print(given["mark"] + told)
 """
 
 
-async def _in_sandbox(sandbox: Sandbox, code: str, limits: ExecutorLimits) -> dict[str, Any]:
+async def _run_in_sandbox(sandbox: Sandbox, code: str, limits: ExecutorLimits) -> dict[str, Any]:
     mark = secrets.token_hex(16)
-    bounds = Limits(
-        seconds=limits.seconds + _GRACE,
-        cpu_seconds=math.ceil(limits.seconds),
-        memory=max(limits.memory, 64 * 2**20),
-        output_bytes=limits.printed,
+    bounds = SandboxLimits(
+        seconds=limits.cpu_seconds + _GRACE_SECONDS,
+        cpu_seconds=math.ceil(limits.cpu_seconds),
+        memory_bytes=max(limits.memory_bytes, 64 * 2**20),
+        output_bytes=limits.output_bytes,
     )
     given = orjson.dumps({"code": code, "mark": mark})
-    done = await sandbox.run([sandbox.python, "-I", "-c", _DRIVER], stdin=given, limits=bounds)
+    done = await sandbox.run([sandbox.python_program, "-I", "-c", _DRIVER_SCRIPT], stdin=given, limits=bounds)
     printed, _, told = done.stdout.partition(mark)
     if done.exit_code == 0 and told:
-        return _result(printed, orjson.loads(told))
+        return _to_result(printed, orjson.loads(told))
     if done.breach:
-        raise ToolFailed(f"The code was stopped, it used too much ({done.breach}).{_before(printed)}")
+        raise ToolFailed(f"The code was stopped, it used too much ({done.breach}).{_format_earlier_output(printed)}")
     lines = done.stderr.strip().splitlines()
     where = next((line.strip() for line in reversed(lines) if 'File "code.py"' in line), "")
     said = lines[-1] if lines else f"It ended with exit code {done.exit_code}."
     line = where.rpartition("line ")[2].split(",")[0] if where else ""
-    raise ToolFailed(f"{said}{f' (line {line})' if line else ''}{_before(printed)}")
+    raise ToolFailed(f"{said}{f' (line {line})' if line else ''}{_format_earlier_output(printed)}")
 
 
-def _result(printed: str, value: Any) -> dict[str, Any]:
+def _to_result(printed: str, value: Any) -> dict[str, Any]:
     result: dict[str, Any] = {}
     if printed:
         result["printed"] = printed
@@ -170,45 +170,45 @@ def _result(printed: str, value: Any) -> dict[str, Any]:
     return result
 
 
-def _told(error: Any, limits: ExecutorLimits) -> str:
+def _format_error(error: Any, limits: ExecutorLimits) -> str:
     frames = error.traceback() if hasattr(error, "traceback") else []
     said = error.display("type-msg") if hasattr(error, "display") else str(error)
     line = frames[-1].line if frames else None
     where = f" (line {line})" if line else ""
     if said.startswith("TimeoutError") and "time limit" in said:
-        return f"The code was stopped after {limits.seconds:g} seconds. Find a way that takes fewer steps"
+        return f"The code was stopped after {limits.cpu_seconds:g} seconds. Find a way that takes fewer steps"
     if said.startswith("MemoryError"):
         return (
             f"The code was stopped: it needs more memory or output than it may have ({said.partition(': ')[2]}){where}"
         )
-    return f"{said[:1000]}{where}{hint_for(said)}"
+    return f"{said[:1000]}{where}{get_hint(said)}"
 
 
-def _failed(said: str, printed: Any) -> str:
-    return f"{said.rstrip('.')}.{_before(printed.output)}"
+def _format_failure(message: str, output_collector: Any) -> str:
+    return f"{message.rstrip('.')}.{_format_earlier_output(output_collector.output)}"
 
 
-def _before(printed: str) -> str:
+def _format_earlier_output(printed: str) -> str:
     return f"\nPrinted before that:\n{printed[:2000]}" if printed else ""
 
 
-def plain(value: Any) -> Any:
+def to_plain_value(value: Any) -> Any:
     """A value as JSON where it is small and simple, else its text, at most 20,000 characters."""
     try:
-        simple = _simple(value, _DEEPEST)
-        if len(orjson.dumps(simple)) <= _SHOWN:
+        simple = _to_simple_value(value, _MAX_VALUE_DEPTH)
+        if len(orjson.dumps(simple)) <= _MAX_VALUE_CHARACTERS:
             return simple
     except (TypeError, ValueError, RecursionError):
         pass
     if isinstance(value, str):
-        return f"{value[:_SHOWN]}…" if len(value) > _SHOWN else value
+        return f"{value[:_MAX_VALUE_CHARACTERS]}…" if len(value) > _MAX_VALUE_CHARACTERS else value
     short = reprlib.Repr()
     short.maxlevel, short.maxlist, short.maxtuple, short.maxdict, short.maxset = 8, 200, 200, 200, 200
     short.maxstring = short.maxother = short.maxlong = 2000
-    return short.repr(value)[:_SHOWN]
+    return short.repr(value)[:_MAX_VALUE_CHARACTERS]
 
 
-def _simple(value: Any, depth: int) -> Any:
+def _to_simple_value(value: Any, depth: int) -> Any:
     if depth == 0:
         raise ValueError("too deep")
     match value:
@@ -219,9 +219,12 @@ def _simple(value: Any, depth: int) -> Any:
         case float():
             return value if math.isfinite(value) else str(value)
         case list() | tuple():
-            return [_simple(item, depth - 1) for item in value]
+            return [_to_simple_value(item, depth - 1) for item in value]
         case dict():
-            return {key if isinstance(key, str) else repr(key): _simple(item, depth - 1) for key, item in value.items()}
+            return {
+                key if isinstance(key, str) else repr(key): _to_simple_value(item, depth - 1)
+                for key, item in value.items()
+            }
         case set() | frozenset():
-            return [_simple(item, depth - 1) for item in sorted(value, key=repr)]
+            return [_to_simple_value(item, depth - 1) for item in sorted(value, key=repr)]
     raise TypeError(type(value).__name__)

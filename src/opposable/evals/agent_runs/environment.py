@@ -10,44 +10,44 @@ import orjson
 
 from opposable.domain.errors import ToolUnavailable
 from opposable.domain.specs import FunctionToolSpec
-from opposable.tools.call_policies import Retrying
+from opposable.tools.call_policies import ToolRetryOptions
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
-State = dict[str, Any]
-Function = Callable[..., Awaitable[Any]]
-QUICKLY = Retrying(first=0.001, most=0.002)
+EnvironmentState = dict[str, Any]
+ToolFunction = Callable[..., Awaitable[Any]]
+FAST_RETRIES = ToolRetryOptions(first_wait_seconds=0.001, max_wait_seconds=0.002)
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class RecordedCall:
     """A call that reached its tool; `said` is how it failed, None where it worked. `passing` failures may be gone later."""
 
     name: str
     arguments: bytes
-    said: str | None
-    passing: bool = False
+    error: str | None
+    is_transient: bool = False
 
 
 @dataclass(slots=True)
-class World:
+class Environment:
     """A state with its tools by name. `rules` are fields of a tool's spec, by the tool's name."""
 
-    state: State
-    tools: dict[str, Function] = field(default_factory=dict)
-    rules: dict[str, dict[str, Any]] = field(default_factory=dict)
-    made: list[Made] = field(default_factory=list)
-    before: State = field(default_factory=dict)
+    state: EnvironmentState
+    tools: dict[str, ToolFunction] = field(default_factory=dict)
+    spec_fields: dict[str, dict[str, Any]] = field(default_factory=dict)
+    recorded_calls: list[RecordedCall] = field(default_factory=list)
+    initial_state: EnvironmentState = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.before = copy.deepcopy(self.state)
+        self.initial_state = copy.deepcopy(self.state)
 
     @property
-    def untouched(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Whether nothing has been changed."""
-        return self.state == self.before
+        return self.state == self.initial_state
 
-    def add(self, function: Function, **rules: Any) -> None:
+    def add_tool(self, function: ToolFunction, **spec_fields: Any) -> None:
         """Add a tool whose every call is noted."""
         name = function.__name__
 
@@ -58,19 +58,19 @@ class World:
                 value = await function(*args, **given)
             except Exception as error:
                 passing = isinstance(error, ToolUnavailable | TimeoutError | ConnectionError)
-                self.made.append(Made(name, arguments, str(error), passing))
+                self.recorded_calls.append(RecordedCall(name, arguments, str(error), passing))
                 raise
-            self.made.append(Made(name, arguments, None))
+            self.recorded_calls.append(RecordedCall(name, arguments, None))
             return value
 
         self.tools[name] = noted
-        self.rules[name] = rules
+        self.spec_fields[name] = spec_fields
 
-    def library(self) -> ToolLibrary:
+    def build_library(self) -> ToolLibrary:
         """The tools in a library."""
-        library = ToolLibrary(retrying=QUICKLY)
+        library = ToolLibrary(retries=FAST_RETRIES)
         for name, function in self.tools.items():
-            tool, rules = FunctionTool(function), self.rules[name]
+            tool, rules = FunctionTool(function), self.spec_fields[name]
             if not rules:
                 library.register(tool)
                 continue
@@ -80,7 +80,7 @@ class World:
         return library
 
     @property
-    def repeats(self) -> int:
+    def repeated_failure_count(self) -> int:
         """Calls that failed just as the same call had failed before, other than such as may pass."""
-        failed = [one for one in self.made if one.said is not None and not one.passing]
+        failed = [one for one in self.recorded_calls if one.error is not None and not one.is_transient]
         return len(failed) - len(set(failed))

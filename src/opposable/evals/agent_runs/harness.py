@@ -6,40 +6,40 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from opposable.agent.failure_memory import FailureMemory, Learning
-from opposable.agent.guard_options import GUARDED, UNGUARDED, Guarding
+from opposable.agent.failure_memory import FailureMemory, ScopedMemory
+from opposable.agent.guard_options import ALL_GUARDS, NO_GUARDS, GuardOptions
 from opposable.agent.limits import Limits
 from opposable.agent.loop import run
 from opposable.domain.errors import ModelError
 from opposable.domain.events import RunFinished
-from opposable.domain.messages import user
-from opposable.evals.agent_runs.baseline_loop import bare_run
-from opposable.evals.agent_runs.environment import World
+from opposable.domain.messages import user_message
+from opposable.evals.agent_runs.baseline_loop import run_baseline_loop
+from opposable.evals.agent_runs.environment import Environment
 from opposable.evals.agent_runs.scenarios import Scenario
-from opposable.evals.agent_runs.scripted_policies import POLICIES, Written
+from opposable.evals.agent_runs.scripted_policies import POLICIES, TextCallingModel
 from opposable.models.base import Model, ModelOptions
 from opposable.models.text_protocol import TextProtocolModel
 
-LIMITS = Limits(turns=24, tool_calls=40, seconds=300)
+RUN_LIMITS = Limits(turns=24, tool_calls=40, seconds=300)
 
-VARIANTS: Mapping[str, Guarding | None] = {
-    "all of it": GUARDED,
-    "without refusing": replace(GUARDED, refusing=False),
-    "without telling": replace(GUARDED, telling=False),
-    "without learning": replace(GUARDED, learning=False),
-    "without deciding": replace(GUARDED, deciding=False),
-    "without insisting": replace(GUARDED, insisting=False),
-    "without guarding": UNGUARDED,
+VARIANTS: Mapping[str, GuardOptions | None] = {
+    "all of it": ALL_GUARDS,
+    "without refusing": replace(ALL_GUARDS, block_repeats=False),
+    "without telling": replace(ALL_GUARDS, status_notes=False),
+    "without learning": replace(ALL_GUARDS, failure_memory=False),
+    "without deciding": replace(ALL_GUARDS, replanning=False),
+    "without insisting": replace(ALL_GUARDS, follow_ups=False),
+    "without guarding": NO_GUARDS,
     "bare loop": None,
 }
 """Ways to run: None is the bare loop, which has neither guarding nor this package's reading, checking and telling."""
 
-ModelFor = Callable[[Scenario, bool], Model]
+ScenarioModelFactory = Callable[[Scenario, bool], Model]
 """The model for a scenario; the second argument says whether the loop around it reads calls from text by itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class ScenarioScore:
     """What came of a scenario.
 
     `calls` were wanted by the model, `made` reached a tool, `repeats` of these failed just as they had failed before.
@@ -48,95 +48,113 @@ class Score:
 
     scenario: Scenario
     success: bool
-    calls: int
-    made: int
-    repeats: int
+    requested_call_count: int
+    executed_call_count: int
+    repeated_failure_count: int
     tokens: int
     seconds: float
     answer: str
-    again: "Score | None" = None
+    repeat_score: "ScenarioScore | None" = None
 
 
 @dataclass(slots=True)
-class Sheet:
+class ScenarioScoreSheet:
     """The scores of one variant."""
 
-    scores: list[Score] = field(default_factory=list)
+    scores: list[ScenarioScore] = field(default_factory=list)
 
     def summary(self) -> dict[str, Any]:
         """The figures of a table's row: successes in per cent, the rest as sums; "2nd" is of the runs done once more.
 
         "made" are the calls that reached a tool, "repeats" those of them that failed just as the same call had before.
         """
-        again = [score.again for score in self.scores if score.again is not None]
+        again = [score.repeat_score for score in self.scores if score.repeat_score is not None]
         return {
-            "success %": _part(self.scores),
-            "calls": sum(one.calls for one in self.scores),
-            "made": sum(one.made for one in self.scores),
-            "repeats": sum(one.repeats for one in self.scores),
+            "success %": _compute_success_percent(self.scores),
+            "calls": sum(one.requested_call_count for one in self.scores),
+            "made": sum(one.executed_call_count for one in self.scores),
+            "repeats": sum(one.repeated_failure_count for one in self.scores),
             "tokens": sum(one.tokens for one in self.scores),
             "s": round(sum(one.seconds for one in self.scores), 2),
-            **({"2nd %": _part(again), "2nd calls": sum(one.calls for one in again)} if again else {}),
+            **(
+                {"2nd %": _compute_success_percent(again), "2nd calls": sum(one.requested_call_count for one in again)}
+                if again
+                else {}
+            ),
         }
 
 
-def scripted(scenario: Scenario, reads_text: bool) -> Model:
+def make_scripted_model(scenario: Scenario, parses_text_calls: bool) -> Model:
     """The model that misbehaves as the scenario says."""
     policy = POLICIES[scenario.fault](scenario.plan, scenario.answer)
-    if not scenario.as_text:
+    if not scenario.writes_calls_as_text:
         return policy
-    return Written(policy) if reads_text else TextProtocolModel(Written(policy))
+    return TextCallingModel(policy) if parses_text_calls else TextProtocolModel(TextCallingModel(policy))
 
 
-def written(scenario: Scenario, reads_text: bool) -> Model:
+def make_text_calling_model(scenario: Scenario, parses_text_calls: bool) -> Model:
     """The model that misbehaves as the scenario says, and writes every call as text."""
-    return scripted(replace(scenario, as_text=True), reads_text)
+    return make_scripted_model(replace(scenario, writes_calls_as_text=True), parses_text_calls)
 
 
-def well_behaved(scenario: Scenario, reads_text: bool) -> Model:
+def make_faultless_model(scenario: Scenario, parses_text_calls: bool) -> Model:
     """A model that makes no mistake: to see that guarding leaves it alone."""
-    return scripted(scenario if scenario.fault == "quoting" else replace(scenario, fault="none"), reads_text)
+    return make_scripted_model(
+        scenario if scenario.fault == "quoting" else replace(scenario, fault="none"), parses_text_calls
+    )
 
 
-async def scored(
-    scenarios: Sequence[Scenario], model_for: ModelFor, guarding: Guarding | None, *, twice: bool = True
-) -> AsyncIterator[Score]:
+async def score_scenarios(
+    scenarios: Sequence[Scenario],
+    model_factory: ScenarioModelFactory,
+    guard_options: GuardOptions | None,
+    *,
+    run_twice: bool = True,
+) -> AsyncIterator[ScenarioScore]:
     """Each scenario's score; `twice` does it once more with what was learnt."""
     for scenario in scenarios:
-        learning = FailureMemory().of()
-        first = await _score(scenario, model_for, guarding, learning)
-        if twice:
-            first = replace(first, again=await _score(scenario, model_for, guarding, learning))
+        learning = FailureMemory().scoped()
+        first = await _score_scenario(scenario, model_factory, guard_options, learning)
+        if run_twice:
+            first = replace(first, repeat_score=await _score_scenario(scenario, model_factory, guard_options, learning))
         yield first
 
 
-async def _score(scenario: Scenario, model_for: ModelFor, guarding: Guarding | None, learning: Learning) -> Score:
-    world = scenario.make()
-    model = model_for(scenario, guarding is None)
+async def _score_scenario(
+    scenario: Scenario, model_factory: ScenarioModelFactory, guard_options: GuardOptions | None, learning: ScopedMemory
+) -> ScenarioScore:
+    world = scenario.make_environment()
+    model = model_factory(scenario, guard_options is None)
     start = time.perf_counter()
-    answer, calls, tokens = await _done(scenario, world, model, guarding, learning)
+    answer, calls, tokens = await _run_scenario(scenario, world, model, guard_options, learning)
     seconds = time.perf_counter() - start
-    success = bool(answer.strip()) and scenario.goal(world, answer)
-    return Score(scenario, success, calls, len(world.made), world.repeats, tokens, seconds, answer)
+    success = bool(answer.strip()) and scenario.is_goal_reached(world, answer)
+    return ScenarioScore(
+        scenario, success, calls, len(world.recorded_calls), world.repeated_failure_count, tokens, seconds, answer
+    )
 
 
-async def _done(
-    scenario: Scenario, world: World, model: Model, guarding: Guarding | None, learning: Learning
+async def _run_scenario(
+    scenario: Scenario,
+    environment: Environment,
+    model: Model,
+    guard_options: GuardOptions | None,
+    learning: ScopedMemory,
 ) -> tuple[str, int, int]:
     """The answer, the calls that were wanted, the tokens."""
-    limits = replace(LIMITS, context=scenario.window)
+    limits = replace(RUN_LIMITS, context=scenario.context_tokens)
     try:
-        if guarding is None:
-            answer, _, calls, usage = await bare_run(model, world, scenario.task, limits)
+        if guard_options is None:
+            answer, _, calls, usage = await run_baseline_loop(model, environment, scenario.task, limits)
             return answer, calls, usage.total_tokens
         events = run(
             model,
-            world.library(),
-            (user(scenario.task),),
+            environment.build_library(),
+            (user_message(scenario.task),),
             limits=limits,
             options=ModelOptions(stream=False),
-            guarding=guarding,
-            learning=learning,
+            guards=guard_options,
+            failure_memory=learning,
         )
         async with aclosing(events):
             async for event in events:
@@ -147,5 +165,5 @@ async def _done(
     return end.text, end.tool_calls, end.usage.total_tokens
 
 
-def _part(scores: Sequence[Score]) -> float:
+def _compute_success_percent(scores: Sequence[ScenarioScore]) -> float:
     return round(100 * sum(one.success for one in scores) / max(len(scores), 1), 1)

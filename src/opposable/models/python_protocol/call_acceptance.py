@@ -6,21 +6,21 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from opposable.domain.events import Token
-from opposable.domain.language import numbers_spoken, words
+from opposable.domain.language import extract_numbers, split_words
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.python_protocol import prompts as texts
-from opposable.models.python_protocol.dates import MONTHS, date_of
-from opposable.models.python_protocol.request_grounding import share_said
-from opposable.parsers.lenient_json import strict
-from opposable.parsers.schema_coercion import Schema
+from opposable.models.python_protocol.dates import MONTH_ABBREVIATIONS, parse_unambiguous_date
+from opposable.models.python_protocol.request_grounding import get_word_overlap
+from opposable.parsers.lenient_json import parse_strict
+from opposable.parsers.schema_coercion import SchemaNode
 
-UNSEEN = -12.0
+UNSEEN_LOGPROB = -12.0
 """The log-probability taken for a word that is not among the alternatives."""
 
-_EVEN = math.log(0.5)
-_NUMBER = re.compile(r"\d[\d.,]*\d|\d")
+_EVEN_ODDS_LOGPROB = math.log(0.5)
+_NUMBER_PATTERN = re.compile(r"\d[\d.,]*\d|\d")
 
-_STANDING_IN = re.compile(
+_PLACEHOLDER_PATTERN = re.compile(
     r"\byour[_-]?(?:api|access|secret|auth|client|app|user|account|bearer)?[_-]?(?:key|token|id|password|secret|name)\b"
     r"|<(?:(?:your|insert)[^<>]*|(?:[a-z]+[ _-])+(?:token|key|password|secret)|token)>"
     r"|^(?:https?://)?(?:[\w.+-]+@)?(?:[\w-]+\.)*example\.(?:com|org|net)(?=[/:?#]|$)",
@@ -28,140 +28,161 @@ _STANDING_IN = re.compile(
 )
 """What stands in for a value that is not known: YOUR_API_KEY, `<token>`, an address at example.com."""
 
-_KEPT, _SURE, _SAID, _INVENTED, _BIAS = 0.8, 16.0, 2.0, 3.0, -0.7
-_AWAY, _WAVERING = 2.5, -0.14
+_NO_CALL_WEIGHT, _CONFIDENCE_WEIGHT, _GROUNDING_WEIGHT, _UNGROUNDED_NUMBER_WEIGHT, _BIAS = 0.8, 16.0, 2.0, 3.0, -0.7
+_CLEAR_CALL_LOGPROB, _MIN_CLEAR_CONFIDENCE = 2.5, -0.14
 """From a logistic regression over 300 replies of the embedded model that hold calls, to requests with and without a
 fitting tool; of weights that do as well there, those that also make the calls of 15 tasks with several steps.
 
 A model that far from the way out surely wants a call: its wavering counts for so much at most, since it may waver
 between 上海 and Shanghai. No right call held an invented number: the weight of those is set by hand.
 """
-_SECOND_BIAS = -1.1
+_SECOND_ATTEMPT_BIAS = -1.1
 """Of 79 replies that held no call until the model was made to go on with the name it leaned towards, this bias makes
 16 of 26 calls that are right, and 5 of 53 that are not."""
 
 
-def fits(
+def accepts_calls(
     tokens: Sequence[Token],
     calls: Sequence[ToolCall],
     tools: Sequence[ToolDefinition],
-    said: str,
-    second: Sequence[Token] | None = None,
+    conversation: str,
+    second_tokens: Sequence[Token] | None = None,
 ) -> bool:
     """Whether the calls in a reply are to be made; `said` is all the text of the conversation.
 
     `second` are the tokens of the calls where the reply itself, of `tokens`, has none (`python_second`).
     """
-    if any(lacks_values(call, tools, said) for call in calls):
+    if any(lacks_values(call, tools, conversation) for call in calls):
         return False
-    kept = min(6.0, -way_out(tokens))
-    sure = sureness(tokens if second is None else second)
-    sure = max(sure, _WAVERING) if kept >= _AWAY else sure
-    signs = _KEPT * kept + _SURE * sure + _SAID * borne_out(calls, tools, said)
-    return signs - _INVENTED * min(2, invented(calls, said)) + (_BIAS if second is None else _SECOND_BIAS) >= 0
+    kept = min(6.0, -get_no_call_logprob(tokens))
+    sure = get_mean_logprob(tokens if second_tokens is None else second_tokens)
+    sure = max(sure, _MIN_CLEAR_CONFIDENCE) if kept >= _CLEAR_CALL_LOGPROB else sure
+    signs = (
+        _NO_CALL_WEIGHT * kept
+        + _CONFIDENCE_WEIGHT * sure
+        + _GROUNDING_WEIGHT * get_grounding_score(calls, tools, conversation)
+    )
+    return (
+        signs
+        - _UNGROUNDED_NUMBER_WEIGHT * min(2, count_ungrounded_numbers(calls, conversation))
+        + (_BIAS if second_tokens is None else _SECOND_ATTEMPT_BIAS)
+        >= 0
+    )
 
 
-def lacks_values(call: ToolCall, tools: Sequence[ToolDefinition], said: str) -> bool:
+def lacks_values(call: ToolCall, tools: Sequence[ToolDefinition], conversation: str) -> bool:
     """Whether a call leaves a required argument out, or something that nobody spoke of stands in for a value.
 
     No right call of 746 did, and 11 of 76 that were made though no function fitted.
     """
-    given = strict(call.arguments)
-    if not all(name in given for name in texts.schema_of(call, tools).required()):
+    given = parse_strict(call.arguments)
+    if not all(name in given for name in texts.get_schema(call, tools).required_names()):
         return True
-    stand_ins = (match[0] for value in _leaves(given) for match in _STANDING_IN.finditer(value))
-    return any(found.casefold() not in said.casefold() for found in stand_ins)
+    stand_ins = (match[0] for value in _iter_scalars(given) for match in _PLACEHOLDER_PATTERN.finditer(value))
+    return any(found.casefold() not in conversation.casefold() for found in stand_ins)
 
 
-def doubtful_lines(tokens: Sequence[Token]) -> frozenset[int]:
+def find_doubtful_lines(tokens: Sequence[Token]) -> frozenset[int]:
     """The lines of a reply, counted from 1, whose first token was less likely than all others together."""
     lines: set[int] = set()
     line, fresh = 1, True
     for token in tokens:
         if fresh and token.text.strip():
             chosen = next((lp for word, lp in token.alternatives if word == token.text), 0.0)
-            lines |= {line} if chosen < _EVEN else set()
+            lines |= {line} if chosen < _EVEN_ODDS_LOGPROB else set()
             fresh = False
         line += token.text.count("\n")
         fresh = fresh or token.text.endswith("\n")
     return frozenset(lines)
 
 
-def way_out(tokens: Sequence[Token]) -> float:
+def get_no_call_logprob(tokens: Sequence[Token]) -> float:
     """The log-probability that the reply begins with the way out."""
     first = next((token for token in tokens if token.alternatives), None)
     if first is None:
-        return UNSEEN
-    mass = sum(math.exp(lp) for word, lp in first.alternatives if word.strip().startswith((texts.NOTHING, "#")))
-    return math.log(mass) if mass > 0 else UNSEEN
+        return UNSEEN_LOGPROB
+    mass = sum(math.exp(lp) for word, lp in first.alternatives if word.strip().startswith((texts.NO_CALL, "#")))
+    return math.log(mass) if mass > 0 else UNSEEN_LOGPROB
 
 
-def sureness(tokens: Sequence[Token]) -> float:
+def get_mean_logprob(tokens: Sequence[Token]) -> float:
     """The mean log-probability of a reply's tokens, each the likeliest at its place."""
     likeliest = [token.alternatives[0][1] for token in tokens if token.alternatives]
-    return sum(likeliest) / len(likeliest) if likeliest else UNSEEN
+    return sum(likeliest) / len(likeliest) if likeliest else UNSEEN_LOGPROB
 
 
-def invented(calls: Sequence[ToolCall], said: str) -> int:
+def count_ungrounded_numbers(calls: Sequence[ToolCall], conversation: str) -> int:
     """How many numbers of three or more significant digits stand in the calls that nobody spoke of.
 
     Shorter ones may be worked out or meant; 0.05 is 5 %, and 1,000,000 one million. The year of a day that was named
     without one is meant, too.
     """
-    spoken, heard = {_significant(number) for number in _NUMBER.findall(said)}, set(words(said))
-    values = [_named(value, heard) for call in calls for value in _leaves(strict(call.arguments))]
-    numbers = [_significant(number) for value in values for number in _NUMBER.findall(value)]
+    spoken, heard = (
+        {_get_significant_digits(number) for number in _NUMBER_PATTERN.findall(conversation)},
+        set(split_words(conversation)),
+    )
+    values = [
+        _without_implied_year(value, heard) for call in calls for value in _iter_scalars(parse_strict(call.arguments))
+    ]
+    numbers = [_get_significant_digits(number) for value in values for number in _NUMBER_PATTERN.findall(value)]
     return sum(len(number) >= 3 and not any(number in other for other in spoken) for number in numbers)
 
 
-def borne_out(calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], said: str) -> float:
+def get_grounding_score(calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], conversation: str) -> float:
     """The smallest share of a required text's or list's words that the conversation has; 1 where none is required.
 
     Choices are meant rather than said, and numbers worked out: neither counts.
     """
-    spoken = words(said)
-    return min((share for call in calls for share in _shares(call, texts.schema_of(call, tools), spoken)), default=1.0)
+    spoken = split_words(conversation)
+    return min(
+        (share for call in calls for share in _get_grounded_shares(call, texts.get_schema(call, tools), spoken)),
+        default=1.0,
+    )
 
 
-def _shares(call: ToolCall, schema: Schema, spoken: Sequence[str]) -> list[float]:
-    given: dict[str, Any] = strict(call.arguments)
+def _get_grounded_shares(call: ToolCall, schema: SchemaNode, conversation_words: Sequence[str]) -> list[float]:
+    given: dict[str, Any] = parse_strict(call.arguments)
     shares = []
-    for name in schema.required():
-        about, value = schema.property(name), given.get(name)
+    for name in schema.required_names():
+        about, value = schema.get_property(name), given.get(name)
         if isinstance(value, str) and not about.choices():
-            shares.append(share_said(value, spoken))
-        elif isinstance(value, list) and not about.branch("array").items(0).choices():
-            shares.append(_share_of_list(value, spoken))
+            shares.append(get_word_overlap(value, conversation_words))
+        elif isinstance(value, list) and not about.get_alternative("array").get_item_schema(0).choices():
+            shares.append(_get_list_share(value, conversation_words))
     return [share for share in shares if share is not None]
 
 
-def _share_of_list(items: Sequence[Any], spoken: Sequence[str]) -> float | None:
+def _get_list_share(items: Sequence[Any], conversation_words: Sequence[str]) -> float | None:
     """How much of a list's texts was said; whole numbers may be worked out, but not where none was spoken of."""
     if items and all(type(item) is int for item in items):
-        return 1.0 if numbers_spoken(spoken) else 0.0
-    return share_said(" ".join(items), spoken) if all(isinstance(item, str) for item in items) else None
+        return 1.0 if extract_numbers(conversation_words) else 0.0
+    return (
+        get_word_overlap(" ".join(items), conversation_words) if all(isinstance(item, str) for item in items) else None
+    )
 
 
-def _named(value: str, spoken: Collection[str]) -> str:
+def _without_implied_year(value: str, conversation_words: Collection[str]) -> str:
     """The value without the year of a day that was named by its month and number, as in "March 15th"."""
-    day = date_of(value)
-    if day is None or str(day.day) not in spoken or not _names_month(day.month, spoken):
+    day = parse_unambiguous_date(value)
+    if day is None or str(day.day) not in conversation_words or not _is_month_named(day.month, conversation_words):
         return value
     return value.replace(str(day.year), "")
 
 
-def _names_month(month: int, spoken: Collection[str]) -> bool:
-    return str(month) in spoken or any(word.startswith(MONTHS[month - 1]) for word in spoken)
+def _is_month_named(month: int, conversation_words: Collection[str]) -> bool:
+    return str(month) in conversation_words or any(
+        word.startswith(MONTH_ABBREVIATIONS[month - 1]) for word in conversation_words
+    )
 
 
-def _significant(number: str) -> str:
+def _get_significant_digits(number: str) -> str:
     return re.sub(r"\D", "", number).strip("0")
 
 
-def _leaves(value: Any) -> Iterator[str]:
+def _iter_scalars(value: Any) -> Iterator[str]:
     """The texts and numbers in a value, as text."""
     if isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(inner)
+            yield from _iter_scalars(inner)
     elif isinstance(value, str | float | int):
         yield str(value)

@@ -7,42 +7,47 @@ from datetime import date
 from typing import Any
 
 from opposable import parsers as dialects
-from opposable.domain.language import numbers_spoken, words
+from opposable.domain.language import extract_numbers, split_words
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.models.http_client import to_json
-from opposable.models.python_protocol.argument_repairs import as_share, chosen, put_inside, without_unknown
-from opposable.models.python_protocol.code_parser import CodeCall, calls_in
-from opposable.models.python_protocol.prompts import FENCE, parameters_of, schema_of
-from opposable.models.python_protocol.request_grounding import (
-    meaning_of,
-    names,
-    said_elsewhere,
-    share_said,
-    with_choices_said,
-    with_rest_said,
+from opposable.models.python_protocol.argument_repairs import (
+    convert_percentage,
+    drop_unknown_arguments,
+    take_nearest_choice,
+    wrap_in_single_object,
 )
-from opposable.models.python_protocol.weekdays import days_meant, with_days_counted
-from opposable.parsers.arguments import arguments_of
-from opposable.parsers.lenient_json import strict
-from opposable.parsers.schema_coercion import Schema
+from opposable.models.python_protocol.code_parser import CodeCall, parse_calls
+from opposable.models.python_protocol.prompts import CODE_FENCE, get_schema, list_parameters
+from opposable.models.python_protocol.request_grounding import (
+    add_requested_optionals,
+    duplicates_other_argument,
+    get_described_meaning,
+    get_word_overlap,
+    is_value_described,
+    match_choices_to_request,
+)
+from opposable.models.python_protocol.weekdays import find_requested_days, replace_ungrounded_days
+from opposable.parsers.arguments import coerce_arguments
+from opposable.parsers.lenient_json import parse_strict
+from opposable.parsers.schema_coercion import SchemaNode
 
-_STRAY = re.compile(
+_STRAY_PREFIX = re.compile(
     r"(?:(?:step|步骤|第)?\s*\d+\s*步?[.)、:：]\s*|[-*>•·`]+\s*|\w+[:：]\s*|(?:then|and|首先|然后)[,，:：]?\s*|(?!no\b|or\b|if\b)[a-z]{1,2}\s+)"
     r"(?=[^\W\d])",
     re.IGNORECASE,
 )
 """What may stand before the call of a line that is no Python otherwise."""
-_MADE_UP = "made-up optional value dropped"
+_UNGROUNDED_VALUE_REPAIR = "made-up optional value dropped"
 
 
-def read_calls(
+def build_calls(
     code: str,
     tools: Sequence[ToolDefinition],
-    said: str,
-    asked: str = "",
+    conversation: str,
+    request: str = "",
     *,
-    cut: bool = False,
-    doubtful: Container[int] = (),
+    is_truncated: bool = False,
+    doubtful_lines: Container[int] = (),
 ) -> tuple[ToolCall, ...]:
     """The calls of offered tools in `code`; `said` is all the text of the conversation, `asked` the user's last words.
 
@@ -50,37 +55,37 @@ def read_calls(
     calls are left out where surer ones of other tools stand beside them: a small model asked for calls writes some for
     good measure. So is a call of a made-up number or id beside one of another tool that may bring the right one.
     """
-    order = {tool.name: parameters_of(tool) for tool in tools}
-    schemas = {tool.name: Schema(tool.parameters) for tool in tools}
-    found = calls_in(code, order, said)
+    order = {tool.name: list_parameters(tool) for tool in tools}
+    schemas = {tool.name: SchemaNode(tool.parameters) for tool in tools}
+    found = parse_calls(code, order, conversation)
     if found is None:
         found = [
             replace(call, line=n)
             for n, line in enumerate(code.splitlines(), start=1)
-            for call in _of_line(line.strip(), order, said)
+            for call in _parse_line(line.strip(), order, conversation)
         ]
     if not found:
-        found = _read_leniently(code, tools, cut)
-    found = [_of_its_function(call, schemas) for call in found]
+        found = _parse_leniently(code, tools, is_truncated)
+    found = [_match_function(call, schemas) for call in found]
     if len({call.name for call in found}) > 1:
-        found = [call for call in found if call.line not in doubtful] or found
+        found = [call for call in found if call.line not in doubtful_lines] or found
     # of several calls, nobody knows which one a choice belongs to
-    spoken, asked_words = words(said), words(asked) if len(found) == 1 else []
-    days = days_meant(said, asked)
-    read = (_tool_call(each, schemas[each.name], said, spoken, asked_words, days) for each in found)
-    calls = _told_apart(call for call in read if call is not None)
+    spoken, asked_words = split_words(conversation), split_words(request) if len(found) == 1 else []
+    days = find_requested_days(conversation, request)
+    read = (_to_tool_call(each, schemas[each.name], conversation, spoken, asked_words, days) for each in found)
+    calls = _drop_duplicates(call for call in read if call is not None)
     if len({call.name for call in calls}) > 1:
-        calls = [call for call in calls if not _guessed(call, schemas[call.name], spoken)] or calls
-    return tuple(_once(calls))
+        calls = [call for call in calls if not _has_ungrounded_argument(call, schemas[call.name], spoken)] or calls
+    return tuple(_drop_repeated_rounds(calls))
 
 
-def optional_left(call: ToolCall, tools: Sequence[ToolDefinition]) -> bool:
+def leaves_out_optional(call: ToolCall, tools: Sequence[ToolDefinition]) -> bool:
     """Whether the call leaves optional parameters of its tool out."""
-    schema, given = schema_of(call, tools), strict(call.arguments)
-    return not set(schema.properties()) <= {*given, *schema.required()}
+    schema, given = get_schema(call, tools), parse_strict(call.arguments)
+    return not set(schema.properties()) <= {*given, *schema.required_names()}
 
 
-def unended(code: str) -> str:
+def reopen_call(code: str) -> str:
     """Code that is one call, up to where its next argument would stand; nothing where it is more or none."""
     held = code.strip()
     if not held.endswith(")"):
@@ -89,121 +94,141 @@ def unended(code: str) -> str:
     return held if held.endswith("(") else held + ","
 
 
-def with_rest(call: ToolCall, rest: Sequence[ToolCall], tools: Sequence[ToolDefinition], asked: str) -> ToolCall:
+def add_rest_arguments(
+    call: ToolCall, rest_calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], request: str
+) -> ToolCall:
     """The call with what `rest`, the same call gone on with, adds and `asked`, the user's last words, says."""
-    if len(rest) != 1 or rest[0].name != call.name:
+    if len(rest_calls) != 1 or rest_calls[0].name != call.name:
         return call
     repairs: list[str] = []
-    given = with_rest_said(
-        strict(call.arguments), strict(rest[0].arguments), schema_of(call, tools), words(asked), repairs
+    given = add_requested_optionals(
+        parse_strict(call.arguments),
+        parse_strict(rest_calls[0].arguments),
+        get_schema(call, tools),
+        split_words(request),
+        repairs,
     )
-    return with_arguments(call, given, repairs)
+    return replace_arguments(call, given, repairs)
 
 
-def with_value(call: ToolCall, name: str, value: str) -> ToolCall:
+def replace_argument(call: ToolCall, name: str, value: str) -> ToolCall:
     """The call with one argument in the shape its description shows (`python_shapes`)."""
-    given = {**strict(call.arguments), name: value}
-    return with_arguments(call, given, ["value in the shape that its description shows"])
+    given = {**parse_strict(call.arguments), name: value}
+    return replace_arguments(call, given, ["value in the shape that its description shows"])
 
 
-def with_arguments(call: ToolCall, given: dict[str, Any], repairs: Sequence[str]) -> ToolCall:
+def replace_arguments(call: ToolCall, arguments: dict[str, Any], repairs: Sequence[str]) -> ToolCall:
     """The call with other arguments, and what was mended by them."""
     told = tuple(dict.fromkeys([*call.repairs, *repairs]))
-    return replace(call, arguments=to_json(given).decode(), repairs=told)
+    return replace(call, arguments=to_json(arguments).decode(), repairs=told)
 
 
-def _of_line(line: str, order: Mapping[str, Sequence[str]], said: str) -> Sequence[CodeCall]:
+def _parse_line(line: str, parameters: Mapping[str, Sequence[str]], conversation: str) -> Sequence[CodeCall]:
     """The calls of a line, also behind a stray letter or mark that a small model wrote before them."""
-    found = calls_in(line, order, said)
-    if found is None and (stray := _STRAY.match(line)):
-        found = calls_in(line[stray.end() :].rstrip("`*;；。"), order, said)
+    found = parse_calls(line, parameters, conversation)
+    if found is None and (stray := _STRAY_PREFIX.match(line)):
+        found = parse_calls(line[stray.end() :].rstrip("`*;；。"), parameters, conversation)
     return found or ()
 
 
-def _read_leniently(code: str, tools: Sequence[ToolDefinition], cut: bool) -> list[CodeCall]:
+def _parse_leniently(code: str, tools: Sequence[ToolDefinition], is_truncated: bool) -> list[CodeCall]:
     """What is no proper Python, as `dialects` reads it."""
-    end = "" if cut else FENCE
-    reading = dialects.read(f"{FENCE}python\n{code.strip()}\n{end}", tuple(tools), truncated=cut)
+    end = "" if is_truncated else CODE_FENCE
+    reading = dialects.parse(f"{CODE_FENCE}python\n{code.strip()}\n{end}", tuple(tools), truncated=is_truncated)
     return [CodeCall(call.name, call.arguments) for call in reading.calls]
 
 
-def _of_its_function(call: CodeCall, schemas: Mapping[str, Schema]) -> CodeCall:
+def _match_function(call: CodeCall, schemas: Mapping[str, SchemaNode]) -> CodeCall:
     """The call, of the only other function that takes its arguments where the one written takes none of them."""
     given = set(call.arguments)
     if not given or given & set(schemas[call.name].properties()):
         return call
-    taking = [name for name, each in schemas.items() if set(each.required()) <= given <= set(each.properties())]
+    taking = [name for name, each in schemas.items() if set(each.required_names()) <= given <= set(each.properties())]
     return replace(call, name=taking[0]) if len(taking) == 1 else call
 
 
-def _tool_call(
-    call: CodeCall, schema: Schema, said: str, spoken: Sequence[str], asked: Sequence[str], days: Sequence[date]
+def _to_tool_call(
+    call: CodeCall,
+    schema: SchemaNode,
+    conversation: str,
+    conversation_words: Sequence[str],
+    request_words: Sequence[str],
+    requested_days: Sequence[date],
 ) -> ToolCall | None:
     """The call with its arguments put right; `spoken` are the words of `said`, `asked` those of the user's last.
 
     `days` are those that the user's weekday means.
     """
     repairs = list(call.repairs)
-    read = arguments_of(put_inside(call.arguments, schema, repairs), schema)
+    read = coerce_arguments(wrap_in_single_object(call.arguments, schema, repairs), schema)
     if read.value is None:
         return None
     repairs += read.repairs
     given = {
-        name: as_share(chosen(value, schema.property(name), asked, repairs), schema.property(name), said, repairs)
+        name: convert_percentage(
+            take_nearest_choice(value, schema.get_property(name), request_words, repairs),
+            schema.get_property(name),
+            conversation,
+            repairs,
+        )
         for name, value in read.value.items()
     }
-    for name in [name for name in given if name not in schema.required()]:
-        about = schema.property(name)
-        if given[name] is None and "null" not in about.kinds():
+    for name in [name for name in given if name not in schema.required_names()]:
+        about = schema.get_property(name)
+        if given[name] is None and "null" not in about.allowed_types():
             del given[name]
-        elif _for_nothing(name, given, schema, spoken):
+        elif _is_unneeded(name, given, schema, conversation_words):
             del given[name]
-            repairs.append(_MADE_UP)
-    given = with_choices_said(without_unknown(given, schema, repairs), schema, asked, repairs)
-    given = with_days_counted(given, days, said, repairs)
+            repairs.append(_UNGROUNDED_VALUE_REPAIR)
+    given = match_choices_to_request(drop_unknown_arguments(given, schema, repairs), schema, request_words, repairs)
+    given = replace_ungrounded_days(given, requested_days, conversation, repairs)
     return ToolCall(new_call_id(), call.name, to_json(given).decode(), "python", tuple(dict.fromkeys(repairs)))
 
 
-def _for_nothing(name: str, given: dict[str, Any], schema: Schema, spoken: Sequence[str]) -> bool:
+def _is_unneeded(name: str, arguments: dict[str, Any], schema: SchemaNode, conversation_words: Sequence[str]) -> bool:
     """Whether a text, an optional parameter's, is made up: its default serves as well, where it has one."""
-    value, about = given[name], schema.property(name).node
+    value, about = arguments[name], schema.get_property(name).node
     if not isinstance(value, str) or value == about.get("default"):
         return False
-    if made_up(value, spoken):
+    if is_ungrounded(value, conversation_words):
         return True
-    choices = schema.property(name).choices()
-    if choices and about.get("default", choices[0]) not in choices and share_said(value, spoken) == 0:
+    choices = schema.get_property(name).choices()
+    if choices and about.get("default", choices[0]) not in choices and get_word_overlap(value, conversation_words) == 0:
         return True  # none of the choices is the usual case
-    if "default" not in about or names(schema.property(name).description(), value):
+    if "default" not in about or is_value_described(schema.get_property(name).description(), value):
         return False
-    others = {other: given[other] for other in given if other != name}
-    explained = [meaning_of(number, schema.property(other).description()) for other, number in others.items()]
-    return said_elsewhere(value, spoken, [*explained, *(given.get(each) for each in schema.required())])
+    others = {other: arguments[other] for other in arguments if other != name}
+    explained = [
+        get_described_meaning(number, schema.get_property(other).description()) for other, number in others.items()
+    ]
+    return duplicates_other_argument(
+        value, conversation_words, [*explained, *(arguments.get(each) for each in schema.required_names())]
+    )
 
 
-def made_up(value: str, spoken: Iterable[str]) -> bool:
+def is_ungrounded(value: str, conversation_words: Iterable[str]) -> bool:
     """Whether a text has numbers and nothing of it was spoken: a date that nobody named, an id out of the air."""
-    held = words(value)
+    held = split_words(value)
     if not any(word.isdigit() for word in held):
         return False
-    known = set(spoken)
-    known |= numbers_spoken(known)
+    known = set(conversation_words)
+    known |= extract_numbers(known)
     dates = [word for word in known if word.isdigit() and len(word) > 5]  # 20230929, meant by 2023-09-29
     return not any(word in known or (word.isdigit() and any(word in date for date in dates)) for word in held)
 
 
-def _told_apart(calls: Iterable[ToolCall]) -> list[ToolCall]:
+def _drop_duplicates(calls: Iterable[ToolCall]) -> list[ToolCall]:
     """The calls without those that only what was made up told apart: missions 1 to 9 of a game that nobody counted."""
     kept: list[ToolCall] = []
     known: set[tuple[str, str]] = set()
     for call in calls:
-        if _MADE_UP not in call.repairs or (call.name, call.arguments) not in known:
+        if _UNGROUNDED_VALUE_REPAIR not in call.repairs or (call.name, call.arguments) not in known:
             kept.append(call)
         known.add((call.name, call.arguments))
     return kept
 
 
-def _once(calls: list[ToolCall]) -> list[ToolCall]:
+def _drop_repeated_rounds(calls: list[ToolCall]) -> list[ToolCall]:
     """The calls without the second round of several: a small model that has written them all may begin again.
 
     One call written twice stands: two dice may be asked for.
@@ -216,8 +241,8 @@ def _once(calls: list[ToolCall]) -> list[ToolCall]:
     return calls
 
 
-def _guessed(call: ToolCall, schema: Schema, spoken: Sequence[str]) -> bool:
+def _has_ungrounded_argument(call: ToolCall, schema: SchemaNode, conversation_words: Sequence[str]) -> bool:
     """Whether a required text of the call is made up, as an order's id before the orders are listed."""
-    given = strict(call.arguments)
-    required = [given.get(name) for name in schema.required()]
-    return any(isinstance(value, str) and made_up(value, spoken) for value in required)
+    given = parse_strict(call.arguments)
+    required = [given.get(name) for name in schema.required_names()]
+    return any(isinstance(value, str) and is_ungrounded(value, conversation_words) for value in required)

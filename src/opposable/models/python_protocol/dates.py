@@ -3,33 +3,35 @@
 import re
 from datetime import date, datetime
 
-_PART = r"(y{4}|m{2}|d{2}|year|month|day)"
-_FORMAT = re.compile(rf"(?<![a-z]){_PART}([-/.]){_PART}\2{_PART}(?![a-z])", re.IGNORECASE)
-_YEAR_FIRST = re.compile(r"([12]\d{3})[-/.](\d{1,2})[-/.](\d{1,2})|([12]\d{3}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?[日号]")
-MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905
+_FORMAT_PART = r"(y{4}|m{2}|d{2}|year|month|day)"
+_FORMAT_PATTERN = re.compile(rf"(?<![a-z]){_FORMAT_PART}([-/.]){_FORMAT_PART}\2{_FORMAT_PART}(?![a-z])", re.IGNORECASE)
+_YEAR_FIRST_PATTERN = re.compile(
+    r"([12]\d{3})[-/.](\d{1,2})[-/.](\d{1,2})|([12]\d{3}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?[日号]"
+)
+MONTH_ABBREVIATIONS = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905
 """How the months' names begin, in their order."""
-_MONTH = rf"(?:{'|'.join(MONTHS)})[a-z]*"
-DATE = (
+_MONTH_PATTERN = rf"(?:{'|'.join(MONTH_ABBREVIATIONS)})[a-z]*"
+DATE_PATTERN = (
     r"[12]\d{3}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d)|[12]\d{3} ?年 ?\d{1,2} ?月 ?\d{1,2} ?[日号]|"
-    rf"\b{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH},? \d{{4}}\b"
+    rf"\b{_MONTH_PATTERN}\.? \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH_PATTERN},? \d{{4}}\b"
 )
 """What a date looks like that can be one only: in numbers with the year first, or with its month's name."""
-_NAMED = ("%B %d %Y", "%b %d %Y", "%d %B %Y", "%d %b %Y")
-_SECONDS = re.compile(r"y{4}-m{2}-d{2}[ t]h{2}:m{2}:s{2}", re.IGNORECASE)
-_TO_THE_MINUTE = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}")
-_CODES = {"y": "%Y", "m": "%m", "d": "%d"}
+_MONTH_NAME_FORMATS = ("%B %d %Y", "%b %d %Y", "%d %B %Y", "%d %b %Y")
+_SECONDS_FORMAT_PATTERN = re.compile(r"y{4}-m{2}-d{2}[ t]h{2}:m{2}:s{2}", re.IGNORECASE)
+_MINUTE_TIME_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}")
+_STRFTIME_CODES = {"y": "%Y", "m": "%m", "d": "%d"}
 
 
-def date_of(text: str) -> date | None:
+def parse_unambiguous_date(text: str) -> date | None:
     """The date a text is, where it can be one only: with the year first, or with the month by its name."""
     try:
-        if match := _YEAR_FIRST.fullmatch(text):
+        if match := _YEAR_FIRST_PATTERN.fullmatch(text):
             year, month, day = (int(part) for part in match.groups() if part)
             return date(year, month, day)
     except ValueError:
         return None
     spelt = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b|,|\bof\b", " ", text)
-    for form in _NAMED if any(char.isalpha() for char in spelt) else ():
+    for form in _MONTH_NAME_FORMATS if any(char.isalpha() for char in spelt) else ():
         try:
             return datetime.strptime(" ".join(spelt.split()), form).date()  # noqa: DTZ007 - a day has no zone
         except ValueError:
@@ -37,17 +39,17 @@ def date_of(text: str) -> date | None:
     return None
 
 
-def as_described(value: str, about: str) -> str:
+def format_as_described(value: str, description: str) -> str:
     """The date in the only format that the description names; as it is where it is no date or could be two.
 
     A time of day without its seconds gets them where the format has them.
     """
-    if _TO_THE_MINUTE.fullmatch(value) and _SECONDS.search(about):
+    if _MINUTE_TIME_PATTERN.fullmatch(value) and _SECONDS_FORMAT_PATTERN.search(description):
         return f"{value}:00"
     formats = {
-        match[2].join(_CODES[part[0].lower()] for part in (match[1], match[3], match[4]))
-        for match in _FORMAT.finditer(about)
+        match[2].join(_STRFTIME_CODES[part[0].lower()] for part in (match[1], match[3], match[4]))
+        for match in _FORMAT_PATTERN.finditer(description)
     }
     wanted = formats.pop() if len(formats) == 1 else ""
-    meant = date_of(value.strip()) if all(code in wanted for code in _CODES.values()) else None
+    meant = parse_unambiguous_date(value.strip()) if all(code in wanted for code in _STRFTIME_CODES.values()) else None
     return value if meant is None else meant.strftime(wanted)

@@ -3,46 +3,52 @@
 from collections.abc import Container, Sequence
 from typing import Any
 
-from opposable.domain.language import words
+from opposable.domain.language import split_words
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.models.http_client import to_json
-from opposable.models.python_protocol.call_builder import made_up
-from opposable.models.python_protocol.code_parser import made_and_waiting
-from opposable.models.python_protocol.prompts import parameters_of
-from opposable.parsers.arguments import arguments_of
-from opposable.parsers.schema_coercion import Schema
+from opposable.models.python_protocol.call_builder import is_ungrounded
+from opposable.models.python_protocol.code_parser import parse_ready_and_deferred
+from opposable.models.python_protocol.prompts import list_parameters
+from opposable.parsers.arguments import coerce_arguments
+from opposable.parsers.schema_coercion import SchemaNode
 
 
-def waiting_calls(
+def build_deferred_calls(
     code: str,
     tools: Sequence[ToolDefinition],
-    said: str,
-    made: Sequence[ToolCall],
+    conversation: str,
+    ready_calls: Sequence[ToolCall],
     *,
-    doubtful: Container[int] = (),
+    doubtful_lines: Container[int] = (),
 ) -> tuple[ToolCall, ...]:
     """The calls in `code` that wait for what `made`, the calls that are made of it, bring: one of each tool.
 
     These are calls that hold another's result, and those left out for a made-up number or id; they have the arguments
     that are known. `said` is all the text of the conversation, `doubtful` are lines whose calls nobody waits for.
     """
-    if not made:
+    if not ready_calls:
         return ()
-    order = {tool.name: parameters_of(tool) for tool in tools}
-    schemas = {tool.name: Schema(tool.parameters) for tool in tools}
-    spoken = words(said)
+    order = {tool.name: list_parameters(tool) for tool in tools}
+    schemas = {tool.name: SchemaNode(tool.parameters) for tool in tools}
+    spoken = split_words(conversation)
     waiting: dict[str, ToolCall] = {}
-    found, later = made_and_waiting(code, order, said) or ((), ())
+    found, later = parse_ready_and_deferred(code, order, conversation) or ((), ())
     for call in (*later, *found):
-        if call.name in {*waiting, *(one.name for one in made)} or call.line in doubtful:
+        if call.name in {*waiting, *(one.name for one in ready_calls)} or call.line in doubtful_lines:
             continue
-        known = _known(call.arguments, schemas[call.name], spoken)
+        known = _keep_known_arguments(call.arguments, schemas[call.name], spoken)
         waiting[call.name] = ToolCall(new_call_id(), call.name, to_json(known).decode(), "python")
     return tuple(waiting.values())
 
 
-def _known(given: dict[str, Any], schema: Schema, spoken: Sequence[str]) -> dict[str, Any]:
+def _keep_known_arguments(
+    arguments: dict[str, Any], schema: SchemaNode, conversation_words: Sequence[str]
+) -> dict[str, Any]:
     """The arguments that the function has and nobody made up."""
     names = schema.properties()
-    read = arguments_of({name: value for name, value in given.items() if name in names}, schema).value or {}
-    return {name: value for name, value in read.items() if not (isinstance(value, str) and made_up(value, spoken))}
+    read = coerce_arguments({name: value for name, value in arguments.items() if name in names}, schema).value or {}
+    return {
+        name: value
+        for name, value in read.items()
+        if not (isinstance(value, str) and is_ungrounded(value, conversation_words))
+    }

@@ -8,35 +8,39 @@ from collections.abc import Sequence
 from typing import Any
 
 from opposable.domain.events import Token
-from opposable.domain.language import words
+from opposable.domain.language import split_words
 from opposable.domain.tools import ToolCall, ToolDefinition
-from opposable.models.python_protocol.call_acceptance import way_out
-from opposable.models.python_protocol.prompts import NOTHING
-from opposable.models.python_protocol.request_grounding import choices_said, stands_for
-from opposable.parsers.lenient_json import strict
-from opposable.parsers.schema_coercion import Schema
+from opposable.models.python_protocol.call_acceptance import get_no_call_logprob
+from opposable.models.python_protocol.prompts import NO_CALL
+from opposable.models.python_protocol.request_grounding import find_requested_choices, matches_described_code
+from opposable.parsers.lenient_json import parse_strict
+from opposable.parsers.schema_coercion import SchemaNode
 
-_NAME = re.compile(r"(?:command|cmd|code|script|sql|query|program|statement|expression)(?:_?(?:line|text|string))?")
-_ABOUT = re.compile(
+_COMMAND_NAME_PATTERN = re.compile(
+    r"(?:command|cmd|code|script|sql|query|program|statement|expression)(?:_?(?:line|text|string))?"
+)
+_COMMAND_WORDS_PATTERN = re.compile(
     r"\b(?:commands?|code|scripts?|sql|programs?|statements?|shell)\b|命令|代码|脚本|语句", re.IGNORECASE
 )
-_SURELY_OUT = -0.45
+_MAX_NO_CALL_LOGPROB = -0.45
 """The log-probability of the way out from which on the model is sure of it."""
-_LEANING = -4.6
+_MIN_CALL_LOGPROB = -4.6
 """The log-probability of a word from which on the model leans towards it: one in a hundred."""
 
 
-def leaning(tokens: Sequence[Token], tools: Sequence[ToolDefinition]) -> str:
+def get_likely_call_prefix(tokens: Sequence[Token], tools: Sequence[ToolDefinition]) -> str:
     """How a call would have begun that the model leaned towards, though it wrote none; "" where it was sure of the way out."""
-    if way_out(tokens) > _SURELY_OUT:
+    if get_no_call_logprob(tokens) > _MAX_NO_CALL_LOGPROB:
         return ""
     alternatives = next((token.alternatives for token in tokens if token.alternatives), ())
-    begun = (word.strip() for word, logprob in alternatives if logprob > _LEANING)
-    calls = (word for word in begun if word != NOTHING and any(tool.name.startswith(word) for tool in tools))
+    begun = (word.strip() for word, logprob in alternatives if logprob > _MIN_CALL_LOGPROB)
+    calls = (word for word in begun if word != NO_CALL and any(tool.name.startswith(word) for tool in tools))
     return next(filter(None, calls), "")
 
 
-def is_said_whole(calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], asked: Sequence[str]) -> bool:
+def is_fully_requested(
+    calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], request_words: Sequence[str]
+) -> bool:
     """Whether there is one call, and `asked`, the words of the request, say all that its function requires.
 
     What is to be run is said in more than one word, a choice as it is, a number as its description explains it. A request
@@ -45,32 +49,38 @@ def is_said_whole(calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], as
     if len(calls) != 1:
         return False
     tool = next((tool for tool in tools if tool.name == calls[0].name), None)
-    schema = Schema(tool.parameters if tool else {})
-    run = _run_by(tool.description, schema) if tool else ""
-    given = strict(calls[0].arguments)
-    return bool(schema.required()) and all(
-        _is_said_to_run(given.get(name), asked)
+    schema = SchemaNode(tool.parameters if tool else {})
+    run = _find_command_parameter(tool.description, schema) if tool else ""
+    given = parse_strict(calls[0].arguments)
+    return bool(schema.required_names()) and all(
+        _is_command_requested(given.get(name), request_words)
         if name == run
-        else _is_said(given.get(name), schema.property(name), asked)
-        for name in schema.required()
+        else _is_value_requested(given.get(name), schema.get_property(name), request_words)
+        for name in schema.required_names()
     )
 
 
-def _is_said_to_run(value: Any, asked: Sequence[str]) -> bool:
-    held = words(value) if isinstance(value, str) else []
-    return 1 < len(held) < len(asked) and set(held) <= set(asked)
+def _is_command_requested(value: Any, request_words: Sequence[str]) -> bool:
+    held = split_words(value) if isinstance(value, str) else []
+    return 1 < len(held) < len(request_words) and set(held) <= set(request_words)
 
 
-def _is_said(value: Any, about: Schema, asked: Sequence[str]) -> bool:
+def _is_value_requested(value: Any, schema: SchemaNode, request_words: Sequence[str]) -> bool:
     if type(value) is int:
-        return stands_for(value, about.description(), asked)
-    return isinstance(value, str) and value in about.choices() and value in choices_said([value], asked)
+        return matches_described_code(value, schema.description(), request_words)
+    return (
+        isinstance(value, str) and value in schema.choices() and value in find_requested_choices([value], request_words)
+    )
 
 
-def _run_by(description: str, schema: Schema) -> str:
+def _find_command_parameter(description: str, schema: SchemaNode) -> str:
     """The required parameter that takes what a tool is to run; "" where it has none."""
-    for name in schema.required():
-        about = schema.property(name)
-        if about.kinds() == {"string"} and not about.choices() and _NAME.fullmatch(name.lower()):
-            return name if _ABOUT.search(f"{description} {about.description()}") else ""
+    for name in schema.required_names():
+        about = schema.get_property(name)
+        if (
+            about.allowed_types() == {"string"}
+            and not about.choices()
+            and _COMMAND_NAME_PATTERN.fullmatch(name.lower())
+        ):
+            return name if _COMMAND_WORDS_PATTERN.search(f"{description} {about.description()}") else ""
     return ""

@@ -2,10 +2,10 @@
 
 import codecs
 
-_SAMPLE = 8192
+_SAMPLE_BYTES = 8192
 
 
-def encoding_of(sample: bytes) -> str | None:
+def detect_encoding(sample: bytes) -> str | None:
     """The encoding of a text file by its first bytes, None for a binary one.
 
     Knows UTF-8 with or without a mark, UTF-16 with one, and GB18030 (so also GBK and GB2312) where UTF-8 does not fit.
@@ -14,7 +14,7 @@ def encoding_of(sample: bytes) -> str | None:
         return "utf-8-sig"
     if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
-    if b"\0" in sample[:_SAMPLE]:
+    if b"\0" in sample[:_SAMPLE_BYTES]:
         return None
     for encoding in ("utf-8", "gb18030"):
         try:
@@ -25,12 +25,12 @@ def encoding_of(sample: bytes) -> str | None:
     return "latin-1"
 
 
-def text_of(content: bytes) -> str | None:
+def decode_text(content: bytes) -> str | None:
     """A whole file's text, None for a binary file; bytes that fit nowhere become U+FFFD."""
-    encoding = encoding_of(content)
+    encoding = detect_encoding(content)
     return None if encoding is None else content.decode(encoding, "replace")
 
 
-def clipped(line: str, most: int) -> str:
+def truncate_line(line: str, max_characters: int) -> str:
     """At most `most` characters of a line, with … where it was cut."""
-    return line if len(line) <= most else line[: most - 1] + "…"
+    return line if len(line) <= max_characters else line[: max_characters - 1] + "…"

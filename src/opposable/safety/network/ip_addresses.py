@@ -4,7 +4,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 Address = IPv4Address | IPv6Address
 
-METADATA = frozenset(
+METADATA_ADDRESSES = frozenset(
     map(
         ip_address,
         (
@@ -15,7 +15,7 @@ METADATA = frozenset(
 )
 """Where clouds tell a machine its secrets (168.63.129.16 looks public and is the platform's own)."""
 
-_NOT_PUBLIC = tuple(
+_NON_PUBLIC_NETWORKS = tuple(
     (ip_network(text), kind)
     for text, kind in (
         ("0.0.0.0/8", "unspecified"),
@@ -45,25 +45,25 @@ _NOT_PUBLIC = tuple(
         ("3fff::/20", "documentation"),
     )
 )
-_TRANSLATED = ip_network("64:ff9b::/96")
+_NAT64_PREFIX = ip_network("64:ff9b::/96")
 _GLOBAL_UNICAST = ip_network("2000::/3")
 
 
-def kind_of(address: Address) -> str:
+def classify_address(address: Address) -> str:
     """What an address is: "public", or why it is not ("loopback", "private", "shared", "link-local", "metadata", …).
 
     An IPv4 address inside an IPv6 one (mapped, or translated by NAT64) is judged as itself; tunnels are not public.
     """
-    if address in METADATA:
+    if address in METADATA_ADDRESSES:
         return "metadata"
     if isinstance(address, IPv6Address):
         if address.scope_id is not None:
             return "link-local"
         if address.ipv4_mapped is not None:
-            return kind_of(address.ipv4_mapped)
-        if address in _TRANSLATED:
-            return kind_of(IPv4Address(int(address) & 0xFFFFFFFF))
-    for network, kind in _NOT_PUBLIC:
+            return classify_address(address.ipv4_mapped)
+        if address in _NAT64_PREFIX:
+            return classify_address(IPv4Address(int(address) & 0xFFFFFFFF))
+    for network, kind in _NON_PUBLIC_NETWORKS:
         if address.version == network.version and address in network:
             return kind
     if isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST:

@@ -12,16 +12,16 @@ from yarl import URL
 from opposable.domain.errors import ToolRefused
 from opposable.safety.network.ip_addresses import Address
 
-_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-_BAD = re.compile(r"[\x00-\x20\x7f\\]")
-_PATH = "/:@!$&'()*+,;=~-._%"
-_QUERY = _PATH + "?"
+_DNS_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_FORBIDDEN_CHARACTER = re.compile(r"[\x00-\x20\x7f\\]")
+_PATH_SAFE = "/:@!$&'()*+,;=~-._%"
+_QUERY_SAFE = _PATH_SAFE + "?"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class UrlTarget:
     """Where a URL leads. `host` is lower-case ASCII without a last dot; `address` is set where the host is one."""
 
     url: URL
@@ -36,102 +36,102 @@ class Target:
         return self.scheme, self.host, self.port
 
 
-def target_of(text: str) -> Target:
+def parse_url(text: str) -> UrlTarget:
     """Read a URL the strict way: one meaning or none, so that nobody further on can read another host into it.
 
     Path and query are kept byte for byte where they are ASCII; a fragment is left out.
     Raises: `ToolRefused` for other schemes, user names, look-alike or numeric hosts that are no plain address, odd ports.
     """
     text = text.strip(" ")
-    if _BAD.search(text):
-        text = _mended(text)
+    if _FORBIDDEN_CHARACTER.search(text):
+        text = _escape_spaces(text)
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
-        raise ToolRefused(f"{_shown(text)} is no URL that can be fetched: {error}.") from error
+        raise ToolRefused(f"{_quote_for_message(text)} is no URL that can be fetched: {error}.") from error
     scheme = parts.scheme.lower()
     if scheme not in DEFAULT_PORTS:
-        raise ToolRefused(f"{_shown(text)} cannot be fetched: a URL begins with https:// or http://.")
+        raise ToolRefused(f"{_quote_for_message(text)} cannot be fetched: a URL begins with https:// or http://.")
     if "@" in parts.netloc:
         raise ToolRefused("A URL with a user name or password in it is refused.")
-    host, address = _host(parts.netloc)
+    host, address = _parse_netloc(parts.netloc)
     if port == 0 or (port is None and parts.netloc.endswith(":")):
-        raise ToolRefused(f"{_shown(text)} has no usable port.")
+        raise ToolRefused(f"{_quote_for_message(text)} has no usable port.")
     shown = f"[{host}]" if isinstance(address, IPv6Address) else host
     suffix = "" if port is None or port == DEFAULT_PORTS[scheme] else f":{port}"
-    path = quote(parts.path, safe=_PATH) or "/"
-    query = f"?{quote(parts.query, safe=_QUERY)}" if parts.query else ""
+    path = quote(parts.path, safe=_PATH_SAFE) or "/"
+    query = f"?{quote(parts.query, safe=_QUERY_SAFE)}" if parts.query else ""
     url = URL(f"{scheme}://{shown}{suffix}{path}{query}", encoded=True)
-    return Target(url, scheme, host, port or DEFAULT_PORTS[scheme], address)
+    return UrlTarget(url, scheme, host, port or DEFAULT_PORTS[scheme], address)
 
 
-def host_of(text: str) -> tuple[str, Address | None]:
+def parse_host(text: str) -> tuple[str, Address | None]:
     """A host as it is written in a URL, told plainly, and the address it is, if it is one. Raises: `ToolRefused`."""
     if text.startswith("[") and text.endswith("]"):
-        return _address6(text[1:-1])
+        return _parse_ipv6(text[1:-1])
     host = text.removesuffix(".")
     if not host.isascii():
-        host = _ascii(host)
+        host = _to_ascii_host(host)
     host = host.lower()
     labels = host.split(".")
-    if _NUMBER.fullmatch(labels[-1]):
-        return _address4(host)
-    if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        raise ToolRefused(f"{_shown(text)} is no name of a host.")
+    if _NUMERIC_LABEL.fullmatch(labels[-1]):
+        return _parse_ipv4(host)
+    if len(host) > 253 or not all(_DNS_LABEL.fullmatch(label) for label in labels):
+        raise ToolRefused(f"{_quote_for_message(text)} is no name of a host.")
     return host, None
 
 
-def _host(netloc: str) -> tuple[str, Address | None]:
+def _parse_netloc(netloc: str) -> tuple[str, Address | None]:
     bracket = netloc.rfind("]")
     colon = netloc.rfind(":")
     text = netloc[:colon] if colon > bracket else netloc
     if colon > bracket and not re.fullmatch(r"[0-9]{0,5}", netloc[colon + 1 :]):
-        raise ToolRefused(f"{_shown(netloc)} has no usable port.")
-    return host_of(text)
+        raise ToolRefused(f"{_quote_for_message(netloc)} has no usable port.")
+    return parse_host(text)
 
 
-def _ascii(host: str) -> str:
+def _to_ascii_host(host: str) -> str:
     """A name in another script as DNS has it; digits, dots and letters that only look like ASCII are refused."""
     folded = unicodedata.normalize("NFKC", host)
     if folded.isascii() or folded.count(".") != host.count(".") or any(mark in folded for mark in "/?#@:[]%\\"):
-        raise ToolRefused(f"The host {_shown(host)} is written in look-alike characters; write it plainly.")
+        raise ToolRefused(f"The host {_quote_for_message(host)} is written in look-alike characters; write it plainly.")
     try:
         return idna.encode(host, uts46=True).decode("ascii")
     except idna.IDNAError as error:
-        raise ToolRefused(f"{_shown(host)} is no name of a host.") from error
+        raise ToolRefused(f"{_quote_for_message(host)} is no name of a host.") from error
 
 
-def _address4(host: str) -> tuple[str, Address]:
+def _parse_ipv4(host: str) -> tuple[str, Address]:
     try:
         return host, IPv4Address(host)
     except AddressValueError as error:
         raise ToolRefused(
-            f"{_shown(host)} is no plain IPv4 address; write it as four numbers from 0 to 255."
+            f"{_quote_for_message(host)} is no plain IPv4 address; write it as four numbers from 0 to 255."
         ) from error
 
 
-def _address6(host: str) -> tuple[str, Address]:
+def _parse_ipv6(host: str) -> tuple[str, Address]:
     try:
         address = IPv6Address(host)
     except AddressValueError as error:
-        raise ToolRefused(f"{_shown(host)} is no IPv6 address.") from error
+        raise ToolRefused(f"{_quote_for_message(host)} is no IPv6 address.") from error
     if address.scope_id is not None:
         raise ToolRefused("An IPv6 address with a zone is refused.")
     return address.compressed, address
 
 
-def _mended(text: str) -> str:
+def _escape_spaces(text: str) -> str:
     """Spaces inside a path or query as people paste them; any other control character is refused."""
     scheme, _, rest = text.partition("://")
     cut = re.search(r"[/?#]", rest)
     host, tail = (rest, "") if cut is None else (rest[: cut.start()], rest[cut.start() :])
-    if _BAD.search(scheme + host) or _BAD.search(tail.replace(" ", "")):
-        raise ToolRefused(f"{_shown(text)} holds characters that do not belong in a URL.")
+    if _FORBIDDEN_CHARACTER.search(scheme + host) or _FORBIDDEN_CHARACTER.search(tail.replace(" ", "")):
+        raise ToolRefused(f"{_quote_for_message(text)} holds characters that do not belong in a URL.")
     return f"{scheme}://{host}{tail.replace(' ', '%20')}"
 
 
-def _shown(text: str) -> str:
+def _quote_for_message(text: str) -> str:
     """A URL or host for a sentence, without its query (it may hold a key)."""
     plain = text.partition("?")[0]
     return repr(plain if len(plain) <= 120 else plain[:119] + "…")

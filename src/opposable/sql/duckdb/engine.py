@@ -10,82 +10,86 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from opposable.domain.errors import BadInput, ToolUnavailable
-from opposable.sql.database import Limits, Rows, file_version
-from opposable.sql.duckdb.options import BOUNDED
-from opposable.sql.duckdb.parse_tree_guard import refuse_foreign
-from opposable.sql.duckdb.schema_reader import quoted_path, read_schema
-from opposable.sql.duckdb.untrusted_views import Foreign, read_foreign
-from opposable.sql.errors import QueryTimedOut, engine_error, engine_sentence
+from opposable.sql.database import QueryLimits, QueryResult, get_file_version
+from opposable.sql.duckdb.options import RESTRICTED_OPTIONS
+from opposable.sql.duckdb.parse_tree_guard import check_parse_tree
+from opposable.sql.duckdb.schema_reader import quote_full_path, read_schema
+from opposable.sql.duckdb.untrusted_views import UntrustedViews, find_untrusted_views
+from opposable.sql.errors import QueryTimedOut, format_engine_message, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
-from opposable.sql.interruptible_threads import interruptible
-from opposable.sql.result_rows import rows_of
-from opposable.sql.schema import Schema, Table, folded_name, quoted
+from opposable.sql.interruptible_threads import run_interruptible
+from opposable.sql.result_rows import build_query_result
+from opposable.sql.schema import DatabaseSchema, Table, fold_name, quote_name
 
 T = TypeVar("T")
 
-_THREADS = 4
-_SAMPLED = 1_000
+_POOL_THREADS = 4
+_SAMPLED_ROWS = 1_000
 """Rows looked at for a column's sample values."""
-CONFIG: dict[str, str | bool | int | float | list[str]] = {
-    **BOUNDED,
+CONNECTION_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    **RESTRICTED_OPTIONS,
     "enable_external_access": "false",
     "lock_configuration": "true",
 }
 """What makes a connection safe: `read_only` alone still reads and writes other files."""
 
 
-class DuckdbFile:
+class DuckdbDatabase:
     """A `Database` over one DuckDB file; each query has a cursor, and so a transaction, of its own."""
 
     dialect: Dialect = "duckdb"
 
-    def __init__(self, path: Path, connection: Any, schema: Schema, foreign: Foreign) -> None:
+    def __init__(self, path: Path, connection: Any, schema: DatabaseSchema, untrusted: UntrustedViews) -> None:
         self.name = path.name
         self.identity = str(path.resolve())
         self._path = path
         self._connection = connection
         self._schema = schema
-        self._foreign = foreign
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="duckdb")
+        self._untrusted = untrusted
+        self._pool = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="duckdb")
         self._closed = False
 
-    async def schema(self) -> Schema:
+    async def get_schema(self) -> DatabaseSchema:
         """Its tables and views."""
         return self._schema
 
-    async def version(self) -> str:
+    async def get_data_version(self) -> str:
         """The file's size and time."""
-        return await asyncio.to_thread(file_version, self._path)
+        return await asyncio.to_thread(get_file_version, self._path)
 
-    async def explain(self, sql: str, parameters: dict[str, Any] | None = None, limits: Limits | None = None) -> None:
+    async def explain(
+        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
+    ) -> None:
         """Lets DuckDB bind and plan `sql`."""
 
         def work(cursor: Any) -> None:
-            refuse_foreign(cursor, sql, self._foreign.macros, self._foreign.views)
+            check_parse_tree(cursor, sql, self._untrusted.macros, self._untrusted.views)
             cursor.execute(f"EXPLAIN {sql}", parameters or None).fetchall()
 
-        await self._work(work, limits or Limits())
+        await self._run_in_thread(work, limits or QueryLimits())
 
-    async def run(self, sql: str, parameters: dict[str, Any] | None = None, limits: Limits | None = None) -> Rows:
+    async def run(
+        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
+    ) -> QueryResult:
         """Runs `sql`; see `Database.run`."""
-        bounds = limits or Limits()
+        bounds = limits or QueryLimits()
 
-        def work(cursor: Any) -> Rows:
+        def work(cursor: Any) -> QueryResult:
             started = time.perf_counter()
-            refuse_foreign(cursor, sql, self._foreign.macros, self._foreign.views)
+            check_parse_tree(cursor, sql, self._untrusted.macros, self._untrusted.views)
             cursor.execute(sql, parameters or None)
             columns = tuple(str(column[0]) for column in cursor.description or ())
-            found = cursor.fetchmany(bounds.rows + 1)
-            return rows_of(columns, found, bounds, time.perf_counter() - started)
+            found = cursor.fetchmany(bounds.max_rows + 1)
+            return build_query_result(columns, found, bounds, time.perf_counter() - started)
 
-        return await self._work(work, bounds)
+        return await self._run_in_thread(work, bounds)
 
-    async def samples(self, table: str, values: int = 3) -> dict[str, list[Any]]:
+    async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
         """Different values from the first rows of a table."""
         found = self._schema.find_table(table)
         if found is None:
             return {}
-        return await self._work(lambda cursor: _samples(cursor, found, values), Limits())
+        return await self._run_in_thread(lambda cursor: _read_samples(cursor, found, limit), QueryLimits())
 
     async def close(self) -> None:
         """Closes the file once its queries have ended."""
@@ -93,7 +97,7 @@ class DuckdbFile:
         await asyncio.to_thread(self._pool.shutdown, True, cancel_futures=True)
         self._connection.close()
 
-    async def _work(self, work: Callable[[Any], T], limits: Limits) -> T:
+    async def _run_in_thread(self, work: Callable[[Any], T], limits: QueryLimits) -> T:
         import duckdb
 
         if self._closed:
@@ -111,21 +115,21 @@ class DuckdbFile:
                 cursor.interrupt()
 
         try:
-            return await interruptible(self._pool, guarded, interrupt, limits.seconds)
+            return await run_interruptible(self._pool, guarded, interrupt, limits.timeout_seconds)
         except (TimeoutError, duckdb.InterruptException):
-            raise QueryTimedOut(limits.seconds) from None
+            raise QueryTimedOut(limits.timeout_seconds) from None
         except (duckdb.Error, OverflowError, MemoryError, UnicodeDecodeError) as error:
-            raise engine_error(error, self._path) from error
+            raise translate_engine_error(error, self._path) from error
 
 
 def connect(path: Path) -> Any:
     """A connection that can only read this one file."""
     import duckdb
 
-    return duckdb.connect(str(path), read_only=True, config=CONFIG)
+    return duckdb.connect(str(path), read_only=True, config=CONNECTION_CONFIG)
 
 
-async def open_duckdb(path: Path) -> DuckdbFile:
+async def open_duckdb(path: Path) -> DuckdbDatabase:
     """Opens a DuckDB file and reads its schema.
 
     Raises:
@@ -133,32 +137,34 @@ async def open_duckdb(path: Path) -> DuckdbFile:
     """
     import duckdb
 
-    def work() -> DuckdbFile:
+    def work() -> DuckdbDatabase:
         connection = connect(path)
         whole = read_schema(connection)
-        foreign = read_foreign(connection, whole)
+        foreign = find_untrusted_views(connection, whole)
         own = [
             table
             for table in whole.tables
-            if (folded_name(table.schema or whole.default), folded_name(table.name)) not in foreign.views
+            if (fold_name(table.schema or whole.default_schema), fold_name(table.name)) not in foreign.views
         ]
-        return DuckdbFile(path, connection, replace(whole, tables=tuple(own)), foreign)
+        return DuckdbDatabase(path, connection, replace(whole, tables=tuple(own)), foreign)
 
     try:
         return await asyncio.to_thread(work)
     except duckdb.Error as error:
-        told = engine_sentence(error, path)
+        told = format_engine_message(error, path)
         if "lock" in told.casefold() or "different configuration" in told:
             raise BadInput(f"{path} is locked: another program has it open for writing; close that first.") from error
         raise BadInput(f"{path} is no DuckDB file this version can read: {told}") from error
 
 
-def _samples(cursor: Any, table: Table, values: int) -> dict[str, list[Any]]:
+def _read_samples(cursor: Any, table: Table, limit: int) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for column in table.columns:
-        name = quoted(column.name)
-        source = f"SELECT {name} AS v FROM {quoted_path(table)} LIMIT {_SAMPLED}"  # noqa: S608 - names in quotes
-        sql = f"SELECT DISTINCT v FROM ({source}) WHERE v IS NOT NULL ORDER BY 1 LIMIT {int(values)}"  # noqa: S608 - made above
-        rows = rows_of(("v",), cursor.execute(sql).fetchall(), Limits(rows=values, cell_characters=80), 0.0)
+        name = quote_name(column.name)
+        source = f"SELECT {name} AS v FROM {quote_full_path(table)} LIMIT {_SAMPLED_ROWS}"  # noqa: S608 - names in quotes
+        sql = f"SELECT DISTINCT v FROM ({source}) WHERE v IS NOT NULL ORDER BY 1 LIMIT {int(limit)}"  # noqa: S608 - made above
+        rows = build_query_result(
+            ("v",), cursor.execute(sql).fetchall(), QueryLimits(max_rows=limit, max_cell_characters=80), 0.0
+        )
         found[column.name] = [row[0] for row in rows.rows]
     return found

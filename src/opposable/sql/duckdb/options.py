@@ -1,6 +1,6 @@
 """How every DuckDB of ours is opened: nothing is loaded from outside, memory, threads and time are bounded."""
 
-BOUNDED: dict[str, str | bool | int | float | list[str]] = {
+RESTRICTED_OPTIONS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",

@@ -8,25 +8,28 @@ from typing import Any
 
 from opposable.domain.errors import ToolRefused
 from opposable.sql.function_allowlist import DUCKDB_FUNCTIONS, DUCKDB_TABLE_FUNCTIONS
-from opposable.sql.schema import folded_name, one_line
+from opposable.sql.schema import fold_name, to_one_line
 
-_QUERIES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
-_NOT_READ = frozenset({"SHOW_REF", "TABLE_REF_SHOW", "BOUND_TABLE_REF"})
-_INNER = frozenset({"count_star", "create_sort_key", "struct_extract_at", "collate"})
-_SIZED = frozenset({"repeat", "lpad", "rpad", "bitstring", "list_resize", "array_resize"})
-_REPLACING = frozenset({"replace", "regexp_replace"})
-_FORMATS = frozenset({"printf", "format"})
-_LISTS = frozenset({"range", "generate_series"})
-_FREE = 100
+_QUERY_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
+_REFUSED_NODES = frozenset({"SHOW_REF", "TABLE_REF_SHOW", "BOUND_TABLE_REF"})
+_INTERNAL_FUNCTIONS = frozenset({"count_star", "create_sort_key", "struct_extract_at", "collate"})
+_SIZED_FUNCTIONS = frozenset({"repeat", "lpad", "rpad", "bitstring", "list_resize", "array_resize"})
+_REPLACE_FUNCTIONS = frozenset({"replace", "regexp_replace"})
+_FORMAT_FUNCTIONS = frozenset({"printf", "format"})
+_LIST_FUNCTIONS = frozenset({"range", "generate_series"})
+_UNCOUNTED_GROWTH = 100
 """Growth up to here is what formatting needs, and is not counted."""
-_BUDGET = 100_000
+_MAX_GROWTH = 100_000
 """How many times over a query may blow up text: memory for it is outside DuckDB's own limit."""
-_LIST_ITEMS = 1_000_000
+_MAX_LIST_ITEMS = 1_000_000
 """Items of all lists written as range(…) in one query, multiplied."""
 
 
-def refuse_foreign(
-    cursor: Any, sql: str, macros: frozenset[str] = frozenset(), views: frozenset[tuple[str, str]] = frozenset()
+def check_parse_tree(
+    cursor: Any,
+    sql: str,
+    untrusted_macros: frozenset[str] = frozenset(),
+    untrusted_views: frozenset[tuple[str, str]] = frozenset(),
 ) -> None:
     """Lets `sql` pass when DuckDB itself reads it as one query that only reads, without these macros and views.
 
@@ -44,19 +47,21 @@ def refuse_foreign(
     if tree.get("error"):
         raise ToolRefused(f"The database refused it: {tree.get('error_message')}")
     growth = items = 1.0
-    for node, in_from in nodes(tree["statements"]):
+    for node, in_from in iter_nodes(tree["statements"]):
         _refuse_node(node)
-        _refuse_named(node, macros, views)
+        _refuse_untrusted_names(node, untrusted_macros, untrusted_views)
         if "function_name" in node:
-            growth *= _growth(node)
-            items *= 1.0 if in_from else _list_items(node)
-    if growth > _BUDGET:
-        raise ToolRefused(f"The query would blow text up {growth:g} times: at most {_BUDGET} are allowed.")
-    if items > _LIST_ITEMS:
-        raise ToolRefused(f"The query would make lists of {items:g} items: at most {_LIST_ITEMS}; use range() in FROM.")
+            growth *= _estimate_growth(node)
+            items *= 1.0 if in_from else _count_list_items(node)
+    if growth > _MAX_GROWTH:
+        raise ToolRefused(f"The query would blow text up {growth:g} times: at most {_MAX_GROWTH} are allowed.")
+    if items > _MAX_LIST_ITEMS:
+        raise ToolRefused(
+            f"The query would make lists of {items:g} items: at most {_MAX_LIST_ITEMS}; use range() in FROM."
+        )
 
 
-def allowed(node: dict[str, Any]) -> bool:
+def is_allowed_node(node: dict[str, Any]) -> bool:
     """Whether an object of the tree is a reading with functions from the list."""
     try:
         _refuse_node(node)
@@ -65,18 +70,22 @@ def allowed(node: dict[str, Any]) -> bool:
     return True
 
 
-def _refuse_named(node: dict[str, Any], macros: frozenset[str], views: frozenset[tuple[str, str]]) -> None:
+def _refuse_untrusted_names(
+    node: dict[str, Any], untrusted_macros: frozenset[str], untrusted_views: frozenset[tuple[str, str]]
+) -> None:
     """Refuses the file's own code that asks for more than its tables; an unnamed schema may be any."""
-    if macros and folded_name(str(node.get("function_name", ""))) in macros:
-        raise ToolRefused(f"The database refused it: {one_line(str(node['function_name']))} is a macro of this file.")
-    if not views or node.get("type") != "BASE_TABLE":
+    if untrusted_macros and fold_name(str(node.get("function_name", ""))) in untrusted_macros:
+        raise ToolRefused(
+            f"The database refused it: {to_one_line(str(node['function_name']))} is a macro of this file."
+        )
+    if not untrusted_views or node.get("type") != "BASE_TABLE":
         return
-    space, name = folded_name(str(node["schema_name"])), folded_name(str(node["table_name"]))
-    if any(view == name and space in ("", its) for its, view in views):
-        raise ToolRefused(f"The view {one_line(name)} may not be read: it asks for more than this file's tables.")
+    space, name = fold_name(str(node["schema_name"])), fold_name(str(node["table_name"]))
+    if any(view == name and space in ("", its) for its, view in untrusted_views):
+        raise ToolRefused(f"The view {to_one_line(name)} may not be read: it asks for more than this file's tables.")
 
 
-def nodes(root: Any) -> Iterator[tuple[dict[str, Any], bool]]:
+def iter_nodes(root: Any) -> Iterator[tuple[dict[str, Any], bool]]:
     """Every object of the tree, and whether it is a function in FROM."""
     stack: list[tuple[Any, bool]] = [(root, False)]
     while stack:
@@ -91,9 +100,9 @@ def nodes(root: Any) -> Iterator[tuple[dict[str, Any], bool]]:
 
 def _refuse_node(node: dict[str, Any]) -> None:
     kind = str(node.get("type", ""))
-    if kind.endswith("_NODE") and kind not in _QUERIES:
+    if kind.endswith("_NODE") and kind not in _QUERY_NODES:
         raise ToolRefused(f"The database refused it: {kind.removesuffix('_NODE').replace('_', ' ')} is no reading.")
-    if kind in _NOT_READ:
+    if kind in _REFUSED_NODES:
         raise ToolRefused("The database refused it: SHOW and DESCRIBE are not allowed.")
     if kind == "TABLE_FUNCTION":
         name = str(node["function"].get("function_name", "")).casefold()
@@ -101,58 +110,60 @@ def _refuse_node(node: dict[str, Any]) -> None:
             raise ToolRefused(f"The database refused it: the table function {name} is not available here.")
     elif node.get("class") == "FUNCTION" and not node.get("is_operator"):
         name = str(node["function_name"]).casefold()
-        if name not in DUCKDB_FUNCTIONS | DUCKDB_TABLE_FUNCTIONS | _INNER and name[:1].isalpha():
+        if name not in DUCKDB_FUNCTIONS | DUCKDB_TABLE_FUNCTIONS | _INTERNAL_FUNCTIONS and name[:1].isalpha():
             raise ToolRefused(f"The database refused it: the function {name} is not available here.")
 
 
-def _growth(node: dict[str, Any]) -> float:
+def _estimate_growth(node: dict[str, Any]) -> float:
     """How many times longer than what it is given a function's value can be; 1 for harmless ones."""
     name = str(node["function_name"]).casefold()
-    arguments = _arguments(node)
-    if name in _SIZED:
-        return _size(name, arguments[1:2])
-    if name in _REPLACING:
-        return _size_of_text(name, arguments[2:3])
-    if name in _FORMATS:
+    arguments = _get_arguments(node)
+    if name in _SIZED_FUNCTIONS:
+        return _get_length_growth(name, arguments[1:2])
+    if name in _REPLACE_FUNCTIONS:
+        return _get_replacement_growth(name, arguments[2:3])
+    if name in _FORMAT_FUNCTIONS:
         _refuse_format(name, arguments[:1])
     return 1.0
 
 
-def _list_items(node: dict[str, Any]) -> float:
+def _count_list_items(node: dict[str, Any]) -> float:
     """How many items a list made from numbers written out has; 1 for short ones and for what columns decide."""
-    if str(node["function_name"]).casefold() not in _LISTS:
+    if str(node["function_name"]).casefold() not in _LIST_FUNCTIONS:
         return 1.0
-    numbers = [text for text in map(_literal, _arguments(node)) if text is not None and text.lstrip("-").isdigit()]
+    numbers = [
+        text for text in map(_get_literal_text, _get_arguments(node)) if text is not None and text.lstrip("-").isdigit()
+    ]
     largest = max((abs(int(text)) for text in numbers), default=0)
-    return 1.0 if largest <= _FREE else float(largest)
+    return 1.0 if largest <= _UNCOUNTED_GROWTH else float(largest)
 
 
-def _arguments(node: dict[str, Any]) -> list[dict[str, Any]]:
+def _get_arguments(node: dict[str, Any]) -> list[dict[str, Any]]:
     return [argument.get("expression", argument) for argument in node.get("arguments", [])]
 
 
-def _literal(argument: dict[str, Any]) -> str | None:
+def _get_literal_text(argument: dict[str, Any]) -> str | None:
     literal = argument.get("literal") if argument.get("class") == "CONSTANT" else None
     if not isinstance(literal, dict) or literal.get("text") is None:
         return None
     return str(literal["text"])
 
 
-def _size(name: str, arguments: list[dict[str, Any]]) -> float:
-    text = _literal(arguments[0]) if arguments else None
+def _get_length_growth(name: str, arguments: list[dict[str, Any]]) -> float:
+    text = _get_literal_text(arguments[0]) if arguments else None
     if text is None or not re.fullmatch(r"\d+", text):
-        raise ToolRefused(f"{name}() takes its length as a number written out, at most {_BUDGET}.")
-    return 1.0 if int(text) <= _FREE else float(text)
+        raise ToolRefused(f"{name}() takes its length as a number written out, at most {_MAX_GROWTH}.")
+    return 1.0 if int(text) <= _UNCOUNTED_GROWTH else float(text)
 
 
-def _size_of_text(name: str, arguments: list[dict[str, Any]]) -> float:
-    text = _literal(arguments[0]) if arguments else ""
+def _get_replacement_growth(name: str, arguments: list[dict[str, Any]]) -> float:
+    text = _get_literal_text(arguments[0]) if arguments else ""
     if text is None:
         return 1.0 if arguments[0].get("class") == "COLUMN_REF" else math.inf
-    return 1.0 if len(text) <= _FREE else float(len(text))
+    return 1.0 if len(text) <= _UNCOUNTED_GROWTH else float(len(text))
 
 
 def _refuse_format(name: str, arguments: list[dict[str, Any]]) -> None:
-    text = _literal(arguments[0]) if arguments else None
+    text = _get_literal_text(arguments[0]) if arguments else None
     if text is None or re.search(r"\d{4}|\*|\{[^}]*\{", text):
         raise ToolRefused(f"{name}() takes its format as text written out, with widths below 1000.")

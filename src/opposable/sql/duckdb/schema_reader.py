@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from opposable.sql.schema import Column, Schema, Table, quoted
+from opposable.sql.schema import Column, DatabaseSchema, Table, quote_name
 
-_TABLES = """
+_TABLES_SQL = """
 SELECT schema_name, table_name, 'table', comment, estimated_size FROM duckdb_tables()
 WHERE NOT internal AND NOT temporary AND database_name = current_database()
 UNION ALL
@@ -12,46 +12,46 @@ SELECT schema_name, view_name, 'view', comment, NULL FROM duckdb_views()
 WHERE NOT internal AND NOT temporary AND database_name = current_database()
 ORDER BY schema_name <> 'main', schema_name, table_name
 """
-_COLUMNS = """
+_COLUMNS_SQL = """
 SELECT schema_name, table_name, column_name, data_type, is_nullable, comment FROM duckdb_columns()
 WHERE NOT internal AND database_name = current_database() ORDER BY table_oid, column_index
 """
-_KEYS = """
+_KEYS_SQL = """
 SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table, referenced_column_names
 FROM duckdb_constraints() WHERE database_name = current_database()
 AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY')
 """
 
 
-def read_schema(connection: Any) -> Schema:
+def read_schema(connection: Any) -> DatabaseSchema:
     """Every table and view that is not DuckDB's own, by name, the default schema first."""
     columns: dict[tuple[str, str], list[Any]] = {}
-    for row in connection.execute(_COLUMNS).fetchall():
+    for row in connection.execute(_COLUMNS_SQL).fetchall():
         columns.setdefault((row[0], row[1]), []).append(row[2:])
-    primary, foreign = _keys(connection)
+    primary, foreign = _read_keys(connection)
     tables: list[Table] = []
-    for schema, name, kind, comment, rows in connection.execute(_TABLES).fetchall():
+    for schema, name, kind, comment, rows in connection.execute(_TABLES_SQL).fetchall():
         key = (schema, name)
-        read = tuple(_column(row, primary.get(key, set()), foreign.get(key, {})) for row in columns.get(key, []))
+        read = tuple(_to_column(row, primary.get(key, set()), foreign.get(key, {})) for row in columns.get(key, []))
         tables.append(Table(name, read, "" if schema == "main" else schema, kind, comment, rows))
-    return Schema(tuple(tables), dialect="duckdb")
+    return DatabaseSchema(tuple(tables), dialect="duckdb")
 
 
-def quoted_path(table: Table) -> str:
+def quote_full_path(table: Table) -> str:
     """A table's name with its schema, as SQL."""
-    return f"{quoted(table.schema or 'main')}.{quoted(table.name)}"
+    return f"{quote_name(table.schema or 'main')}.{quote_name(table.name)}"
 
 
-def _column(row: Any, primary: set[str], foreign: dict[str, str]) -> Column:
+def _to_column(row: Any, primary: set[str], foreign: dict[str, str]) -> Column:
     name, type_, nullable, comment = row
     return Column(name, type_, bool(nullable), name in primary, foreign.get(name), comment)
 
 
-def _keys(connection: Any) -> tuple[dict[tuple[str, str], set[str]], dict[tuple[str, str], dict[str, str]]]:
+def _read_keys(connection: Any) -> tuple[dict[tuple[str, str], set[str]], dict[tuple[str, str], dict[str, str]]]:
     """Primary key columns, and foreign key columns with what they refer to, by table."""
     primary: dict[tuple[str, str], set[str]] = {}
     foreign: dict[tuple[str, str], dict[str, str]] = {}
-    for schema, table, kind, names, other, targets in connection.execute(_KEYS).fetchall():
+    for schema, table, kind, names, other, targets in connection.execute(_KEYS_SQL).fetchall():
         if kind == "PRIMARY KEY":
             primary.setdefault((schema, table), set()).update(names)
             continue

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 import orjson
 
-Kind = Literal["plain", "text", "bytes", "nested"]
+TruncationKind = Literal["plain", "text", "bytes", "nested"]
 
-_FIXED = frozenset(
+_FIXED_SIZE_TYPES = frozenset(
     [
         "bool",
         "int2",
@@ -42,41 +42,45 @@ _FIXED = frozenset(
         "lseg",
     ]
 )
-_TEXT = frozenset({"text", "varchar", "bpchar", "citext", "xml", "unknown", "tsvector", "tsquery", "bit", "varbit"})
+_TEXT_TYPES = frozenset(
+    {"text", "varchar", "bpchar", "citext", "xml", "unknown", "tsvector", "tsquery", "bit", "varbit"}
+)
 
 
-def kind_of(column: Any) -> Kind:
+def get_truncation_kind(column: Any) -> TruncationKind:
     """How a column of a cursor's description is cut."""
     name = str(column.type_display).partition("(")[0].strip() if column.type_display else ""
-    if name in _FIXED:
+    if name in _FIXED_SIZE_TYPES:
         return "plain"
-    if name in _TEXT:
+    if name in _TEXT_TYPES:
         return "text"
     return "bytes" if name == "bytea" else "nested"
 
 
-def bounded(sql: str, kinds: Sequence[Kind], characters: int) -> str:
+def wrap_with_truncation(sql: str, kinds: Sequence[TruncationKind], max_characters: int) -> str:
     """`sql` with its texts, blobs and nested values cut to `characters` and one more, that tells that it was cut."""
     names = [f"c{i}" for i in range(1, len(kinds) + 1)]
-    cut = ", ".join(_cut(name, kind, characters + 1) for name, kind in zip(names, kinds, strict=True))
+    cut = ", ".join(
+        _build_cell_expression(name, kind, max_characters + 1) for name, kind in zip(names, kinds, strict=True)
+    )
     return f"SELECT {cut} FROM ({sql}\n) AS bounded({', '.join(names)})"  # noqa: S608 - the query itself, in parentheses
 
 
-def _cut(name: str, kind: Kind, characters: int) -> str:
+def _build_cell_expression(name: str, kind: TruncationKind, max_characters: int) -> str:
     match kind:
         case "plain":
             return name
         case "text":
-            return f"pg_catalog.left({name}::text, {characters})"
+            return f"pg_catalog.left({name}::text, {max_characters})"
         case "bytes":
             return f"'<blob ' || pg_catalog.octet_length({name}) || ' bytes>'"
         case "nested":
-            return f"pg_catalog.left(pg_catalog.to_json({name})::text, {characters})"
+            return f"pg_catalog.left(pg_catalog.to_json({name})::text, {max_characters})"
 
 
-def read_cell(value: Any, kind: Kind, characters: int) -> Any:
+def decode_cell(value: Any, kind: TruncationKind, max_characters: int) -> Any:
     """What a cut cell means: a nested value that is whole becomes lists and objects again."""
-    if kind != "nested" or not isinstance(value, str) or len(value) > characters:
+    if kind != "nested" or not isinstance(value, str) or len(value) > max_characters:
         return value
     with contextlib.suppress(orjson.JSONDecodeError):
         return orjson.loads(value)

@@ -10,34 +10,39 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from opposable.domain.errors import BadInput, ToolUnavailable
-from opposable.sql.database import Limits, Rows
-from opposable.sql.errors import QueryTimedOut, engine_error
+from opposable.sql.database import QueryLimits, QueryResult
+from opposable.sql.errors import QueryTimedOut, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
-from opposable.sql.postgres.cell_truncation import Kind, bounded, kind_of, read_cell
-from opposable.sql.postgres.privileges import Access, read_access
+from opposable.sql.postgres.cell_truncation import (
+    TruncationKind,
+    decode_cell,
+    get_truncation_kind,
+    wrap_with_truncation,
+)
+from opposable.sql.postgres.privileges import ReadAccess, read_access
 from opposable.sql.postgres.schema_reader import read_schema
-from opposable.sql.postgres.untrusted_code import Foreign, read_foreign
-from opposable.sql.result_rows import rows_of
-from opposable.sql.schema import Schema, Table, one_line, quoted, quoted_path
-from opposable.sql.statement_guard import guard, refuse_unlisted
+from opposable.sql.postgres.untrusted_code import UntrustedCode, find_untrusted_code
+from opposable.sql.result_rows import build_query_result
+from opposable.sql.schema import DatabaseSchema, Table, quote_name, quote_table_path, to_one_line
+from opposable.sql.statement_guard import parse_safe_query, refuse_unlisted_tables
 
 T = TypeVar("T")
 
-_CONNECTIONS = 4
+_MAX_CONNECTIONS = 4
 _CONNECT_SECONDS = 10
 _OPEN_SECONDS = 60.0
-_GRACE = 2.0
+_ROLLBACK_SECONDS = 2.0
 """Seconds a connection has to end its transaction before it is given up."""
-_FETCHED_BYTES = 32 * 1024 * 1024
+_MAX_FETCHED_BYTES = 32 * 1024 * 1024
 """The most one query may bring, as a rough count of characters."""
-_FIRST_ROWS = 50
+_FIRST_FETCH_ROWS = 50
 """Rows fetched before their width is known."""
-_SAMPLED = 1_000
+_SAMPLED_ROWS = 1_000
 """Rows looked at for a column's sample values."""
-FORM = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+URL_FORM = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 
 
-class PostgresServer:
+class PostgresDatabase:
     """A `Database` over one PostgreSQL database; each query has a connection and a transaction to itself.
 
     `access` tells with which rights it is read.
@@ -45,21 +50,21 @@ class PostgresServer:
 
     dialect: Dialect = "postgres"
 
-    def __init__(self, url: str, name: str, identity: str, access: Access, schema: Schema) -> None:
+    def __init__(self, url: str, name: str, identity: str, access: ReadAccess, schema: DatabaseSchema) -> None:
         self.name = name
         self.identity = identity
         self.access = access
         self._url = url
         self._schema = schema
         self._idle: list[Any] = []
-        self._gate = asyncio.Semaphore(_CONNECTIONS)
+        self._semaphore = asyncio.Semaphore(_MAX_CONNECTIONS)
         self._closed = False
 
-    async def schema(self) -> Schema:
+    async def get_schema(self) -> DatabaseSchema:
         """The tables and views that the role may read."""
         return self._schema
 
-    async def version(self) -> str:
+    async def get_data_version(self) -> str:
         """A count of all changes the server knows of: another one when rows were written since."""
         sql = (
             "SELECT sum(n_tup_ins + n_tup_upd + n_tup_del)::text, current_setting('server_version_num')"
@@ -69,12 +74,14 @@ class PostgresServer:
         async def work(connection: Any) -> str:
             return ":".join(str(part) for part in await (await connection.execute(sql)).fetchone())
 
-        return await self._work(work, Limits())
+        return await self._run_in_transaction(work, QueryLimits())
 
-    async def explain(self, sql: str, parameters: dict[str, Any] | None = None, limits: Limits | None = None) -> None:
+    async def explain(
+        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
+    ) -> None:
         """Lets PostgreSQL bind and plan `sql`."""
-        refuse_unlisted(guard(sql, "postgres", self._schema), self._schema)
-        values = _ordered(parameters)
+        refuse_unlisted_tables(parse_safe_query(sql, "postgres", self._schema), self._schema)
+        values = _order_parameters(parameters)
 
         async def work(connection: Any) -> None:
             from psycopg import AsyncRawCursor
@@ -82,61 +89,63 @@ class PostgresServer:
             # Asked for in binary, the text goes by the extended protocol and can be one statement only.
             await AsyncRawCursor(connection).execute(f"EXPLAIN {sql}", values, binary=True)
 
-        await self._work(work, limits or Limits())
+        await self._run_in_transaction(work, limits or QueryLimits())
 
-    async def run(self, sql: str, parameters: dict[str, Any] | None = None, limits: Limits | None = None) -> Rows:
+    async def run(
+        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
+    ) -> QueryResult:
         """Runs `sql`; see `Database.run`."""
-        bounds = limits or Limits()
-        refuse_unlisted(guard(sql, "postgres", self._schema), self._schema)
-        values = _ordered(parameters)
-        return await self._work(lambda connection: _read(connection, sql, values, bounds), bounds)
+        bounds = limits or QueryLimits()
+        refuse_unlisted_tables(parse_safe_query(sql, "postgres", self._schema), self._schema)
+        values = _order_parameters(parameters)
+        return await self._run_in_transaction(lambda connection: _run_query(connection, sql, values, bounds), bounds)
 
-    async def samples(self, table: str, values: int = 3) -> dict[str, list[Any]]:
+    async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
         """Different values from the first rows of a table."""
         found = self._schema.find_table(table)
         if found is None:
             return {}
         read: dict[str, list[Any]] = {}
         for column in found.columns:
-            rows = await self.run(_samples_sql(found, column.name), limits=Limits(_SAMPLED, 80))
+            rows = await self.run(_build_samples_sql(found, column.name), limits=QueryLimits(_SAMPLED_ROWS, 80))
             unique = dict.fromkeys(str(row[0]) for row in rows.rows if row[0] is not None)
             first = {str(row[0]): row[0] for row in reversed(rows.rows)}
-            read[column.name] = [first[text] for text in sorted(unique)[:values]]
+            read[column.name] = [first[text] for text in sorted(unique)[:limit]]
         return read
 
     async def close(self) -> None:
         """Closes every connection once its query has ended."""
         self._closed = True
-        for _ in range(_CONNECTIONS):
-            await self._gate.acquire()
+        for _ in range(_MAX_CONNECTIONS):
+            await self._semaphore.acquire()
         while self._idle:
             await self._idle.pop().close()
-        for _ in range(_CONNECTIONS):
-            self._gate.release()
+        for _ in range(_MAX_CONNECTIONS):
+            self._semaphore.release()
 
-    async def _work(self, work: Callable[[Any], Awaitable[T]], limits: Limits) -> T:
+    async def _run_in_transaction(self, work: Callable[[Any], Awaitable[T]], limits: QueryLimits) -> T:
         import psycopg
 
         if self._closed:
             raise ToolUnavailable(f"The database {self.name} is closed.")
-        async with self._gate:
-            connection = await self._take()
+        async with self._semaphore:
+            connection = await self._acquire_connection()
             try:
-                async with asyncio.timeout(limits.seconds + 0.2):
-                    await connection.execute(self.access.begin(limits.seconds))
+                async with asyncio.timeout(limits.timeout_seconds + 0.2):
+                    await connection.execute(self.access.build_begin_sql(limits.timeout_seconds))
                     return await work(connection)
             except (TimeoutError, psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable):
-                raise QueryTimedOut(limits.seconds) from None
+                raise QueryTimedOut(limits.timeout_seconds) from None
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 if connection.closed:
                     raise ToolUnavailable(f"The database {self.name} does not answer now.") from error
-                raise _translated(error) from error
+                raise _translate_error(error) from error
             except (psycopg.Error, OverflowError, ValueError) as error:
-                raise _translated(error) from error
+                raise _translate_error(error) from error
             finally:
-                await asyncio.shield(self._give_back(connection))
+                await asyncio.shield(self._release_connection(connection))
 
-    async def _take(self) -> Any:
+    async def _acquire_connection(self) -> Any:
         import psycopg
 
         while self._idle:
@@ -148,12 +157,12 @@ class PostgresServer:
         except psycopg.Error as error:
             raise ToolUnavailable(f"The database {self.name} does not answer now.") from error
 
-    async def _give_back(self, connection: Any) -> None:
+    async def _release_connection(self, connection: Any) -> None:
         """Ends the transaction, always by ROLLBACK; a connection that will not end it is closed."""
         import psycopg
 
         with contextlib.suppress(psycopg.Error, TimeoutError):
-            async with asyncio.timeout(_GRACE):
+            async with asyncio.timeout(_ROLLBACK_SECONDS):
                 await connection.execute("ROLLBACK")
                 self._idle.append(connection)
                 return
@@ -175,7 +184,7 @@ async def connect(url: str) -> Any:
     return connection
 
 
-async def open_postgres(url: str) -> PostgresServer:
+async def open_postgres(url: str) -> PostgresDatabase:
     """Opens a PostgreSQL database and reads its schema with the least right there is.
 
     Raises:
@@ -189,97 +198,102 @@ async def open_postgres(url: str) -> PostgresServer:
     try:
         connection = await connect(plain)
     except psycopg.Error as error:
-        raise BadInput(_connect_sentence(error, plain)) from error
+        raise BadInput(_format_connect_error(error, plain)) from error
     try:
         access = await read_access(connection)
-        if access.superuser and not access.become:
+        if access.is_superuser and not access.assumed_role:
             raise BadInput("This superuser cannot step down to reading: give a role that has SELECT alone.")
-        foreign = await read_foreign(connection) if access.reaches_files else Foreign()
-        access = replace(access, path=tuple(name for name in access.path if name not in foreign.schemas))
-        await connection.execute(access.begin(_OPEN_SECONDS))
-        schema = await read_schema(connection, access.default, foreign.relations)
+        foreign = await find_untrusted_code(connection) if access.can_access_files else UntrustedCode()
+        access = replace(access, search_path=tuple(name for name in access.search_path if name not in foreign.schemas))
+        await connection.execute(access.build_begin_sql(_OPEN_SECONDS))
+        schema = await read_schema(connection, access.default_schema, foreign.relations)
         info = connection.info
         identity = f"postgresql://{info.user}@{info.host}:{info.port}/{info.dbname}"
-        return PostgresServer(plain, info.dbname, identity, access, schema)
+        return PostgresDatabase(plain, info.dbname, identity, access, schema)
     except psycopg.Error as error:
-        raise BadInput(f"The database's tables cannot be listed: {one_line(str(error))}.") from error
+        raise BadInput(f"The database's tables cannot be listed: {to_one_line(str(error))}.") from error
     finally:
         await connection.close()
 
 
-async def _read(connection: Any, sql: str, values: list[Any] | None, limits: Limits) -> Rows:
+async def _run_query(connection: Any, sql: str, values: list[Any] | None, limits: QueryLimits) -> QueryResult:
     from psycopg import AsyncRawServerCursor
 
     started = time.perf_counter()
     async with AsyncRawServerCursor(connection, "opposable", scrollable=False) as cursor:
         await cursor.execute(sql, values)
         columns = tuple(column.name for column in cursor.description or ())
-        kinds = [kind_of(column) for column in cursor.description or ()]
+        kinds = [get_truncation_kind(column) for column in cursor.description or ()]
         if all(kind == "plain" for kind in kinds):
-            found, whole = await _fetch(cursor, limits)
-            return _told(columns, kinds, found, whole, limits, started)
+            found, whole = await _fetch_rows(cursor, limits)
+            return _to_query_result(columns, kinds, found, whole, limits, started)
     async with AsyncRawServerCursor(connection, "opposable", scrollable=False) as cursor:
-        await cursor.execute(bounded(sql, kinds, limits.cell_characters), values)
-        found, whole = await _fetch(cursor, limits)
-        return _told(columns, kinds, found, whole, limits, started)
+        await cursor.execute(wrap_with_truncation(sql, kinds, limits.max_cell_characters), values)
+        found, whole = await _fetch_rows(cursor, limits)
+        return _to_query_result(columns, kinds, found, whole, limits, started)
 
 
-async def _fetch(cursor: Any, limits: Limits) -> tuple[list[Any], bool]:
+async def _fetch_rows(cursor: Any, limits: QueryLimits) -> tuple[list[Any], bool]:
     """One row more than the limit, unless that would be too much to hold; and whether it was not."""
     found: list[Any] = []
     size = 0
-    step = _FIRST_ROWS
-    while len(found) <= limits.rows:
-        rows = await cursor.fetchmany(min(step, limits.rows + 1 - len(found)))
+    step = _FIRST_FETCH_ROWS
+    while len(found) <= limits.max_rows:
+        rows = await cursor.fetchmany(min(step, limits.max_rows + 1 - len(found)))
         found += rows
         size += sum(len(value) if isinstance(value, str) else 8 for row in rows for value in row)
         if len(rows) < step:
             return found, True
-        if size > _FETCHED_BYTES:
+        if size > _MAX_FETCHED_BYTES:
             return found, False
-        step = max(1, min(10_000, (_FETCHED_BYTES - size) * len(found) // max(size, 1)))
+        step = max(1, min(10_000, (_MAX_FETCHED_BYTES - size) * len(found) // max(size, 1)))
     return found, True
 
 
-def _told(
-    columns: tuple[str, ...], kinds: list[Kind], found: list[Any], whole: bool, limits: Limits, started: float
-) -> Rows:
-    cells = limits.cell_characters
-    rows = [tuple(read_cell(v, kind, cells) for v, kind in zip(row, kinds, strict=True)) for row in found]
-    told = rows_of(columns, rows, limits, time.perf_counter() - started)
-    return Rows(told.columns, told.rows, told.truncated or not whole, told.cut_cells, told.seconds)
+def _to_query_result(
+    columns: tuple[str, ...],
+    kinds: list[TruncationKind],
+    fetched_rows: list[Any],
+    is_complete: bool,
+    limits: QueryLimits,
+    started: float,
+) -> QueryResult:
+    cells = limits.max_cell_characters
+    rows = [tuple(decode_cell(v, kind, cells) for v, kind in zip(row, kinds, strict=True)) for row in fetched_rows]
+    told = build_query_result(columns, rows, limits, time.perf_counter() - started)
+    return QueryResult(told.columns, told.rows, told.truncated or not is_complete, told.truncated_cells, told.seconds)
 
 
-def _ordered(parameters: dict[str, Any] | None) -> list[Any] | None:
+def _order_parameters(parameters: dict[str, Any] | None) -> list[Any] | None:
     """The values of `$1`, `$2`, … in their order."""
     return [parameters[key] for key in sorted(parameters, key=int)] if parameters else None
 
 
-def _samples_sql(table: Table, column: str) -> str:
-    name = quoted(column, "postgres")
-    path = quoted_path(table, "postgres")
-    return f"SELECT {name} FROM {path} WHERE {name} IS NOT NULL LIMIT {_SAMPLED}"  # noqa: S608 - names in quotes
+def _build_samples_sql(table: Table, column: str) -> str:
+    name = quote_name(column, "postgres")
+    path = quote_table_path(table, "postgres")
+    return f"SELECT {name} FROM {path} WHERE {name} IS NOT NULL LIMIT {_SAMPLED_ROWS}"  # noqa: S608 - names in quotes
 
 
-def _translated(error: Exception) -> Exception:
+def _translate_error(error: Exception) -> Exception:
     """The server's own sentence and hint, without the statement it quotes."""
     import psycopg
 
     if isinstance(error, psycopg.Error) and error.diag.message_primary:
         hint = f" ({error.diag.message_hint})" if error.diag.message_hint else ""
-        return engine_error(ValueError(f"{error.diag.message_primary}{hint}"), None)
-    return engine_error(error, None)
+        return translate_engine_error(ValueError(f"{error.diag.message_primary}{hint}"), None)
+    return translate_engine_error(error, None)
 
 
-def _connect_sentence(error: Exception, url: str) -> str:
+def _format_connect_error(error: Exception, url: str) -> str:
     """Why a connection failed, without the password."""
     try:
         parts = urlsplit(url)
         host, password = parts.hostname or "", parts.password or ""
     except ValueError:
-        return f"The database's URL cannot be read: give {FORM}, with special characters percent-encoded."
-    told = one_line(str(error), 300) or type(error).__name__
+        return f"The database's URL cannot be read: give {URL_FORM}, with special characters percent-encoded."
+    told = to_one_line(str(error), 300) or type(error).__name__
     if "invalid" in told and ("URI" in told or "percent" in told or "connection option" in told):
-        return f"The database's URL cannot be read: give {FORM}, with special characters percent-encoded."
+        return f"The database's URL cannot be read: give {URL_FORM}, with special characters percent-encoded."
     told = told.replace(password, "…") if password else told
     return f"The PostgreSQL server{f' at {host}' if host else ''} cannot be asked: {told.rstrip('.')}."

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-READER = "pg_read_all_data"
+READER_ROLE = "pg_read_all_data"
 """PostgreSQL's own role (14 and later) that has SELECT on every table and no other right."""
 
-_ROLE = """
+_ROLE_SQL = """
 SELECT session_user, r.rolsuper, pg_catalog.current_setting('server_version_num')::int,
   EXISTS (SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = %(reader)s),
   r.rolsuper OR r.rolcreaterole OR r.rolreplication
@@ -22,11 +22,11 @@ SELECT session_user, r.rolsuper, pg_catalog.current_setting('server_version_num'
     unnest(pg_catalog.current_schemas(false)) WITH ORDINALITY AS s(name, place))
 FROM pg_catalog.pg_roles r WHERE r.rolname = session_user
 """
-_MAY_BECOME = "SELECT pg_catalog.pg_has_role(session_user, %(reader)s, %(how)s)"
+_CAN_SET_ROLE_SQL = "SELECT pg_catalog.pg_has_role(session_user, %(reader)s, %(how)s)"
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ReadAccess:
     """How a database is read.
 
     `become` is the role each transaction takes on ("" for the connection's own); `can_write` says that the role read
@@ -35,21 +35,21 @@ class Access:
     """
 
     user: str
-    become: str
+    assumed_role: str
     can_write: bool
-    superuser: bool
-    reaches_files: bool
-    path: tuple[str, ...]
+    is_superuser: bool
+    can_access_files: bool
+    search_path: tuple[str, ...]
 
     @property
-    def default(self) -> str:
+    def default_schema(self) -> str:
         """The schema that may be left out; where none may, one that has no tables of ours."""
-        return self.path[0] if self.path else "pg_catalog"
+        return self.search_path[0] if self.search_path else "pg_catalog"
 
-    def begin(self, seconds: float) -> str:
+    def build_begin_sql(self, seconds: float) -> str:
         """The statements that open a transaction in which nothing can be written and no statement takes longer."""
         milliseconds = max(1, int(seconds * 1_000))
-        path = ", ".join(["pg_catalog", *(_quoted(schema) for schema in self.path), "pg_temp"])
+        path = ", ".join(["pg_catalog", *(_quote_identifier(schema) for schema in self.search_path), "pg_temp"])
         statements = [
             "BEGIN TRANSACTION READ ONLY",
             f"SET LOCAL statement_timeout = {milliseconds}",
@@ -59,24 +59,26 @@ class Access:
             "SET LOCAL standard_conforming_strings = on",
             "SET LOCAL jit = off",
         ]
-        if self.become:
+        if self.assumed_role:
             # Row security hides rows from this role that the connection's own would see: an error is better than that.
-            statements += ["SET LOCAL row_security = off", f"SET LOCAL ROLE {_quoted(self.become)}"]
+            statements += ["SET LOCAL row_security = off", f"SET LOCAL ROLE {_quote_identifier(self.assumed_role)}"]
         return "; ".join(statements)
 
 
-async def read_access(connection: Any) -> Access:
+async def read_access(connection: Any) -> ReadAccess:
     """What the connection's role may do, and which role to read with instead where it may write."""
-    reader = {"reader": READER}
-    row = await (await connection.execute(_ROLE, reader)).fetchone()
+    reader = {"reader": READER_ROLE}
+    row = await (await connection.execute(_ROLE_SQL, reader)).fetchone()
     user, superuser, version, has_reader, can_write, reaches_files, path = row
     become = ""
     if can_write and has_reader:
         how = {"how": "SET" if version >= 160_000 else "MEMBER"}
-        ((may,),) = await (await connection.execute(_MAY_BECOME, reader | how)).fetchall()
-        become = READER if may else ""
-    return Access(str(user), become, bool(can_write and not become), bool(superuser), bool(reaches_files), tuple(path))
+        ((may,),) = await (await connection.execute(_CAN_SET_ROLE_SQL, reader | how)).fetchall()
+        become = READER_ROLE if may else ""
+    return ReadAccess(
+        str(user), become, bool(can_write and not become), bool(superuser), bool(reaches_files), tuple(path)
+    )
 
 
-def _quoted(name: str) -> str:
+def _quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

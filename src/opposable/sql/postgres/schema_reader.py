@@ -2,29 +2,29 @@
 
 from typing import Any
 
-from opposable.sql.schema import Column, Schema, Table, quoted
+from opposable.sql.schema import Column, DatabaseSchema, Table, quote_name
 
-_READABLE = """
+_READABLE_SQL = """
   n.nspname NOT LIKE 'pg\\_%' AND n.nspname <> 'information_schema'
   AND c.relkind IN ('r', 'v', 'm', 'f', 'p') AND NOT c.relispartition
   AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_any_column_privilege(c.oid, 'SELECT')
 """
-_TABLES = f"""
+_TABLES_SQL = f"""
 SELECT c.oid, n.nspname, c.relname, c.relkind::text, pg_catalog.obj_description(c.oid, 'pg_class'),
   CASE WHEN c.relkind = 'p' THEN (SELECT sum(greatest(p.reltuples, 0)) FROM pg_catalog.pg_class p
     JOIN pg_catalog.pg_partition_tree(c.oid) t ON t.relid = p.oid AND t.isleaf)
   ELSE c.reltuples END
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE {_READABLE} ORDER BY n.nspname, c.relname
+WHERE {_READABLE_SQL} ORDER BY n.nspname, c.relname
 """  # noqa: S608 - a constant
-_COLUMNS = f"""
+_COLUMNS_SQL = f"""
 SELECT c.oid, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), NOT a.attnotnull,
   pg_catalog.col_description(c.oid, a.attnum)
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE {_READABLE} AND pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT') ORDER BY c.oid, a.attnum
+WHERE {_READABLE_SQL} AND pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT') ORDER BY c.oid, a.attnum
 """  # noqa: S608 - a constant
-_KEYS = """
+_KEYS_SQL = """
 SELECT k.conrelid, k.contype::text, a.attname, o.relname, m.nspname, b.attname
 FROM pg_catalog.pg_constraint k
 CROSS JOIN LATERAL unnest(k.conkey, k.confkey) AS pair(own, other)
@@ -34,55 +34,59 @@ LEFT JOIN pg_catalog.pg_namespace m ON m.oid = o.relnamespace
 LEFT JOIN pg_catalog.pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = pair.other
 WHERE k.contype IN ('p', 'f')
 """
-_SMALL = 1_000
+_MAX_ESTIMATE_TO_COUNT = 1_000
 """Tables the server thinks at most this large, or knows nothing of, are counted as far as `_COUNTED`."""
-_COUNTED = 10_000
+_MAX_COUNTED_ROWS = 10_000
 
 
-async def read_schema(connection: Any, default: str, without: frozenset[int] = frozenset()) -> Schema:
+async def read_schema(
+    connection: Any, default_schema: str, excluded_oids: frozenset[int] = frozenset()
+) -> DatabaseSchema:
     """Every table and view the role may read, the default schema's first; not those with the oids in `without`."""
     columns: dict[int, list[Any]] = {}
-    for oid, *column in await _all(connection, _COLUMNS):
+    for oid, *column in await _fetch_all(connection, _COLUMNS_SQL):
         columns.setdefault(oid, []).append(column)
     primary: dict[int, set[str]] = {}
     foreign: dict[int, dict[str, str]] = {}
-    for oid, kind, name, other, schema, target in await _all(connection, _KEYS):
+    for oid, kind, name, other, schema, target in await _fetch_all(connection, _KEYS_SQL):
         if kind == "p":
             primary.setdefault(oid, set()).add(name)
         else:
-            path = other if schema == default else f"{schema}.{other}"
+            path = other if schema == default_schema else f"{schema}.{other}"
             foreign.setdefault(oid, {})[name] = f"{path}.{target}"
     tables: list[Table] = []
-    for oid, schema, name, kind, comment, estimate in await _all(connection, _TABLES):
-        if oid in without:
+    for oid, schema, name, kind, comment, estimate in await _fetch_all(connection, _TABLES_SQL):
+        if oid in excluded_oids:
             continue
         read = tuple(
             Column(column, type_, nullable, column in primary.get(oid, ()), foreign.get(oid, {}).get(column), told)
             for column, type_, nullable, told in columns.get(oid, [])
         )
-        rows, exact = (None, True) if kind == "v" else await _rows(connection, schema, name, kind, estimate)
+        rows, exact = (None, True) if kind == "v" else await _count_rows(connection, schema, name, kind, estimate)
         kind = "view" if kind in ("v", "m") else "table"
-        tables.append(Table(name, read, "" if schema == default else schema, kind, comment, rows, exact))
-    return Schema(tuple(sorted(tables, key=lambda table: bool(table.schema))), default, "postgres")
+        tables.append(Table(name, read, "" if schema == default_schema else schema, kind, comment, rows, exact))
+    return DatabaseSchema(tuple(sorted(tables, key=lambda table: bool(table.schema))), default_schema, "postgres")
 
 
-async def _rows(connection: Any, schema: str, name: str, kind: str, estimate: float | None) -> tuple[int | None, bool]:
+async def _count_rows(
+    connection: Any, schema: str, name: str, kind: str, estimate: float | None
+) -> tuple[int | None, bool]:
     """The rows of a table: counted where it is small, else the server's estimate; (None, True) when unknown."""
     import psycopg
 
     if kind == "f":
         return (int(estimate), False) if estimate and estimate > 0 else (None, True)
-    if estimate is not None and estimate > _SMALL:
+    if estimate is not None and estimate > _MAX_ESTIMATE_TO_COUNT:
         return int(estimate), False
-    path = f"{quoted(schema, 'postgres')}.{quoted(name, 'postgres')}"
-    counted = f"SELECT count(*) FROM (SELECT 1 FROM {path} LIMIT {_COUNTED + 1}) AS first"  # noqa: S608 - quoted
+    path = f"{quote_name(schema, 'postgres')}.{quote_name(name, 'postgres')}"
+    counted = f"SELECT count(*) FROM (SELECT 1 FROM {path} LIMIT {_MAX_COUNTED_ROWS + 1}) AS first"  # noqa: S608 - quoted
     try:
         async with connection.transaction():
-            ((found,),) = await _all(connection, counted)
+            ((found,),) = await _fetch_all(connection, counted)
     except psycopg.errors.InsufficientPrivilege:
         return None, True  # some columns only may be read, or row security forbids it: it stays listed
-    return (int(found), True) if found <= _COUNTED else (int(max(estimate or 0, found)), False)
+    return (int(found), True) if found <= _MAX_COUNTED_ROWS else (int(max(estimate or 0, found)), False)
 
 
-async def _all(connection: Any, sql: str) -> list[Any]:
+async def _fetch_all(connection: Any, sql: str) -> list[Any]:
     return list(await (await connection.execute(sql)).fetchall())

@@ -8,7 +8,7 @@ is not read then.
 from dataclasses import dataclass
 from typing import Any
 
-_STRANGE = """
+_UNTRUSTED_SQL = """
 WITH RECURSIVE
 trusted AS (SELECT oid FROM pg_catalog.pg_roles WHERE rolsuper OR rolname = session_user),
 procs AS (SELECT oid, pronamespace AS space FROM pg_catalog.pg_proc WHERE proowner NOT IN (SELECT oid FROM trusted)),
@@ -21,11 +21,11 @@ types AS (SELECT oid, typnamespace AS space FROM pg_catalog.pg_type
   OR (oid IN (SELECT oid FROM casted) AND oid >= 16384)
   OR typelem IN (SELECT oid FROM casted WHERE oid >= 16384)),
 """
-_SPACES = f"""{_STRANGE}
+_SCHEMAS_SQL = f"""{_UNTRUSTED_SQL}
 found AS (SELECT space FROM procs UNION SELECT space FROM opers UNION SELECT space FROM types)
 SELECT n.nspname FROM pg_catalog.pg_namespace n WHERE n.oid IN (SELECT space FROM found)
 """  # noqa: S608 - a constant
-_RELATIONS = f"""{_STRANGE}
+_RELATIONS_SQL = f"""{_UNTRUSTED_SQL}
 strange AS (
   SELECT 'pg_catalog.pg_proc'::regclass::oid AS class, oid FROM procs
   UNION ALL SELECT 'pg_catalog.pg_operator'::regclass::oid, oid FROM opers
@@ -44,15 +44,15 @@ SELECT oid FROM found
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class UntrustedCode:
     """Schemas that hold other people's functions, operators or types, and relations that use some, by their oids."""
 
     schemas: frozenset[str] = frozenset()
     relations: frozenset[int] = frozenset()
 
 
-async def read_foreign(connection: Any) -> Foreign:
+async def find_untrusted_code(connection: Any) -> UntrustedCode:
     """What runs code of roles that are neither superusers nor the one that is connected."""
-    schemas = await (await connection.execute(_SPACES)).fetchall()
-    relations = await (await connection.execute(_RELATIONS)).fetchall()
-    return Foreign(frozenset(name for (name,) in schemas), frozenset(oid for (oid,) in relations))
+    schemas = await (await connection.execute(_SCHEMAS_SQL)).fetchall()
+    relations = await (await connection.execute(_RELATIONS_SQL)).fetchall()
+    return UntrustedCode(frozenset(name for (name,) in schemas), frozenset(oid for (oid,) in relations))

@@ -4,14 +4,14 @@ import sqlite3
 import time
 from contextlib import suppress
 
-from opposable.sql.ddl_comments import column_comments
-from opposable.sql.schema import Column, Schema, Table
+from opposable.sql.ddl_comments import parse_column_comments
+from opposable.sql.schema import Column, DatabaseSchema, Table
 
 _COUNT_SECONDS = 0.3
 """All the time that counting rows may take; what is left after that is estimated."""
 
 
-def read_schema(connection: sqlite3.Connection) -> Schema:
+def read_schema(connection: sqlite3.Connection) -> DatabaseSchema:
     """Every table and view that is not SQLite's own or a virtual table's store."""
     listed = connection.execute(
         "SELECT name, type FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'view', 'virtual')"
@@ -22,24 +22,24 @@ def read_schema(connection: sqlite3.Connection) -> Schema:
     end = time.monotonic() + _COUNT_SECONDS
     tables: list[Table] = []
     for name, kind in sorted(listed, key=lambda row: order.get(row[0], 0)):
-        columns = _columns(connection, name, column_comments(written.get(name, "")))
-        rows, exact = (None, True) if kind == "view" else _count(connection, name, end)
+        columns = _read_columns(connection, name, parse_column_comments(written.get(name, "")))
+        rows, exact = (None, True) if kind == "view" else _count_rows(connection, name, end)
         kind = "view" if kind == "view" else "table"
-        tables.append(Table(name, columns, kind=kind, rows=rows, rows_exact=exact))
-    return Schema(tuple(tables))
+        tables.append(Table(name, columns, kind=kind, row_count=rows, is_row_count_exact=exact))
+    return DatabaseSchema(tuple(tables))
 
 
-def quoted_name(name: str) -> str:
+def quote_identifier(name: str) -> str:
     """A name in double quotes, as SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def _columns(connection: sqlite3.Connection, table: str, comments: dict[str, str]) -> tuple[Column, ...]:
+def _read_columns(connection: sqlite3.Connection, table: str, comments: dict[str, str]) -> tuple[Column, ...]:
     try:
         rows = connection.execute('SELECT name, type, "notnull", pk FROM pragma_table_xinfo(?)', (table,)).fetchall()
     except sqlite3.Error:
         return ()  # a view whose tables are gone: it stays listed, and running it tells why
-    keys = _foreign_keys(connection, table)
+    keys = _read_foreign_keys(connection, table)
     return tuple(
         Column(
             name,
@@ -53,17 +53,17 @@ def _columns(connection: sqlite3.Connection, table: str, comments: dict[str, str
     )
 
 
-def _foreign_keys(connection: sqlite3.Connection, table: str) -> dict[str, str]:
+def _read_foreign_keys(connection: sqlite3.Connection, table: str) -> dict[str, str]:
     with suppress(sqlite3.Error):
         found = connection.execute('SELECT "from", "table", "to" FROM pragma_foreign_key_list(?)', (table,)).fetchall()
         return {column.casefold(): f"{other}.{target}" if target else other for column, other, target in found}
     return {}
 
 
-def _count(connection: sqlite3.Connection, table: str, end: float) -> tuple[int | None, bool]:
+def _count_rows(connection: sqlite3.Connection, table: str, deadline: float) -> tuple[int | None, bool]:
     """The number of rows, counted while there is time, then estimated from the last row's id."""
-    name = quoted_name(table)
-    connection.set_progress_handler(lambda: time.monotonic() > end, 1_000)
+    name = quote_identifier(table)
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, 1_000)
     with suppress(sqlite3.Error):
         return int(connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0]), True  # noqa: S608 - quoted
     connection.set_progress_handler(None, 0)

@@ -12,23 +12,23 @@ from opposable.domain.errors import ToolError, ToolFailed, ToolRefused, ToolRegi
 from opposable.domain.specs import HttpToolSpec
 from opposable.domain.tools import ToolDefinition
 from opposable.safety.network.guarded_client import GuardedClient
-from opposable.tools.http.argument_defaults import ArgumentCheck
-from opposable.tools.http.request import plan_of, request_of, secrets_of
+from opposable.tools.http.argument_defaults import ArgumentSchema
+from opposable.tools.http.request import build_request, plan_endpoint, read_secrets
 from opposable.tools.http.response import (
     EVENT_STREAM,
     LINE_STREAMS,
-    Reading,
-    failure_of,
-    joined,
-    pieces_of,
-    told_piece,
-    value_of_response,
+    ResponseOptions,
+    delta_to_text,
+    error_from_response,
+    join_response_deltas,
+    read_deltas,
+    read_value,
 )
-from opposable.tools.http.response_extract import extract_of
-from opposable.tools.http.secrets import Redaction
-from opposable.tools.tool_names import safe_name
+from opposable.tools.http.response_extract import compile_extract
+from opposable.tools.http.secrets import Redactor
+from opposable.tools.tool_names import to_safe_name
 
-INTERNAL = "internal://"
+INTERNAL_SCHEME = "internal://"
 
 
 class HttpTool:
@@ -45,25 +45,25 @@ class HttpTool:
         self.timeout = spec.timeout or spec.endpoint.timeout + 1.0  # so that the endpoint's own sentence comes first
         self.streams = spec.mode == "streamable"
         transform = spec.response_transform
-        self._plan = plan_of(spec.tool_id, spec.endpoint, tuple(spec.parameters.get("properties", {})))
-        schema = _with_required(spec.parameters, self._plan.template.path_names)
-        self._arguments = ArgumentCheck(spec.tool_id, schema)
-        self._reading = Reading(
-            extract_of(spec.tool_id, transform.extract), transform.max_bytes, transform.max_characters
+        self._plan = plan_endpoint(spec.tool_id, spec.endpoint, tuple(spec.parameters.get("properties", {})))
+        schema = _require_path_parameters(spec.parameters, self._plan.template.path_parameters)
+        self._argument_schema = ArgumentSchema(spec.tool_id, schema)
+        self._response_options = ResponseOptions(
+            compile_extract(spec.tool_id, transform.extract), transform.max_bytes, transform.max_characters
         )
         self._client = client
         self._environ = environ
         try:
-            client.guard.target(f"{self._plan.template.origin}/")
-            secrets_of(spec.endpoint, environ)
+            client.guard.check_url(f"{self._plan.template.origin}/")
+            read_secrets(spec.endpoint, environ)
         except ToolError as error:
             raise ToolRegistrationError(f"{spec.tool_id}: {error}") from error
         description = spec.description or spec.display_name or spec.tool_id
-        self.definition = ToolDefinition(safe_name(spec.tool_id), description, schema)
+        self.definition = ToolDefinition(to_safe_name(spec.tool_id), description, schema)
 
     def check(self, arguments: dict[str, Any]) -> None:
         """Raises: `InvalidArguments` where they do not fit the schema; does nothing else."""
-        self._arguments.check(self._filled(arguments))
+        self._argument_schema.validate(self._fill_defaults(arguments))
 
     async def run(self, arguments: dict[str, Any], context: CallContext) -> Any:
         """Call the endpoint; a streaming answer is reported piece by piece and given back joined.
@@ -71,56 +71,58 @@ class HttpTool:
         Raises: `InvalidArguments` where the schema or the server (400, 422) says so, `ToolUnavailable` (429, 503, no
         connection, no secret), `ToolRefused` (the guard), `NoAnswer` (in time), `ToolFailed` (other statuses).
         """
-        given = self._filled(arguments)
-        self._arguments.check(given)
-        request, redaction = await request_of(self._plan, given, self._environ, context.idempotency_key)
+        given = self._fill_defaults(arguments)
+        self._argument_schema.validate(given)
+        request, redaction = await build_request(self._plan, given, self._environ, context.idempotency_key)
         try:
             async with self._client.send(request) as response:
                 if response.status >= 300:
-                    raise await failure_of(response, redaction, given)
-                if self._streams(response):
-                    return await self._streamed(response, redaction, context)
-                return await value_of_response(response, self._reading, redaction)
+                    raise await error_from_response(response, redaction, given)
+                if self._is_streaming_response(response):
+                    return await self._read_stream(response, redaction, context)
+                return await read_value(response, self._response_options, redaction)
         except (ToolRefused, ToolUnavailable, ToolFailed) as error:  # each is made of its sentence alone
-            raise type(error)(redaction.text(str(error))) from None
+            raise type(error)(redaction.redact_text(str(error))) from None
         except RecursionError:
             raise ToolFailed("The answer is nested too deeply to be read.") from None
 
-    def _filled(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        return self._arguments.filled(arguments) if self.spec.endpoint.defaults else arguments
+    def _fill_defaults(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        return self._argument_schema.fill_defaults(arguments) if self.spec.endpoint.defaults else arguments
 
-    def _streams(self, response: aiohttp.ClientResponse) -> bool:
+    def _is_streaming_response(self, response: aiohttp.ClientResponse) -> bool:
         kind = response.content_type
         plain = self.spec.mode == "streamable" and kind == "text/plain"
         return plain or kind == EVENT_STREAM or kind in LINE_STREAMS
 
-    async def _streamed(self, response: aiohttp.ClientResponse, redaction: Redaction, context: CallContext) -> Any:
+    async def _read_stream(self, response: aiohttp.ClientResponse, redactor: Redactor, context: CallContext) -> Any:
         pieces = []
-        async with aclosing(pieces_of(response, self._reading, redaction)) as coming:
+        async with aclosing(read_deltas(response, self._response_options, redactor)) as coming:
             async for piece in coming:
                 pieces.append(piece)
                 if context.report is not None:
-                    context.report(told_piece(piece, self._reading))
-        return redaction.data(joined(pieces, self._reading))  # a secret may lie across two pieces
+                    context.report(delta_to_text(piece, self._response_options))
+        return redactor.redact_data(
+            join_response_deltas(pieces, self._response_options)
+        )  # a secret may lie across two pieces
 
 
-def internal_name(spec: HttpToolSpec, known: Collection[str]) -> str | None:
+def get_internal_tool_name(spec: HttpToolSpec, available_names: Collection[str]) -> str | None:
     """The built-in tool an `internal://NAME` endpoint means; None for an endpoint of HTTP.
 
     Raises: `ToolRegistrationError` where none of the `known` has that name.
     """
     url = spec.endpoint.url_template
-    if not url.startswith(INTERNAL):
+    if not url.startswith(INTERNAL_SCHEME):
         return None
-    name = url.removeprefix(INTERNAL).strip("/")
-    if name not in known:
+    name = url.removeprefix(INTERNAL_SCHEME).strip("/")
+    if name not in available_names:
         raise ToolRegistrationError(
-            f"{spec.tool_id}: there is no built-in tool {name!r}; {INTERNAL} knows {', '.join(sorted(known))}."
+            f"{spec.tool_id}: there is no built-in tool {name!r}; {INTERNAL_SCHEME} knows {', '.join(sorted(available_names))}."
         )
     return name
 
 
-def _with_required(schema: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
+def _require_path_parameters(schema: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
     """A schema that also requires the parameters of a URL's path, but for those with a default."""
     properties = schema.get("properties", {})
     required = list(schema.get("required", []))

@@ -6,18 +6,18 @@ from typing import Any
 import orjson
 
 from opposable.domain.errors import FieldProblem, InvalidArguments
-from opposable.domain.specs import Place
+from opposable.domain.specs import ParameterPlacement
 
-Pairs = list[tuple[str, str]]
-_BETWEEN = {"spaceDelimited": " ", "pipeDelimited": "|"}
+NameValuePairs = list[tuple[str, str]]
+_SEPARATORS = {"spaceDelimited": " ", "pipeDelimited": "|"}
 
 
-def as_text(value: Any) -> str:
+def scalar_to_text(value: Any) -> str:
     """A scalar as it is written outside of JSON: text as it is, true and false and numbers as in JSON."""
-    return value if isinstance(value, str) else as_json(value)
+    return value if isinstance(value, str) else to_json_text(value)
 
 
-def as_json(value: Any) -> str:
+def to_json_text(value: Any) -> str:
     """A value as JSON text. Raises: `InvalidArguments` for what JSON cannot hold."""
     try:
         return orjson.dumps(value).decode()
@@ -25,55 +25,63 @@ def as_json(value: Any) -> str:
         raise InvalidArguments((FieldProblem("", "must be data that JSON can hold"),)) from error
 
 
-def simple(name: str, value: Any, place: Place) -> str:
+def format_simple(name: str, value: Any, place: ParameterPlacement) -> str:
     """A value of a path or header: items joined by commas. Raises: `InvalidArguments` for nested values."""
     if place.style == "json":
-        return as_json(value)
+        return to_json_text(value)
     if isinstance(value, dict):
         sign = "=" if place.explode else ","
-        return ",".join(f"{key}{sign}{_scalar(name, inner)}" for key, inner in value.items())
+        return ",".join(f"{key}{sign}{_format_scalar(name, inner)}" for key, inner in value.items())
     if isinstance(value, list):
-        return ",".join(_scalar(name, item) for item in value)
-    return as_text(value)
+        return ",".join(_format_scalar(name, item) for item in value)
+    return scalar_to_text(value)
 
 
-def pairs(name: str, value: Any, place: Place) -> Pairs:
+def format_pairs(name: str, value: Any, place: ParameterPlacement) -> NameValuePairs:
     """The name-value pairs of a query, form or cookie parameter, unencoded. Raises: `InvalidArguments` for nested values."""
     wire = place.name or name
     style = place.style or "form"
     explode = place.explode if place.explode is not None else style in ("form", "deepObject")
     if style == "json":
-        return [(wire, as_json(value))]
+        return [(wire, to_json_text(value))]
     if style == "deepObject" and isinstance(value, dict):
-        return [pair for key, inner in value.items() for pair in _deep(name, f"{wire}[{key}]", inner)]
-    between = _BETWEEN.get(style, ",")
+        return [pair for key, inner in value.items() for pair in _format_deep_object(name, f"{wire}[{key}]", inner)]
+    between = _SEPARATORS.get(style, ",")
     if isinstance(value, dict):
         if explode:
-            return [(key, _scalar(name, inner)) for key, inner in value.items()]
-        return [(wire, between.join(part for key, inner in value.items() for part in (key, _scalar(name, inner))))]
+            return [(key, _format_scalar(name, inner)) for key, inner in value.items()]
+        return [
+            (wire, between.join(part for key, inner in value.items() for part in (key, _format_scalar(name, inner))))
+        ]
     if isinstance(value, list):
-        items = [_scalar(name, item) for item in value]
+        items = [_format_scalar(name, item) for item in value]
         return [(wire, item) for item in items] if explode else [(wire, between.join(items))]
-    return [(wire, as_text(value))]
+    return [(wire, scalar_to_text(value))]
 
 
-def form_pairs(values: Mapping[str, Any]) -> Pairs:
+def format_form_pairs(values: Mapping[str, Any]) -> NameValuePairs:
     """The fields of a form: arrays repeat their name, objects are JSON text."""
-    told: Pairs = []
+    told: NameValuePairs = []
     for name, value in values.items():
         items = value if isinstance(value, list) else [value]
-        told += [(name, as_json(item) if isinstance(item, dict | list) else as_text(item)) for item in items]
+        told += [
+            (name, to_json_text(item) if isinstance(item, dict | list) else scalar_to_text(item)) for item in items
+        ]
     return told
 
 
-def _deep(name: str, wire: str, value: Any) -> Pairs:
+def _format_deep_object(name: str, wire_name: str, value: Any) -> NameValuePairs:
     items = value if isinstance(value, list) else [value]
-    return [(wire, _scalar(name, item)) for item in items]
+    return [(wire_name, _format_scalar(name, item)) for item in items]
 
 
-def _scalar(name: str, value: Any) -> str:
+def _format_scalar(name: str, value: Any) -> str:
     if isinstance(value, dict | list):
         raise InvalidArguments(
-            (FieldProblem(name, "must hold plain values: nothing nested can be written here", as_json(value)[:200]),)
+            (
+                FieldProblem(
+                    name, "must hold plain values: nothing nested can be written here", to_json_text(value)[:200]
+                ),
+            )
         )
-    return as_text(value)
+    return scalar_to_text(value)

@@ -7,61 +7,65 @@ from typing import Any
 from urllib.parse import quote
 
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRegistrationError, ToolUnavailable
-from opposable.domain.specs import EndpointConfig, Place
-from opposable.safety.network.guarded_client import Request
-from opposable.safety.network.request_headers import is_one_line, is_token, may_be_set
-from opposable.tools.http.parameter_styles import Pairs, pairs, simple
-from opposable.tools.http.request_body import body_of
-from opposable.tools.http.secrets import Redaction, value_of, variable_of
-from opposable.tools.http.url_template import UrlTemplate, encoded, url_template
+from opposable.domain.specs import EndpointConfig, ParameterPlacement
+from opposable.safety.network.guarded_client import HttpRequest
+from opposable.safety.network.request_headers import is_settable_header, is_token, is_valid_header_value
+from opposable.tools.http.parameter_styles import NameValuePairs, format_pairs, format_simple
+from opposable.tools.http.request_body import encode_body
+from opposable.tools.http.secrets import Redactor, get_variable_name, resolve_value
+from opposable.tools.http.url_template import UrlTemplate, parse_url_template, percent_encode
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EndpointPlan:
     """An endpoint, read once: its template, and the place of each parameter."""
 
     endpoint: EndpointConfig
     template: UrlTemplate
-    places: Mapping[str, Place]
+    places: Mapping[str, ParameterPlacement]
 
 
-def plan_of(tool_id: str, endpoint: EndpointConfig, names: tuple[str, ...]) -> Plan:
+def plan_endpoint(tool_id: str, endpoint: EndpointConfig, parameter_names: tuple[str, ...]) -> EndpointPlan:
     """Read an endpoint whose parameters are `names`. Raises: `ToolRegistrationError`, saying what does not fit together."""
-    template = url_template(tool_id, endpoint.url_template)
-    unknown = sorted((template.names | set(endpoint.places) | ({endpoint.body_param} - {""})) - set(names))
+    template = parse_url_template(tool_id, endpoint.url_template)
+    unknown = sorted(
+        (template.parameters | set(endpoint.places) | ({endpoint.body_param} - {""})) - set(parameter_names)
+    )
     if unknown:
         raise ToolRegistrationError(
             f"{tool_id}: the endpoint uses {', '.join(unknown)}, which its parameters do not describe."
         )
     for name in endpoint.headers:
-        if not may_be_set(name):
+        if not is_settable_header(name):
             raise ToolRegistrationError(f"{tool_id}: {name!r} is no header that can be set.")
     auth = endpoint.auth
     if auth.type == "api_key" and auth.place != "query" and not is_token(auth.name):
         raise ToolRegistrationError(f"{tool_id}: {auth.name!r} is no {auth.place} that a key can be sent in.")
     for value in endpoint.headers.values():
-        if not is_one_line(value):
+        if not is_valid_header_value(value):
             raise ToolRegistrationError(f"{tool_id}: a header's value has a line break or another control character.")
-    places: dict[str, Place] = {}
-    for name in names:
-        given = endpoint.places.get(name, _default_place(endpoint))
-        place = given if isinstance(given, Place) else Place(place=given)
-        if name in template.names:
-            place = Place(place="path", style=place.style, explode=place.explode)
+    places: dict[str, ParameterPlacement] = {}
+    for name in parameter_names:
+        given = endpoint.places.get(name, _get_default_place(endpoint))
+        place = given if isinstance(given, ParameterPlacement) else ParameterPlacement(place=given)
+        if name in template.parameters:
+            place = ParameterPlacement(place="path", style=place.style, explode=place.explode)
         elif name == endpoint.body_param:
-            place = Place(place="body")
-        _fitting(tool_id, name, place, endpoint, template)
+            place = ParameterPlacement(place="body")
+        _check_placement(tool_id, name, place, endpoint, template)
         places[name] = place
-    return Plan(endpoint, template, places)
+    return EndpointPlan(endpoint, template, places)
 
 
-def _fitting(tool_id: str, name: str, place: Place, endpoint: EndpointConfig, template: UrlTemplate) -> None:
+def _check_placement(
+    tool_id: str, name: str, place: ParameterPlacement, endpoint: EndpointConfig, template: UrlTemplate
+) -> None:
     wire = place.name or name
-    if place.place == "header" and not may_be_set(wire):
+    if place.place == "header" and not is_settable_header(wire):
         raise ToolRegistrationError(f"{tool_id}: parameter {name!r} cannot be the header {wire!r}.")
     if place.place == "cookie" and not is_token(wire):
         raise ToolRegistrationError(f"{tool_id}: parameter {name!r} cannot be the cookie {wire!r}.")
-    if place.place == "path" and name not in template.names:
+    if place.place == "path" and name not in template.parameters:
         raise ToolRegistrationError(
             f"{tool_id}: parameter {name!r} is placed in the path, and the URL has no {{{name}}}."
         )
@@ -73,7 +77,7 @@ def _fitting(tool_id: str, name: str, place: Place, endpoint: EndpointConfig, te
         raise ToolRegistrationError(f"{tool_id}: a {endpoint.body_type} body is one parameter, named by body_param.")
 
 
-def secrets_of(endpoint: EndpointConfig, environ: Mapping[str, str]) -> Mapping[str, str]:
+def read_secrets(endpoint: EndpointConfig, environ: Mapping[str, str]) -> Mapping[str, str]:
     """The values of all references of an endpoint by reference. Raises: `ToolUnavailable` for a variable not set."""
     auth = endpoint.auth
     given = {
@@ -82,69 +86,74 @@ def secrets_of(endpoint: EndpointConfig, environ: Mapping[str, str]) -> Mapping[
         "api_key": (auth.token,),
         "basic": (auth.username, auth.password),
     }[auth.type]
-    references = [one for one in (*given, *endpoint.headers.values()) if variable_of(one) is not None]
-    return {reference: value_of(reference, environ) for reference in references}
+    references = [one for one in (*given, *endpoint.headers.values()) if get_variable_name(one) is not None]
+    return {reference: resolve_value(reference, environ) for reference in references}
 
 
 @dataclass(slots=True)
-class _Parts:
+class _RequestParts:
     """The parts of a request while arguments are put in their places."""
 
     headers: dict[str, str]
     path: dict[str, str] = field(default_factory=dict)
-    query: Pairs = field(default_factory=list)
-    cookies: Pairs = field(default_factory=list)
+    query: NameValuePairs = field(default_factory=list)
+    cookies: NameValuePairs = field(default_factory=list)
     body: dict[str, Any] = field(default_factory=dict)
 
-    def put(self, name: str, value: Any, place: Place) -> None:
+    def place_argument(self, name: str, value: Any, place: ParameterPlacement) -> None:
         """Put one argument in its place. Raises: `InvalidArguments`."""
         match place.place:
             case "path":
-                self.path[name] = simple(name, value, place)
+                self.path[name] = format_simple(name, value, place)
             case "query":
-                self.query += pairs(name, value, place)
+                self.query += format_pairs(name, value, place)
             case "cookie":
-                self.cookies += pairs(name, value, place)
+                self.cookies += format_pairs(name, value, place)
             case "header":
-                self.headers[place.name or name] = _header(name, simple(name, value, place))
+                self.headers[place.name or name] = _check_header_value(name, format_simple(name, value, place))
             case "body":
                 self.body[place.name or name] = value
 
 
-async def request_of(
-    plan: Plan, arguments: Mapping[str, Any], environ: Mapping[str, str], key: str = ""
-) -> tuple[Request, Redaction]:
+async def build_request(
+    plan: EndpointPlan, arguments: Mapping[str, Any], environ: Mapping[str, str], idempotency_key: str = ""
+) -> tuple[HttpRequest, Redactor]:
     """The request for checked arguments, and what takes its secrets out of the answer.
 
     An argument that is null is left out, except in a body. `key` is sent as Idempotency-Key by methods that change
     something, unless the endpoint sets one. Raises: `InvalidArguments`, `ToolUnavailable`.
     """
     endpoint = plan.endpoint
-    secrets = secrets_of(endpoint, environ)
-    parts = _Parts({name: secrets.get(value, value) for name, value in endpoint.headers.items()})
+    secrets = read_secrets(endpoint, environ)
+    parts = _RequestParts({name: secrets.get(value, value) for name, value in endpoint.headers.items()})
     for name, value in arguments.items():
-        place = plan.places.get(name) or _default_place(endpoint)
+        place = plan.places.get(name) or _get_default_place(endpoint)
         if value is not None or place.place == "body":
-            parts.put(name, value, place)
+            parts.place_argument(name, value, place)
     hidden = _authorize(endpoint, secrets, parts)
-    content, content_type = await body_of(endpoint, parts.body)
+    content, content_type = await encode_body(endpoint, parts.body)
     headers = {name.lower(): value for name, value in parts.headers.items()}
     if content_type:
         headers["content-type"] = content_type
-    if key and key.isascii() and key.isprintable() and endpoint.method not in ("GET", "HEAD"):
-        headers.setdefault("idempotency-key", key)
+    if (
+        idempotency_key
+        and idempotency_key.isascii()
+        and idempotency_key.isprintable()
+        and endpoint.method not in ("GET", "HEAD")
+    ):
+        headers.setdefault("idempotency-key", idempotency_key)
     if parts.cookies:
         headers["cookie"] = "; ".join(f"{name}={quote(value, safe='')}" for name, value in parts.cookies)
-    url = _with_query(plan.template.fill(parts.path), parts.query)
+    url = _append_query(plan.template.fill(parts.path), parts.query)
     limits = (endpoint.timeout, endpoint.connect_timeout, endpoint.redirects)
-    return Request(endpoint.method, url, headers, content, *limits), Redaction([*secrets.values(), *hidden])
+    return HttpRequest(endpoint.method, url, headers, content, *limits), Redactor([*secrets.values(), *hidden])
 
 
-def _default_place(endpoint: EndpointConfig) -> Place:
-    return Place(place="query" if endpoint.method in ("GET", "HEAD", "DELETE") else "body")
+def _get_default_place(endpoint: EndpointConfig) -> ParameterPlacement:
+    return ParameterPlacement(place="query" if endpoint.method in ("GET", "HEAD", "DELETE") else "body")
 
 
-def _authorize(endpoint: EndpointConfig, secrets: Mapping[str, str], parts: _Parts) -> list[str]:
+def _authorize(endpoint: EndpointConfig, secrets: Mapping[str, str], parts: _RequestParts) -> list[str]:
     """Add what authentication needs; gives back what else must not be seen."""
     auth = endpoint.auth
     if auth.type == "none":
@@ -166,14 +175,14 @@ def _authorize(endpoint: EndpointConfig, secrets: Mapping[str, str], parts: _Par
     return []
 
 
-def _header(name: str, value: str) -> str:
-    if not is_one_line(value):
+def _check_header_value(name: str, value: str) -> str:
+    if not is_valid_header_value(value):
         raise InvalidArguments((FieldProblem(name, "must be one line: it is sent as a header"),))
     return value.strip()
 
 
-def _with_query(url: str, query: Pairs) -> str:
+def _append_query(url: str, query: NameValuePairs) -> str:
     if not query:
         return url
-    told = "&".join(f"{encoded(name, name)}={encoded(name, value)}" for name, value in query)
+    told = "&".join(f"{percent_encode(name, name)}={percent_encode(name, value)}" for name, value in query)
     return f"{url}{'&' if '?' in url else '?'}{told}"

@@ -10,7 +10,7 @@ from aiohttp import MultipartWriter, payload
 
 from opposable.domain.errors import FieldProblem, InvalidArguments
 from opposable.domain.specs import EndpointConfig
-from opposable.tools.http.parameter_styles import as_json, as_text, form_pairs
+from opposable.tools.http.parameter_styles import format_form_pairs, scalar_to_text, to_json_text
 
 FILE_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -24,7 +24,7 @@ FILE_SCHEMA: dict[str, Any] = {
 }
 """How a model gives a file."""
 
-_TYPES = {
+_CONTENT_TYPES = {
     "json": "application/json",
     "form": "application/x-www-form-urlencoded",
     "text": "text/plain; charset=utf-8",
@@ -32,7 +32,7 @@ _TYPES = {
 }
 
 
-async def body_of(endpoint: EndpointConfig, values: Mapping[str, Any]) -> tuple[bytes | None, str]:
+async def encode_body(endpoint: EndpointConfig, values: Mapping[str, Any]) -> tuple[bytes | None, str]:
     """The bytes of a body and their content type; None and "" where there is none.
 
     `values` are those of the body's parameters by their names on the wire. Raises: `InvalidArguments`.
@@ -42,46 +42,46 @@ async def body_of(endpoint: EndpointConfig, values: Mapping[str, Any]) -> tuple[
     if endpoint.body_param and not values:
         raise InvalidArguments((FieldProblem(endpoint.body_param, "is required"),))
     whole = next(iter(values.values())) if endpoint.body_param else dict(values)
-    kind = endpoint.content_type or _TYPES.get(endpoint.body_type, "")
+    kind = endpoint.content_type or _CONTENT_TYPES.get(endpoint.body_type, "")
     match endpoint.body_type:
         case "json":
-            return as_json(whole).encode(), kind
+            return to_json_text(whole).encode(), kind
         case "form":
-            return urlencode(form_pairs(_object(endpoint, whole)), errors="replace").encode(), kind
+            return urlencode(format_form_pairs(_require_object(endpoint, whole)), errors="replace").encode(), kind
         case "text":
-            return as_text(whole).encode("utf-8", "replace"), kind
+            return scalar_to_text(whole).encode("utf-8", "replace"), kind
         case "binary":
-            content, _, own_kind = _file(endpoint.body_param, whole)
+            content, _, own_kind = _read_file(endpoint.body_param, whole)
             return content, endpoint.content_type or own_kind or kind
         case "multipart":
-            return await _multipart(endpoint, _object(endpoint, whole))
+            return await _encode_multipart(endpoint, _require_object(endpoint, whole))
 
 
-def _object(endpoint: EndpointConfig, whole: Any) -> dict[str, Any]:
-    if not isinstance(whole, dict):
+def _require_object(endpoint: EndpointConfig, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
         raise InvalidArguments((FieldProblem(endpoint.body_param, "must be an object"),))
-    return whole
+    return value
 
 
-async def _multipart(endpoint: EndpointConfig, values: Mapping[str, Any]) -> tuple[bytes, str]:
+async def _encode_multipart(endpoint: EndpointConfig, values: Mapping[str, Any]) -> tuple[bytes, str]:
     writer = MultipartWriter("form-data")
     for name, value in values.items():
         if name not in endpoint.files:
-            for _, text in form_pairs({name: value}):
+            for _, text in format_form_pairs({name: value}):
                 kind = "application/json" if isinstance(value, dict) else "text/plain; charset=utf-8"
                 part = payload.BytesPayload(text.encode("utf-8", "replace"), content_type=kind)
                 part.set_content_disposition("form-data", name=name)
                 writer.append_payload(part)
             continue
         for item in value if isinstance(value, list) else [value]:
-            content, filename, own_kind = _file(name, item)
+            content, filename, own_kind = _read_file(name, item)
             part = payload.BytesPayload(content, content_type=own_kind or "application/octet-stream")
             part.set_content_disposition("form-data", name=name, filename=filename or name)
             writer.append_payload(part)
     return await writer.as_bytes(), writer.content_type
 
 
-def _file(name: str, value: Any) -> tuple[bytes, str, str]:
+def _read_file(name: str, value: Any) -> tuple[bytes, str, str]:
     """A file's content, name and type. A plain string is its text."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace"), "", "text/plain; charset=utf-8"

@@ -8,7 +8,7 @@ from opposable.domain.errors import ToolFailed, ToolRegistrationError
 Extract = Callable[[Any], Any]
 
 
-def extract_of(tool_id: str, expression: str) -> Extract | None:
+def compile_extract(tool_id: str, expression: str) -> Extract | None:
     """A compiled expression, None for an empty one.
 
     Raises: `ToolRegistrationError` for an expression that is none, or where the extra "http" is missing. The function

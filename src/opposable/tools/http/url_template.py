@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRefused, ToolRegistrationError
-from opposable.safety.network.url_parsing import target_of
+from opposable.safety.network.url_parsing import parse_url
 
-_PARAM = re.compile(r"\{([^{}/?#&=+*;,]+)\}")
-_DOTS = (".", "..")
-_PATH_SAFE = "/:@!$&'()*+,;=~-._%"
+_PARAMETER_PATTERN = re.compile(r"\{([^{}/?#&=+*;,]+)\}")
+_DOT_SEGMENTS = (".", "..")
+_PATH_SAFE_CHARACTERS = "/:@!$&'()*+,;=~-._%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,26 +25,26 @@ class UrlTemplate:
     query: tuple[tuple[str, ...], ...]
 
     @property
-    def path_names(self) -> frozenset[str]:
+    def path_parameters(self) -> frozenset[str]:
         """The parameters of the path: each must be given."""
         return frozenset(name for segment in self.path for name in segment[1::2])
 
     @property
-    def names(self) -> frozenset[str]:
+    def parameters(self) -> frozenset[str]:
         """All parameters of the template."""
-        return self.path_names | frozenset(name for pair in self.query for name in pair[1::2])
+        return self.path_parameters | frozenset(name for pair in self.query for name in pair[1::2])
 
     def fill(self, values: Mapping[str, str]) -> str:
         """The URL, each value percent-encoded; a pair of the query whose parameter has no value is left out.
 
         Raises: `InvalidArguments` where a value would change the path: empty, `.` or `..` as a segment or a part of one.
         """
-        path = "/".join(_segment(segment, values) for segment in self.path)
-        pairs = [_joined(pair, values) for pair in self.query if all(name in values for name in pair[1::2])]
+        path = "/".join(_fill_segment(segment, values) for segment in self.path)
+        pairs = [_fill_parts(pair, values) for pair in self.query if all(name in values for name in pair[1::2])]
         return f"{self.origin}{path}{'?' if pairs else ''}{'&'.join(pairs)}"
 
 
-def url_template(tool_id: str, text: str) -> UrlTemplate:
+def parse_url_template(tool_id: str, text: str) -> UrlTemplate:
     """Read a template.
 
     Raises: `ToolRegistrationError` for another scheme than http and https, a parameter or a user name in the host, a
@@ -59,23 +59,23 @@ def url_template(tool_id: str, text: str) -> UrlTemplate:
         )
     if "#" in tail:
         raise ToolRegistrationError(f"{tool_id}: a URL template has no part after #; it would never be sent.")
-    if set("{}") & set(_PARAM.sub("", tail)):
+    if set("{}") & set(_PARAMETER_PATTERN.sub("", tail)):
         raise ToolRegistrationError(
             f"{tool_id}: in a URL template, {{name}} stands for a parameter and other braces for none."
         )
     try:
-        target = target_of(f"{scheme}://{authority}/")
+        target = parse_url(f"{scheme}://{authority}/")
     except ToolRefused as error:
         raise ToolRegistrationError(f"{tool_id}: {error}") from error
     path, _, query = tail.partition("?")
-    segments = tuple(_parts(segment) for segment in path.split("/")) if path else (("",), ("",))
-    if any(segment[0] in _DOTS for segment in segments if len(segment) == 1):
+    segments = tuple(_split_parameters(segment) for segment in path.split("/")) if path else (("",), ("",))
+    if any(segment[0] in _DOT_SEGMENTS for segment in segments if len(segment) == 1):
         raise ToolRegistrationError(f"{tool_id}: a URL template has no . or .. segments.")
-    pairs = tuple(_parts(pair) for pair in query.split("&") if pair)
+    pairs = tuple(_split_parameters(pair) for pair in query.split("&") if pair)
     return UrlTemplate(str(target.url).removesuffix("/"), segments, pairs)
 
 
-def encoded(name: str, value: str) -> str:
+def percent_encode(name: str, value: str) -> str:
     """A value as one percent-encoded part of a URL. Raises: `InvalidArguments` for half a character."""
     try:
         return quote(value, safe="")
@@ -83,27 +83,27 @@ def encoded(name: str, value: str) -> str:
         raise InvalidArguments((FieldProblem(name, "must be text; it holds half a character"),)) from error
 
 
-def _parts(text: str) -> tuple[str, ...]:
-    pieces = _PARAM.split(text)
-    return tuple(quote(piece, safe=_PATH_SAFE) if at % 2 == 0 else piece for at, piece in enumerate(pieces))
+def _split_parameters(text: str) -> tuple[str, ...]:
+    pieces = _PARAMETER_PATTERN.split(text)
+    return tuple(quote(piece, safe=_PATH_SAFE_CHARACTERS) if at % 2 == 0 else piece for at, piece in enumerate(pieces))
 
 
-def _joined(parts: tuple[str, ...], values: Mapping[str, str]) -> str:
-    return "".join(part if at % 2 == 0 else encoded(part, values[part]) for at, part in enumerate(parts))
+def _fill_parts(parts: tuple[str, ...], values: Mapping[str, str]) -> str:
+    return "".join(part if at % 2 == 0 else percent_encode(part, values[part]) for at, part in enumerate(parts))
 
 
-def _segment(parts: tuple[str, ...], values: Mapping[str, str]) -> str:
+def _fill_segment(parts: tuple[str, ...], values: Mapping[str, str]) -> str:
     if len(parts) == 1:
         return parts[0]
     for name in parts[1::2]:
         value = values.get(name)
         if value is None:
             raise InvalidArguments((FieldProblem(name, "is required"),))
-        if any(step in _DOTS for step in re.split(r"[/\\]", value)) and (set("/\\") & set(value)):
+        if any(step in _DOT_SEGMENTS for step in re.split(r"[/\\]", value)) and (set("/\\") & set(value)):
             raise InvalidArguments(
                 (FieldProblem(name, "must not have . or .. as a part of a path", f'"{value[:100]}"'),)
             )
-    filled = _joined(parts, values)
-    if filled in ("", *_DOTS):
+    filled = _fill_parts(parts, values)
+    if filled in ("", *_DOT_SEGMENTS):
         raise InvalidArguments((FieldProblem(parts[1], "must not be empty, . or ..", f'"{values[parts[1]][:100]}"'),))
     return filled

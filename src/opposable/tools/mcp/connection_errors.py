@@ -3,9 +3,9 @@
 from urllib.parse import urlsplit
 
 from opposable.domain.specs import McpServerSpec
-from opposable.tools.mcp.transport import Trace
+from opposable.tools.mcp.transport import ConnectionDiagnostics
 
-_STATUS = {
+_STATUS_REASONS = {
     401: "it wants other credentials (401); see `headers`",
     403: "it refuses these credentials (403); see `headers`",
     404: "there is no MCP server at that address (404)",
@@ -13,57 +13,59 @@ _STATUS = {
 }
 
 
-def reason_of(error: BaseException | None, spec: McpServerSpec, trace: Trace) -> str:
+def describe_connection_error(
+    error: BaseException | None, spec: McpServerSpec, diagnostics: ConnectionDiagnostics
+) -> str:
     """What ended a connection: the first cause, in plain words, with a program's last line where there is one.
 
     No final stop, no traceback; the caller takes secrets out.
     """
     if spec.command:
-        last = _last_line(trace)
-        base = _cause(error, spec, trace) or "the program ended"
+        last = _get_last_stderr_line(diagnostics)
+        base = _describe_cause(error, spec, diagnostics) or "the program ended"
         return f"{base}; its last words: {last}" if last else base
-    return _cause(error, spec, trace) or f"the connection to {_place(spec)} ended"
+    return _describe_cause(error, spec, diagnostics) or f"the connection to {_get_host(spec)} ended"
 
 
-def _cause(error: BaseException | None, spec: McpServerSpec, trace: Trace) -> str:
+def _describe_cause(error: BaseException | None, spec: McpServerSpec, diagnostics: ConnectionDiagnostics) -> str:
     import httpx2
     from mcp import MCPError
     from mcp.types import CONNECTION_CLOSED
 
-    leaf = _leaf(error)
+    leaf = _get_first_leaf(error)
     match leaf:
         case None:
             return ""
         case TimeoutError():
             return f"it did not answer within {spec.connect_timeout:g} seconds"
-        case MCPError() if trace.status in _STATUS:
-            return _STATUS[trace.status]
-        case MCPError() if trace.status >= 400:
-            return f"it answered with HTTP status {trace.status}"
+        case MCPError() if diagnostics.http_status in _STATUS_REASONS:
+            return _STATUS_REASONS[diagnostics.http_status]
+        case MCPError() if diagnostics.http_status >= 400:
+            return f"it answered with HTTP status {diagnostics.http_status}"
         case MCPError() if leaf.code == CONNECTION_CLOSED:
             return ""
         case MCPError():
             return f"it answered: {leaf.message[:300].rstrip('.')}"
         case httpx2.ConnectError() | httpx2.ConnectTimeout():
-            return f"nothing answers at {_place(spec)}"
+            return f"nothing answers at {_get_host(spec)}"
         case httpx2.HTTPError():
-            return f"the connection to {_place(spec)} broke ({type(leaf).__name__})"
+            return f"the connection to {_get_host(spec)} broke ({type(leaf).__name__})"
         case OSError():
             return (leaf.strerror or str(leaf))[:300]
     return f"{type(leaf).__name__}: {str(leaf)[:300].rstrip('.')}"
 
 
-def _leaf(error: BaseException | None) -> BaseException | None:
+def _get_first_leaf(error: BaseException | None) -> BaseException | None:
     """The first error in groups of groups that says something: a cancellation only follows from another."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
-def _place(spec: McpServerSpec) -> str:
+def _get_host(spec: McpServerSpec) -> str:
     return urlsplit(spec.url).netloc
 
 
-def _last_line(trace: Trace) -> str:
-    lines = trace.stderr.decode(errors="replace").strip().splitlines()
+def _get_last_stderr_line(diagnostics: ConnectionDiagnostics) -> str:
+    lines = diagnostics.stderr.decode(errors="replace").strip().splitlines()
     return lines[-1].strip()[:300].rstrip(".") if lines else ""

@@ -7,7 +7,7 @@ from opposable.tools.mcp.remote_server import McpServer
 from opposable.tools.mcp.tool_pinning import PinStore
 
 
-async def offer(library: ToolLibrary, spec: McpServerSpec, pins: PinStore | None = None) -> McpServer:
+async def register_server(library: ToolLibrary, spec: McpServerSpec, pins: PinStore | None = None) -> McpServer:
     """Connect to a server and register its tools; from then on the library has those that may be called.
 
     What came of it is in `registration` of the server, which the caller closes. A server that cannot be reached is
@@ -20,6 +20,6 @@ async def offer(library: ToolLibrary, spec: McpServerSpec, pins: PinStore | None
         else:
             library.unregister(server_id)
 
-    server = McpServer(spec, pins, on_tools=step)
+    server = McpServer(spec, pins, on_tools_changed=step)
     await server.open()
     return server

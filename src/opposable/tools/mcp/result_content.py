@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from opposable.safety.redaction import without
+from opposable.safety.redaction import redact_known_secrets
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult, ContentBlock
 
 
-class Content(str):
+class McpContent(str):
     """The text of a result's blocks; where a block is no text, its place says what it is.
 
     `blocks` holds all blocks as the server sent them (JSON objects of the protocol), with images and audio in base64.
@@ -19,38 +19,38 @@ class Content(str):
 
     blocks: tuple[dict[str, Any], ...]
 
-    def __new__(cls, text: str, blocks: Sequence[dict[str, Any]] = ()) -> "Content":
+    def __new__(cls, text: str, blocks: Sequence[dict[str, Any]] = ()) -> "McpContent":
         """Text that remembers its blocks."""
         made = super().__new__(cls, text)
         made.blocks = tuple(blocks)
         return made
 
 
-def value_of(result: "CallToolResult", secrets: set[str]) -> Any:
+def result_to_value(result: "CallToolResult", secrets: set[str]) -> Any:
     """What a call brought: the structured value if there is one, else a plain text, else `Content`.
 
     What the server was given in secret is taken out, wherever it comes back.
     """
     if result.structured_content is not None:
-        return _without(result.structured_content, secrets)
-    text = _without(text_of(result.content), secrets)
+        return _remove_secrets(result.structured_content, secrets)
+    text = _remove_secrets(blocks_to_text(result.content), secrets)
     if all(block.type == "text" for block in result.content):
         return text
     blocks = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in result.content]
-    return Content(text, _without(blocks, secrets))
+    return McpContent(text, _remove_secrets(blocks, secrets))
 
 
-def text_of(blocks: Sequence["ContentBlock"]) -> str:
+def blocks_to_text(blocks: Sequence["ContentBlock"]) -> str:
     """Blocks as text, each on lines of its own."""
-    return "\n".join(_told(block) for block in blocks)
+    return "\n".join(_block_to_text(block) for block in blocks)
 
 
-def _told(block: "ContentBlock") -> str:
+def _block_to_text(block: "ContentBlock") -> str:
     match block.type:
         case "text":
             return block.text
         case "image" | "audio":
-            return f"[{block.type} {block.mime_type}, {_size(block.data)}]"
+            return f"[{block.type} {block.mime_type}, {_describe_size(block.data)}]"
         case "resource_link":
             about = f": {block.description}" if block.description else ""
             return f"[resource {block.name} at {block.uri}{about}]"
@@ -59,21 +59,21 @@ def _told(block: "ContentBlock") -> str:
             text = getattr(resource, "text", None)
             if text is not None:
                 return f"[resource {resource.uri}]\n{text}"
-            return f"[resource {resource.uri}, {resource.mime_type or 'bytes'}, {_size(getattr(resource, 'blob', ''))}]"
+            return f"[resource {resource.uri}, {resource.mime_type or 'bytes'}, {_describe_size(getattr(resource, 'blob', ''))}]"
 
 
-def _size(base64: str) -> str:
+def _describe_size(base64: str) -> str:
     return f"{len(base64.rstrip('=')) * 3 // 4:,} bytes"
 
 
-def _without(value: Any, secrets: set[str]) -> Any:
+def _remove_secrets(value: Any, secrets: set[str]) -> Any:
     """A JSON value without known secrets; nothing else in it is touched."""
     if not secrets:
         return value
     if isinstance(value, str):
-        return without(value, secrets)
+        return redact_known_secrets(value, secrets)
     if isinstance(value, list):
-        return [_without(item, secrets) for item in value]
+        return [_remove_secrets(item, secrets) for item in value]
     if isinstance(value, dict):
-        return {key: _without(item, secrets) for key, item in value.items()}
+        return {key: _remove_secrets(item, secrets) for key, item in value.items()}
     return value

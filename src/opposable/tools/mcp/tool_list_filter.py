@@ -3,25 +3,25 @@
 from typing import Any
 
 
-class Sieve:
+class ToolListFilter:
     """Looks through what a server sends; `version` is the protocol's, once it is agreed on.
 
     `dropped` tells which tools were taken out since it was last emptied, each with the reason.
     """
 
     def __init__(self) -> None:
-        self.version = ""
+        self.protocol_version = ""
         self.dropped: dict[str, str] = {}
 
-    def sift(self, item: Any) -> None:
+    def drop_malformed(self, message: Any) -> None:
         """Take malformed tools out of a message, where it is a list of tools."""
-        result = getattr(getattr(item, "message", None), "result", None)
+        result = getattr(getattr(message, "message", None), "result", None)
         tools = result.get("tools") if isinstance(result, dict) else None
-        if not self.version or not isinstance(result, dict) or not isinstance(tools, list):
+        if not self.protocol_version or not isinstance(result, dict) or not isinstance(tools, list):
             return
-        result["tools"] = [tool for number, tool in enumerate(tools) if self._fits(result, tool, number)]
+        result["tools"] = [tool for number, tool in enumerate(tools) if self._is_valid(result, tool, number)]
 
-    def _fits(self, result: dict[str, Any], tool: Any, number: int) -> bool:
+    def _is_valid(self, result: dict[str, Any], tool: Any, number: int) -> bool:
         from mcp.shared.inbound import find_invalid_x_mcp_header
         from mcp_types.methods import validate_server_result
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -29,7 +29,7 @@ class Sieve:
 
         name = str(tool.get("name", "")) if isinstance(tool, dict) else ""
         try:
-            validate_server_result("tools/list", self.version, {**result, "tools": [tool]})
+            validate_server_result("tools/list", self.protocol_version, {**result, "tools": [tool]})
         except ValidationError as error:
             about = [one for one in error.errors(include_url=False) if one["loc"][:1] == ("tools",)]
             if not about:
@@ -37,7 +37,9 @@ class Sieve:
             place = ".".join(str(step) for step in about[0]["loc"][2:])
             self.dropped[name or f"tool {number + 1}"] = f"it is malformed: {place}: {about[0]['msg']}"
             return False
-        if self.version in MODERN_PROTOCOL_VERSIONS and (why := find_invalid_x_mcp_header(tool["inputSchema"])):
+        if self.protocol_version in MODERN_PROTOCOL_VERSIONS and (
+            why := find_invalid_x_mcp_header(tool["inputSchema"])
+        ):
             self.dropped[name] = f"its x-mcp-header is invalid: {why}"
             return False
         return True

@@ -4,20 +4,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opposable.domain.errors import BadInput, ToolError, ToolFailed
-from opposable.safety.filesystem.allowed_roots import Roots
-from opposable.safety.filesystem.text_decoding import text_of
+from opposable.safety.filesystem.allowed_roots import AllowedRoots
+from opposable.safety.filesystem.text_decoding import decode_text
 
-LARGEST_FILE = 10_000_000
-MOST_FILES = 500
-LARGEST_SKILL = 50_000_000
+MAX_FILE_BYTES = 10_000_000
+MAX_FILES = 500
+MAX_SKILL_BYTES = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class SkillFiles:
     """The ordinary files of a folder by their paths in it, with their sizes, and what was left out with the reason."""
 
     sizes: dict[str, int]
-    left_out: dict[str, str]
+    skipped: dict[str, str]
 
 
 class SkillFolder:
@@ -27,44 +27,44 @@ class SkillFolder:
         if path.is_symlink():
             raise BadInput("it is a link; links are not followed.")
         self.path = path
-        self._roots = Roots([path])
+        self._roots = AllowedRoots([path])
 
-    def files(self) -> Files:
+    def list_files(self) -> SkillFiles:
         """What lies in it. Raises: `BadInput` for more than 500 files or 50 MB."""
         sizes: dict[str, int] = {}
         left_out: dict[str, str] = {}
-        [root] = self._roots.everything()
+        [root] = self._roots.list_roots()
         for place in self._roots.walk(root):
             name = "/".join(place.parts)
             try:
-                with self._roots.opened(place) as file:
+                with self._roots.open_file(place) as file:
                     size = file.size
             except ToolError as error:
                 left_out[name] = str(error)
                 continue
-            if size > LARGEST_FILE:
-                left_out[name] = f"it is larger than {LARGEST_FILE // 1_000_000} MB."
+            if size > MAX_FILE_BYTES:
+                left_out[name] = f"it is larger than {MAX_FILE_BYTES // 1_000_000} MB."
                 continue
             sizes[name] = size
-        if len(sizes) > MOST_FILES or sum(sizes.values()) > LARGEST_SKILL:
-            raise BadInput(f"it holds more than {MOST_FILES} files or {LARGEST_SKILL // 1_000_000} MB.")
-        return Files(sizes, left_out)
+        if len(sizes) > MAX_FILES or sum(sizes.values()) > MAX_SKILL_BYTES:
+            raise BadInput(f"it holds more than {MAX_FILES} files or {MAX_SKILL_BYTES // 1_000_000} MB.")
+        return SkillFiles(sizes, left_out)
 
-    def read(self, path: str, most: int = LARGEST_FILE) -> bytes:
+    def read(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> bytes:
         """A file's bytes, at most `most`. Raises: `ToolError` for what is not inside, a link, or not there."""
-        with self._roots.opened(self._roots.find(path)) as file:
-            return file.stream.read(most)
+        with self._roots.open_file(self._roots.find(path)) as file:
+            return file.stream.read(max_bytes)
 
-    def text(self, path: str, most: int = LARGEST_FILE) -> str:
+    def read_text(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> str:
         """A file's text. Raises: as `read`; `ToolFailed` for a binary file."""
-        content = text_of(self.read(path, most))
+        content = decode_text(self.read(path, max_bytes))
         if content is None:
             raise ToolFailed(f"{path} is no text file.")
         return content
 
     def copy_to(self, target: Path) -> None:
         """Copy the files into `target`, readable by anyone: a sandbox runs as nobody."""
-        for name in self.files().sizes:
+        for name in self.list_files().sizes:
             copy = target / name
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(self.read(name))

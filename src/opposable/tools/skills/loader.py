@@ -10,13 +10,13 @@ from typing import Any
 
 from opposable.domain.errors import BadInput, ToolError
 from opposable.tools.skills.folder import SkillFolder
-from opposable.tools.skills.manifest import Manifest, ScriptManifest, front_matter, json_manifest
+from opposable.tools.skills.manifest import ScriptManifest, SkillManifest, parse_front_matter, parse_json_manifest
 
-DOCUMENT = "SKILL.md"
+SKILL_DOCUMENT = "SKILL.md"
 JSON_MANIFEST = "skill.json"
-RUNNABLE = (".py", ".sh")
-_LONGEST_DOCUMENT = 200_000
-_DEEPEST = 4
+RUNNABLE_SUFFIXES = (".py", ".sh")
+_MAX_DOCUMENT_CHARACTERS = 200_000
+_MAX_FOLDER_DEPTH = 4
 FREE_ARGUMENTS: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -32,14 +32,14 @@ FREE_ARGUMENTS: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class SkillScript:
     """A script of a skill. `how` is "json" (an object on stdin), "argv" (`--name value`) or "free" (`FREE_ARGUMENTS`)."""
 
     name: str
     path: str
     description: str
     parameters: dict[str, Any]
-    how: str
+    argument_style: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,33 +50,33 @@ class Skill:
     description: str
     folder: SkillFolder
     files: tuple[str, ...]
-    manifest: Manifest
-    scripts: tuple[Script, ...] = ()
-    main: Script | None = None
-    left_out: tuple[tuple[str, str], ...] = ()
+    manifest: SkillManifest
+    scripts: tuple[SkillScript, ...] = ()
+    main_script: SkillScript | None = None
+    skipped_files: tuple[tuple[str, str], ...] = ()
 
-    def instructions(self) -> str:
+    def read_instructions(self) -> str:
         """The body of its `SKILL.md`, read now; "" where there is none. Raises: `ToolError`."""
-        return _document(self.folder)[1] if DOCUMENT in self.files else ""
+        return _read_document(self.folder)[1] if SKILL_DOCUMENT in self.files else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class SkillScan:
     """Skills found, and folders set aside with the reason."""
 
     skills: tuple[Skill, ...]
-    set_aside: dict[str, str]
+    rejected_folders: dict[str, str]
 
 
 def load_skill(path: Path) -> Skill:
     """Read the skill in a folder. Raises: `BadInput`, saying what is wrong with it."""
     try:
-        return _load(path)
+        return _load_skill(path)
     except (BadInput, ToolError) as error:
         raise BadInput(f"{path.name} is no skill that can be used: {error}") from error
 
 
-def scan_skills(roots: Iterable[Path]) -> Scan:
+def scan_skills(roots: Iterable[Path]) -> SkillScan:
     """Every skill below `roots`, up to four folders deep.
 
     A bad one, a second of one name, and a folder that cannot be read are set aside.
@@ -84,7 +84,7 @@ def scan_skills(roots: Iterable[Path]) -> Scan:
     found: dict[str, Skill] = {}
     set_aside: dict[str, str] = {}
     for root in roots:
-        for folder in _candidates(root, 0, set_aside):
+        for folder in _find_skill_folders(root, 0, set_aside):
             try:
                 skill = load_skill(folder)
             except BadInput as error:
@@ -94,42 +94,44 @@ def scan_skills(roots: Iterable[Path]) -> Scan:
                 set_aside[str(folder)] = f"There is a skill named {skill.skill_id!r} already."
                 continue
             found[skill.skill_id] = skill
-    return Scan(tuple(found.values()), set_aside)
+    return SkillScan(tuple(found.values()), set_aside)
 
 
-def _candidates(folder: Path, depth: int, set_aside: dict[str, str]) -> Iterable[Path]:
+def _find_skill_folders(folder: Path, depth: int, rejected_folders: dict[str, str]) -> Iterable[Path]:
     try:
         if not folder.is_dir() or (depth and folder.is_symlink()):
             return
-        is_skill = (folder / DOCUMENT).exists() or (folder / JSON_MANIFEST).exists()
-        below = [] if is_skill or depth == _DEEPEST else sorted(folder.iterdir())
+        is_skill = (folder / SKILL_DOCUMENT).exists() or (folder / JSON_MANIFEST).exists()
+        below = [] if is_skill or depth == _MAX_FOLDER_DEPTH else sorted(folder.iterdir())
     except OSError as error:
-        set_aside[str(folder)] = f"It cannot be read: {error.strerror}."
+        rejected_folders[str(folder)] = f"It cannot be read: {error.strerror}."
         return
     if is_skill:
         yield folder
     for one in below:
         if not one.name.startswith("."):
-            yield from _candidates(one, depth + 1, set_aside)
+            yield from _find_skill_folders(one, depth + 1, rejected_folders)
 
 
-def _load(path: Path) -> Skill:
+def _load_skill(path: Path) -> Skill:
     folder = SkillFolder(path)
-    files = folder.files()
-    if DOCUMENT not in files.sizes and JSON_MANIFEST not in files.sizes:
-        link = next((name for name in (DOCUMENT, JSON_MANIFEST) if (path / name).is_symlink()), None)
-        raise BadInput(f"its {link} is a link." if link else f"it has no {DOCUMENT}.")
-    manifest, body = _document(folder) if DOCUMENT in files.sizes else (Manifest(), "")
+    files = folder.list_files()
+    if SKILL_DOCUMENT not in files.sizes and JSON_MANIFEST not in files.sizes:
+        link = next((name for name in (SKILL_DOCUMENT, JSON_MANIFEST) if (path / name).is_symlink()), None)
+        raise BadInput(f"its {link} is a link." if link else f"it has no {SKILL_DOCUMENT}.")
+    manifest, body = _read_document(folder) if SKILL_DOCUMENT in files.sizes else (SkillManifest(), "")
     if JSON_MANIFEST in files.sizes:
-        manifest = _joined(json_manifest(folder.text(JSON_MANIFEST, _LONGEST_DOCUMENT)), manifest)
-    left_out = dict(files.left_out)
-    scripts = _scripts(folder, manifest, tuple(files.sizes), left_out)
-    main = _main(folder, manifest, files.sizes)
-    described = manifest.description or _docstring(folder, main, scripts, path.name) or _first_paragraph(body)
+        manifest = _merge_manifests(
+            parse_json_manifest(folder.read_text(JSON_MANIFEST, _MAX_DOCUMENT_CHARACTERS)), manifest
+        )
+    left_out = dict(files.skipped)
+    scripts = _collect_scripts(folder, manifest, tuple(files.sizes), left_out)
+    main = _get_main_script(folder, manifest, files.sizes)
+    described = manifest.description or _find_docstring(folder, main, scripts, path.name) or _get_first_paragraph(body)
     if not described:
         raise BadInput("nothing says what it is for; give it a description.")
     return Skill(
-        _skill_id(manifest.name or path.name),
+        _to_skill_id(manifest.name or path.name),
         " ".join(described.split()),
         folder,
         tuple(sorted(files.sizes)),
@@ -140,66 +142,68 @@ def _load(path: Path) -> Skill:
     )
 
 
-def _document(folder: SkillFolder) -> tuple[Manifest, str]:
-    text = folder.text(DOCUMENT, _LONGEST_DOCUMENT + 1)
-    if len(text) > _LONGEST_DOCUMENT:
-        raise BadInput(f"its {DOCUMENT} is longer than {_LONGEST_DOCUMENT:,} characters.")
-    return front_matter(text)
+def _read_document(folder: SkillFolder) -> tuple[SkillManifest, str]:
+    text = folder.read_text(SKILL_DOCUMENT, _MAX_DOCUMENT_CHARACTERS + 1)
+    if len(text) > _MAX_DOCUMENT_CHARACTERS:
+        raise BadInput(f"its {SKILL_DOCUMENT} is longer than {_MAX_DOCUMENT_CHARACTERS:,} characters.")
+    return parse_front_matter(text)
 
 
-def _joined(first: Manifest, second: Manifest) -> Manifest:
+def _merge_manifests(first: SkillManifest, second: SkillManifest) -> SkillManifest:
     """What `first` says, and where it says nothing, what `second` says."""
     said = {name: getattr(first, name) for name in first.model_fields_set}
     return second.model_copy(update=said)
 
 
-def _main(folder: SkillFolder, manifest: Manifest, files: dict[str, int]) -> Script | None:
+def _get_main_script(folder: SkillFolder, manifest: SkillManifest, files: dict[str, int]) -> SkillScript | None:
     if not manifest.script:
         return None
     declared = ScriptManifest(
         path=manifest.script, name="run", parameters=manifest.parameters, arguments=manifest.arguments
     )
-    return _script(folder, declared, files)
+    return _create_script(folder, declared, files)
 
 
-def _scripts(
-    folder: SkillFolder, manifest: Manifest, files: tuple[str, ...], left_out: dict[str, str]
-) -> tuple[Script, ...]:
+def _collect_scripts(
+    folder: SkillFolder, manifest: SkillManifest, files: tuple[str, ...], skipped_files: dict[str, str]
+) -> tuple[SkillScript, ...]:
     declared = {one.path: one for one in manifest.scripts}
     for path in files:
         if path.startswith("scripts/") and path.count("/") == 1 and path not in declared and path != manifest.script:
-            if path.endswith(RUNNABLE):
+            if path.endswith(RUNNABLE_SUFFIXES):
                 declared[path] = ScriptManifest(path=path)
             elif not path.endswith((".md", ".txt", ".json", ".yaml", ".yml", ".toml")):
-                left_out[path] = f"only {' and '.join(RUNNABLE)} scripts can be run."
-    made: dict[str, Script] = {}
+                skipped_files[path] = f"only {' and '.join(RUNNABLE_SUFFIXES)} scripts can be run."
+    made: dict[str, SkillScript] = {}
     for one in declared.values():
-        script = _script(folder, one, dict.fromkeys(files, 0))
+        script = _create_script(folder, one, dict.fromkeys(files, 0))
         made.setdefault(script.name, script)
     return tuple(made.values())
 
 
-def _script(folder: SkillFolder, declared: ScriptManifest, files: dict[str, int]) -> Script:
+def _create_script(folder: SkillFolder, declared: ScriptManifest, files: dict[str, int]) -> SkillScript:
     if declared.path not in files:
         raise BadInput(f"its script {declared.path} is not there, is a link, or is too large.")
-    if not declared.path.endswith(RUNNABLE):
-        raise BadInput(f"its script {declared.path} cannot be run; {' and '.join(RUNNABLE)} scripts can.")
-    name = _skill_id(declared.name or PurePosixPath(declared.path).stem)
-    described = declared.description or _script_docstring(folder, declared.path) or f"Run {declared.path}."
+    if not declared.path.endswith(RUNNABLE_SUFFIXES):
+        raise BadInput(f"its script {declared.path} cannot be run; {' and '.join(RUNNABLE_SUFFIXES)} scripts can.")
+    name = _to_skill_id(declared.name or PurePosixPath(declared.path).stem)
+    described = declared.description or _read_script_docstring(folder, declared.path) or f"Run {declared.path}."
     how = "free" if declared.parameters is None else declared.arguments
-    return Script(name, declared.path, " ".join(described.split()), declared.parameters or FREE_ARGUMENTS, how)
+    return SkillScript(name, declared.path, " ".join(described.split()), declared.parameters or FREE_ARGUMENTS, how)
 
 
-def _docstring(folder: SkillFolder, main: Script | None, scripts: tuple[Script, ...], name: str) -> str:
+def _find_docstring(
+    folder: SkillFolder, main_script: SkillScript | None, scripts: tuple[SkillScript, ...], name: str
+) -> str:
     """The docstring of the skill's own script: the main one, the one of the skill's name, or the only one."""
-    if main is not None:
-        return _script_docstring(folder, main.path)
+    if main_script is not None:
+        return _read_script_docstring(folder, main_script.path)
     named = [script for script in scripts if script.name in (name, "main", "run")] or list(scripts)
-    return _script_docstring(folder, named[0].path) if len(named) == 1 else ""
+    return _read_script_docstring(folder, named[0].path) if len(named) == 1 else ""
 
 
-def _script_docstring(folder: SkillFolder, path: str) -> str:
-    text = folder.text(path)
+def _read_script_docstring(folder: SkillFolder, path: str) -> str:
+    text = folder.read_text(path)
     if path.endswith(".py"):
         try:
             with warnings.catch_warnings():
@@ -212,7 +216,7 @@ def _script_docstring(folder: SkillFolder, path: str) -> str:
     return re.sub(r"^#+ ?", "", comments[1], flags=re.MULTILINE).strip() if comments else ""
 
 
-def _first_paragraph(body: str) -> str:
+def _get_first_paragraph(body: str) -> str:
     for paragraph in re.split(r"\n\s*\n", body):
         text = paragraph.strip()
         if text and not text.startswith(("#", "```", "---", "|")):
@@ -220,7 +224,7 @@ def _first_paragraph(body: str) -> str:
     return ""
 
 
-def _skill_id(name: str) -> str:
+def _to_skill_id(name: str) -> str:
     made = re.sub(r"[^\w\-]+", "-", name.strip()).strip("-")[:80]
     if not made:
         raise BadInput(f"{name!r} is no name; use letters and digits.")

@@ -11,13 +11,13 @@ from opposable.domain.errors import BadInput
 _FENCE = "---"
 
 
-class Loose(BaseModel):
+class LenientModel(BaseModel):
     """Data of others: what is not known is passed over."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
 
-class ScriptManifest(Loose):
+class ScriptManifest(LenientModel):
     """A script as it is declared.
 
     `path` is within the skill's folder. `parameters` is a JSON Schema of type object. `arguments` says how they reach
@@ -34,14 +34,14 @@ class ScriptManifest(Loose):
 
     @field_validator("path")
     @classmethod
-    def _inside(cls, path: str) -> str:
+    def _validate_path(cls, path: str) -> str:
         parts = PurePosixPath(path.replace("\\", "/")).parts
         if not parts or path.startswith("/") or ".." in parts:
             raise ValueError("must be a path inside the skill's folder, such as scripts/run.py")
         return "/".join(part for part in parts if part != ".")
 
 
-class Manifest(Loose):
+class SkillManifest(LenientModel):
     """What a skill says of itself; `script` and `parameters` are those of a skill that is one script."""
 
     name: str = Field(default="", validation_alias=AliasChoices("name", "id", "skill_id"), max_length=200)
@@ -58,51 +58,51 @@ class Manifest(Loose):
 
     @field_validator("allowed_tools", mode="before")
     @classmethod
-    def _listed(cls, given: Any) -> Any:
-        return tuple(given.replace(",", " ").split()) if isinstance(given, str) else given or ()
+    def _split_tool_names(cls, value: Any) -> Any:
+        return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value or ()
 
     @field_validator("metadata", mode="before")
     @classmethod
-    def _mapped(cls, given: Any) -> Any:
-        return given or {}
+    def _default_metadata(cls, value: Any) -> Any:
+        return value or {}
 
     @field_validator("scripts", mode="before")
     @classmethod
-    def _objects(cls, given: Any) -> Any:
-        return [{"path": one} if isinstance(one, str) else one for one in given or ()]
+    def _normalize_scripts(cls, value: Any) -> Any:
+        return [{"path": one} if isinstance(one, str) else one for one in value or ()]
 
 
-def front_matter(text: str) -> tuple[Manifest, str]:
+def parse_front_matter(text: str) -> tuple[SkillManifest, str]:
     """The manifest at the head of a `SKILL.md`, and the instructions behind it. Raises: `BadInput`."""
     lines = text.lstrip("\ufeff").splitlines(keepends=True)
     if not lines or lines[0].strip() != _FENCE:
-        return Manifest(), text
+        return SkillManifest(), text
     end = next((at for at, line in enumerate(lines[1:], 1) if line.strip() == _FENCE), None)
     if end is None:
         raise BadInput("its front matter begins with --- and does not end.")
-    return _manifest(_yaml("".join(lines[1:end]))), "".join(lines[end + 1 :]).strip()
+    return _validate_manifest(_parse_yaml("".join(lines[1:end]))), "".join(lines[end + 1 :]).strip()
 
 
-def json_manifest(text: str) -> Manifest:
+def parse_json_manifest(text: str) -> SkillManifest:
     """The manifest in a `skill.json`. Raises: `BadInput`."""
     try:
-        return _manifest(orjson.loads(text))
+        return _validate_manifest(orjson.loads(text))
     except orjson.JSONDecodeError as error:
         raise BadInput(f"its skill.json is no JSON: {error}.") from error
 
 
-def _manifest(given: Any) -> Manifest:
-    if not isinstance(given, dict):
+def _validate_manifest(fields: Any) -> SkillManifest:
+    if not isinstance(fields, dict):
         raise BadInput("its front matter must be fields and values, such as name: and description:.")
     try:
-        return Manifest.model_validate(given)
+        return SkillManifest.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(step) for step in first["loc"])
         raise BadInput(f"its field {field} does not fit: {first['msg']}.") from error
 
 
-def _yaml(text: str) -> Any:
+def _parse_yaml(text: str) -> Any:
     try:
         import yaml
     except ImportError as error:

@@ -13,17 +13,17 @@ from opposable.domain.call_context import CallContext
 from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments, ToolFailed
 from opposable.domain.specs import SkillSpec
 from opposable.domain.tools import ToolDefinition
-from opposable.safety.sandbox.limits import Finished
+from opposable.safety.sandbox.limits import ProcessResult
 from opposable.safety.sandbox.sandbox import Sandbox
-from opposable.tools.argument_validation import Check, checker
-from opposable.tools.skills.loader import FREE_ARGUMENTS, Script, Skill, load_skill
-from opposable.tools.tool_names import safe_name
+from opposable.tools.argument_validation import ValidateArguments, compile_validator
+from opposable.tools.skills.loader import FREE_ARGUMENTS, Skill, SkillScript, load_skill
+from opposable.tools.tool_names import to_safe_name
 
-_INSIDE = "/skill"
-_PAGE = 15_000
-_TOLD = 2_000
-_NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
-_READ: dict[str, Any] = {
+_SANDBOX_FOLDER = "/skill"
+_PAGE_CHARACTERS = 15_000
+_MAX_ERROR_CHARACTERS = 2_000
+_NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
+_READ_PARAMETERS: dict[str, Any] = {
     "type": "object",
     "properties": {
         "path": {"type": "string", "description": "the file, such as references/guide.md"},
@@ -47,7 +47,7 @@ class SkillTool:
         return await self.action(arguments)
 
 
-def skill_tools(skill: Skill, sandbox: Sandbox, timeout: float | None = None) -> list[SkillTool]:
+def create_skill_tools(skill: Skill, sandbox: Sandbox, timeout: float | None = None) -> list[SkillTool]:
     """The tools of a skill.
 
     `name` brings its instructions and the list of its files, `name.read` a file, and `name.script` runs a script in the
@@ -55,94 +55,102 @@ def skill_tools(skill: Skill, sandbox: Sandbox, timeout: float | None = None) ->
 
     Raises: `BadInput` when a script's parameters are no JSON Schema.
     """
-    made = [_scripted(skill, script, sandbox, timeout) for script in skill.scripts]
-    if skill.main is not None:
-        main = dataclasses.replace(skill.main, description=skill.description)
-        made.insert(0, _scripted(skill, main, sandbox, timeout, skill.skill_id))
-    name = skill.skill_id if skill.main is None else f"{skill.skill_id}.instructions"
-    described = skill.description if skill.main is None else f"Read how to use {skill.skill_id}."
-    if skill.main is None or skill.instructions():
-        made.insert(0, _tool(name, described, _NOTHING, timeout, lambda _: _told(skill)))
+    made = [_create_script_tool(skill, script, sandbox, timeout) for script in skill.scripts]
+    if skill.main_script is not None:
+        main = dataclasses.replace(skill.main_script, description=skill.description)
+        made.insert(0, _create_script_tool(skill, main, sandbox, timeout, skill.skill_id))
+    name = skill.skill_id if skill.main_script is None else f"{skill.skill_id}.instructions"
+    described = skill.description if skill.main_script is None else f"Read how to use {skill.skill_id}."
+    if skill.main_script is None or skill.read_instructions():
+        made.insert(0, _create_tool(name, described, _NO_PARAMETERS, timeout, lambda _: _describe_skill(skill)))
     others = [file for file in skill.files if file not in ("SKILL.md", "skill.json")]
-    if others and skill.main is None:
+    if others and skill.main_script is None:
         described = f"Read a file of the skill {skill.skill_id}."
-        check = checker(_READ)
+        check = compile_validator(_READ_PARAMETERS)
         name = f"{skill.skill_id}.read"
-        made.append(_tool(name, described, _READ, timeout, lambda given: _read(skill, given, check)))
+        made.append(
+            _create_tool(name, described, _READ_PARAMETERS, timeout, lambda given: _read_file(skill, given, check))
+        )
     return made
 
 
-def tools_of_spec(spec: SkillSpec, sandbox: Sandbox) -> list[SkillTool]:
+def tools_from_skill_spec(spec: SkillSpec, sandbox: Sandbox) -> list[SkillTool]:
     """The tools of the skill a spec names, under the spec's own id and description. Raises: `BadInput`."""
     skill = load_skill(spec.path)
     described = spec.description or skill.description
-    return skill_tools(dataclasses.replace(skill, skill_id=spec.tool_id, description=described), sandbox, spec.timeout)
+    return create_skill_tools(
+        dataclasses.replace(skill, skill_id=spec.tool_id, description=described), sandbox, spec.timeout
+    )
 
 
-def _tool(
+def _create_tool(
     name: str,
     description: str,
     parameters: dict[str, Any],
     timeout: float | None,
     action: Callable[[dict[str, Any]], Awaitable[Any]],
 ) -> SkillTool:
-    return SkillTool(name, ToolDefinition(safe_name(name), description[:1024], parameters), timeout, action)
+    return SkillTool(name, ToolDefinition(to_safe_name(name), description[:1024], parameters), timeout, action)
 
 
-async def _told(skill: Skill) -> dict[str, Any]:
+async def _describe_skill(skill: Skill) -> dict[str, Any]:
     """The instructions, and what lies beside them."""
-    text = await asyncio.to_thread(skill.instructions)
+    text = await asyncio.to_thread(skill.read_instructions)
     told: dict[str, Any] = {"skill": skill.skill_id, "instructions": text}
     if others := [file for file in skill.files if file not in ("SKILL.md", "skill.json")]:
         told["files"] = others
     if skill.scripts:
-        told["scripts"] = {safe_name(f"{skill.skill_id}.{one.name}"): one.description for one in skill.scripts}
+        told["scripts"] = {to_safe_name(f"{skill.skill_id}.{one.name}"): one.description for one in skill.scripts}
     return told
 
 
-async def _read(skill: Skill, given: dict[str, Any], check: Check) -> dict[str, Any]:
-    check(given)
-    start = given.get("offset", 0)
-    text = await asyncio.to_thread(skill.folder.text, given["path"])
+async def _read_file(skill: Skill, arguments: dict[str, Any], check: ValidateArguments) -> dict[str, Any]:
+    check(arguments)
+    start = arguments.get("offset", 0)
+    text = await asyncio.to_thread(skill.folder.read_text, arguments["path"])
     if start and start >= len(text):
         problem = f"must be less than {len(text)}, the length of the file"
         raise InvalidArguments((FieldProblem("offset", problem, str(start)),))
-    page: dict[str, Any] = {"path": given["path"], "text": text[start : start + _PAGE]}
-    if start + _PAGE < len(text):
-        page["more"] = f"The file has {len(text):,} characters; read on with offset={start + _PAGE}."
+    page: dict[str, Any] = {"path": arguments["path"], "text": text[start : start + _PAGE_CHARACTERS]}
+    if start + _PAGE_CHARACTERS < len(text):
+        page["more"] = f"The file has {len(text):,} characters; read on with offset={start + _PAGE_CHARACTERS}."
     return page
 
 
-def _scripted(skill: Skill, script: Script, sandbox: Sandbox, timeout: float | None, name: str = "") -> SkillTool:
+def _create_script_tool(
+    skill: Skill, script: SkillScript, sandbox: Sandbox, timeout: float | None, name: str = ""
+) -> SkillTool:
     tool_id = name or f"{skill.skill_id}.{script.name}"
     try:
-        check = checker(script.parameters)
+        check = compile_validator(script.parameters)
     except BadInput as error:
         raise BadInput(f"{tool_id}: {error}") from error
 
     async def run(given: dict[str, Any]) -> Any:
         check(given)
-        words, stdin = _handed_over(script, given)
+        words, stdin = _to_command_line(script, given)
         with tempfile.TemporaryDirectory(prefix="skill-") as folder:
             await asyncio.to_thread(skill.folder.copy_to, Path(folder))
             seconds = timeout or sandbox.limits.seconds
             limits = dataclasses.replace(sandbox.limits, seconds=seconds)
-            program = [sandbox.python] if script.path.endswith(".py") else ["/bin/sh"]
-            command = [*program, f"{_INSIDE}/{script.path}", *words]
-            done = await sandbox.run(command, stdin=stdin, readable={_INSIDE: Path(folder)}, limits=limits)
-        return _normalised(tool_id, done)
+            program = [sandbox.python_program] if script.path.endswith(".py") else ["/bin/sh"]
+            command = [*program, f"{_SANDBOX_FOLDER}/{script.path}", *words]
+            done = await sandbox.run(
+                command, stdin=stdin, read_only_mounts={_SANDBOX_FOLDER: Path(folder)}, limits=limits
+            )
+        return _parse_output(tool_id, done)
 
-    return _tool(tool_id, script.description, script.parameters, timeout, run)
+    return _create_tool(tool_id, script.description, script.parameters, timeout, run)
 
 
-def _handed_over(script: Script, given: dict[str, Any]) -> tuple[list[str], bytes]:
+def _to_command_line(script: SkillScript, arguments: dict[str, Any]) -> tuple[list[str], bytes]:
     """The words behind the script's name and the bytes on its stdin."""
-    if script.how == "json":
-        return [], orjson.dumps(given)
+    if script.argument_style == "json":
+        return [], orjson.dumps(arguments)
     if script.parameters is FREE_ARGUMENTS:
-        return [str(word) for word in given.get("arguments", ())], str(given.get("input", "")).encode()
+        return [str(word) for word in arguments.get("arguments", ())], str(arguments.get("input", "")).encode()
     words: list[str] = []
-    for name, value in given.items():
+    for name, value in arguments.items():
         if value is None or value is False:
             continue
         option = f"--{name.replace('_', '-')}"
@@ -157,20 +165,20 @@ def _handed_over(script: Script, given: dict[str, Any]) -> tuple[list[str], byte
     return words, b""
 
 
-def _normalised(name: str, done: Finished) -> Any:
+def _parse_output(name: str, finished: ProcessResult) -> Any:
     """JSON as its value, anything else as text. Raises: `ToolFailed`, `TimeoutError`."""
-    said = done.stderr.strip()[-_TOLD:]
-    if done.breach in ("time", "cpu"):
-        raise TimeoutError(f"the script took too long and was stopped after {done.seconds:g} seconds")
-    if done.breach == "output":
-        raise ToolFailed(f"{name} was stopped: it wrote more than it may. It began: {done.stdout[:200]}")
-    if done.breach is not None:
+    said = finished.stderr.strip()[-_MAX_ERROR_CHARACTERS:]
+    if finished.breach in ("time", "cpu"):
+        raise TimeoutError(f"the script took too long and was stopped after {finished.seconds:g} seconds")
+    if finished.breach == "output":
+        raise ToolFailed(f"{name} was stopped: it wrote more than it may. It began: {finished.stdout[:200]}")
+    if finished.breach is not None:
         raise ToolFailed(f"{name} was killed, perhaps for using too much. {said}".rstrip())
-    if done.exit_code:
-        lines = (said or done.stdout.strip()[-_TOLD:] or "It said nothing.").splitlines()
+    if finished.exit_code:
+        lines = (said or finished.stdout.strip()[-_MAX_ERROR_CHARACTERS:] or "It said nothing.").splitlines()
         told = lines[-1] if lines and lines[0].startswith("Traceback") else "\n".join(lines)
-        raise ToolFailed(f"{name} ended with exit code {done.exit_code}: {told}")
-    text = done.stdout.strip()
+        raise ToolFailed(f"{name} ended with exit code {finished.exit_code}: {told}")
+    text = finished.stdout.strip()
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -34,19 +34,19 @@ from starlette.responses import Response
 
 from opposable.domain.errors import OpposableError
 from opposable.domain.records import RunEvent
-from opposable.service.runner import Going
+from opposable.service.runner import ActiveRun
 from opposable.service.service import Service
-from opposable.web.api.chat import begin
-from opposable.web.api.dependencies import Needs, ThePrincipal, TheService
-from opposable.web.api.pagination import AgentId
-from opposable.web.api.schemas import AgentChat
-from opposable.web.api.serializers import as_json
-from opposable.web.errors import bad_input, documented, translated
+from opposable.web.api.chat import start_run
+from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.pagination import AgentIdPath
+from opposable.web.api.schemas import AgentChatRequest
+from opposable.web.api.serializers import dump_json
+from opposable.web.errors import bad_input_error, error_responses, to_api_error
 from opposable.web.sse import EventStream
 
-router = APIRouter(prefix="/api/agents", tags=["chat"], dependencies=[Depends(Needs("chat"))])
+router = APIRouter(prefix="/api/agents", tags=["chat"], dependencies=[Depends(RequireScope("chat"))])
 
-INPUT = {
+INPUT_EXAMPLE = {
     "threadId": "conv-123",
     "runId": "run-1",
     "messages": [{"id": "m1", "role": "user", "content": "请计算 25 乘以 4"}],
@@ -55,7 +55,7 @@ INPUT = {
     "state": {},
     "forwardedProps": {},
 }
-EVENTS: dict[str, Any] = {
+EVENT_STREAM_CONTENT: dict[str, Any] = {
     "text/event-stream": {
         "schema": {"type": "string"},
         "example": 'data: {"type":"RUN_STARTED","threadId":"conv-123","runId":"run-1"}\n\n',
@@ -66,69 +66,73 @@ EVENTS: dict[str, Any] = {
 @router.post(
     "/{agent_id}/agui",
     response_class=Response,
-    responses={**documented(404), 200: {"description": "AG-UI events.", "content": EVENTS}},
+    responses={**error_responses(404), 200: {"description": "AG-UI events.", "content": EVENT_STREAM_CONTENT}},
     summary="Ask an agent in the words of AG-UI 1.0",
 )
-async def agui(
-    service: TheService,
-    principal: ThePrincipal,
+async def run_agui_agent(
+    service: ServiceDep,
+    principal: PrincipalDep,
     request: Request,
-    agent_id: AgentId,
-    given: Annotated[RunAgentInput, Body(openapi_examples={"sum": {"summary": "A question", "value": INPUT}})],
+    agent_id: AgentIdPath,
+    body: Annotated[RunAgentInput, Body(openapi_examples={"sum": {"summary": "A question", "value": INPUT_EXAMPLE}})],
 ) -> Response:
     """The last user message is asked in the conversation `threadId`, whose earlier turns are known here already.
 
     Tools of the front end are not offered to the model. Calls that wait for a person are told as CUSTOM events.
     """
-    asked = AgentChat.model_validate({"message": _last(given), "conversation_id": given.thread_id, "stream": True})
-    going = await begin(asked, request, service, principal, agent_id)
-    return EventStream(_told(service, going, given), translated, on_end=going.stop)
+    asked = AgentChatRequest.model_validate(
+        {"message": _get_last_user_text(body), "conversation_id": body.thread_id, "stream": True}
+    )
+    going = await start_run(asked, request, service, principal, agent_id)
+    return EventStream(_encode_events(service, going, body), to_api_error, on_end=going.stop)
 
 
-async def _told(service: Service, going: Going, given: RunAgentInput) -> AsyncGenerator[bytes, None]:
+async def _encode_events(
+    service: Service, active_run: ActiveRun, run_input: RunAgentInput
+) -> AsyncGenerator[bytes, None]:
     encoder = EventEncoder()
-    events = Events(given.thread_id, given.run_id, going.run.run_id)
+    events = AguiEventMapper(run_input.thread_id, run_input.run_id, active_run.run.run_id)
     try:
-        async with aclosing(service.runner.follow(going.run.run_id)) as happened:
+        async with aclosing(service.runner.follow(active_run.run.run_id)) as happened:
             async for event in happened:
-                for one in events.of(event):
+                for one in events.map_event(event):
                     yield encoder.encode(one).encode()
     except OpposableError as error:
         yield encoder.encode(RunErrorEvent(message=str(error), code=type(error).__name__)).encode()
 
 
-class Events:
+class AguiEventMapper:
     """A run's events in the words of AG-UI. Messages are opened and closed around their pieces."""
 
-    def __init__(self, thread_id: str, run_id: str, own_run_id: str) -> None:
+    def __init__(self, thread_id: str, run_id: str, service_run_id: str) -> None:
         self._thread_id = thread_id
         self._run_id = run_id
-        self._own = own_run_id
-        self._count = 0
-        self._open = ""
+        self._service_run_id = service_run_id
+        self._message_count = 0
+        self._open_kind = ""
 
-    def of(self, event: RunEvent) -> Iterator[BaseEvent]:
+    def map_event(self, event: RunEvent) -> Iterator[BaseEvent]:
         """What one event is told as."""
         data: dict[str, Any] = event.data
         if event.kind not in ("text", "thinking"):
-            yield from self._closed()
+            yield from self._close_message()
         match event.kind:
             case "run_started":
                 yield RunStartedEvent(thread_id=self._thread_id, run_id=self._run_id, protocol_version=PROTOCOL_VERSION)
                 yield CustomEvent(name="run", value=data)
             case "text":
-                yield from self._text(data["content"])
+                yield from self._map_text(data["content"])
             case "thinking":
-                yield from self._thought(data["thinking"])
+                yield from self._map_thinking(data["thinking"])
             case "tool_started":
                 yield ToolCallStartEvent(tool_call_id=data["call_id"], tool_call_name=data["name"])
-                yield ToolCallArgsEvent(tool_call_id=data["call_id"], delta=as_json(data["arguments"]).decode())
+                yield ToolCallArgsEvent(tool_call_id=data["call_id"], delta=dump_json(data["arguments"]).decode())
                 yield ToolCallEndEvent(tool_call_id=data["call_id"])
             case "tool_finished":
-                message = f"{self._own}-{event.sequence}"
+                message = f"{self._service_run_id}-{event.sequence}"
                 yield ToolCallResultEvent(message_id=message, tool_call_id=data["call_id"], content=data["result"])
             case "run_finished":
-                yield self._finished(data)
+                yield self._map_run_finished(data)
             case "error" if data["kind"] == "Cancelled":
                 yield RunFinishedEvent(
                     thread_id=self._thread_id, run_id=self._run_id, outcome=RunFinishedCancelledOutcome()
@@ -140,35 +144,35 @@ class Events:
             case other:
                 yield CustomEvent(name=other, value=data)
 
-    def _text(self, piece: str) -> Iterator[BaseEvent]:
-        if self._open != "text":
-            yield from self._begun("text")
+    def _map_text(self, delta: str) -> Iterator[BaseEvent]:
+        if self._open_kind != "text":
+            yield from self._open_message("text")
             yield TextMessageStartEvent(message_id=self._message_id, role="assistant")
-        if piece:
-            yield TextMessageContentEvent(message_id=self._message_id, delta=piece)
+        if delta:
+            yield TextMessageContentEvent(message_id=self._message_id, delta=delta)
 
-    def _thought(self, piece: str) -> Iterator[BaseEvent]:
-        if self._open != "thinking":
-            yield from self._begun("thinking")
+    def _map_thinking(self, delta: str) -> Iterator[BaseEvent]:
+        if self._open_kind != "thinking":
+            yield from self._open_message("thinking")
             yield ReasoningStartEvent(message_id=self._message_id)
             yield ReasoningMessageStartEvent(message_id=self._message_id)
-        if piece:
-            yield ReasoningMessageContentEvent(message_id=self._message_id, delta=piece)
+        if delta:
+            yield ReasoningMessageContentEvent(message_id=self._message_id, delta=delta)
 
-    def _begun(self, kind: str) -> Iterator[BaseEvent]:
-        yield from self._closed()
-        self._count += 1
-        self._open = kind
+    def _open_message(self, kind: str) -> Iterator[BaseEvent]:
+        yield from self._close_message()
+        self._message_count += 1
+        self._open_kind = kind
 
-    def _closed(self) -> Iterator[BaseEvent]:
-        was, self._open = self._open, ""
+    def _close_message(self) -> Iterator[BaseEvent]:
+        was, self._open_kind = self._open_kind, ""
         if was == "text":
             yield TextMessageEndEvent(message_id=self._message_id)
         elif was == "thinking":
             yield ReasoningMessageEndEvent(message_id=self._message_id)
             yield ReasoningEndEvent(message_id=self._message_id)
 
-    def _finished(self, data: dict[str, Any]) -> RunFinishedEvent:
+    def _map_run_finished(self, data: dict[str, Any]) -> RunFinishedEvent:
         used = data["usage"]
         tokens = TokenUsage(
             input_tokens=used["input_tokens"], output_tokens=used["output_tokens"], total_tokens=used["total_tokens"]
@@ -183,12 +187,12 @@ class Events:
 
     @property
     def _message_id(self) -> str:
-        return f"{self._own}-m{self._count}"
+        return f"{self._service_run_id}-m{self._message_count}"
 
 
-def _last(given: RunAgentInput) -> str:
+def _get_last_user_text(run_input: RunAgentInput) -> str:
     """What the user said last. Raises: `ApiError` where that is no text."""
-    for message in reversed(given.messages):
+    for message in reversed(run_input.messages):
         if message.role == "user":
             content: Any = message.content
             parts = [content] if isinstance(content, str) else [getattr(part, "text", "") for part in content or ()]
@@ -196,4 +200,4 @@ def _last(given: RunAgentInput) -> str:
             if text:
                 return text
             break
-    raise bad_input("The last message of the user must hold text.")
+    raise bad_input_error("The last message of the user must hold text.")

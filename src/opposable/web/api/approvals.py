@@ -9,18 +9,18 @@ from starlette.responses import Response
 
 from opposable.domain.records import Approval, ApprovalStatus
 from opposable.service.service import Service
-from opposable.web.api.dependencies import Needs, ThePrincipal, TheService
-from opposable.web.api.pagination import After, Limit, Part
-from opposable.web.api.serializers import answered
-from opposable.web.errors import conflict, documented, not_found
+from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
+from opposable.web.api.serializers import json_response
+from opposable.web.errors import conflict_error, error_responses, not_found_error
 from opposable.web.principal import Principal
 
-router = APIRouter(prefix="/api/approvals", tags=["approvals"], dependencies=[Depends(Needs("chat"))])
+router = APIRouter(prefix="/api/approvals", tags=["approvals"], dependencies=[Depends(RequireScope("chat"))])
 
 ApprovalId = Annotated[str, Path(pattern=r"^[A-Za-z0-9\-]{1,36}$", examples=["0d3f6c1f8a5b4d0e9c7a6b5d4e3f2a1b"])]
 
 
-class ShownApproval(BaseModel):
+class ApprovalResponse(BaseModel):
     """A call that waits for a person, or was decided. `arguments` are exactly those it will be made with."""
 
     approval_id: str
@@ -38,7 +38,7 @@ class ShownApproval(BaseModel):
     decided_at: datetime | None = None
 
 
-class Decision(BaseModel):
+class ApprovalDecision(BaseModel):
     """A person's word on one call with exactly the arguments shown."""
 
     decision: Literal["approve", "deny"] = Field(examples=["approve"])
@@ -46,50 +46,57 @@ class Decision(BaseModel):
     sha256: str = Field(default="", max_length=64, description="Of the arguments that were seen; another is refused.")
 
 
-@router.get("", response_model=Part[ShownApproval], responses=documented(), summary="Approvals, newest first")
+@router.get(
+    "", response_model=PageResponse[ApprovalResponse], responses=error_responses(), summary="Approvals, newest first"
+)
 async def list_approvals(
-    service: TheService,
-    principal: ThePrincipal,
+    service: ServiceDep,
+    principal: PrincipalDep,
     status: ApprovalStatus | None = None,
-    after: After = "",
-    limit: Limit = 100,
+    after: AfterQuery = "",
+    limit: LimitQuery = 100,
 ) -> Response:
     """The approvals of one's own runs; with the scope `admin`, those of all."""
-    owner = None if principal.may("admin") else principal.key_id
+    owner = None if principal.has_scope("admin") else principal.key_id
     page = await service.store.approvals.list(status=status, owner=owner, after=after, limit=limit)
-    return answered({"items": [approval_as_json(one) for one in page.items], "next": page.next})
+    return json_response({"items": [serialize_approval(one) for one in page.items], "next": page.next_cursor})
 
 
-@router.get("/{approval_id}", response_model=ShownApproval, responses=documented(404), summary="An approval")
-async def one_approval(service: TheService, principal: ThePrincipal, approval_id: ApprovalId) -> Response:
+@router.get("/{approval_id}", response_model=ApprovalResponse, responses=error_responses(404), summary="An approval")
+async def get_approval(service: ServiceDep, principal: PrincipalDep, approval_id: ApprovalId) -> Response:
     """A call that waits for a person, or was decided."""
-    return answered(approval_as_json(await _approval(service, principal, approval_id)))
+    return json_response(serialize_approval(await _load_approval(service, principal, approval_id)))
 
 
 @router.post(
-    "/{approval_id}", response_model=ShownApproval, responses=documented(404, 409), summary="Approve or deny a call"
+    "/{approval_id}",
+    response_model=ApprovalResponse,
+    responses=error_responses(404, 409),
+    summary="Approve or deny a call",
 )
-async def decide(service: TheService, principal: ThePrincipal, approval_id: ApprovalId, decision: Decision) -> Response:
+async def decide_approval(
+    service: ServiceDep, principal: PrincipalDep, approval_id: ApprovalId, decision: ApprovalDecision
+) -> Response:
     """Decide, once: of two people the first counts. A call with other arguments needs an approval of its own."""
-    asked = await _approval(service, principal, approval_id)
+    asked = await _load_approval(service, principal, approval_id)
     if decision.sha256 and decision.sha256 != asked.sha256:
-        raise conflict("The arguments are not those that were seen: look at the approval again.")
+        raise conflict_error("The arguments are not those that were seen: look at the approval again.")
     status: Literal["approved", "denied"] = "approved" if decision.decision == "approve" else "denied"
     by = principal.key_id or principal.name
     reason = decision.reason.encode("utf-8", "replace").decode()
-    decided = await service.store.approvals.decide(approval_id, status, by=by, reason=reason)
+    decided = await service.store.approvals.decide(approval_id, status, decided_by=by, reason=reason)
     if decided is None:
-        raise conflict("This was decided already, or its run has ended.")
-    return answered(approval_as_json(decided))
+        raise conflict_error("This was decided already, or its run has ended.")
+    return json_response(serialize_approval(decided))
 
 
-def approval_as_json(approval: Approval) -> dict[str, Any]:
+def serialize_approval(approval: Approval) -> dict[str, Any]:
     """An approval, as `ShownApproval` has it."""
-    return {name: getattr(approval, name) for name in ShownApproval.model_fields}
+    return {name: getattr(approval, name) for name in ApprovalResponse.model_fields}
 
 
-async def _approval(service: Service, principal: Principal, approval_id: str) -> Approval:
+async def _load_approval(service: Service, principal: Principal, approval_id: str) -> Approval:
     found = await service.store.approvals.get(approval_id)
-    if found is None or (found.owner != principal.key_id and not principal.may("admin")):
-        raise not_found(f"There is no approval {approval_id!r}.")
+    if found is None or (found.owner != principal.key_id and not principal.has_scope("admin")):
+        raise not_found_error(f"There is no approval {approval_id!r}.")
     return found

@@ -6,24 +6,24 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from opposable.app import answer_as_json
-from opposable.app.inputs import task
+from opposable.app import answer_to_json
+from opposable.app.inputs import validate_task
 from opposable.domain.errors import OpposableError
 from opposable.domain.specs import AgentSpec
-from opposable.service.runner import Going
+from opposable.service.runner import ActiveRun
 from opposable.service.service import Service
-from opposable.web.api.chat import CLIENT_LEFT, agent_for
-from opposable.web.api.dependencies import Needs, ThePrincipal, TheService, trace_of
-from opposable.web.api.event_stream import told_again
+from opposable.web.api.chat import CLIENT_CLOSED_REQUEST, resolve_agent
+from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep, get_trace_id
+from opposable.web.api.event_stream import stream_run_events
 from opposable.web.api.schemas import AgentHeader
-from opposable.web.api.serializers import answered
-from opposable.web.errors import bad_input, conflict, documented, forbidden, translated
+from opposable.web.api.serializers import json_response
+from opposable.web.errors import bad_input_error, conflict_error, error_responses, forbidden_error, to_api_error
 from opposable.web.principal import Principal
-from opposable.web.sse import EventStream, Gone, while_there
+from opposable.web.sse import ClientDisconnected, EventStream, run_while_connected
 
-router = APIRouter(tags=["ask"], dependencies=[Depends(Needs("chat"))])
+router = APIRouter(tags=["ask"], dependencies=[Depends(RequireScope("chat"))])
 
-STREAM = """id: 7f3:2
+STREAM_EXAMPLE = """id: 7f3:2
 event: decided
 data: {"action":"sql_generator","reason":"no SQL has been written yet"}
 
@@ -36,10 +36,10 @@ data: {"text":"The answer is 25.","sql":"SELECT count(*) FROM Genre","columns":[
 
 data: [DONE]
 """
-SSE: dict[str, Any] = {"text/event-stream": {"schema": {"type": "string"}, "example": STREAM}}
+EVENT_STREAM_CONTENT: dict[str, Any] = {"text/event-stream": {"schema": {"type": "string"}, "example": STREAM_EXAMPLE}}
 
 
-class DataQuestion(BaseModel):
+class AskRequest(BaseModel):
     """A question about data. Which database is asked is the agent's to say, or an administrator's."""
 
     question: str = Field(min_length=1, description="In English or Chinese.", examples=["哪个国家的客户最多？"])
@@ -63,7 +63,7 @@ class AskUsage(BaseModel):
     model_calls: int
 
 
-class DataAnswered(BaseModel):
+class AskResponse(BaseModel):
     """An answer from data."""
 
     answer: str = Field(examples=["The answer is 25."])
@@ -80,51 +80,51 @@ class DataAnswered(BaseModel):
 
 @router.post(
     "/api/ask",
-    response_model=DataAnswered,
+    response_model=AskResponse,
     responses={
-        **documented(404, 409, 502),
-        200: {"description": "A stream of events; with `stream: false` one answer.", "content": SSE},
+        **error_responses(404, 409, 502),
+        200: {"description": "A stream of events; with `stream: false` one answer.", "content": EVENT_STREAM_CONTENT},
     },
     summary="Ask a question about data",
 )
-async def ask(
-    body: DataQuestion, request: Request, service: TheService, principal: ThePrincipal, agent_id: AgentHeader = None
+async def ask_data(
+    body: AskRequest, request: Request, service: ServiceDep, principal: PrincipalDep, agent_id: AgentHeader = None
 ) -> Response:
     """The team's turns as events, its sentence as `data: {"content": …}`, the whole answer in `data_answered`.
 
     A client that leaves stops it.
     """
-    spec = await agent_for(service, principal, agent_id)
-    going = await _begin(body, request, service, principal, spec)
+    spec = await resolve_agent(service, principal, agent_id)
+    going = await _start_run(body, request, service, principal, spec)
     if body.stream:
-        return EventStream(told_again(service, going.run.run_id, 0), translated, on_end=going.stop)
-    return await _whole(request, going)
+        return EventStream(stream_run_events(service, going.run.run_id, 0), to_api_error, on_end=going.stop)
+    return await _wait_for_answer(request, going)
 
 
-async def _begin(
-    body: DataQuestion, request: Request, service: Service, principal: Principal, spec: AgentSpec
-) -> Going:
-    if (body.database or body.semantics) and not principal.may("admin"):
-        raise forbidden("Only a key with the scope 'admin' may name a database; ask an agent that has one.")
+async def _start_run(
+    body: AskRequest, request: Request, service: Service, principal: Principal, spec: AgentSpec
+) -> ActiveRun:
+    if (body.database or body.semantics) and not principal.has_scope("admin"):
+        raise forbidden_error("Only a key with the scope 'admin' may name a database; ask an agent that has one.")
     database = body.database or spec.database
     if not database:
-        raise bad_input(f"The agent {spec.agent_id!r} has no database, and the request names none.")
+        raise bad_input_error(f"The agent {spec.agent_id!r} has no database, and the request names none.")
     semantics = body.semantics or (spec.semantics if not body.database else "")
-    question = task(body.question)
+    question = validate_task(body.question)
     return await service.ask(
-        question, database, semantics, agent=spec, owner=principal.key_id, trace_id=trace_of(request)
+        question, database, semantics, agent=spec, owner=principal.key_id, trace_id=get_trace_id(request)
     )
 
 
-async def _whole(request: Request, going: Going) -> Response:
+async def _wait_for_answer(request: Request, active_run: ActiveRun) -> Response:
     try:
-        await while_there(request.receive, going.ended())
-    except Gone:
-        return CLIENT_LEFT
+        await run_while_connected(request.receive, active_run.wait_until_ended())
+    except ClientDisconnected:
+        return CLIENT_CLOSED_REQUEST
     finally:
-        going.stop()
-    if going.run.status == "cancelled":
-        raise conflict("The run was cancelled.")
-    if going.answer is None:
-        raise going.error or OpposableError("The question was not answered.")
-    return answered(answer_as_json(going.answer.answer, going.run.usage))
+        active_run.stop()
+    if active_run.run.status == "cancelled":
+        raise conflict_error("The run was cancelled.")
+    if active_run.data_answer is None:
+        raise active_run.error or OpposableError("The question was not answered.")
+    return json_response(answer_to_json(active_run.data_answer.answer, active_run.run.usage))

@@ -7,17 +7,17 @@ from pydantic import BaseModel, Field
 
 from opposable.domain.specs import AgentToolBinding
 from opposable.service.service import Service
-from opposable.web.api.agents import KeptAgent, agent_of, found, shown
-from opposable.web.api.dependencies import Needs, ThePrincipal, TheService
-from opposable.web.api.pagination import AgentId, Part, ToolId
-from opposable.web.api.spec_authorization import admit_binding
-from opposable.web.errors import documented, not_found
+from opposable.web.api.agents import AgentResponse, load_agent, require_agent, to_agent_response
+from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.pagination import AgentIdPath, PageResponse, ToolIdPath
+from opposable.web.api.spec_authorization import authorize_binding
+from opposable.web.errors import error_responses, not_found_error
 
 router = APIRouter(prefix="/api/agents/{agent_id}/tools", tags=["agents"])
-READ, WRITE = [Depends(Needs("tools:read"))], [Depends(Needs("tools:write"))]
+REQUIRE_READ, REQUIRE_WRITE = [Depends(RequireScope("tools:read"))], [Depends(RequireScope("tools:write"))]
 
 
-class BoundTool(BaseModel):
+class BindingResponse(BaseModel):
     """A tool as an agent has it."""
 
     tool_id: str
@@ -27,7 +27,7 @@ class BoundTool(BaseModel):
     problem: str = Field(default="", description="Why it cannot be had; empty where it can.")
 
 
-class Change(BaseModel):
+class BindingUpdate(BaseModel):
     """How a tool is bound; what is left out stays as it is."""
 
     model_config = {"extra": "forbid"}
@@ -36,16 +36,16 @@ class Change(BaseModel):
     config: dict[str, Any] | None = Field(default=None, examples=[{"timeout": 5}])
 
 
-@router.get("", dependencies=READ, responses=documented(404), summary="An agent's tools")
-async def list_bindings(service: TheService, agent_id: AgentId) -> Part[BoundTool]:
+@router.get("", dependencies=REQUIRE_READ, responses=error_responses(404), summary="An agent's tools")
+async def list_bindings(service: ServiceDep, agent_id: AgentIdPath) -> PageResponse[BindingResponse]:
     """Every tool bound to the agent, those that are off too."""
-    spec = (await agent_of(service, agent_id)).spec
-    library = service.library.bound(spec.tools, service.toolbox.make)
-    aside = library.set_aside
+    spec = (await load_agent(service, agent_id)).spec
+    library = service.library.with_bindings(spec.tools, service.spec_loader.create_tools)
+    aside = library.rejected_bindings
     tools = [(tool.tool_id, tool.definition.name) for tool in library.tools]
-    return Part(
+    return PageResponse(
         items=[
-            BoundTool(
+            BindingResponse(
                 tool_id=one.tool_id,
                 enabled=one.enabled,
                 config=one.config,
@@ -59,43 +59,49 @@ async def list_bindings(service: TheService, agent_id: AgentId) -> Part[BoundToo
     )
 
 
-@router.post("", dependencies=WRITE, responses=documented(404), summary="Bind a tool to an agent")
+@router.post("", dependencies=REQUIRE_WRITE, responses=error_responses(404), summary="Bind a tool to an agent")
 async def bind_tool(
-    service: TheService,
-    principal: ThePrincipal,
-    agent_id: AgentId,
+    service: ServiceDep,
+    principal: PrincipalDep,
+    agent_id: AgentIdPath,
     binding: Annotated[AgentToolBinding, Body(examples=[{"tool_id": "calculator", "config": {"timeout": 5}}])],
-) -> KeptAgent:
+) -> AgentResponse:
     """Bind a tool, or change how it is bound: the agent's next version."""
-    await agent_of(service, agent_id)
-    return await _bound(service, principal, agent_id, binding)
+    await load_agent(service, agent_id)
+    return await _save_binding(service, principal, agent_id, binding)
 
 
-@router.put("/{tool_id}", dependencies=WRITE, responses=documented(404), summary="Change how a tool is bound")
+@router.put(
+    "/{tool_id}", dependencies=REQUIRE_WRITE, responses=error_responses(404), summary="Change how a tool is bound"
+)
 async def change_binding(
-    service: TheService, principal: ThePrincipal, agent_id: AgentId, tool_id: ToolId, change: Change
-) -> KeptAgent:
+    service: ServiceDep, principal: PrincipalDep, agent_id: AgentIdPath, tool_id: ToolIdPath, change: BindingUpdate
+) -> AgentResponse:
     """Switch a bound tool on or off, or put another `config` over its spec."""
-    binding = await _binding(service, agent_id, tool_id)
+    binding = await _load_binding(service, agent_id, tool_id)
     changed = binding.model_copy(update=change.model_dump(exclude_none=True))
-    return await _bound(service, principal, agent_id, changed)
+    return await _save_binding(service, principal, agent_id, changed)
 
 
-@router.delete("/{tool_id}", dependencies=WRITE, responses=documented(404), summary="Take a tool from an agent")
-async def unbind_tool(service: TheService, agent_id: AgentId, tool_id: ToolId) -> KeptAgent:
+@router.delete(
+    "/{tool_id}", dependencies=REQUIRE_WRITE, responses=error_responses(404), summary="Take a tool from an agent"
+)
+async def unbind_tool(service: ServiceDep, agent_id: AgentIdPath, tool_id: ToolIdPath) -> AgentResponse:
     """Take a tool away: the agent's next version."""
-    await _binding(service, agent_id, tool_id)
-    return shown(found(agent_id, await service.store.agents.unbind(agent_id, tool_id)))
+    await _load_binding(service, agent_id, tool_id)
+    return to_agent_response(require_agent(agent_id, await service.store.agents.unbind(agent_id, tool_id)))
 
 
-async def _bound(service: Service, principal: ThePrincipal, agent_id: str, binding: AgentToolBinding) -> KeptAgent:
-    await admit_binding(binding.tool_id, binding.config, service, principal)
-    return shown(found(agent_id, await service.store.agents.bind(agent_id, binding)))
+async def _save_binding(
+    service: Service, principal: PrincipalDep, agent_id: str, binding: AgentToolBinding
+) -> AgentResponse:
+    await authorize_binding(binding.tool_id, binding.config, service, principal)
+    return to_agent_response(require_agent(agent_id, await service.store.agents.bind(agent_id, binding)))
 
 
-async def _binding(service: Service, agent_id: str, tool_id: str) -> AgentToolBinding:
-    spec = (await agent_of(service, agent_id)).spec
+async def _load_binding(service: Service, agent_id: str, tool_id: str) -> AgentToolBinding:
+    spec = (await load_agent(service, agent_id)).spec
     for binding in spec.tools:
         if binding.tool_id == tool_id:
             return binding
-    raise not_found(f"The agent {agent_id!r} has no tool {tool_id!r}.")
+    raise not_found_error(f"The agent {agent_id!r} has no tool {tool_id!r}.")

@@ -6,13 +6,13 @@ from contextlib import aclosing
 from opposable.domain.errors import OpposableError
 from opposable.domain.records import RunEvent
 from opposable.service.service import Service
-from opposable.web.api.serializers import as_json
-from opposable.web.errors import bad_input, translated
+from opposable.web.api.serializers import dump_json
+from opposable.web.errors import bad_input_error, to_api_error
 
-DONE = b"data: [DONE]\n\n"
+DONE_EVENT = b"data: [DONE]\n\n"
 
 
-def event_as_sse(event: RunEvent) -> bytes:
+def format_sse_event(event: RunEvent) -> bytes:
     """One event. A piece of the answer is plain `data` with `content`; the others are named and have no `content`.
 
     Its id is `run_id:sequence`.
@@ -22,21 +22,21 @@ def event_as_sse(event: RunEvent) -> bytes:
     if event.kind != "text":
         head += f"event: {event.kind}\n"
         data = {"error": data} if event.kind == "error" else data
-    return head.encode() + b"data: " + as_json(data) + b"\n\n"
+    return head.encode() + b"data: " + dump_json(data) + b"\n\n"
 
 
-async def told_again(service: Service, run_id: str, after: int) -> AsyncGenerator[bytes, None]:
+async def stream_run_events(service: Service, run_id: str, after: int) -> AsyncGenerator[bytes, None]:
     """A run's events behind number `after` until it ends, and the end."""
     try:
         async with aclosing(service.runner.follow(run_id, after)) as events:
             async for event in events:
-                yield event_as_sse(event)
+                yield format_sse_event(event)
     except OpposableError as error:
-        yield b"event: error\ndata: " + translated(error).raw() + b"\n\n"
-    yield DONE
+        yield b"event: error\ndata: " + to_api_error(error).to_json() + b"\n\n"
+    yield DONE_EVENT
 
 
-def place(last_event_id: str | None, run_id: str = "") -> tuple[str, int]:
+def parse_last_event_id(last_event_id: str | None, run_id: str = "") -> tuple[str, int]:
     """The run and the number that a `Last-Event-ID` names; ("", 0) where there is none.
 
     Raises: `ApiError` 400 for one that was not given out here, or is another run's than `run_id`.
@@ -45,5 +45,5 @@ def place(last_event_id: str | None, run_id: str = "") -> tuple[str, int]:
         return run_id, 0
     run, _, number = last_event_id.strip().rpartition(":")
     if not run or not number.isascii() or not number.isdigit() or len(number) > 9 or (run_id and run != run_id):
-        raise bad_input("Last-Event-ID is not the id of an event of this run: those are RUN_ID:NUMBER.")
+        raise bad_input_error("Last-Event-ID is not the id of an event of this run: those are RUN_ID:NUMBER.")
     return run, int(number)

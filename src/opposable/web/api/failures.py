@@ -9,19 +9,19 @@ from pydantic import BaseModel, Field
 from opposable.domain.records import Failure
 from opposable.domain.tools import FailureKind
 from opposable.service.service import Service
-from opposable.web.api.dependencies import Needs, TheService
-from opposable.web.api.pagination import After, Limit, Part, ToolId
-from opposable.web.errors import documented, not_found
+from opposable.web.api.dependencies import RequireScope, ServiceDep
+from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse, ToolIdPath
+from opposable.web.errors import error_responses, not_found_error
 
-router = APIRouter(prefix="/api", tags=["tools"], dependencies=[Depends(Needs("admin"))])
-OF_TOOL = "/tools/{tool_id}/failures"
+router = APIRouter(prefix="/api", tags=["tools"], dependencies=[Depends(RequireScope("admin"))])
+TOOL_FAILURES_PATH = "/tools/{tool_id}/failures"
 FailureId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", examples=["0" * 32])]
-OfScope = Annotated[
+ScopeQuery = Annotated[
     str | None, Query(description="Only what this agent knows; empty for what all share.", max_length=200)
 ]
 
 
-class KeptFailure(BaseModel):
+class FailureResponse(BaseModel):
     """A call that failed, as it is remembered across runs."""
 
     failure_id: str
@@ -38,67 +38,75 @@ class KeptFailure(BaseModel):
     pinned: bool = Field(description="Whether it is kept for good.")
 
 
-class Forgotten(BaseModel):
+class ForgetResponse(BaseModel):
     """How many failures were forgotten."""
 
     forgotten: int
 
 
-class Pinning(BaseModel):
+class PinRequest(BaseModel):
     """Whether a failure is to be kept for good."""
 
     pinned: bool = True
 
 
-@router.get(OF_TOOL, responses=documented(404), summary="What is known of a tool's failures")
+@router.get(TOOL_FAILURES_PATH, responses=error_responses(404), summary="What is known of a tool's failures")
 async def list_failures(
-    service: TheService, tool_id: ToolId, scope: OfScope = None, after: After = "", limit: Limit = 100
-) -> Part[KeptFailure]:
+    service: ServiceDep, tool_id: ToolIdPath, scope: ScopeQuery = None, after: AfterQuery = "", limit: LimitQuery = 100
+) -> PageResponse[FailureResponse]:
     """The failures of a tool, the last seen first."""
     page = await service.store.failures.list(tool_id=tool_id, scope=scope, after=after, limit=limit)
-    return Part(items=[_shown(one) for one in page.items], next=page.next)
+    return PageResponse(items=[_to_response(one) for one in page.items], next=page.next_cursor)
 
 
-@router.get("/failures", responses=documented(), summary="What is known of all tools' failures")
+@router.get("/failures", responses=error_responses(), summary="What is known of all tools' failures")
 async def list_all_failures(
-    service: TheService, scope: OfScope = None, after: After = "", limit: Limit = 100
-) -> Part[KeptFailure]:
+    service: ServiceDep, scope: ScopeQuery = None, after: AfterQuery = "", limit: LimitQuery = 100
+) -> PageResponse[FailureResponse]:
     """The failures of all tools, the last seen first."""
     return await list_failures(service, "", scope, after, limit)
 
 
-@router.put(f"{OF_TOOL}/{{failure_id}}/pin", responses=documented(404), summary="Keep a failure for good, or no longer")
-async def pin_failure(service: TheService, tool_id: ToolId, failure_id: FailureId, pinning: Pinning) -> KeptFailure:
+@router.put(
+    f"{TOOL_FAILURES_PATH}/{{failure_id}}/pin",
+    responses=error_responses(404),
+    summary="Keep a failure for good, or no longer",
+)
+async def pin_failure(
+    service: ServiceDep, tool_id: ToolIdPath, failure_id: FailureId, pinning: PinRequest
+) -> FailureResponse:
     """Pin a failure, or let go of it."""
-    await _failure(service, tool_id, failure_id)
-    await service.store.failures.pin(failure_id, pinning.pinned)
-    service.memory.renew()
-    return _shown(await _failure(service, tool_id, failure_id))
+    await _load_failure(service, tool_id, failure_id)
+    await service.store.failures.set_pinned(failure_id, pinning.pinned)
+    service.failure_memory.invalidate()
+    return _to_response(await _load_failure(service, tool_id, failure_id))
 
 
-@router.delete(f"{OF_TOOL}/{{failure_id}}", status_code=204, responses=documented(404), summary="Forget a failure")
-async def forget_failure(service: TheService, tool_id: ToolId, failure_id: FailureId) -> Response:
+@router.delete(
+    f"{TOOL_FAILURES_PATH}/{{failure_id}}", status_code=204, responses=error_responses(404), summary="Forget a failure"
+)
+async def forget_failure(service: ServiceDep, tool_id: ToolIdPath, failure_id: FailureId) -> Response:
     """Forget one failure."""
-    await _failure(service, tool_id, failure_id)
+    await _load_failure(service, tool_id, failure_id)
     await service.store.failures.forget(failure_id)
-    service.memory.renew()
+    service.failure_memory.invalidate()
     return Response(status_code=204)
 
 
-@router.delete(OF_TOOL, responses=documented(), summary="Forget all failures of a tool")
-async def forget_failures(service: TheService, tool_id: ToolId, scope: OfScope = None) -> Forgotten:
+@router.delete(TOOL_FAILURES_PATH, responses=error_responses(), summary="Forget all failures of a tool")
+async def forget_failures(service: ServiceDep, tool_id: ToolIdPath, scope: ScopeQuery = None) -> ForgetResponse:
     """Forget what is known of a tool, pinned or not."""
     forgotten = await service.store.failures.forget_tool(tool_id, scope)
-    service.memory.renew()
-    return Forgotten(forgotten=forgotten)
+    service.failure_memory.invalidate()
+    return ForgetResponse(forgotten=forgotten)
 
 
-async def _failure(service: Service, tool_id: str, failure_id: str) -> Failure:
+async def _load_failure(service: Service, tool_id: str, failure_id: str) -> Failure:
     found = await service.store.failures.get(failure_id)
     if found is None or found.tool_id != tool_id:
-        raise not_found(f"There is no failure {failure_id!r} of {tool_id!r}.")
+        raise not_found_error(f"There is no failure {failure_id!r} of {tool_id!r}.")
     return found
 
 
-def _shown(one: Failure) -> KeptFailure:
-    return KeptFailure(**{name: getattr(one, name) for name in KeptFailure.model_fields})
+def _to_response(failure: Failure) -> FailureResponse:
+    return FailureResponse(**{name: getattr(failure, name) for name in FailureResponse.model_fields})

@@ -8,16 +8,16 @@ from pydantic import BaseModel, Field
 
 from opposable.domain.records import ApiKey
 from opposable.domain.specs import RateLimit
-from opposable.store.keys import new_key
-from opposable.web.api.dependencies import Needs, TheService
-from opposable.web.api.pagination import Part
-from opposable.web.errors import documented, not_found
+from opposable.store.keys import generate_key
+from opposable.web.api.dependencies import RequireScope, ServiceDep
+from opposable.web.api.pagination import PageResponse
+from opposable.web.errors import error_responses, not_found_error
 from opposable.web.principal import Scope
 
-router = APIRouter(prefix="/api/keys", tags=["keys"], dependencies=[Depends(Needs("admin"))])
+router = APIRouter(prefix="/api/keys", tags=["keys"], dependencies=[Depends(RequireScope("admin"))])
 
 
-class NewKey(BaseModel):
+class CreateKeyRequest(BaseModel):
     """A key to be made."""
 
     model_config = {"extra": "forbid"}
@@ -28,7 +28,7 @@ class NewKey(BaseModel):
     token_budget: int | None = Field(default=None, ge=0, le=2**53, description="Tokens in all.")
 
 
-class KeptKey(BaseModel):
+class KeyResponse(BaseModel):
     """A key without the key."""
 
     key_id: str
@@ -43,39 +43,39 @@ class KeptKey(BaseModel):
     revoked_at: datetime | None
 
 
-class MadeKey(BaseModel):
+class CreateKeyResponse(BaseModel):
     """A key that was made: the only time that it is shown."""
 
     key: str
-    kept: KeptKey
+    kept: KeyResponse
 
 
-@router.get("", responses=documented(), summary="API keys, newest first")
-async def list_keys(service: TheService) -> Part[KeptKey]:
+@router.get("", responses=error_responses(), summary="API keys, newest first")
+async def list_keys(service: ServiceDep) -> PageResponse[KeyResponse]:
     """Every key, revoked ones too, without the keys themselves."""
-    return Part(items=[_shown(key) for key in await service.store.keys.list()])
+    return PageResponse(items=[_to_response(key) for key in await service.store.keys.list()])
 
 
-@router.post("", status_code=201, responses=documented(), summary="Make an API key")
+@router.post("", status_code=201, responses=error_responses(), summary="Make an API key")
 async def create_key(
-    service: TheService, wanted: Annotated[NewKey, Body(examples=[{"name": "front end", "scopes": ["chat"]}])]
-) -> MadeKey:
+    service: ServiceDep, body: Annotated[CreateKeyRequest, Body(examples=[{"name": "front end", "scopes": ["chat"]}])]
+) -> CreateKeyResponse:
     """Make a key. It is told in this answer and never again; from now on every request needs one."""
-    scopes = tuple(dict.fromkeys(wanted.scopes))
-    key, kept = new_key(wanted.name, scopes, wanted.rate_limit, wanted.token_budget)
+    scopes = tuple(dict.fromkeys(body.scopes))
+    key, kept = generate_key(body.name, scopes, body.rate_limit, body.token_budget)
     await service.store.keys.add(kept)
-    return MadeKey(key=key, kept=_shown(kept))
+    return CreateKeyResponse(key=key, kept=_to_response(kept))
 
 
-@router.delete("/{key_id}", status_code=204, responses=documented(404), summary="Revoke an API key")
-async def revoke_key(service: TheService, key_id: Annotated[str, Path(max_length=100)]) -> Response:
+@router.delete("/{key_id}", status_code=204, responses=error_responses(404), summary="Revoke an API key")
+async def revoke_key(service: ServiceDep, key_id: Annotated[str, Path(max_length=100)]) -> Response:
     """Refuse a key from now on; other processes do within seconds."""
     if not await service.store.keys.revoke(key_id):
-        raise not_found(f"There is no key {key_id!r} that could be revoked.")
+        raise not_found_error(f"There is no key {key_id!r} that could be revoked.")
     return Response(status_code=204)
 
 
-def _shown(key: ApiKey) -> KeptKey:
-    return KeptKey(
-        **{name: getattr(key, name) for name in KeptKey.model_fields if name != "scopes"}, scopes=list(key.scopes)
+def _to_response(key: ApiKey) -> KeyResponse:
+    return KeyResponse(
+        **{name: getattr(key, name) for name in KeyResponse.model_fields if name != "scopes"}, scopes=list(key.scopes)
     )

@@ -6,21 +6,21 @@ from fastapi import APIRouter, Depends, Header, Path, Query
 from starlette.responses import Response
 
 from opposable.domain.records import Run, RunStatus
-from opposable.domain.specs import ID
+from opposable.domain.specs import ID_PATTERN
 from opposable.service.service import Service
-from opposable.web.api.dependencies import Needs, ThePrincipal, TheService
-from opposable.web.api.event_stream import place, told_again
-from opposable.web.api.pagination import After, Limit, Part
-from opposable.web.api.schemas import CONVERSATION_ID, Cancelled, ShownRun
-from opposable.web.api.serializers import answered, run_as_json
-from opposable.web.errors import documented, not_found, translated
+from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.event_stream import parse_last_event_id, stream_run_events
+from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
+from opposable.web.api.schemas import CONVERSATION_ID, CancelResponse, RunResponse
+from opposable.web.api.serializers import json_response, serialize_run
+from opposable.web.errors import error_responses, not_found_error, to_api_error
 from opposable.web.principal import Principal
 from opposable.web.sse import EventStream
 
-router = APIRouter(prefix="/api/runs", tags=["runs"], dependencies=[Depends(Needs("chat"))])
+router = APIRouter(prefix="/api/runs", tags=["runs"], dependencies=[Depends(RequireScope("chat"))])
 
 RunId = Annotated[str, Path(pattern=r"^[A-Za-z0-9\-]{1,64}$", examples=["7f3a0c52d1f94a0cb6e2b1f3a4c5d6e7"])]
-EVENTS: dict[str, Any] = {
+EVENT_STREAM_CONTENT: dict[str, Any] = {
     "text/event-stream": {
         "schema": {"type": "string"},
         "example": 'id: 7f3:1\nevent: run_started\ndata: {"run_id":"7f3"}\n\n',
@@ -28,23 +28,23 @@ EVENTS: dict[str, Any] = {
 }
 
 
-async def own_run(service: Service, principal: Principal, run_id: str) -> Run:
+async def load_own_run(service: Service, principal: Principal, run_id: str) -> Run:
     """A run of whoever asks; those of others are as if they were not there. Raises: `ApiError` 404."""
     run = await service.runner.get(run_id)
     if run is None or run.owner != principal.key_id:
-        raise not_found(f"There is no run {run_id!r}.")
+        raise not_found_error(f"There is no run {run_id!r}.")
     return run
 
 
-@router.get("", response_model=Part[ShownRun], responses=documented(), summary="Runs, newest first")
+@router.get("", response_model=PageResponse[RunResponse], responses=error_responses(), summary="Runs, newest first")
 async def list_runs(
-    service: TheService,
-    principal: ThePrincipal,
-    agent_id: Annotated[str, Query(pattern=f"^$|{ID}")] = "",
+    service: ServiceDep,
+    principal: PrincipalDep,
+    agent_id: Annotated[str, Query(pattern=f"^$|{ID_PATTERN}")] = "",
     conversation_id: Annotated[str, Query(pattern=f"^$|{CONVERSATION_ID}")] = "",
     status: RunStatus | None = None,
-    after: After = "",
-    limit: Limit = 100,
+    after: AfterQuery = "",
+    limit: LimitQuery = 100,
 ) -> Response:
     """The runs of whoever asks. A run is listed a moment after it has begun."""
     page = await service.store.runs.list(
@@ -55,35 +55,35 @@ async def list_runs(
         after=after,
         limit=limit,
     )
-    return answered({"items": [run_as_json(run) for run in page.items], "next": page.next})
+    return json_response({"items": [serialize_run(run) for run in page.items], "next": page.next_cursor})
 
 
-@router.get("/{run_id}", response_model=ShownRun, responses=documented(404), summary="A run")
-async def one_run(service: TheService, principal: ThePrincipal, run_id: RunId) -> Response:
+@router.get("/{run_id}", response_model=RunResponse, responses=error_responses(404), summary="A run")
+async def get_run(service: ServiceDep, principal: PrincipalDep, run_id: RunId) -> Response:
     """A run as it stands, whichever process it goes on in."""
-    return answered(run_as_json(await own_run(service, principal, run_id)))
+    return json_response(serialize_run(await load_own_run(service, principal, run_id)))
 
 
 @router.get(
     "/{run_id}/events",
     response_class=Response,
-    responses={**documented(404), 200: {"description": "A stream of events.", "content": EVENTS}},
+    responses={**error_responses(404), 200: {"description": "A stream of events.", "content": EVENT_STREAM_CONTENT}},
     summary="A run's events, told again and on",
 )
-async def events(
-    service: TheService,
-    principal: ThePrincipal,
+async def get_run_events(
+    service: ServiceDep,
+    principal: PrincipalDep,
     run_id: RunId,
     last_event_id: Annotated[str | None, Header(description="The id of the last event seen; the rest follows.")] = None,
 ) -> Response:
     """A run's events from the first on, or from behind the last one seen, until it ends. Leaving stops nothing."""
-    _, after = place(last_event_id, run_id)
-    run = await own_run(service, principal, run_id)
-    return EventStream(told_again(service, run.run_id, after), translated)
+    _, after = parse_last_event_id(last_event_id, run_id)
+    run = await load_own_run(service, principal, run_id)
+    return EventStream(stream_run_events(service, run.run_id, after), to_api_error)
 
 
-@router.post("/{run_id}/cancel", response_model=Cancelled, responses=documented(404), summary="Cancel a run")
-async def cancel(service: TheService, principal: ThePrincipal, run_id: RunId) -> Response:
+@router.post("/{run_id}/cancel", response_model=CancelResponse, responses=error_responses(404), summary="Cancel a run")
+async def cancel_run(service: ServiceDep, principal: PrincipalDep, run_id: RunId) -> Response:
     """Stop a run, whichever process it goes on in. False where it has ended already."""
-    await own_run(service, principal, run_id)
-    return answered({"run_id": run_id, "cancelled": await service.runner.cancel(run_id)})
+    await load_own_run(service, principal, run_id)
+    return json_response({"run_id": run_id, "cancelled": await service.runner.cancel(run_id)})

@@ -7,16 +7,17 @@ from fastapi import Header
 from pydantic import BaseModel, Field
 
 from opposable.domain.records import RunStatus
-from opposable.domain.specs import ID
+from opposable.domain.specs import ID_PATTERN
 
 CONVERSATION_ID = r"^[A-Za-z0-9][A-Za-z0-9._:\-]{0,199}$"
 
 AgentHeader = Annotated[
-    str | None, Header(alias="X-Agent-ID", pattern=ID, description="The agent to ask; the default one without it.")
+    str | None,
+    Header(alias="X-Agent-ID", pattern=ID_PATTERN, description="The agent to ask; the default one without it."),
 ]
 
 
-class Asked(BaseModel):
+class ChatRequest(BaseModel):
     """What every chat is asked with."""
 
     message: str = Field(min_length=1, description="What the user says.", examples=["请计算 25 乘以 4"])
@@ -38,14 +39,14 @@ class Asked(BaseModel):
     )
 
 
-class AgentChat(Asked):
+class AgentChatRequest(ChatRequest):
     """A message for an agent, answered as a stream of events or whole."""
 
     stream: bool = Field(default=True, description="Whether to answer as a stream of events.")
     detach: bool = Field(default=False, description="Whether the run goes on when the client leaves.")
 
 
-class NormalisedResult(BaseModel):
+class ToolResultResponse(BaseModel):
     """What came of one call, the same for every tool."""
 
     success: bool
@@ -55,15 +56,15 @@ class NormalisedResult(BaseModel):
     attempts: int = 1
 
 
-class MadeCall(BaseModel):
+class ToolCallResponse(BaseModel):
     """A call that was made."""
 
     tool: str = Field(examples=["calculator"])
     arguments: dict[str, Any] = Field(examples=[{"expression": "25*4"}])
-    result: NormalisedResult
+    result: ToolResultResponse
 
 
-class Meta(BaseModel):
+class ChatMetadata(BaseModel):
     """What an answer took. `reason` says why the run ended: with an `answer`, or at the limit named."""
 
     total_tokens: int = Field(examples=[1500])
@@ -74,24 +75,24 @@ class Meta(BaseModel):
     reason: str = Field(default="answer", examples=["answer"])
 
 
-class ChatAnswer(BaseModel):
+class ChatResponse(BaseModel):
     """An answer, with the calls made on the way."""
 
     success: bool
     response: str = Field(examples=["25 × 4 = 100"])
     conversation_id: str = Field(examples=["conv-123"])
     trace_id: str = Field(examples=["trace-456"])
-    tool_calls: list[MadeCall] = []
-    meta: Meta
+    tool_calls: list[ToolCallResponse] = []
+    meta: ChatMetadata
 
 
-class AgentAnswer(ChatAnswer):
+class AgentChatResponse(ChatResponse):
     """An answer; `content` is the same text as `response`, under the name that streams use."""
 
     content: str = Field(examples=["25 × 4 = 100"])
 
 
-class ShownCall(BaseModel):
+class MessageToolCall(BaseModel):
     """A call that the model wanted made; `arguments` is JSON text."""
 
     id: str
@@ -99,17 +100,17 @@ class ShownCall(BaseModel):
     arguments: str
 
 
-class ShownMessage(BaseModel):
+class MessageResponse(BaseModel):
     """One message. `call_id` and `name` belong to role "tool"."""
 
     role: str = Field(examples=["user"])
     content: str
-    tool_calls: list[ShownCall] = []
+    tool_calls: list[MessageToolCall] = []
     call_id: str = ""
     name: str = ""
 
 
-class ShownConversation(BaseModel):
+class ConversationResponse(BaseModel):
     """A conversation without its messages; `messages_count` counts them."""
 
     conversation_id: str
@@ -120,19 +121,19 @@ class ShownConversation(BaseModel):
     updated_at: datetime | None = None
 
 
-class WholeConversation(ShownConversation):
+class ConversationDetailResponse(ConversationResponse):
     """A conversation with what was said, or the part of it that was asked for."""
 
-    messages: list[ShownMessage] = []
+    messages: list[MessageResponse] = []
 
 
-class Deleted(BaseModel):
+class DeleteResponse(BaseModel):
     """That it is gone."""
 
     deleted: bool = True
 
 
-class ShownRun(BaseModel):
+class RunResponse(BaseModel):
     """A run. `status` is running, waiting (for a person), finished, failed or cancelled."""
 
     run_id: str
@@ -151,7 +152,7 @@ class ShownRun(BaseModel):
     ended_at: datetime | None = None
 
 
-class Cancelled(BaseModel):
+class CancelResponse(BaseModel):
     """Whether a run was still going on, so that it was cancelled or will be at once."""
 
     run_id: str

@@ -8,11 +8,11 @@ from starlette.responses import Response
 from opposable.domain.events import ToolFinished
 from opposable.domain.messages import Message
 from opposable.domain.records import Conversation, Run
-from opposable.service.event_json import arguments_of
-from opposable.service.runner import Going
+from opposable.service.event_json import parse_call_arguments
+from opposable.service.runner import ActiveRun
 
 
-def as_json(value: Any) -> bytes:
+def dump_json(value: Any) -> bytes:
     """JSON of anything: what JSON does not know is written as its text."""
     try:
         return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS)
@@ -22,12 +22,12 @@ def as_json(value: Any) -> bytes:
         return to_json(value).encode()
 
 
-def answered(value: Any, status: int = 200) -> Response:
+def json_response(value: Any, status: int = 200) -> Response:
     """A JSON answer."""
-    return Response(as_json(value), status, media_type="application/json")
+    return Response(dump_json(value), status, media_type="application/json")
 
 
-def run_as_json(run: Run) -> dict[str, Any]:
+def serialize_run(run: Run) -> dict[str, Any]:
     """A run, as `bodies.ShownRun` has it."""
     return {
         "run_id": run.run_id,
@@ -47,16 +47,16 @@ def run_as_json(run: Run) -> dict[str, Any]:
     }
 
 
-def answer_as_json(going: Going) -> dict[str, Any]:
+def serialize_answer(active_run: ActiveRun) -> dict[str, Any]:
     """The answer of a run that ended, as `bodies.ChatAnswer` has it."""
-    run = going.run
+    run = active_run.run
     ended = run.ended_at or run.started_at
     return {
         "success": run.status == "finished",
         "response": run.text,
         "conversation_id": run.conversation_id,
         "trace_id": run.trace_id,
-        "tool_calls": [_call(made) for made in going.calls],
+        "tool_calls": [_serialize_call(made) for made in active_run.finished_calls],
         "meta": {
             "total_tokens": run.usage.total_tokens,
             "tool_calls_count": run.tool_calls,
@@ -68,7 +68,7 @@ def answer_as_json(going: Going) -> dict[str, Any]:
     }
 
 
-def conversation_as_json(conversation: Conversation) -> dict[str, Any]:
+def serialize_conversation(conversation: Conversation) -> dict[str, Any]:
     """A conversation, as `bodies.ShownConversation` has it."""
     return {
         "conversation_id": conversation.conversation_id,
@@ -80,7 +80,7 @@ def conversation_as_json(conversation: Conversation) -> dict[str, Any]:
     }
 
 
-def message_as_json(message: Message) -> dict[str, Any]:
+def serialize_message(message: Message) -> dict[str, Any]:
     """A message, as `bodies.ShownMessage` has it."""
     shown: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
@@ -92,12 +92,12 @@ def message_as_json(message: Message) -> dict[str, Any]:
     return shown
 
 
-def _call(made: ToolFinished) -> dict[str, Any]:
-    result = made.result
+def _serialize_call(finished_call: ToolFinished) -> dict[str, Any]:
+    result = finished_call.result
     failed = result.failure is not None
     return {
-        "tool": made.call.name,
-        "arguments": arguments_of(made.call),
+        "tool": finished_call.call.name,
+        "arguments": parse_call_arguments(finished_call.call),
         "result": {
             "success": not failed,
             "output": None if failed else result.content if result.data is None else result.data,

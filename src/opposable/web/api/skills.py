@@ -8,14 +8,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from opposable.service.service import Service
-from opposable.web.api.dependencies import Needs, TheService
-from opposable.web.api.tool_calls import asked, called, described
-from opposable.web.errors import documented, not_found
+from opposable.web.api.dependencies import RequireScope, ServiceDep
+from opposable.web.api.tool_calls import call_and_record, describe_call_route, parse_call_body
+from opposable.web.errors import error_responses, not_found_error
 
 router = APIRouter(prefix="/skills", tags=["skills"])
 
 
-class HostedSkill(BaseModel):
+class SkillResponse(BaseModel):
     """One skill: an action of a tool."""
 
     skill_id: str = Field(examples=["calculator"])
@@ -26,36 +26,44 @@ class HostedSkill(BaseModel):
     parameters: dict[str, Any] = Field(description="A JSON Schema of the arguments.")
 
 
-class Skills(BaseModel):
+class SkillListResponse(BaseModel):
     """The skills there are."""
 
-    skills: list[HostedSkill]
+    skills: list[SkillResponse]
 
 
-@router.get("", dependencies=[Depends(Needs("tools:read"))], responses=documented(), summary="The skills there are")
-async def list_skills(service: TheService) -> Skills:
+@router.get(
+    "", dependencies=[Depends(RequireScope("tools:read"))], responses=error_responses(), summary="The skills there are"
+)
+async def list_skills(service: ServiceDep) -> SkillListResponse:
     """Every action of every tool that is on."""
-    return Skills(skills=[one for spec in service.library.specs if spec.enabled for one in _of(service, spec.tool_id)])
+    return SkillListResponse(
+        skills=[
+            one for spec in service.library.specs if spec.enabled for one in _get_tool_skills(service, spec.tool_id)
+        ]
+    )
 
 
 async def run_skill(request: Request) -> Response:
     """Run one skill, by its id or by the name models know it by."""
-    given = await asked(request, "arguments")
+    given = await parse_call_body(request, "arguments")
     tool = request.app.state.service.library.find(request.path_params["skill_id"])
     if tool is None:
-        raise not_found(f"There is no skill {request.path_params['skill_id']!r}; GET /skills lists those there are.")
-    tool_id, action = _parts(request.app.state.service, tool.tool_id)
-    return await called(request, tool_id, action, given["arguments"])
+        raise not_found_error(
+            f"There is no skill {request.path_params['skill_id']!r}; GET /skills lists those there are."
+        )
+    tool_id, action = _split_skill_id(request.app.state.service, tool.tool_id)
+    return await call_and_record(request, tool_id, action, given["arguments"])
 
 
 router.add_api_route(
     "/{skill_id}/run",
     run_skill,
     methods=["POST"],
-    responses=documented(404),
+    responses=error_responses(404),
     response_class=Response,
     openapi_extra={
-        **described("arguments", {}, {"arguments": {"expression": "25*4"}}, "Run a skill"),
+        **describe_call_route("arguments", {}, {"arguments": {"expression": "25*4"}}, "Run a skill"),
         "parameters": [
             {"name": "skill_id", "in": "path", "required": True, "schema": {"type": "string"}, "example": "calculator"}
         ],
@@ -63,11 +71,11 @@ router.add_api_route(
 )
 
 
-def _of(service: Service, tool_id: str) -> list[HostedSkill]:
-    spec = service.library.get(tool_id)
+def _get_tool_skills(service: Service, tool_id: str) -> list[SkillResponse]:
+    spec = service.library.get_spec(tool_id)
     inside = f"{tool_id}."
     return [
-        HostedSkill(
+        SkillResponse(
             skill_id=tool.tool_id,
             name=tool.definition.name,
             description=tool.definition.description,
@@ -80,13 +88,13 @@ def _of(service: Service, tool_id: str) -> list[HostedSkill]:
     ]
 
 
-def _parts(service: Service, whole: str) -> tuple[str, str]:
+def _split_skill_id(service: Service, skill_id: str) -> tuple[str, str]:
     """The id of a tool and the action of it that `whole` names."""
-    if service.library.get(whole) is not None:
-        return whole, ""
-    tool_id = whole
+    if service.library.get_spec(skill_id) is not None:
+        return skill_id, ""
+    tool_id = skill_id
     while "." in tool_id:
         tool_id = tool_id.rpartition(".")[0]
-        if service.library.get(tool_id) is not None:
-            return tool_id, whole[len(tool_id) + 1 :]
-    return whole, ""
+        if service.library.get_spec(tool_id) is not None:
+            return tool_id, skill_id[len(tool_id) + 1 :]
+    return skill_id, ""

@@ -11,14 +11,14 @@ from opposable.domain.errors import BadInput, ToolError
 from opposable.domain.specs import AgentSpec, AnyToolSpec, HttpToolSpec, McpServerSpec, SkillSpec
 from opposable.service.service import Service
 from opposable.settings import Settings
-from opposable.tools.bindings import merged
-from opposable.web.errors import ApiError, forbidden
+from opposable.tools.bindings import merge_config
+from opposable.web.errors import ApiError, forbidden_error
 from opposable.web.principal import Principal
 
 _REFERENCE = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
 
 
-async def admit(spec: AnyToolSpec, service: Service, principal: Principal) -> None:
+async def authorize_spec(spec: AnyToolSpec, service: Service, principal: Principal) -> None:
     """Let a tool in that may be made over HTTP. Raises: `ApiError` 403 or 400, saying what the owner would have to set."""
     _check_secrets(spec, service.settings)
     match spec:
@@ -28,45 +28,47 @@ async def admit(spec: AnyToolSpec, service: Service, principal: Principal) -> No
             _check_folder(spec.path, service.settings)
 
 
-async def admit_agent(spec: AgentSpec, service: Service, principal: Principal, before: AgentSpec | None = None) -> None:
+async def authorize_agent(
+    spec: AgentSpec, service: Service, principal: Principal, previous: AgentSpec | None = None
+) -> None:
     """Let an agent in: its model is served here, and what its bindings make of their tools is allowed.
 
     `before` is the agent as it was: what it had already is not asked about again.
     """
-    service.model(spec.model)
-    told = [name for name in ("database", "semantics") if getattr(spec, name) not in ("", getattr(before, name, ""))]
-    if told and not principal.may("admin"):
-        raise forbidden(f"Setting {' and '.join(told)} of an agent takes a key with the scope 'admin'.")
+    service.get_model(spec.model)
+    told = [name for name in ("database", "semantics") if getattr(spec, name) not in ("", getattr(previous, name, ""))]
+    if told and not principal.has_scope("admin"):
+        raise forbidden_error(f"Setting {' and '.join(told)} of an agent takes a key with the scope 'admin'.")
     for binding in spec.tools:
-        if before is None or binding not in before.tools:
-            await admit_binding(binding.tool_id, binding.config, service, principal)
+        if previous is None or binding not in previous.tools:
+            await authorize_binding(binding.tool_id, binding.config, service, principal)
 
 
-async def admit_binding(tool_id: str, config: dict[str, Any], service: Service, principal: Principal) -> None:
+async def authorize_binding(tool_id: str, config: dict[str, Any], service: Service, principal: Principal) -> None:
     """Let a binding in whose `config` is put over a kept tool's spec. Raises: as `admit`; `BadInput` where it does not fit."""
     spec = await service.store.tools.get(tool_id)
     if spec is None:
         raise BadInput(f"There is no tool {tool_id!r} to bind.")
     if config:
-        await admit(merged(spec, config), service, principal)
+        await authorize_spec(merge_config(spec, config), service, principal)
 
 
-def wanted_variables(spec: AnyToolSpec) -> list[str]:
+def get_referenced_variables(spec: AnyToolSpec) -> list[str]:
     """The environment variables a tool refers to."""
-    return sorted({name for text in _secret_places(spec) for name in _REFERENCE.findall(text)})
+    return sorted({name for text in _iterate_secret_fields(spec) for name in _REFERENCE.findall(text)})
 
 
 def _check_secrets(spec: AnyToolSpec, settings: Settings) -> None:
-    host = _host_of(spec)
-    for name in wanted_variables(spec):
+    host = _get_host(spec)
+    for name in get_referenced_variables(spec):
         if name not in settings.secrets and f"{name}@{host}" not in settings.secrets:
-            raise forbidden(
+            raise forbidden_error(
                 f"{spec.tool_id} refers to the environment variable {name}, which tools that come over HTTP may not "
                 f"read for {host or 'it'}; the owner can list it in OPPOSABLE_SECRETS."
             )
 
 
-def _secret_places(spec: AnyToolSpec) -> Iterator[str]:
+def _iterate_secret_fields(spec: AnyToolSpec) -> Iterator[str]:
     match spec:
         case HttpToolSpec(endpoint=endpoint):
             yield from endpoint.headers.values()
@@ -76,7 +78,7 @@ def _secret_places(spec: AnyToolSpec) -> Iterator[str]:
             yield from spec.env.values()
 
 
-def _host_of(spec: AnyToolSpec) -> str:
+def _get_host(spec: AnyToolSpec) -> str:
     """The one host that a tool's secrets go to, "" for a program."""
     url = spec.endpoint.url_template if isinstance(spec, HttpToolSpec) else getattr(spec, "url", "")
     try:
@@ -86,10 +88,10 @@ def _host_of(spec: AnyToolSpec) -> str:
 
 
 async def _check_server(spec: McpServerSpec, settings: Settings, principal: Principal) -> None:
-    if not principal.may("admin"):
-        raise forbidden("An MCP server is added by a key with the scope 'admin'.")
+    if not principal.has_scope("admin"):
+        raise forbidden_error("An MCP server is added by a key with the scope 'admin'.")
     if spec.command and not settings.programs:
-        raise forbidden(
+        raise forbidden_error(
             "MCP servers may not be started as programs over HTTP; the owner can set OPPOSABLE_PROGRAMS=true."
         )
     if spec.url:
@@ -98,18 +100,18 @@ async def _check_server(spec: McpServerSpec, settings: Settings, principal: Prin
 
 async def _check_address(url: str, settings: Settings) -> None:
     """Refuse an address that tools may not reach: what it leads to now, and by its name."""
-    from opposable.safety.network.ssrf_guard import Guard
+    from opposable.safety.network.ssrf_guard import SsrfGuard
 
-    guard = Guard(settings.private_hosts)
+    guard = SsrfGuard(settings.private_hosts)
     try:
-        target = guard.target(url)
+        target = guard.check_url(url)
         if target.address is None:
-            await _resolve(guard, target.host, target.port)
+            await _check_resolved_addresses(guard, target.host, target.port)
     except ToolError as error:
         raise ApiError(403, "forbidden", f"{error} The owner can list it in OPPOSABLE_PRIVATE_HOSTS.") from error
 
 
-async def _resolve(guard: Any, host: str, port: int) -> None:
+async def _check_resolved_addresses(guard: Any, host: str, port: int) -> None:
     from ipaddress import ip_address
 
     try:
@@ -124,4 +126,6 @@ def _check_folder(path: Path, settings: Settings) -> None:
     """Refuse a skill that is not inside one of the owner's folders."""
     wanted = path.resolve()
     if not any(wanted.is_relative_to(folder.resolve()) for folder in settings.skills):
-        raise forbidden("Skills are taken from the owner's folders only; the owner can list them in OPPOSABLE_SKILLS.")
+        raise forbidden_error(
+            "Skills are taken from the owner's folders only; the owner can list them in OPPOSABLE_SKILLS."
+        )

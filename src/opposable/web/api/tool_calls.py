@@ -10,14 +10,14 @@ from starlette.responses import Response
 
 from opposable.domain.call_context import CallContext
 from opposable.domain.language import Language
-from opposable.domain.records import execution_of
+from opposable.domain.records import execution_from_result
 from opposable.domain.tools import ToolResult, new_call_id
-from opposable.web.api.dependencies import principal_of, service_of, trace_of
-from opposable.web.errors import ApiError, documented, forbidden, not_found
+from opposable.web.api.dependencies import get_principal, get_service, get_trace_id
+from opposable.web.errors import ApiError, error_responses, forbidden_error, not_found_error
 from opposable.web.principal import Scope
 
 router = APIRouter(tags=["tools"])
-SCOPE: Scope = "tools:write"
+CALL_SCOPE: Scope = "tools:write"
 """What it takes to call a tool: it may do anything that the tool does."""
 
 RESULT_EXAMPLE = {
@@ -30,7 +30,7 @@ RESULT_EXAMPLE = {
     "execution_id": "8f14e45fceea167a5a36dedd4bea2543",
     "meta": {"latency_ms": 0.21, "attempts": 1, "cached": False, "cut": 0},
 }
-RESULT: dict[str, Any] = {
+RESULT_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "success": {"type": "boolean"},
@@ -64,39 +64,41 @@ RESULT: dict[str, Any] = {
 }
 
 
-def described(argument: str, more: dict[str, Any], example: dict[str, Any], summary: str) -> dict[str, Any]:
+def describe_call_route(
+    arguments_field: str, extra_properties: dict[str, Any], example: dict[str, Any], summary: str
+) -> dict[str, Any]:
     """What the OpenAPI document says of a route that calls; `argument` names the field with the arguments."""
-    properties = {argument: {"type": "object", "description": "The arguments, by name."}, **more}
+    properties = {arguments_field: {"type": "object", "description": "The arguments, by name."}, **extra_properties}
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     told = {
         "description": "What came of it.",
-        "content": {"application/json": {"schema": RESULT, "example": RESULT_EXAMPLE}},
+        "content": {"application/json": {"schema": RESULT_SCHEMA, "example": RESULT_EXAMPLE}},
     }
     return {
         "summary": summary,
-        "x-scope": SCOPE,
+        "x-scope": CALL_SCOPE,
         "requestBody": {"required": True, "content": {"application/json": {"schema": schema, "example": example}}},
         "responses": {"200": told},
     }
 
 
-ACTION = {"action": {"type": "string", "description": "The action's own name, of a tool that has several."}}
+ACTION_PROPERTY = {"action": {"type": "string", "description": "The action's own name, of a tool that has several."}}
 
 
 async def call_tool(request: Request) -> Response:
     """Call one tool; a call that fails is answered with 200 and says so, as a tool's result does."""
-    given = await asked(request, "arguments", "action")
-    return await called(request, request.path_params["tool_id"], given.get("action", ""), given["arguments"])
+    given = await parse_call_body(request, "arguments", "action")
+    return await call_and_record(request, request.path_params["tool_id"], given.get("action", ""), given["arguments"])
 
 
 router.add_api_route(
     "/api/tools/{tool_id}/call",
     call_tool,
     methods=["POST"],
-    responses=documented(404),
+    responses=error_responses(404),
     response_class=Response,
     openapi_extra={
-        **described("arguments", ACTION, {"arguments": {"expression": "25*4"}}, "Call a tool"),
+        **describe_call_route("arguments", ACTION_PROPERTY, {"arguments": {"expression": "25*4"}}, "Call a tool"),
         "parameters": [
             {"name": "tool_id", "in": "path", "required": True, "schema": {"type": "string"}, "example": "calculator"}
         ],
@@ -104,10 +106,10 @@ router.add_api_route(
 )
 
 
-async def asked(request: Request, arguments: str, *others: str) -> dict[str, Any]:
+async def parse_call_body(request: Request, arguments_field: str, *text_fields: str) -> dict[str, Any]:
     """The body of a call: an object with arguments and perhaps texts. Raises: `ApiError` 403, 400 or 422."""
-    if not principal_of(request).may(SCOPE):
-        raise forbidden(f"This key lacks the scope {SCOPE!r}.")
+    if not get_principal(request).has_scope(CALL_SCOPE):
+        raise forbidden_error(f"This key lacks the scope {CALL_SCOPE!r}.")
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise ApiError(400, "bad_input", "The body must be sent as Content-Type: application/json.")
@@ -118,33 +120,35 @@ async def asked(request: Request, arguments: str, *others: str) -> dict[str, Any
     except orjson.JSONDecodeError as error:
         raise ApiError(422, "invalid_request", f"The body is no JSON: {error}.") from error
     if not isinstance(given, dict):
-        raise _unfit("body", "give a JSON object")
+        raise _validation_error("body", "give a JSON object")
     for name, value in given.items():
-        if name == arguments and not isinstance(value, dict):
-            raise _unfit(f"body.{name}", "must be a JSON object with the arguments by name")
-        if name != arguments and (name not in others or not isinstance(value, str)):
-            raise _unfit(f"body.{name}", "must be a text" if name in others else "is not known here")
-    given.setdefault(arguments, {})
+        if name == arguments_field and not isinstance(value, dict):
+            raise _validation_error(f"body.{name}", "must be a JSON object with the arguments by name")
+        if name != arguments_field and (name not in text_fields or not isinstance(value, str)):
+            raise _validation_error(f"body.{name}", "must be a text" if name in text_fields else "is not known here")
+    given.setdefault(arguments_field, {})
     return given
 
 
-async def called(request: Request, tool_id: str, action: str, arguments: dict[str, Any]) -> Response:
+async def call_and_record(request: Request, tool_id: str, action: str, arguments: dict[str, Any]) -> Response:
     """Call a tool, record it, and answer with what came of it. Raises: `ApiError` 404 where there is no such tool."""
-    service = service_of(request)
-    if service.library.get(tool_id) is None:
-        raise not_found(f"There is no tool {tool_id!r} that can be called.")
-    trace_id = trace_of(request)
-    context = CallContext(call_id=new_call_id(), trace_id=trace_id, language=_language(request))
+    service = get_service(request)
+    if service.library.get_spec(tool_id) is None:
+        raise not_found_error(f"There is no tool {tool_id!r} that can be called.")
+    trace_id = get_trace_id(request)
+    context = CallContext(call_id=new_call_id(), trace_id=trace_id, language=_get_language(request))
     begun = time.perf_counter()
     result = await service.library.call_action(tool_id, action, arguments, context)
     seconds = time.perf_counter() - begun
     whole = f"{tool_id}.{action}" if action else tool_id
-    execution = execution_of(result, whole, arguments, trace_id=trace_id)
+    execution = execution_from_result(result, whole, arguments, trace_id=trace_id)
     service.recorder.record(execution)
-    return Response(normalised(whole, result, trace_id, execution.execution_id, seconds), media_type="application/json")
+    return Response(
+        serialize_tool_result(whole, result, trace_id, execution.execution_id, seconds), media_type="application/json"
+    )
 
 
-def normalised(tool: str, result: ToolResult, trace_id: str, execution_id: str, seconds: float) -> bytes:
+def serialize_tool_result(tool: str, result: ToolResult, trace_id: str, execution_id: str, seconds: float) -> bytes:
     """A result as it is told over HTTP, whatever kind of tool it came from."""
     failure = result.failure
     told = {
@@ -168,9 +172,9 @@ def normalised(tool: str, result: ToolResult, trace_id: str, execution_id: str, 
         return orjson.dumps(told | {"output": result.content})
 
 
-def _language(request: Request) -> Language:
+def _get_language(request: Request) -> Language:
     return "zh" if request.headers.get("accept-language", "").lower().startswith("zh") else "en"
 
 
-def _unfit(field: str, problem: str) -> ApiError:
+def _validation_error(field: str, problem: str) -> ApiError:
     return ApiError(422, "invalid_request", f"The request does not fit: {field} {problem}.", fields=[(field, problem)])

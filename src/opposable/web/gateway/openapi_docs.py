@@ -2,7 +2,7 @@
 
 from typing import Any
 
-_ERROR = {
+_ERROR_SCHEMA = {
     "type": "object",
     "properties": {
         "error": {
@@ -18,7 +18,7 @@ _ERROR = {
     },
     "required": ["error"],
 }
-_TOOL = {
+_TOOL_EXAMPLE = {
     "type": "function",
     "function": {
         "name": "stock",
@@ -26,13 +26,13 @@ _TOOL = {
         "parameters": {"type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]},
     },
 }
-_REQUEST = {
+_REQUEST_EXAMPLE = {
     "model": "local",
     "messages": [{"role": "user", "content": "How many bolts are in stock?"}],
-    "tools": [_TOOL],
+    "tools": [_TOOL_EXAMPLE],
 }
-_CALL = {"id": "call_1", "type": "function", "function": {"name": "stock", "arguments": '{"item":"bolt"}'}}
-_ANSWER = {
+_TOOL_CALL_EXAMPLE = {"id": "call_1", "type": "function", "function": {"name": "stock", "arguments": '{"item":"bolt"}'}}
+_COMPLETION_EXAMPLE = {
     "id": "chatcmpl-1",
     "object": "chat.completion",
     "created": 1790000000,
@@ -40,24 +40,24 @@ _ANSWER = {
     "choices": [
         {
             "index": 0,
-            "message": {"role": "assistant", "content": None, "tool_calls": [_CALL]},
+            "message": {"role": "assistant", "content": None, "tool_calls": [_TOOL_CALL_EXAMPLE]},
             "finish_reason": "tool_calls",
         }
     ],
     "usage": {"prompt_tokens": 120, "completion_tokens": 18, "total_tokens": 138},
 }
-_MODEL = {"id": "local", "object": "model", "created": 1790000000, "owned_by": "opposable"}
+_MODEL_EXAMPLE = {"id": "local", "object": "model", "created": 1790000000, "owned_by": "opposable"}
 
 
-def _answers(example: Any, **others: str) -> dict[str, Any]:
+def _describe_responses(example: Any, **errors: str) -> dict[str, Any]:
     told = {
-        status: {"description": what, "content": {"application/json": {"schema": _ERROR}}}
-        for status, what in others.items()
+        status: {"description": what, "content": {"application/json": {"schema": _ERROR_SCHEMA}}}
+        for status, what in errors.items()
     }
     return {"200": {"description": "The answer.", "content": {"application/json": {"example": example}}}, **told}
 
 
-CHAT: dict[str, Any] = {
+CHAT_COMPLETIONS_DOCS: dict[str, Any] = {
     "summary": "A chat completion, whole or streamed, with tool calls from any model",
     "tags": ["gateway"],
     "requestBody": {
@@ -82,12 +82,12 @@ CHAT: dict[str, Any] = {
                     },
                     "required": ["model", "messages"],
                 },
-                "example": _REQUEST,
+                "example": _REQUEST_EXAMPLE,
             }
         },
     },
-    "responses": _answers(
-        _ANSWER,
+    "responses": _describe_responses(
+        _COMPLETION_EXAMPLE,
         **{
             "400": "The request cannot be used, or does not fit into the model's context.",
             "401": "The API key is missing or wrong.",
@@ -98,18 +98,18 @@ CHAT: dict[str, Any] = {
         },
     ),
 }
-MODELS: dict[str, Any] = {
+LIST_MODELS_DOCS: dict[str, Any] = {
     "summary": "The models served",
     "tags": ["gateway"],
-    "responses": _answers({"object": "list", "data": [_MODEL]}),
+    "responses": _describe_responses({"object": "list", "data": [_MODEL_EXAMPLE]}),
 }
-MODEL: dict[str, Any] = {
+GET_MODEL_DOCS: dict[str, Any] = {
     "summary": "One model",
     "tags": ["gateway"],
-    "responses": _answers(_MODEL, **{"404": "There is no such model."}),
+    "responses": _describe_responses(_MODEL_EXAMPLE, **{"404": "There is no such model."}),
 }
-HEALTH: dict[str, Any] = {
+HEALTH_DOCS: dict[str, Any] = {
     "summary": "Whether the service is up",
     "tags": ["service"],
-    "responses": _answers({"status": "ok"}),
+    "responses": _describe_responses({"status": "ok"}),
 }

@@ -12,10 +12,10 @@ from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
 from opposable.models.http_client import to_json
 
-DONE = b"data: [DONE]\n\n"
+DONE_EVENT = b"data: [DONE]\n\n"
 
 
-def completion(model: str, reply: Reply) -> bytes:
+def serialize_completion(model: str, reply: Reply) -> bytes:
     """A whole completion."""
     said = reply.message
     message: dict[str, Any] = {"role": "assistant", "content": said.content, "refusal": None}
@@ -23,70 +23,74 @@ def completion(model: str, reply: Reply) -> bytes:
         message["reasoning_content"] = said.thinking
     if said.tool_calls:
         message["content"] = said.content or None
-        message["tool_calls"] = [_call(call, call.arguments) for call in said.tool_calls]
+        message["tool_calls"] = [_serialize_call(call, call.arguments) for call in said.tool_calls]
     return to_json(
         {
-            "id": _new_id(),
+            "id": _create_id(),
             "object": "chat.completion",
             "created": int(time.time()),
             "model": model,
             "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish}],
-            "usage": _usage(reply.usage),
+            "usage": _serialize_usage(reply.usage),
         }
     )
 
 
-class Chunks:
+class ChunkSerializer:
     """The chunks of one streamed completion, as events ready to be sent. `usage` adds the one with token counts."""
 
-    __slots__ = ("_after", "_before", "_head", "_usage")
+    __slots__ = ("_delta_prefix", "_delta_suffix", "_head", "_include_usage")
 
-    def __init__(self, model: str, usage: bool) -> None:
-        head = {"id": _new_id(), "object": "chat.completion.chunk", "created": int(time.time()), "model": model}
+    def __init__(self, model: str, include_usage: bool) -> None:
+        head = {"id": _create_id(), "object": "chat.completion.chunk", "created": int(time.time()), "model": model}
         self._head = b"data: " + to_json(head)[:-1] + b',"choices":['
-        self._before = self._head + b'{"index":0,"delta":'
-        self._after = b',"logprobs":null,"finish_reason":null}]' + (b',"usage":null}' if usage else b"}") + b"\n\n"
-        self._usage = usage
+        self._delta_prefix = self._head + b'{"index":0,"delta":'
+        self._delta_suffix = (
+            b',"logprobs":null,"finish_reason":null}]' + (b',"usage":null}' if include_usage else b"}") + b"\n\n"
+        )
+        self._include_usage = include_usage
 
-    def opening(self) -> bytes:
+    def serialize_opening(self) -> bytes:
         """The first chunk: who speaks."""
-        return self._before + b'{"role":"assistant","content":""}' + self._after
+        return self._delta_prefix + b'{"role":"assistant","content":""}' + self._delta_suffix
 
-    def text(self, text: str) -> bytes:
+    def serialize_text(self, text: str) -> bytes:
         """A piece of text."""
-        return self._before + b'{"content":' + to_json(text) + b"}" + self._after
+        return self._delta_prefix + b'{"content":' + to_json(text) + b"}" + self._delta_suffix
 
-    def thinking(self, text: str) -> bytes:
+    def serialize_thinking(self, text: str) -> bytes:
         """A piece of reasoning, in the field that DeepSeek gave it."""
-        return self._before + b'{"reasoning_content":' + to_json(text) + b"}" + self._after
+        return self._delta_prefix + b'{"reasoning_content":' + to_json(text) + b"}" + self._delta_suffix
 
-    def calls(self, calls: Sequence[ToolCall]) -> bytes:
+    def serialize_calls(self, calls: Sequence[ToolCall]) -> bytes:
         """The calls, each in two chunks: its id and name, then its arguments."""
         deltas: list[dict[str, Any]] = []
         for index, call in enumerate(calls):
-            deltas.append({"index": index, **_call(call, "")})
+            deltas.append({"index": index, **_serialize_call(call, "")})
             deltas.append({"index": index, "function": {"arguments": call.arguments}})
-        return b"".join([self._before + to_json({"tool_calls": [delta]}) + self._after for delta in deltas])
+        return b"".join(
+            [self._delta_prefix + to_json({"tool_calls": [delta]}) + self._delta_suffix for delta in deltas]
+        )
 
-    def ending(self, reply: Reply) -> bytes:
+    def serialize_ending(self, reply: Reply) -> bytes:
         """The last chunks: why the model stopped, token counts if they were asked for, and the end."""
         last = b'{},"logprobs":null,"finish_reason":"%s"}]' % reply.finish.encode()
-        if not self._usage:
-            return self._before + last + b"}\n\n" + DONE
-        counts = self._head + b'],"usage":' + orjson.dumps(_usage(reply.usage)) + b"}\n\n"
-        return self._before + last + b',"usage":null}\n\n' + counts + DONE
+        if not self._include_usage:
+            return self._delta_prefix + last + b"}\n\n" + DONE_EVENT
+        counts = self._head + b'],"usage":' + orjson.dumps(_serialize_usage(reply.usage)) + b"}\n\n"
+        return self._delta_prefix + last + b',"usage":null}\n\n' + counts + DONE_EVENT
 
 
-def model_entry(name: str, created: int) -> dict[str, Any]:
+def serialize_model(name: str, created: int) -> dict[str, Any]:
     """A model as the list of models has it."""
     return {"id": name, "object": "model", "created": created, "owned_by": "opposable"}
 
 
-def _call(call: ToolCall, arguments: str) -> dict[str, Any]:
+def _serialize_call(call: ToolCall, arguments: str) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
-def _usage(usage: Usage) -> dict[str, int]:
+def _serialize_usage(usage: Usage) -> dict[str, int]:
     return {
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
@@ -94,5 +98,5 @@ def _usage(usage: Usage) -> dict[str, int]:
     }
 
 
-def _new_id() -> str:
+def _create_id() -> str:
     return f"chatcmpl-{uuid4().hex}"

@@ -11,23 +11,23 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from opposable.domain.errors import BadInput
 from opposable.tools.library import ToolLibrary
-from opposable.web.mcp.server import NAME, LibraryServer
+from opposable.web.mcp.server import SERVER_NAME, LibraryServer
 from opposable.web.middleware.authentication import is_loopback
 from opposable.web.server import serve
 
-PATH = "/mcp"
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+MCP_PATH = "/mcp"
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 CheckKey = Callable[[str], Awaitable[bool]]
 """Whether a bearer key may use the tools."""
 
 
-def mcp_app(
+def create_mcp_app(
     library: ToolLibrary,
     *,
     check_key: CheckKey | None = None,
     origins: Collection[str] = (),
-    name: str = NAME,
+    name: str = SERVER_NAME,
     instructions: str = "",
 ) -> FastAPI:
     """The application, with the protocol at `/mcp`.
@@ -38,29 +38,29 @@ def mcp_app(
     """
     serving = LibraryServer(library, name=name, instructions=instructions)
     inner = serving.server.streamable_http_app(
-        streamable_http_path=PATH, transport_security=_security(check_key is None, origins)
+        streamable_http_path=MCP_PATH, transport_security=_create_security_settings(check_key is None, origins)
     )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with serving.server.session_manager.run(), serving.watching():
+        async with serving.server.session_manager.run(), serving.notify_of_changes():
             yield
 
     app = FastAPI(lifespan=lifespan, openapi_url=None)
-    app.add_middleware(_Guard, check_key=check_key, origins=frozenset(origins))
+    app.add_middleware(_AccessMiddleware, check_key=check_key, origins=frozenset(origins))
     app.mount("/", inner)
     return app
 
 
-def _security(loopback_only: bool, origins: Collection[str]) -> TransportSecuritySettings:
+def _create_security_settings(loopback_only: bool, origins: Collection[str]) -> TransportSecuritySettings:
     if not loopback_only:
         return TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the key is asked for instead
-    hosts = [*LOOPBACK, *(f"{host}:*" for host in LOOPBACK)]
+    hosts = [*LOOPBACK_HOSTS, *(f"{host}:*" for host in LOOPBACK_HOSTS)]
     own = [f"http://{host}" for host in hosts]
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[*own, *origins])
 
 
-class _Guard:
+class _AccessMiddleware:
     """Lets requests through that bear a good key, and pages of the origins named."""
 
     def __init__(self, app: ASGIApp, check_key: CheckKey | None, origins: frozenset[str]) -> None:
@@ -81,19 +81,19 @@ class _Guard:
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         if origin is not None and origin not in self._origins:
-            await _refusal(403, f"Pages of {origin[:200]} are not let in here.")(scope, receive, send)
+            await _error_response(403, f"Pages of {origin[:200]} are not let in here.")(scope, receive, send)
             return
         kind, _, key = headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not await self._check_key(key.strip()):
             said = "The key is wrong." if key else "A key is needed: Authorization: Bearer KEY."
-            await _refusal(401, said)(scope, receive, send)
+            await _error_response(401, said)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
 
-def _refusal(status: int, said: str) -> JSONResponse:
+def _error_response(status: int, message: str) -> JSONResponse:
     headers = {"www-authenticate": "Bearer"} if status == 401 else None
-    error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": said}}
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": message}}
     return JSONResponse(error, status, headers)
 
 
@@ -104,7 +104,7 @@ async def serve_mcp_http(
     *,
     check_key: CheckKey | None = None,
     origins: Collection[str] = (),
-    name: str = NAME,
+    name: str = SERVER_NAME,
     instructions: str = "",
     on_ready: Callable[[str], None] = lambda url: None,
 ) -> None:
@@ -114,5 +114,5 @@ async def serve_mcp_http(
     """
     if check_key is None and not is_loopback(host):
         raise BadInput(f"Serving MCP on {host} lets others in, which needs keys. Without keys, use 127.0.0.1.")
-    app = mcp_app(library, check_key=check_key, origins=origins, name=name, instructions=instructions)
-    await serve(app, host, port, lambda url: on_ready(url.removesuffix("/v1") + PATH))
+    app = create_mcp_app(library, check_key=check_key, origins=origins, name=name, instructions=instructions)
+    await serve(app, host, port, lambda url: on_ready(url.removesuffix("/v1") + MCP_PATH))

@@ -31,14 +31,14 @@ from opposable.domain.call_context import CallContext
 from opposable.domain.specs import ToolSpec
 from opposable.domain.tools import ToolDefinition, ToolResult, new_call_id
 from opposable.tools.library import ToolLibrary
-from opposable.tools.mcp.mcp_tool import KEY_META, McpTool
-from opposable.tools.mcp.result_content import Content
+from opposable.tools.mcp.mcp_tool import IDEMPOTENCY_META_KEY, McpTool
+from opposable.tools.mcp.result_content import McpContent
 
-PAGE = 100
+PAGE_SIZE = 100
 """Tools told at once; a client asks for the next page with the cursor it is given."""
-LOOK = 0.5
+TOOL_POLL_SECONDS = 0.5
 """Seconds between two looks at whether the library's tools are still the same."""
-NAME = "opposable"
+SERVER_NAME = "opposable"
 
 
 class _Server(Server[Any]):
@@ -57,36 +57,36 @@ class _Server(Server[Any]):
 class LibraryServer:
     """A library behind the protocol. `server` is the SDK's; `watching` has to be open while it serves."""
 
-    def __init__(self, library: ToolLibrary, *, name: str = NAME, instructions: str = "") -> None:
+    def __init__(self, library: ToolLibrary, *, name: str = SERVER_NAME, instructions: str = "") -> None:
         self._library = library
         self._bus = InMemorySubscriptionBus()
         self._clients: weakref.WeakSet[Connection] = weakref.WeakSet()
-        self._told: tuple[ToolDefinition, ...] = ()
-        self._served: list[ServedTool] = []
+        self._listed_definitions: tuple[ToolDefinition, ...] = ()
+        self._listed_tools: list[ServedTool] = []
         self.server: Server[Any] = _Server(
             name,
             version=version("opposable"),
             instructions=instructions or None,
-            get_tool_input_schema=self._schema,
-            on_list_tools=self._list,
-            on_call_tool=self._call,
+            get_tool_input_schema=self._get_input_schema,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
             on_subscriptions_listen=ListenHandler(self._bus),
         )
 
     @contextlib.asynccontextmanager
-    async def watching(self) -> AsyncIterator[None]:
+    async def notify_of_changes(self) -> AsyncIterator[None]:
         """Tell clients when the library's tools change, for as long as the block lasts."""
-        task = asyncio.create_task(self._watch())
+        task = asyncio.create_task(self._poll_tools())
         try:
             yield
         finally:
             task.cancel()
             await asyncio.wait({task})
 
-    async def _watch(self) -> None:
+    async def _poll_tools(self) -> None:
         seen = self._library.definitions
         while True:
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(TOOL_POLL_SECONDS)
             now = self._library.definitions
             if now is seen or now == seen:
                 continue
@@ -96,34 +96,38 @@ class LibraryServer:
                 with contextlib.suppress(Exception):  # a client that left is told nothing
                     await client.send_tool_list_changed()
 
-    async def _list(
+    async def _list_tools(
         self, context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
     ) -> ListToolsResult:
         if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             self._clients.add(context.session._connection)  # noqa: SLF001 - sessions end with their request
         definitions = self._library.definitions
-        if definitions is not self._told:
-            self._served = [described(one, self._library) for one in definitions]
-            self._told = definitions
-        start = _start(params.cursor if params is not None else None, len(self._served))
-        end = start + PAGE
-        following = str(end) if end < len(self._served) else None
-        return ListToolsResult(tools=self._served[start:end], next_cursor=following)
+        if definitions is not self._listed_definitions:
+            self._listed_tools = [to_mcp_tool(one, self._library) for one in definitions]
+            self._listed_definitions = definitions
+        start = _parse_cursor(params.cursor if params is not None else None, len(self._listed_tools))
+        end = start + PAGE_SIZE
+        following = str(end) if end < len(self._listed_tools) else None
+        return ListToolsResult(tools=self._listed_tools[start:end], next_cursor=following)
 
-    def _schema(self, name: str) -> dict[str, Any] | None:
-        tool = self._library.find(name)
+    def _get_input_schema(self, name: str) -> dict[str, Any] | None:
+        tool = self._library.find_tool(name)
         return None if tool is None else tool.definition.parameters
 
-    async def _call(self, context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
+    async def _call_tool(
+        self, context: ServerRequestContext[Any, Any], params: CallToolRequestParams
+    ) -> CallToolResult:
         meta: Mapping[str, Any] = context.meta or {}
-        async with _progress(context) as report:
-            call = CallContext(call_id=new_call_id(), idempotency_key=str(meta.get(KEY_META, "")), report=report)
+        async with _forward_progress(context) as report:
+            call = CallContext(
+                call_id=new_call_id(), idempotency_key=str(meta.get(IDEMPOTENCY_META_KEY, "")), report=report
+            )
             result = await self._library.call(params.name, params.arguments or {}, call)
-        return answer(result)
+        return to_mcp_result(result)
 
 
 @contextlib.asynccontextmanager
-async def _progress(context: ServerRequestContext[Any, Any]) -> AsyncIterator[Callable[[str], None]]:
+async def _forward_progress(context: ServerRequestContext[Any, Any]) -> AsyncIterator[Callable[[str], None]]:
     """What a tool reports while it runs, sent as progress in order and before its result."""
     pieces: asyncio.Queue[str | None] = asyncio.Queue()
 
@@ -142,19 +146,19 @@ async def _progress(context: ServerRequestContext[Any, Any]) -> AsyncIterator[Ca
         sending.cancel()
 
 
-def _start(cursor: str | None, size: int) -> int:
+def _parse_cursor(cursor: str | None, tool_count: int) -> int:
     if cursor is None:
         return 0
-    if not cursor.isdecimal() or int(cursor) > size:
+    if not cursor.isdecimal() or int(cursor) > tool_count:
         raise MCPError(INVALID_PARAMS, f"There is no page {cursor!r}; begin again without a cursor.")
     return int(cursor)
 
 
-def described(definition: ToolDefinition, library: ToolLibrary) -> ServedTool:
+def to_mcp_tool(definition: ToolDefinition, library: ToolLibrary) -> ServedTool:
     """A tool as the protocol tells it; the hints are its owner's word, or for an MCP server's tool that server's."""
-    found: Any = library.find(definition.name)
+    found: Any = library.find_tool(definition.name)
     tool = getattr(found, "tool", found)
-    spec = _spec_of(tool.tool_id, library)
+    spec = _find_spec(tool.tool_id, library)
     hints = dict(tool.hints) if isinstance(tool, McpTool) else {}
     if spec is not None and spec.idempotent:
         hints["idempotent_hint"] = True
@@ -172,29 +176,29 @@ def described(definition: ToolDefinition, library: ToolLibrary) -> ServedTool:
     )
 
 
-def _spec_of(tool_id: str, library: ToolLibrary) -> ToolSpec | None:
+def _find_spec(tool_id: str, library: ToolLibrary) -> ToolSpec | None:
     """The spec a tool was registered with: its own, or the one whose action it is."""
     while tool_id:
-        if (spec := library.get(tool_id)) is not None:
+        if (spec := library.get_spec(tool_id)) is not None:
             return spec
         tool_id = tool_id.rpartition(".")[0]
     return None
 
 
-def answer(result: ToolResult) -> CallToolResult:
+def to_mcp_result(result: ToolResult) -> CallToolResult:
     """What came of a call: a failure is told as the sentence a model is told, an object as structured content too."""
     text: list[ContentBlock] = [TextContent(text=result.content)]
     if result.failure is not None:
         return CallToolResult(content=text, is_error=True)
-    if isinstance(result.data, Content):
+    if isinstance(result.data, McpContent):
         return CallToolResult.model_validate({"content": list(result.data.blocks)})
     if isinstance(result.data, dict) and not result.cut:
         return CallToolResult(content=text, structured_content=orjson.loads(result.content))
     return CallToolResult(content=text)
 
 
-async def serve_mcp_stdio(library: ToolLibrary, *, name: str = NAME, instructions: str = "") -> None:
+async def serve_mcp_stdio(library: ToolLibrary, *, name: str = SERVER_NAME, instructions: str = "") -> None:
     """Serve over this process's stdin and stdout until the client hangs up; whatever else prints goes to stderr."""
     serving = LibraryServer(library, name=name, instructions=instructions)
-    async with stdio_server() as (reading, writing), serving.watching():
+    async with stdio_server() as (reading, writing), serving.notify_of_changes():
         await serving.server.run(reading, writing, serving.server.create_initialization_options())

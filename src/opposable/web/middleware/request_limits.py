@@ -10,42 +10,42 @@ from contextlib import asynccontextmanager
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from opposable.domain.errors import OpposableError
-from opposable.store.keys import Keys
-from opposable.store.rate_limits import Limiter
+from opposable.store.keys import ApiKeyRepository
+from opposable.store.rate_limits import RateLimitBackend
 from opposable.web.errors import ApiError
 from opposable.web.principal import Principal
 
-EVERY = 1.0
+TOKEN_WRITE_SECONDS = 1.0
 """Seconds between writes of the tokens used."""
 
-GATEWAY = "/v1/"
+GATEWAY_PREFIX = "/v1/"
 """Where the gateway counts bytes itself, and tells of too many in its own words."""
 
 log = logging.getLogger("opposable.web")
 
 
-class BodyLimit:
+class BodyLimitMiddleware:
     """Refuses requests whose body is larger than `largest` bytes, told or not."""
 
-    def __init__(self, app: ASGIApp, largest: int) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
         self._app = app
-        self._largest = largest
+        self._max_bytes = max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 413, or pass the request on."""
-        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD") or scope["path"].startswith(GATEWAY):
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD") or scope["path"].startswith(GATEWAY_PREFIX):
             await self._app(scope, receive, send)
             return
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
         if length.isdigit():
-            if int(length) > self._largest:
-                await self._refusal().response()(scope, receive, send)
+            if int(length) > self._max_bytes:
+                await self._too_large_error().to_response()(scope, receive, send)
                 return
             await self._app(scope, receive, send)  # the server reads no more than was told
             return
-        await self._counted(scope, receive, send)
+        await self._pass_counted(scope, receive, send)
 
-    async def _counted(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _pass_counted(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on a request of unknown length, and answer in place of whoever reads on beyond the limit."""
         size = 0
         refused = False
@@ -54,11 +54,11 @@ class BodyLimit:
             nonlocal size, refused
             message = await receive()
             size += len(message.get("body", b""))
-            if size <= self._largest:
+            if size <= self._max_bytes:
                 return message
             if not refused:
                 refused = True
-                await self._refusal().response()(scope, receive, send)
+                await self._too_large_error().to_response()(scope, receive, send)
             return {"type": "http.disconnect"}
 
         async def unless_refused(message: Message) -> None:
@@ -67,36 +67,36 @@ class BodyLimit:
 
         await self._app(scope, counted, unless_refused)
 
-    def _refusal(self) -> ApiError:
-        return ApiError(413, "too_large", f"The request is larger than {self._largest:,} bytes.")
+    def _too_large_error(self) -> ApiError:
+        return ApiError(413, "too_large", f"The request is larger than {self._max_bytes:,} bytes.")
 
 
-class Budgets:
+class TokenUsageRecorder:
     """The tokens that keys use: noted at once, written to the store behind."""
 
-    def __init__(self, keys: Keys) -> None:
+    def __init__(self, keys: ApiKeyRepository) -> None:
         self._keys = keys
-        self._noted: dict[str, int] = {}
-        self._written: dict[str, int] = {}
-        self._used: set[str] = set()
+        self._recorded_tokens: dict[str, int] = {}
+        self._stored_tokens: dict[str, int] = {}
+        self._unsaved_keys: set[str] = set()
 
-    def spend(self, key_id: str, tokens: int) -> None:
+    def record_tokens(self, key_id: str, tokens: int) -> None:
         """Note tokens that a key used; with 0, that it was used."""
-        self._noted[key_id] = self._noted.get(key_id, 0) + tokens
-        self._used.add(key_id)
+        self._recorded_tokens[key_id] = self._recorded_tokens.get(key_id, 0) + tokens
+        self._unsaved_keys.add(key_id)
 
-    def noted(self, key_id: str) -> int:
+    def get_recorded_tokens(self, key_id: str) -> int:
         """Tokens of a key noted in this process, written or not."""
-        return self._noted.get(key_id, 0)
+        return self._recorded_tokens.get(key_id, 0)
 
-    def written_of(self, key_id: str) -> int:
+    def get_stored_tokens(self, key_id: str) -> int:
         """Those of them that the store knows of."""
-        return self._written.get(key_id, 0)
+        return self._stored_tokens.get(key_id, 0)
 
     @asynccontextmanager
-    async def written(self) -> AsyncIterator[None]:
+    async def write_periodically(self) -> AsyncIterator[None]:
         """Write what is noted every second, and what is left at the end."""
-        task = asyncio.create_task(self._work(), name="budgets")
+        task = asyncio.create_task(self._run(), name="budgets")
         try:
             yield
         finally:
@@ -107,23 +107,23 @@ class Budgets:
 
     async def write(self) -> None:
         """Write what is noted. Raises: `StoreError`; what was not written stays noted."""
-        for key_id in list(self._used):
-            noted = self.noted(key_id)
-            await self._keys.spend(key_id, noted - self.written_of(key_id))
-            self._written[key_id] = noted
-            if noted == self.noted(key_id):
-                self._used.discard(key_id)
+        for key_id in list(self._unsaved_keys):
+            noted = self.get_recorded_tokens(key_id)
+            await self._keys.add_token_usage(key_id, noted - self.get_stored_tokens(key_id))
+            self._stored_tokens[key_id] = noted
+            if noted == self.get_recorded_tokens(key_id):
+                self._unsaved_keys.discard(key_id)
 
-    async def _work(self) -> None:
+    async def _run(self) -> None:
         while True:
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(TOKEN_WRITE_SECONDS)
             try:
                 await self.write()
             except OpposableError as error:
                 log.warning("Used tokens wait to be written: %s", error)
 
 
-async def over_limit(principal: Principal, limiter: Limiter) -> ApiError | None:
+async def check_rate_limit(principal: Principal, limiter: RateLimitBackend) -> ApiError | None:
     """The refusal of a request beyond the key's rate limit, None within it. Raises: `StoreUnavailable`."""
     limit = principal.rate_limit
     if limit is None:
@@ -135,9 +135,9 @@ async def over_limit(principal: Principal, limiter: Limiter) -> ApiError | None:
     return ApiError(429, "rate_limited", said, headers={"retry-after": str(max(1, math.ceil(room.retry_after)))})
 
 
-def over_budget(principal: Principal, used: int) -> ApiError | None:
+def check_token_budget(principal: Principal, tokens_used: int) -> ApiError | None:
     """The refusal of a request by a key whose tokens are used up, None while there are some left."""
-    if principal.token_budget is None or used < principal.token_budget:
+    if principal.token_budget is None or tokens_used < principal.token_budget:
         return None
     said = f"This key's budget of {principal.token_budget:,} tokens is used up; its owner can give another key."
     return ApiError(429, "budget_used_up", said)

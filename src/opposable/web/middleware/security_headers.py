@@ -2,26 +2,28 @@
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-ALWAYS = (
+REQUIRED_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
-UNLESS_SAID = (
+DEFAULT_HEADERS = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"cache-control", b"no-store"),
 )
 """For answers that do not say otherwise themselves, as the pages of a console do."""
 
 
-class SecurityHeaders:
+class SecurityHeadersMiddleware:
     """Adds the headers to every answer. With `shared`, pages of the origins allowed by CORS may read answers."""
 
-    def __init__(self, app: ASGIApp, *, shared: bool = False) -> None:
+    def __init__(self, app: ASGIApp, *, allow_cross_origin: bool = False) -> None:
         self._app = app
-        self._always = [pair for pair in ALWAYS if not (shared and pair[0] == b"cross-origin-resource-policy")]
+        self._required_headers = [
+            pair for pair in REQUIRED_HEADERS if not (allow_cross_origin and pair[0] == b"cross-origin-resource-policy")
+        ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on."""
@@ -33,7 +35,11 @@ class SecurityHeaders:
             if message["type"] == "http.response.start":
                 given = list(message.get("headers", ()))
                 said = {name for name, _ in given}
-                message["headers"] = [*given, *self._always, *(pair for pair in UNLESS_SAID if pair[0] not in said)]
+                message["headers"] = [
+                    *given,
+                    *self._required_headers,
+                    *(pair for pair in DEFAULT_HEADERS if pair[0] not in said),
+                ]
             await send(message)
 
         await self._app(scope, receive, told)

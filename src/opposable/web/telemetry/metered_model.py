@@ -4,23 +4,23 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 
-from opposable.domain.events import ModelPart, Reply
+from opposable.domain.events import ModelEvent, Reply
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
-from opposable.web.middleware.authentication import CALLER
+from opposable.web.middleware.authentication import CURRENT_CALLER
 from opposable.web.telemetry.tracing import ModelCall
 
-OnUsage = Callable[[ModelCall], None]
+OnModelCall = Callable[[ModelCall], None]
 """Told of each reply of a model."""
 
 
 class MeteredModel:
     """A model in front of `model`, whose replies are counted."""
 
-    def __init__(self, model: Model, heard: Sequence[OnUsage]) -> None:
+    def __init__(self, model: Model, listeners: Sequence[OnModelCall]) -> None:
         self._model = model
-        self._heard = heard
+        self._listeners = listeners
 
     @property
     def name(self) -> str:
@@ -29,15 +29,15 @@ class MeteredModel:
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
-    ) -> AsyncGenerator[ModelPart, None]:
+    ) -> AsyncGenerator[ModelEvent, None]:
         """The model's reply. Raises: as the model."""
         begun = time.time_ns()
         async with aclosing(self._model.stream(messages, tools, options)) as parts:
             async for part in parts:
                 if type(part) is Reply:
-                    CALLER.get().spend(part.usage.total_tokens)
+                    CURRENT_CALLER.get().record_tokens(part.usage.total_tokens)
                     call = ModelCall(self.name, part.usage, begun, time.time_ns())
-                    for hear in self._heard:
+                    for hear in self._listeners:
                         hear(call)
                 yield part
 
@@ -46,7 +46,7 @@ class MeteredModel:
         await self._model.aclose()
 
 
-def metered(models: Mapping[str, Model], heard: Sequence[OnUsage]) -> dict[str, Model]:
+def wrap_models(models: Mapping[str, Model], listeners: Sequence[OnModelCall]) -> dict[str, Model]:
     """The models, each counted; a model of several names stays one model."""
-    made = {id(model): MeteredModel(model, heard) for model in models.values()}
+    made = {id(model): MeteredModel(model, listeners) for model in models.values()}
     return {name: made[id(model)] for name, model in models.items()}

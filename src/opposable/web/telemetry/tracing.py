@@ -10,9 +10,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from opposable.domain.usage import Usage
 
-_PARENT = re.compile(rb"^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$")
-_OWN = re.compile(rb"^[\w.\-]{1,64}$", re.ASCII)
-KEY = "opposable.trace"
+_TRACEPARENT_PATTERN = re.compile(rb"^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$")
+_TRACE_ID_PATTERN = re.compile(rb"^[\w.\-]{1,64}$", re.ASCII)
+TRACE_SCOPE_KEY = "opposable.trace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,12 @@ class ModelCall:
 
     model: str
     usage: Usage
-    begun: int
-    ended: int
+    started_at_ns: int
+    ended_at_ns: int
 
 
 @dataclass(slots=True)
-class Trace:
+class RequestTrace:
     """`trace_id` is what clients are told; `parent` the span of theirs that asks (16 hexadecimal digits), or "".
 
     `models` are calls of models that no span was made of yet, where spans are made at all; `in_run` says that a run
@@ -34,20 +34,20 @@ class Trace:
     """
 
     trace_id: str
-    parent: str = ""
-    models: list[ModelCall] = field(default_factory=list)
-    in_run: bool = False
+    parent_span_id: str = ""
+    model_calls: list[ModelCall] = field(default_factory=list)
+    has_run: bool = False
 
 
-NO_TRACE = Trace("")
-CURRENT: ContextVar[Trace] = ContextVar("trace", default=NO_TRACE)
+NO_TRACE = RequestTrace("")
+CURRENT_TRACE: ContextVar[RequestTrace] = ContextVar("trace", default=NO_TRACE)
 """The trace of the request that is being answered."""
 
 
-class Tracing:
+class TracingMiddleware:
     """Gives every request its trace: W3C's `traceparent`, else `X-Trace-ID`, else a new one; told as `X-Trace-ID`."""
 
-    def __init__(self, app: ASGIApp, on_end: Callable[[Trace], None] | None = None) -> None:
+    def __init__(self, app: ASGIApp, on_end: Callable[[RequestTrace], None] | None = None) -> None:
         self._app = app
         self._on_end = on_end
 
@@ -56,10 +56,10 @@ class Tracing:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        trace = trace_from(scope["headers"])
+        trace = parse_trace(scope["headers"])
         header = (b"x-trace-id", trace.trace_id.encode())
-        scope[KEY] = trace
-        CURRENT.set(trace)
+        scope[TRACE_SCOPE_KEY] = trace
+        CURRENT_TRACE.set(trace)
 
         async def told(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -69,18 +69,18 @@ class Tracing:
         try:
             await self._app(scope, receive, told)
         finally:
-            if self._on_end is not None and not trace.in_run:
+            if self._on_end is not None and not trace.has_run:
                 self._on_end(trace)
 
 
-def trace_from(headers: list[tuple[bytes, bytes]]) -> Trace:
+def parse_trace(headers: list[tuple[bytes, bytes]]) -> RequestTrace:
     """The trace that a request's headers name, or a new one."""
     own = b""
     for name, value in headers:
         if name == b"traceparent":
-            found = _PARENT.match(value.strip())
+            found = _TRACEPARENT_PATTERN.match(value.strip())
             if found is not None and found[1].strip(b"0") and found[2].strip(b"0"):
-                return Trace(found[1].decode(), found[2].decode())
+                return RequestTrace(found[1].decode(), found[2].decode())
         elif name == b"x-trace-id":
             own = value.strip()
-    return Trace(own.decode() if _OWN.match(own) else uuid4().hex)
+    return RequestTrace(own.decode() if _TRACE_ID_PATTERN.match(own) else uuid4().hex)

@@ -3,19 +3,19 @@
 import orjson
 import pytest
 from aiohttp import web
-from tests.safety.network.web_server import serving
+from tests.safety.network.web_server import run_web_server
 
 from opposable.domain.call_context import NO_CONTEXT
 from opposable.domain.errors import BadInput
 from opposable.safety.network.guarded_client import GuardedClient
 from opposable.tools.http.http_tool import HttpTool
-from opposable.tools.http.openapi.document import Document, parsed, read_document
-from opposable.tools.http.openapi.importer import LeftOut, http_specs
+from opposable.tools.http.openapi.document import OpenApiDocument, parse_document, read_document
+from opposable.tools.http.openapi.importer import SkippedPart, specs_from_openapi
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 
-def document(operation=None, *, version="3.1.0", method="post", path="/things", components=None, **more):
+def create_document(operation=None, *, version="3.1.0", method="post", path="/things", components=None, **more):
     item = {method: operation or {}}
     return {
         "openapi": version,
@@ -27,17 +27,17 @@ def document(operation=None, *, version="3.1.0", method="post", path="/things", 
     }
 
 
-def body(schema, kind="application/json", required=True):
+def create_body(schema, kind="application/json", required=True):
     return {"requestBody": {"required": required, "content": {kind: {"schema": schema}}}}
 
 
-def one(*args, **kwargs):
-    [spec] = http_specs(Document(document(*args, **kwargs))).specs
+def import_one_spec(*args, **kwargs):
+    [spec] = specs_from_openapi(OpenApiDocument(create_document(*args, **kwargs))).specs
     return spec
 
 
 def test_an_operation_is_told_in_full():
-    spec = one(
+    spec = import_one_spec(
         {
             "operationId": "Things: create!",
             "summary": "Create a thing.",
@@ -45,7 +45,7 @@ def test_an_operation_is_told_in_full():
             "tags": ["things"],
             "deprecated": True,
             "parameters": [{"name": "dry", "in": "query", "schema": {"type": "boolean"}, "description": "Only check."}],
-            **body(
+            **create_body(
                 {"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "title": "Name"}}}
             ),
         }
@@ -77,7 +77,7 @@ def test_ids_are_safe_and_no_two_alike():
         "/a/{id}": {"get": {}, "delete": {"operationId": "x"}},
         "/b": {"get": {"operationId": "x"}, "put": {"operationId": "查询"}, "post": {"operationId": "y" * 200}},
     }
-    found = http_specs(Document({**document(), "paths": paths}), prefix="p")
+    found = specs_from_openapi(OpenApiDocument({**create_document(), "paths": paths}), prefix="p")
     ids = [spec.tool_id for spec in found.specs]
     assert ids[:4] == ["p.get_a_id", "p.x", "p.x_2", "p.查询"]
     assert len(ids[4]) == 100
@@ -93,7 +93,7 @@ PET = {
 NODE = {"type": "object", "properties": {"next": {"$ref": "#/components/schemas/Node"}, "v": {"type": "integer"}}}
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("version", "schema", "told"),
     [
         ("3.0.3", {"type": "string", "nullable": True}, {"type": ["string", "null"]}),
@@ -114,13 +114,13 @@ NODE = {"type": "object", "properties": {"next": {"$ref": "#/components/schemas/
 def test_a_schema_stands_alone_as_json_schema(version, schema, told):
     components = {"schemas": {"Pet": PET, "a/b c": {"type": "integer"}}}
     parameter = {"name": "q", "in": "query", "schema": schema}
-    spec = one({"parameters": [parameter]}, method="get", version=version, components=components)
+    spec = import_one_spec({"parameters": [parameter]}, method="get", version=version, components=components)
     assert spec.parameters["properties"]["q"] == told
     assert "$defs" not in spec.parameters
 
 
 def test_a_schema_that_contains_itself_is_kept_once():
-    spec = one(body({"$ref": "#/components/schemas/Node"}), components={"schemas": {"Node": NODE}})
+    spec = import_one_spec(create_body({"$ref": "#/components/schemas/Node"}), components={"schemas": {"Node": NODE}})
     assert spec.parameters == {
         "type": "object",
         "properties": {"next": {"$ref": "#/$defs/Node"}, "v": {"type": "integer"}},
@@ -136,27 +136,33 @@ def test_schemas_that_double_at_each_step_stay_small():
         for n in range(40)
     }
     schemas["L40"] = {"type": "string"}
-    spec = one(body({"$ref": "#/components/schemas/L0"}), components={"schemas": schemas})
+    spec = import_one_spec(create_body({"$ref": "#/components/schemas/L0"}), components={"schemas": schemas})
     assert len(orjson.dumps(spec.parameters)) < 200_000
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     "reference", ["https://evil.example/s.json", "other.yaml#/X", "file:///etc/passwd", "#/components/schemas/Gone"]
 )
 async def test_a_reference_out_of_the_document_is_named_and_not_followed(reference):
-    async with serving() as server:
-        found = http_specs(Document(document(body({"type": "object", "properties": {"a": {"$ref": reference}}}))))
+    async with run_web_server() as server:
+        found = specs_from_openapi(
+            OpenApiDocument(create_document(create_body({"type": "object", "properties": {"a": {"$ref": reference}}})))
+        )
         assert found.specs[0].parameters["properties"] == {"a": {}}
-        assert [(one.where, reference in one.why) for one in found.left_out] == [("POST /things", True)]
+        assert [(one.location, reference in one.reason) for one in found.skipped_parts] == [("POST /things", True)]
         assert server.seen == []
 
 
 def test_a_pattern_in_another_language_is_left_out_and_named():
-    found = http_specs(
-        Document(document(body({"type": "object", "properties": {"a": {"type": "string", "pattern": "(?<=a)b\\Z("}}})))
+    found = specs_from_openapi(
+        OpenApiDocument(
+            create_document(
+                create_body({"type": "object", "properties": {"a": {"type": "string", "pattern": "(?<=a)b\\Z("}}})
+            )
+        )
     )
     assert found.specs[0].parameters["properties"] == {"a": {"type": "string"}}
-    assert "patterns are not checked" in found.left_out[0].why
+    assert "patterns are not checked" in found.skipped_parts[0].reason
 
 
 # Parameters, bodies, servers, security: against a real server.
@@ -164,22 +170,22 @@ def test_a_pattern_in_another_language_is_left_out_and_named():
 
 @pytest.fixture
 async def server():
-    async with serving() as server:
+    async with run_web_server() as server:
         yield server
 
 
-async def sent(server, spec_document, arguments, environ=None):
+async def send_request(server, spec_document, arguments, environ=None):
     """The request a document's only tool makes."""
     client = GuardedClient([server.host])
-    found = http_specs(await read_document(spec_document, client), server=server.url)
+    found = specs_from_openapi(await read_document(spec_document, client), server=server.url)
     [spec] = found.specs
-    assert found.left_out == ()
+    assert found.skipped_parts == ()
     await HttpTool(spec, client, environ or {}).run(arguments, NO_CONTEXT)
     await client.aclose()
     return server.seen[-1]
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("parameter", "value", "path"),
     [
         ({"in": "query", "schema": {"type": "array"}}, ["a", "b"], "/t?q=a&q=b"),
@@ -193,11 +199,11 @@ async def sent(server, spec_document, arguments, environ=None):
     ],
 )  # fmt: skip
 async def test_query_styles(server, parameter, value, path):
-    made = document({"parameters": [{"name": "q", **parameter}]}, method="get", path="/t")
-    assert (await sent(server, made, {"q": value})).path == path
+    made = create_document({"parameters": [{"name": "q", **parameter}]}, method="get", path="/t")
+    assert (await send_request(server, made, {"q": value})).path == path
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("explode", "value", "path"),
     [
         (False, [1, 2], "/t/1%2C2"),
@@ -209,12 +215,14 @@ async def test_query_styles(server, parameter, value, path):
 async def test_path_styles(server, explode, value, path):
     parameter = {"name": "p", "in": "path", "required": True, "explode": explode, "schema": {}}
     assert (
-        await sent(server, document({"parameters": [parameter]}, method="get", path="/t/{p}"), {"p": value})
+        await send_request(
+            server, create_document({"parameters": [parameter]}, method="get", path="/t/{p}"), {"p": value}
+        )
     ).path == path
 
 
 async def test_one_name_in_several_places(server):
-    made = document(
+    made = create_document(
         {
             "parameters": [
                 {"name": "id", "in": "path", "required": True, "schema": {"type": "integer"}},
@@ -222,12 +230,12 @@ async def test_one_name_in_several_places(server):
                 {"name": "id", "in": "header", "schema": {"type": "string"}},
                 {"name": "id", "in": "cookie", "schema": {"type": "string"}},
             ],
-            **body({"type": "object", "properties": {"id": {"type": "string"}}}),
+            **create_body({"type": "object", "properties": {"id": {"type": "string"}}}),
         },
         path="/t/{id}",
     )
     arguments = {"id": 1, "query_id": "q", "header_id": "h", "cookie_id": "c", "body_id": "b"}
-    seen = await sent(server, made, arguments)
+    seen = await send_request(server, made, arguments)
     assert (seen.path, seen.headers["id"], seen.headers["cookie"], seen.body) == (
         "/t/1?id=q",
         "h",
@@ -236,24 +244,24 @@ async def test_one_name_in_several_places(server):
     )
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("request_body", "arguments", "content_type", "raw"),
     [
-        (body({"type": "array", "items": {"type": "integer"}}), {"body": [1, 2]}, "application/json", b"[1,2]"),
-        (body({"type": "object", "properties": {"a": {}}}, "application/merge-patch+json"), {"a": None}, "application/merge-patch+json", b'{"a":null}'),
-        (body({"type": "object", "properties": {"a": {}}}), {}, "application/json", b"{}"),
-        (body({"type": "object", "properties": {"a": {}}}, required=False), {}, None, b""),
-        (body({"type": "object", "properties": {"a": {}}, "required": ["a"]}, required=False), {"body": {"a": 1}}, "application/json", b'{"a":1}'),
-        (body({"type": "object", "properties": {"a": {}}, "additionalProperties": True}), {"body": {"b": 1}}, "application/json", b'{"b":1}'),
-        (body({"type": "object", "properties": {"a": {}, "b": {}}}, "application/x-www-form-urlencoded"), {"a": "x y", "b": [1, 2]}, "application/x-www-form-urlencoded", b"a=x+y&b=1&b=2"),
-        (body({"type": "string"}, "text/plain"), {"body": "hi"}, "text/plain; charset=utf-8", b"hi"),
-        (body({"type": "string"}, "text/csv"), {"body": "a,b"}, "text/csv", b"a,b"),
-        (body({"type": "string", "format": "binary"}, "application/octet-stream"), {"body": {"base64": "AAE="}}, "application/octet-stream", b"\0\1"),
-        (body({"type": "string", "format": "binary"}, "image/png"), {"body": {"base64": "AAE="}}, "image/png", b"\0\1"),
+        (create_body({"type": "array", "items": {"type": "integer"}}), {"body": [1, 2]}, "application/json", b"[1,2]"),
+        (create_body({"type": "object", "properties": {"a": {}}}, "application/merge-patch+json"), {"a": None}, "application/merge-patch+json", b'{"a":null}'),
+        (create_body({"type": "object", "properties": {"a": {}}}), {}, "application/json", b"{}"),
+        (create_body({"type": "object", "properties": {"a": {}}}, required=False), {}, None, b""),
+        (create_body({"type": "object", "properties": {"a": {}}, "required": ["a"]}, required=False), {"body": {"a": 1}}, "application/json", b'{"a":1}'),
+        (create_body({"type": "object", "properties": {"a": {}}, "additionalProperties": True}), {"body": {"b": 1}}, "application/json", b'{"b":1}'),
+        (create_body({"type": "object", "properties": {"a": {}, "b": {}}}, "application/x-www-form-urlencoded"), {"a": "x y", "b": [1, 2]}, "application/x-www-form-urlencoded", b"a=x+y&b=1&b=2"),
+        (create_body({"type": "string"}, "text/plain"), {"body": "hi"}, "text/plain; charset=utf-8", b"hi"),
+        (create_body({"type": "string"}, "text/csv"), {"body": "a,b"}, "text/csv", b"a,b"),
+        (create_body({"type": "string", "format": "binary"}, "application/octet-stream"), {"body": {"base64": "AAE="}}, "application/octet-stream", b"\0\1"),
+        (create_body({"type": "string", "format": "binary"}, "image/png"), {"body": {"base64": "AAE="}}, "image/png", b"\0\1"),
     ],
 )  # fmt: skip
 async def test_bodies(server, request_body, arguments, content_type, raw):
-    seen = await sent(server, document(request_body), arguments)
+    seen = await send_request(server, create_document(request_body), arguments)
     assert (seen.headers.get("content-type"), seen.body) == (content_type, raw)
 
 
@@ -271,7 +279,7 @@ async def test_a_multipart_body_with_files(server):
         "file": {"filename": "a.txt", "text": "hi"},
         "more": [{"filename": "b.png", "base64": "AAE="}],
     }
-    seen = await sent(server, document(body(schema, "multipart/form-data")), arguments)
+    seen = await send_request(server, create_document(create_body(schema, "multipart/form-data")), arguments)
     assert seen.headers["content-type"].startswith("multipart/form-data; boundary=")
     for part in (b'name="note"', b'filename="a.txt"', b"\r\n\r\nhi\r\n", b'filename="b.png"', b"\r\n\r\n\0\1\r\n"):
         assert part in seen.body
@@ -297,7 +305,7 @@ ENVIRON = {
 }
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("security", "path", "headers"),
     [
         ([{"bearerAuth": []}], "/t", {"authorization": "Bearer bearer1"}),
@@ -312,19 +320,19 @@ ENVIRON = {
         ([], "/t", {}),
     ],
 )
-@pytest.mark.parametrize("at", ["document", "operation"])
+@pytest.prefix.parametrize("at", ["document", "operation"])
 async def test_security(server, security, path, headers, at):
     operation = {"security": security} if at == "operation" else {}
     more = {"security": security} if at == "document" else {"security": [{"digest": []}]}
-    made = document(operation, method="get", path="/t", components={"securitySchemes": SCHEMES}, **more)
-    seen = await sent(server, made, {}, ENVIRON)
+    made = create_document(operation, method="get", path="/t", components={"securitySchemes": SCHEMES}, **more)
+    seen = await send_request(server, made, {}, ENVIRON)
     names = {"authorization", "x-app", "cookie"}
     assert (seen.path, {name: seen.headers[name] for name in names if name in seen.headers}) == (path, headers)
 
 
 def test_secrets_are_named_after_the_prefix_and_the_scheme():
-    made = document({"security": [{"bearerAuth": []}]}, components={"securitySchemes": SCHEMES})
-    [spec] = http_specs(Document(made), prefix="shop").specs
+    made = create_document({"security": [{"bearerAuth": []}]}, components={"securitySchemes": SCHEMES})
+    [spec] = specs_from_openapi(OpenApiDocument(made), prefix="shop").specs
     assert (spec.tool_id, spec.category, spec.endpoint.auth.token) == (
         "shop.post_things",
         "shop",
@@ -332,7 +340,7 @@ def test_secrets_are_named_after_the_prefix_and_the_scheme():
     )
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("servers", "source", "url"),
     [
         ([{"url": "https://a.example/v1"}], "", "https://a.example/v1/things"),
@@ -342,36 +350,39 @@ def test_secrets_are_named_after_the_prefix_and_the_scheme():
     ],
 )  # fmt: skip
 def test_servers(servers, source, url):
-    [spec] = http_specs(Document({**document(), "servers": servers}, source)).specs
+    [spec] = specs_from_openapi(OpenApiDocument({**create_document(), "servers": servers}, source)).specs
     assert spec.endpoint.url_template == url
 
 
 def test_the_nearest_server_counts_and_a_missing_one_is_asked_for():
-    made = document({"servers": [{"url": "https://near.example"}]})
-    assert http_specs(Document(made)).specs[0].endpoint.url_template == "https://near.example/things"
+    made = create_document({"servers": [{"url": "https://near.example"}]})
+    assert specs_from_openapi(OpenApiDocument(made)).specs[0].endpoint.url_template == "https://near.example/things"
     assert (
-        http_specs(Document(made), server="https://mine.example/").specs[0].endpoint.url_template
+        specs_from_openapi(OpenApiDocument(made), server="https://mine.example/").specs[0].endpoint.url_template
         == "https://mine.example/things"
     )
     with pytest.raises(BadInput, match="names no host; give the server's URL"):
-        http_specs(Document({**document(), "servers": [{"url": "/"}]}))
+        specs_from_openapi(OpenApiDocument({**create_document(), "servers": [{"url": "/"}]}))
 
 
 def test_what_streams_is_streamable_and_reading_is_idempotent():
     content = {"responses": {"200": {"content": {"text/event-stream": {}}}}}
-    assert (one(content, method="get").mode, one(content, method="get").idempotent) == ("streamable", True)
-    assert (one(method="head").mode, one(method="head").idempotent) == ("invokable", True)
-    assert one(method="put").idempotent is False
+    assert (import_one_spec(content, method="get").mode, import_one_spec(content, method="get").idempotent) == (
+        "streamable",
+        True,
+    )
+    assert (import_one_spec(method="head").mode, import_one_spec(method="head").idempotent) == ("invokable", True)
+    assert import_one_spec(method="put").idempotent is False
 
 
 # What is left out.
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("operation", "made", "why"),
     [
-        (body({}, "application/xml"), 0, "no tool: its body is application/xml, none of which is supported"),
-        (body({}, "application/xml", required=False), 1, "its body is application/xml, none of which is supported; it is sent without one"),
+        (create_body({}, "application/xml"), 0, "no tool: its body is application/xml, none of which is supported"),
+        (create_body({}, "application/xml", required=False), 1, "its body is application/xml, none of which is supported; it is sent without one"),
         ({"parameters": [{"name": "p", "in": "query", "required": True, "style": "label"}]}, 0, "no tool: style label is not supported in a query"),
         ({"parameters": [{"name": "p", "in": "query", "style": "label"}]}, 1, "parameter p: style label is not supported in a query"),
         ({"parameters": [{"name": "p", "in": "querystring"}]}, 0, "no tool: has a parameter in 'querystring', which is not supported"),
@@ -383,23 +394,23 @@ def test_what_streams_is_streamable_and_reading_is_idempotent():
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_is_named(operation, made, why):
-    found = http_specs(Document(document(operation, components={"securitySchemes": SCHEMES})))
-    assert (len(found.specs), found.left_out) == (made, (LeftOut("POST /things", why),))
+    found = specs_from_openapi(OpenApiDocument(create_document(operation, components={"securitySchemes": SCHEMES})))
+    assert (len(found.specs), found.skipped_parts) == (made, (SkippedPart("POST /things", why),))
 
 
 def test_methods_and_webhooks_that_are_not_called_are_named():
-    made = document(method="trace", webhooks={"x": {}})
+    made = create_document(method="trace", webhooks={"x": {}})
     made["paths"]["/x"] = {"$ref": "gone.yaml"}
-    found = http_specs(Document(made))
+    found = specs_from_openapi(OpenApiDocument(made))
     assert found.specs == ()
-    assert [one.where for one in found.left_out] == ["TRACE /things", "/x", "webhooks"]
+    assert [one.location for one in found.skipped_parts] == ["TRACE /things", "/x", "webhooks"]
 
 
 def test_only_the_tags_and_operations_wanted():
     paths = {
         f"/{name}": {"get": {"operationId": name, "tags": [tag]}} for name, tag in (("a", "x"), ("b", "y"), ("c", "z"))
     }
-    found = http_specs(Document({**document(), "paths": paths}), only=["x", "c"])
+    found = specs_from_openapi(OpenApiDocument({**create_document(), "paths": paths}), include=["x", "c"])
     assert [spec.tool_id for spec in found.specs] == ["a", "c"]
 
 
@@ -408,12 +419,12 @@ def test_only_the_tags_and_operations_wanted():
 
 def test_yaml_keeps_words_as_they_are_written():
     text = b"a: 2026-11-20\nb: yes\nc: true\nd: 1.5\ne: 012\nf: 7\ng: 1e3\nh: ~\ni: 12:30\nj: {k: off}\n200: x\n"
-    assert parsed(text, "x") == {
+    assert parse_document(text, "x") == {
         "a": "2026-11-20", "b": "yes", "c": True, "d": 1.5, "e": "012", "f": 7, "g": 1000.0, "h": None, "i": "12:30", "j": {"k": "off"}, 200: "x"
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@pytest.prefix.parametrize(
     ("text", "said"),
     [
         (b"{", "neither JSON nor YAML"),
@@ -433,7 +444,7 @@ async def test_what_is_no_document_is_told(tmp_path, text, said):
 
 
 async def test_a_document_is_read_from_file_and_url(server, tmp_path):
-    made = document({"operationId": "x"}, servers=[{"url": "/api"}])
+    made = create_document({"operationId": "x"}, servers=[{"url": "/api"}])
 
     async def answer(request):
         return web.json_response(made, status=200 if request.path == "/openapi.json" else 404)
@@ -441,7 +452,7 @@ async def test_a_document_is_read_from_file_and_url(server, tmp_path):
     server.answer = answer
     client = GuardedClient([server.host])
     read = await read_document(f"{server.url}/openapi.json", client)
-    assert http_specs(read).specs[0].endpoint.url_template == f"{server.url}/api/things"
+    assert specs_from_openapi(read).specs[0].endpoint.url_template == f"{server.url}/api/things"
     with pytest.raises(BadInput, match="answered HTTP 404"):
         await read_document(f"{server.url}/gone", client)
     with pytest.raises(BadInput, match=r"cannot be fetched: 10\.0\.0\.1 is a private address"):
@@ -461,11 +472,11 @@ async def test_a_document_whose_aliases_multiply_is_no_burden(tmp_path):
         f"openapi: 3.1.0\ninfo: {{version: *l29}}\nservers: [{{url: 'https://a.example'}}]\n"
         f"paths:\n  /x:\n    get:\n      {operation}\n      parameters: {parameter}\n"
     )
-    [spec] = http_specs(await read_document(tmp_path / "bomb.yaml", GuardedClient())).specs
+    [spec] = specs_from_openapi(await read_document(tmp_path / "bomb.yaml", GuardedClient())).specs
     assert (spec.tool_id, spec.description, spec.version, spec.tags) == ("get_x", "GET /x", "a list", ())
     assert spec.parameters["properties"] == {"q": {"type": "array", "items": {}}}
 
 
 def test_a_prefix_that_cannot_be_one_is_told():
     with pytest.raises(BadInput, match="cannot stand before ids"):
-        http_specs(Document(document()), prefix="a b")
+        specs_from_openapi(OpenApiDocument(create_document()), prefix="a b")

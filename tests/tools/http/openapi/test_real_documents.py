@@ -12,25 +12,25 @@ from aiohttp import web
 from opposable.domain.call_context import NO_CONTEXT
 from opposable.safety.network.guarded_client import GuardedClient
 from opposable.tools.http.http_tool import HttpTool
-from opposable.tools.http.openapi.document import Document, parsed, read_document
-from opposable.tools.http.openapi.importer import http_specs
+from opposable.tools.http.openapi.document import OpenApiDocument, parse_document, read_document
+from opposable.tools.http.openapi.importer import specs_from_openapi
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.prefix.anyio
 
 AIRFLOW = Path(__file__).parents[3] / "data" / "openapi" / "airflow-3.3.2.yaml.gz"
 
 
-def document() -> dict:
-    return parsed(gzip.decompress(AIRFLOW.read_bytes()), AIRFLOW.name)
+def read_airflow_document() -> dict:
+    return parse_document(gzip.decompress(AIRFLOW.read_bytes()), AIRFLOW.name)
 
 
-def sample(schema: dict, root: dict, depth: int = 0):
+def create_sample(schema: dict, root: dict, depth: int = 0):
     """A value that fits a schema of the document, with text that must be encoded."""
     if "$ref" in schema:
-        return sample(Document(root).at(schema["$ref"]), root, depth)
+        return create_sample(OpenApiDocument(root).resolve_reference(schema["$ref"]), root, depth)
     for key in ("anyOf", "oneOf", "allOf"):
         if key in schema:
-            return sample(schema[key][0], root, depth)
+            return create_sample(schema[key][0], root, depth)
     if "const" in schema:
         return schema["const"]
     if "enum" in schema:
@@ -39,10 +39,12 @@ def sample(schema: dict, root: dict, depth: int = 0):
     if kind == "object":
         wanted = schema.get("properties", {})
         names = wanted if depth < 4 else schema.get("required", [])
-        return {name: sample(wanted[name], root, depth + 1) for name in names}
+        return {name: create_sample(wanted[name], root, depth + 1) for name in names}
     if kind == "array":
         return (
-            [] if depth >= 4 else [sample(schema.get("items", {}), root, depth + 1)] * max(2, schema.get("minItems", 0))
+            []
+            if depth >= 4
+            else [create_sample(schema.get("items", {}), root, depth + 1)] * max(2, schema.get("minItems", 0))
         )
     if kind == "string":
         texts = ["2026-11-20T09:24:00+08:00"] if schema.get("format") == "date-time" else ["a/b c&d=é中", "a.b-c"]
@@ -52,7 +54,7 @@ def sample(schema: dict, root: dict, depth: int = 0):
     return max(value, schema.get("minimum", value)) if kind == "integer" else value
 
 
-def operations(root: dict):
+def iterate_operations(root: dict):
     return [
         (path, method, operation)
         for path, item in root["paths"].items()
@@ -62,11 +64,13 @@ def operations(root: dict):
 
 
 def test_every_operation_becomes_a_tool():
-    root = document()
-    found = http_specs(Document(root), prefix="airflow", server="https://airflow.example")
-    assert len(operations(root)) == 128
-    assert [spec.metadata["operation"] for spec in found.specs] == [f"{m.upper()} {p}" for p, m, _ in operations(root)]
-    assert found.left_out == ()
+    root = read_airflow_document()
+    found = specs_from_openapi(OpenApiDocument(root), prefix="airflow", server="https://airflow.example")
+    assert len(iterate_operations(root)) == 128
+    assert [spec.metadata["operation"] for spec in found.specs] == [
+        f"{m.upper()} {p}" for p, m, _ in iterate_operations(root)
+    ]
+    assert found.skipped_parts == ()
     assert {spec.endpoint.auth.token for spec in found.specs} == {"", "env:AIRFLOW_HTTPBEARER_TOKEN"}
     assert [spec.tool_id for spec in found.specs if spec.mode == "streamable"] != []
     assert all(spec.idempotent == (spec.endpoint.method in ("GET", "HEAD")) for spec in found.specs)
@@ -94,7 +98,9 @@ async def airflow():
         app.router.add_route(method, path, handle)
 
     # As OpenAPI has it, a path that is written out comes before one with a parameter in that place.
-    for path, method, operation in sorted(operations(document()), key=lambda one: one[0].count("{")):
+    for path, method, operation in sorted(
+        iterate_operations(read_airflow_document()), key=lambda one: one[0].count("{")
+    ):
         route(path, method, operation)
     runner = web.AppRunner(app)
     await runner.setup()
@@ -103,34 +109,34 @@ async def airflow():
     await runner.cleanup()
 
 
-def written(value) -> str:
+def to_text(value) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
 async def test_every_operation_arrives_with_the_right_bytes(airflow):
     host, came = airflow
-    root = document()
+    root = read_airflow_document()
     client = GuardedClient([host])
-    found = http_specs(await read_document(root, client), server=f"http://{host}")
+    found = specs_from_openapi(await read_document(root, client), server=f"http://{host}")
     tools = {spec.metadata["operation"]: HttpTool(spec, client, {"HTTPBEARER_TOKEN": "sesame"}) for spec in found.specs}
-    for path, method, operation in operations(root):
+    for path, method, operation in iterate_operations(root):
         arguments, headers, expected = {}, {}, {"path": {}, "query": [], "body": None}
         for parameter in operation.get("parameters", []):
-            value = sample(parameter["schema"], root)
+            value = create_sample(parameter["schema"], root)
             if parameter["name"].lower() == "accept":
                 continue
             arguments[parameter["name"]] = value
             if parameter["in"] == "header":
-                headers[parameter["name"]] = written(value)
+                headers[parameter["name"]] = to_text(value)
             elif parameter["in"] == "path":
-                expected["path"][parameter["name"]] = written(value)
+                expected["path"][parameter["name"]] = to_text(value)
             elif isinstance(value, list):
-                expected["query"] += [(parameter["name"], written(item)) for item in value]
+                expected["query"] += [(parameter["name"], to_text(item)) for item in value]
             else:
-                expected["query"].append((parameter["name"], written(value)))
+                expected["query"].append((parameter["name"], to_text(value)))
         tool = tools[f"{method.upper()} {path}"]
         if "requestBody" in operation:
-            expected["body"] = sample(operation["requestBody"]["content"]["application/json"]["schema"], root)
+            expected["body"] = create_sample(operation["requestBody"]["content"]["application/json"]["schema"], root)
             if tool.spec.endpoint.body_param:
                 arguments["body"] = expected["body"]
             else:
@@ -145,5 +151,5 @@ async def test_every_operation_arrives_with_the_right_bytes(airflow):
         assert {header: got["headers"][header] for header in headers} == headers
         assert got["authorization"] == ("Bearer sesame" if operation.get("security") else None)
         assert got["type"] == ("application/json" if expected["body"] is not None else None)
-    assert set(came) == {operation["operationId"] for _, _, operation in operations(root)}
+    assert set(came) == {operation["operationId"] for _, _, operation in iterate_operations(root)}
     await client.aclose()

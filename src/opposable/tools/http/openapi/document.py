@@ -11,27 +11,27 @@ from urllib.parse import unquote
 import orjson
 
 from opposable.domain.errors import BadInput, ToolError
-from opposable.safety.network.guarded_client import GuardedClient, Request
-from opposable.safety.network.response_body import read_capped, text_of
+from opposable.safety.network.guarded_client import GuardedClient, HttpRequest
+from opposable.safety.network.response_body import decode_body, read_body
 
-MOST_BYTES = 20_000_000
-_DEEPEST = 50
+MAX_DOCUMENT_BYTES = 20_000_000
+_MAX_REFERENCE_DEPTH = 50
 
 
 @dataclass(slots=True)
-class Document:
+class OpenApiDocument:
     """A document and where it came from. `left_out` gathers what cannot be used, as (where, why)."""
 
     root: Mapping[str, Any]
     source_url: str = ""
-    left_out: list[tuple[str, str]] = field(default_factory=list)
+    skipped_parts: list[tuple[str, str]] = field(default_factory=list)
 
     @property
-    def is_30(self) -> bool:
+    def is_openapi_30(self) -> bool:
         """Whether schemas are in OpenAPI 3.0's own dialect rather than JSON Schema."""
         return str(self.root.get("openapi", "")).startswith("3.0")
 
-    def at(self, reference: str) -> Any:
+    def resolve_reference(self, reference: str) -> Any:
         """What a local reference (`#/…`) leads to. Raises: `LookupError` for a remote one, or one that leads nowhere."""
         if not reference.startswith("#"):
             raise LookupError(f"refers to {reference[:200]}, outside of the document; nothing is fetched for it")
@@ -44,27 +44,27 @@ class Document:
                 raise LookupError(f"refers to {reference[:200]}, which is not in the document") from error
         return found
 
-    def resolved(self, node: Any) -> Mapping[str, Any]:
+    def resolve_node(self, node: Any) -> Mapping[str, Any]:
         """A part of the document, its own reference followed. Raises: `LookupError`."""
-        for _ in range(_DEEPEST):
+        for _ in range(_MAX_REFERENCE_DEPTH):
             if isinstance(node, dict) and not isinstance(node.get("$ref"), str):
                 return node
             if not isinstance(node, dict):
                 break
-            node = self.at(node["$ref"])
+            node = self.resolve_reference(node["$ref"])
         raise LookupError("is not what OpenAPI has there, or a circle of references")
 
 
-def word(value: Any) -> str:
+def to_short_text(value: Any) -> str:
     """A word of a document for a sentence: text and numbers as they are, at most 100 characters; else what it is."""
     if isinstance(value, str | int | float) or value is None:
         return str(value)[:100]
     return "an object" if isinstance(value, dict) else "a list"
 
 
-def is_small(value: Any, most: int) -> bool:
+def is_small(value: Any, limit: int) -> bool:
     """Whether data has at most `most` nodes: the aliases of YAML can make a few lines a billion."""
-    left, todo = most, [value]
+    left, todo = limit, [value]
     while todo:
         left -= 1
         if left < 0:
@@ -77,24 +77,24 @@ def is_small(value: Any, most: int) -> bool:
     return True
 
 
-async def read_document(source: Mapping[str, Any] | Path | str, client: GuardedClient) -> Document:
+async def read_document(source: Mapping[str, Any] | Path | str, client: GuardedClient) -> OpenApiDocument:
     """A document from a mapping, a file, or a URL (fetched through the guard); JSON or YAML.
 
     Raises: `BadInput`, saying what it is instead of an OpenAPI 3 document.
     """
     if isinstance(source, Mapping):
-        return _checked(source, "")
+        return _validate_document(source, "")
     if isinstance(source, str) and re.match(r"https?://", source, re.IGNORECASE):
-        return _checked(parsed(await _fetched(source, client), source), source)
+        return _validate_document(parse_document(await _fetch_document(source, client), source), source)
     path = Path(source)
-    return _checked(parsed(await asyncio.to_thread(_read, path), str(path)), "")
+    return _validate_document(parse_document(await asyncio.to_thread(_read_file, path), str(path)), "")
 
 
-def parsed(raw: bytes, name: str) -> Any:
+def parse_document(raw: bytes, source_name: str) -> Any:
     """JSON or YAML as data. Dates and words like `yes` stay text. Raises: `BadInput`."""
-    text = text_of(raw)
+    text = decode_body(raw)
     if text is None:
-        raise BadInput(f"{name} is no text; an OpenAPI document is JSON or YAML.")
+        raise BadInput(f"{source_name} is no text; an OpenAPI document is JSON or YAML.")
     if text.lstrip("\ufeff \t\r\n").startswith("{"):
         try:
             return orjson.loads(text)
@@ -105,35 +105,35 @@ def parsed(raw: bytes, name: str) -> Any:
     except ModuleNotFoundError as error:
         raise BadInput('Reading YAML needs the extra "http": pip install "opposable[http]".') from error
     try:
-        return yaml.load(text, Loader=_loader())  # noqa: S506 - a safe loader with fewer types
+        return yaml.load(text, Loader=_create_yaml_loader())  # noqa: S506 - a safe loader with fewer types
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         first = str(error).splitlines()[0]
-        raise BadInput(f"{name} is neither JSON nor YAML: {first}") from error
+        raise BadInput(f"{source_name} is neither JSON nor YAML: {first}") from error
 
 
-def _read(path: Path) -> bytes:
+def _read_file(path: Path) -> bytes:
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise BadInput(f"{path} is larger than {MOST_BYTES:,} bytes.")
+        if path.stat().st_size > MAX_DOCUMENT_BYTES:
+            raise BadInput(f"{path} is larger than {MAX_DOCUMENT_BYTES:,} bytes.")
         return path.read_bytes()
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
 
 
-async def _fetched(url: str, client: GuardedClient) -> bytes:
+async def _fetch_document(url: str, client: GuardedClient) -> bytes:
     try:
-        async with client.send(Request("GET", url, redirects=3)) as response:
+        async with client.send(HttpRequest("GET", url, max_redirects=3)) as response:
             if response.status != 200:
                 raise BadInput(f"{url} answered HTTP {response.status}; give the URL of the document itself.")
-            raw, more = await read_capped(response, MOST_BYTES)
+            raw, more = await read_body(response, MAX_DOCUMENT_BYTES)
     except ToolError as error:
         raise BadInput(f"The document cannot be fetched: {error}") from error
     if more:
-        raise BadInput(f"{url} is larger than {MOST_BYTES:,} bytes.")
+        raise BadInput(f"{url} is larger than {MAX_DOCUMENT_BYTES:,} bytes.")
     return raw
 
 
-def _checked(root: Any, url: str) -> Document:
+def _validate_document(root: Any, url: str) -> OpenApiDocument:
     if not isinstance(root, Mapping):
         raise BadInput("This is no OpenAPI document: it must be an object with openapi, info and paths.")
     if "swagger" in root:
@@ -142,10 +142,10 @@ def _checked(root: Any, url: str) -> Document:
         raise BadInput("This is no OpenAPI 3 document: its field `openapi` must be 3.0.x or 3.1.x.")
     if not isinstance(root.get("paths"), Mapping):
         raise BadInput("This OpenAPI document has no paths, so there is nothing to make tools of.")
-    return Document(root, url)
+    return OpenApiDocument(root, url)
 
 
-def _loader() -> Any:
+def _create_yaml_loader() -> Any:
     """A safe YAML loader with the words of YAML 1.2: dates, `yes`, `on` and numbers in base 60 are text."""
     import yaml
 

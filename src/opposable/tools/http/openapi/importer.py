@@ -10,37 +10,39 @@ from urllib.parse import urljoin, urlsplit
 from pydantic import ValidationError
 
 from opposable.domain.errors import BadInput, ToolRegistrationError
-from opposable.domain.specs import EndpointConfig, HttpToolSpec, Place
-from opposable.tools.http.argument_defaults import ArgumentCheck
-from opposable.tools.http.openapi.document import Document, word
-from opposable.tools.http.openapi.operation import Inputs, add_body, add_parameters
-from opposable.tools.http.openapi.schemas import Schemas, TooLarge, without_patterns
-from opposable.tools.http.openapi.security import access_of
-from opposable.tools.http.request import plan_of
+from opposable.domain.specs import EndpointConfig, HttpToolSpec, ParameterPlacement
+from opposable.tools.http.argument_defaults import ArgumentSchema
+from opposable.tools.http.openapi.document import OpenApiDocument, to_short_text
+from opposable.tools.http.openapi.operation import OperationInputs, add_body, add_parameters
+from opposable.tools.http.openapi.schemas import SchemaConverter, SchemaTooLarge, remove_patterns
+from opposable.tools.http.openapi.security import get_operation_auth
+from opposable.tools.http.request import plan_endpoint
 from opposable.tools.http.response import EVENT_STREAM, LINE_STREAMS
 
 _METHODS = frozenset({"get", "put", "post", "delete", "patch", "head"})
-_NOT_CALLED = ("options", "trace", "query", "additionalOperations")
-_DESCRIPTION = 700
+_UNSUPPORTED_METHODS = ("options", "trace", "query", "additionalOperations")
+_MAX_DESCRIPTION_CHARACTERS = 700
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippedPart:
     """A part of a document that could not be used: where it is, and why."""
 
-    where: str
-    why: str
+    location: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class OpenApiImportResult:
     """What came of a document: the tools, and what was left out."""
 
     specs: tuple[HttpToolSpec, ...]
-    left_out: tuple[LeftOut, ...]
+    skipped_parts: tuple[SkippedPart, ...]
 
 
-def http_specs(document: Document, *, prefix: str = "", server: str = "", only: Collection[str] = ()) -> Imported:
+def specs_from_openapi(
+    document: OpenApiDocument, *, prefix: str = "", server: str = "", include: Collection[str] = ()
+) -> OpenApiImportResult:
     """A spec for each operation that can be called.
 
     `prefix` goes before each id (`prefix.operation`) and each secret's name; `server` replaces the document's own
@@ -53,210 +55,229 @@ def http_specs(document: Document, *, prefix: str = "", server: str = "", only: 
     specs: dict[str, HttpToolSpec] = {}
     for path, item in document.root["paths"].items():
         try:
-            item = document.resolved(item)
+            item = document.resolve_node(item)
         except LookupError as error:
-            document.left_out.append((str(path), str(error)))
+            document.skipped_parts.append((str(path), str(error)))
             continue
         for method, operation in item.items():
-            if method not in _METHODS or not isinstance(operation, Mapping) or not _wanted(operation, only):
+            if method not in _METHODS or not isinstance(operation, Mapping) or not _is_included(operation, include):
                 continue
             where = f"{method.upper()} {path}"
             try:
-                spec = _spec(document, where, item, operation, specs, prefix, server)
-            except (LookupError, TooLarge, ToolRegistrationError, ValidationError, TypeError, ValueError) as error:
-                document.left_out.append((where, f"no tool: {_reason(error)}"))
+                spec = _create_spec(document, where, item, operation, specs, prefix, server)
+            except (
+                LookupError,
+                SchemaTooLarge,
+                ToolRegistrationError,
+                ValidationError,
+                TypeError,
+                ValueError,
+            ) as error:
+                document.skipped_parts.append((where, f"no tool: {_describe_error(error)}"))
                 continue
             specs[spec.tool_id] = spec
-        document.left_out += [
-            (f"{name.upper()} {path}", "this method is not called") for name in _NOT_CALLED if name in item
+        document.skipped_parts += [
+            (f"{name.upper()} {path}", "this method is not called") for name in _UNSUPPORTED_METHODS if name in item
         ]
     if document.root.get("webhooks"):
-        document.left_out.append(("webhooks", "they are calls to you, not by you"))
-    told = dict.fromkeys(LeftOut(where, why) for where, why in document.left_out)
-    return Imported(tuple(specs.values()), tuple(told))
+        document.skipped_parts.append(("webhooks", "they are calls to you, not by you"))
+    told = dict.fromkeys(SkippedPart(where, why) for where, why in document.skipped_parts)
+    return OpenApiImportResult(tuple(specs.values()), tuple(told))
 
 
-def _wanted(operation: Mapping[str, Any], only: Collection[str]) -> bool:
-    named = [operation.get("operationId"), *_tags(operation)]
-    return not only or any(name in only for name in named)
+def _is_included(operation: Mapping[str, Any], include: Collection[str]) -> bool:
+    named = [operation.get("operationId"), *_get_tags(operation)]
+    return not include or any(name in include for name in named)
 
 
-def _tags(operation: Mapping[str, Any]) -> tuple[str, ...]:
+def _get_tags(operation: Mapping[str, Any]) -> tuple[str, ...]:
     tags = operation.get("tags")
     return tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
 
 
-def _text(value: Any) -> str:
+def _to_single_line(value: Any) -> str:
     """A text of the document on one line; nothing where it has something else there."""
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, TooLarge):
+def _describe_error(error: Exception) -> str:
+    if isinstance(error, SchemaTooLarge):
         return "its schemas are too large"
     if isinstance(error, ValidationError):
         return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_input=False))
     return str(error).splitlines()[0]
 
 
-def _spec(
-    document: Document,
-    where: str,
+def _create_spec(
+    document: OpenApiDocument,
+    location: str,
     item: Mapping[str, Any],
     operation: Mapping[str, Any],
-    taken: Collection[str],
+    taken_ids: Collection[str],
     prefix: str,
     server: str,
 ) -> HttpToolSpec:
-    method, _, path = where.partition(" ")
-    schemas = Schemas(document, where)
-    inputs = Inputs()
-    add_parameters(document, schemas, inputs, _parameters(document, item, operation), where)
+    method, _, path = location.partition(" ")
+    schemas = SchemaConverter(document, location)
+    inputs = OperationInputs()
+    add_parameters(document, schemas, inputs, _get_parameters(document, item, operation), location)
     for name in re.findall(r"\{([^{}]+)\}", path):
-        if not any(_is_path(place) and (place.name or known) == name for known, place in _placed(inputs)):
-            inputs.add(name, {"type": "string"}, Place(place="path"), required=True)
-            document.left_out.append((where, f"parameter {name} is not described; it is taken as text"))
+        if not any(
+            _is_in_path(place) and (place.name or known) == name for known, place in _get_explicit_places(inputs)
+        ):
+            inputs.add_parameter(name, {"type": "string"}, ParameterPlacement(place="path"), required=True)
+            document.skipped_parts.append((location, f"parameter {name} is not described; it is taken as text"))
     if "requestBody" in operation and method not in ("GET", "HEAD"):
-        add_body(document, schemas, inputs, operation["requestBody"], where)
+        add_body(document, schemas, inputs, operation["requestBody"], location)
     elif "requestBody" in operation:
-        document.left_out.append((where, f"a {method} has no body; it is sent without one"))
-    access = access_of(document, operation, prefix)
+        document.skipped_parts.append((location, f"a {method} has no body; it is sent without one"))
+    access = get_operation_auth(document, operation, prefix)
     endpoint = EndpointConfig.model_validate(
         {
-            "url_template": f"{_server(document, item, operation, server)}{_template(path, inputs)}",
+            "url_template": f"{_get_server_url(document, item, operation, server)}{_to_url_template(path, inputs)}",
             "method": method,
             "headers": dict(access.headers),
             "auth": access.auth,
-            "places": _listed(inputs.places, method),
+            "places": _remove_default_places(inputs.places, method),
             "defaults": False,
             **inputs.body,
         }
     )
     deprecated = operation.get("deprecated") is True
-    tool_id = _tool_id(operation, where, taken, prefix)
+    tool_id = _choose_tool_id(operation, location, taken_ids, prefix)
     spec = HttpToolSpec(
         tool_id=tool_id,
-        display_name=_text(operation.get("summary"))[:200],
-        description=_description(operation, item, where, deprecated=deprecated),
-        tags=_tags(operation),
-        version=word(_info(document).get("version", "1.0.0")),
+        display_name=_to_single_line(operation.get("summary"))[:200],
+        description=_create_description(operation, item, location, deprecated=deprecated),
+        tags=_get_tags(operation),
+        version=to_short_text(_get_info(document).get("version", "1.0.0")),
         category=prefix or "general",
-        mode="streamable" if _streams(document, operation) else "invokable",
+        mode="streamable" if _may_stream(document, operation) else "invokable",
         idempotent=method in ("GET", "HEAD"),
-        metadata={"operation": where, "deprecated": deprecated},
+        metadata={"operation": location, "deprecated": deprecated},
         endpoint=endpoint,
-        parameters=_parameters_schema(document, where, tool_id, inputs, schemas),
+        parameters=_create_parameters_schema(document, location, tool_id, inputs, schemas),
     )
-    plan_of(tool_id, endpoint, tuple(spec.parameters["properties"]))
+    plan_endpoint(tool_id, endpoint, tuple(spec.parameters["properties"]))
     return spec
 
 
-def _info(document: Document) -> Mapping[str, Any]:
+def _get_info(document: OpenApiDocument) -> Mapping[str, Any]:
     info = document.root.get("info")
     return info if isinstance(info, Mapping) else {}
 
 
-def _parameters(document: Document, item: Mapping[str, Any], operation: Mapping[str, Any]) -> list[Any]:
+def _get_parameters(document: OpenApiDocument, item: Mapping[str, Any], operation: Mapping[str, Any]) -> list[Any]:
     """An operation's parameters, after those of its path that it does not replace."""
     found: dict[tuple[Any, Any], Any] = {}
     for node in [*item.get("parameters", ()), *operation.get("parameters", ())]:
-        parameter = document.resolved(node)
+        parameter = document.resolve_node(node)
         found[parameter.get("name"), parameter.get("in")] = parameter
     return list(found.values())
 
 
-def _placed(inputs: Inputs) -> list[tuple[str, Place]]:
-    return [(name, place) for name, place in inputs.places.items() if isinstance(place, Place)]
+def _get_explicit_places(inputs: OperationInputs) -> list[tuple[str, ParameterPlacement]]:
+    return [(name, place) for name, place in inputs.places.items() if isinstance(place, ParameterPlacement)]
 
 
-def _is_path(place: Place) -> bool:
+def _is_in_path(place: ParameterPlacement) -> bool:
     return place.place == "path"
 
 
-def _template(path: str, inputs: Inputs) -> str:
+def _to_url_template(path: str, inputs: OperationInputs) -> str:
     """A path with the tool's names for its parameters."""
-    names = {place.name or name: name for name, place in _placed(inputs) if _is_path(place)}
+    names = {place.name or name: name for name, place in _get_explicit_places(inputs) if _is_in_path(place)}
     return re.sub(r"\{([^{}]+)\}", lambda found: f"{{{names.get(found[1], found[1])}}}", path)
 
 
-def _listed(places: Mapping[str, Any], method: str) -> dict[str, Any]:
+def _remove_default_places(places: Mapping[str, Any], method: str) -> dict[str, Any]:
     """The places that are not where a parameter would go by itself."""
-    by_itself = Place(place="query" if method in ("GET", "HEAD", "DELETE") else "body")
+    by_itself = ParameterPlacement(place="query" if method in ("GET", "HEAD", "DELETE") else "body")
     return {
-        name: place.place if place == Place(place=place.place) else place
+        name: place.place if place == ParameterPlacement(place=place.place) else place
         for name, place in places.items()
-        if place != by_itself and place != Place(place="path")
+        if place != by_itself and place != ParameterPlacement(place="path")
     }
 
 
-def _server(document: Document, item: Mapping[str, Any], operation: Mapping[str, Any], given: str) -> str:
-    if given:
-        return given.rstrip("/")
+def _get_server_url(
+    document: OpenApiDocument, item: Mapping[str, Any], operation: Mapping[str, Any], server_url: str
+) -> str:
+    if server_url:
+        return server_url.rstrip("/")
     for holder in (operation, item, document.root):
         servers = holder.get("servers")
         if isinstance(servers, list) and servers and isinstance(servers[0], Mapping):
-            return _filled(document, servers[0])
-    return _filled(document, {"url": "/"})
+            return _resolve_server_url(document, servers[0])
+    return _resolve_server_url(document, {"url": "/"})
 
 
-def _filled(document: Document, server: Mapping[str, Any]) -> str:
+def _resolve_server_url(document: OpenApiDocument, server: Mapping[str, Any]) -> str:
     """A server's URL with its variables' defaults, made absolute by where the document came from."""
     variables = server.get("variables")
-    url = _text(server.get("url", "/"))
+    url = _to_single_line(server.get("url", "/"))
     for name, variable in (variables if isinstance(variables, Mapping) else {}).items():
-        url = url.replace(f"{{{name}}}", word(variable.get("default", "")) if isinstance(variable, Mapping) else "")
+        url = url.replace(
+            f"{{{name}}}", to_short_text(variable.get("default", "")) if isinstance(variable, Mapping) else ""
+        )
     url = urljoin(document.source_url, url) if document.source_url else url
     if not urlsplit(url).netloc:
         raise BadInput(f"The document's server is {url!r}, which names no host; give the server's URL.")
     return url.rstrip("/")
 
 
-def _parameters_schema(
-    document: Document, where: str, tool_id: str, inputs: Inputs, schemas: Schemas
+def _create_parameters_schema(
+    document: OpenApiDocument, location: str, tool_id: str, inputs: OperationInputs, schemas: SchemaConverter
 ) -> dict[str, Any]:
     """The tool's schema, which compiles; its patterns are left out where they do not."""
     schema: dict[str, Any] = {"type": "object", "properties": inputs.properties}
     schema |= {"required": inputs.required} if inputs.required else {}
     schema |= {"$defs": schemas.definitions} if schemas.definitions else {}
     try:
-        ArgumentCheck(tool_id, schema)
+        ArgumentSchema(tool_id, schema)
     except ToolRegistrationError:
-        schema = without_patterns(schema)
-        ArgumentCheck(tool_id, schema)
-        document.left_out.append((where, "its patterns are not checked: they are in another language of expressions"))
+        schema = remove_patterns(schema)
+        ArgumentSchema(tool_id, schema)
+        document.skipped_parts.append(
+            (location, "its patterns are not checked: they are in another language of expressions")
+        )
     return schema
 
 
-def _tool_id(operation: Mapping[str, Any], where: str, taken: Collection[str], prefix: str) -> str:
+def _choose_tool_id(operation: Mapping[str, Any], location: str, taken_ids: Collection[str], prefix: str) -> str:
     """The operation's id, or its method and path, as an id that is not taken."""
     named = operation.get("operationId")
-    plain = named if isinstance(named, str) and named.strip() else where.lower()
+    plain = named if isinstance(named, str) and named.strip() else location.lower()
     plain = re.sub(r"[^\w.-]+", "_", plain).strip("_.") or "operation"
     whole = f"{prefix}.{plain}" if prefix else plain
     if len(whole) > 100:
         whole = f"{whole[:91]}_{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
     name, count = whole, 1
-    while name in taken:
+    while name in taken_ids:
         count += 1
         name = f"{whole[:96]}_{count}"
     return name
 
 
-def _description(operation: Mapping[str, Any], item: Mapping[str, Any], where: str, *, deprecated: bool) -> str:
-    summary, text = (_text(operation.get(key)) or _text(item.get(key)) for key in ("summary", "description"))
+def _create_description(
+    operation: Mapping[str, Any], item: Mapping[str, Any], location: str, *, deprecated: bool
+) -> str:
+    summary, text = (
+        _to_single_line(operation.get(key)) or _to_single_line(item.get(key)) for key in ("summary", "description")
+    )
     told = text if text.lower().startswith(summary.lower().rstrip(".")) else f"{summary.rstrip('.')}. {text}".strip()
-    told = told or where
-    told = told if len(told) <= _DESCRIPTION else told[: _DESCRIPTION - 1] + "…"
+    told = told or location
+    told = told if len(told) <= _MAX_DESCRIPTION_CHARACTERS else told[: _MAX_DESCRIPTION_CHARACTERS - 1] + "…"
     return f"Deprecated. {told}" if deprecated else told
 
 
-def _streams(document: Document, operation: Mapping[str, Any]) -> bool:
+def _may_stream(document: OpenApiDocument, operation: Mapping[str, Any]) -> bool:
     """Whether a successful answer of the operation may be a stream."""
     responses = operation.get("responses")
     for status, node in (responses if isinstance(responses, Mapping) else {}).items():
         if str(status).startswith("2"):
             try:
-                content = document.resolved(node).get("content")
+                content = document.resolve_node(node).get("content")
             except LookupError:
                 continue
             if isinstance(content, Mapping) and ({EVENT_STREAM} | LINE_STREAMS) & set(content):

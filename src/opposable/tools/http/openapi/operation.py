@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from opposable.domain.specs import Place, PlaceName, Style
-from opposable.tools.http.openapi.document import Document, word
-from opposable.tools.http.openapi.schemas import Schemas
+from opposable.domain.specs import ParameterLocation, ParameterPlacement, ParameterStyle
+from opposable.tools.http.openapi.document import OpenApiDocument, to_short_text
+from opposable.tools.http.openapi.schemas import SchemaConverter
 from opposable.tools.http.request_body import FILE_SCHEMA
 
 _STYLES = {
@@ -20,15 +20,15 @@ _BODY_TYPES = {"application/x-www-form-urlencoded": "form", "multipart/form-data
 
 
 @dataclass(slots=True)
-class Inputs:
+class OperationInputs:
     """What a tool made from an operation takes, gathered part by part."""
 
     properties: dict[str, Any] = field(default_factory=dict)
     required: list[str] = field(default_factory=list)
-    places: dict[str, PlaceName | Place] = field(default_factory=dict)
+    places: dict[str, ParameterLocation | ParameterPlacement] = field(default_factory=dict)
     body: dict[str, Any] = field(default_factory=dict)
 
-    def add(self, name: str, schema: dict[str, Any], place: Place, *, required: bool) -> str:
+    def add_parameter(self, name: str, schema: dict[str, Any], place: ParameterPlacement, *, required: bool) -> str:
         """Add a parameter under its own name, or with its place before it where that is taken; gives the name back."""
         free = name
         while free in self.properties:
@@ -40,94 +40,108 @@ class Inputs:
         return free
 
 
-def add_parameters(document: Document, schemas: Schemas, inputs: Inputs, parameters: list[Any], where: str) -> None:
+def add_parameters(
+    document: OpenApiDocument, schemas: SchemaConverter, inputs: OperationInputs, parameters: list[Any], location: str
+) -> None:
     """Add an operation's parameters; those that cannot be sent are named. Raises: `LookupError` for one that is required."""
     for node in parameters:
-        parameter = document.resolved(node)
+        parameter = document.resolve_node(node)
         name, place = parameter.get("name"), parameter.get("in")
         if not isinstance(name, str) or place not in _STYLES:
-            raise LookupError(f"has a parameter in {word(place)!r}, which is not supported")
+            raise LookupError(f"has a parameter in {to_short_text(place)!r}, which is not supported")
         if place == "header" and name.lower() in _IGNORED_HEADERS:
             continue
         required = parameter.get("required") is True or place == "path"
         try:
-            sent, schema = _sent(parameter, str(place), schemas)
+            sent, schema = _place_parameter(parameter, str(place), schemas)
         except LookupError as error:
             if required:
                 raise
-            document.left_out.append((where, f"parameter {name}: {error}"))
+            document.skipped_parts.append((location, f"parameter {name}: {error}"))
             continue
         if isinstance(parameter.get("description"), str):
-            schema = schemas.schema({"description": parameter["description"]}) | schema
+            schema = schemas.convert({"description": parameter["description"]}) | schema
         if parameter.get("allowReserved") is True:
-            document.left_out.append((where, f"parameter {name}: reserved characters are percent-encoded all the same"))
-        inputs.add(name, schema, sent, required=required)
+            document.skipped_parts.append(
+                (location, f"parameter {name}: reserved characters are percent-encoded all the same")
+            )
+        inputs.add_parameter(name, schema, sent, required=required)
 
 
-def _sent(parameter: Mapping[str, Any], place: str, schemas: Schemas) -> tuple[Place, dict[str, Any]]:
-    where = cast("PlaceName", place)
+def _place_parameter(
+    parameter: Mapping[str, Any], place: str, schemas: SchemaConverter
+) -> tuple[ParameterPlacement, dict[str, Any]]:
+    where = cast("ParameterLocation", place)
     content = parameter.get("content")
     if isinstance(content, Mapping) and content:
         kind, media = next(iter(content.items()))
         if "json" not in kind:
             raise LookupError(f"content of type {kind} is not supported")
-        return Place(place=where, style="json"), schemas.schema(media.get("schema", {}))
+        return ParameterPlacement(place=where, style="json"), schemas.convert(media.get("schema", {}))
     style = parameter.get("style") or _STYLES[place][0]
     if style not in _STYLES[place]:
-        raise LookupError(f"style {word(style)} is not supported in a {place}")
-    schema = schemas.schema(parameter.get("schema", {}))
+        raise LookupError(f"style {to_short_text(style)} is not supported in a {place}")
+    schema = schemas.convert(parameter.get("schema", {}))
     default = style in ("form", "deepObject")
     explode = parameter.get("explode")
     explode = explode if isinstance(explode, bool) else default
     if style == "deepObject" and not explode:
         raise LookupError("style deepObject without explode is not supported")
     shown = "" if style == _STYLES[place][0] else style
-    return Place(place=where, style=cast("Style", shown), explode=None if explode == default else explode), schema
+    return ParameterPlacement(
+        place=where, style=cast("ParameterStyle", shown), explode=None if explode == default else explode
+    ), schema
 
 
-def add_body(document: Document, schemas: Schemas, inputs: Inputs, node: Any, where: str) -> None:
+def add_body(
+    document: OpenApiDocument, schemas: SchemaConverter, inputs: OperationInputs, node: Any, location: str
+) -> None:
     """Add a request body. The fields of an object become parameters; anything else is one parameter, `body`.
 
     Raises: `LookupError` for a body that is required and of no supported type.
     """
-    request = document.resolved(node)
+    request = document.resolve_node(node)
     content = request.get("content")
     required = request.get("required") is True
     if not isinstance(content, Mapping) or not content:
         return
-    chosen = _chosen(content)
+    chosen = _choose_media_type(content)
     if chosen is None:
         why = f"its body is {', '.join(list(content)[:5])}, none of which is supported"
         if required:
             raise LookupError(why)
-        document.left_out.append((where, f"{why}; it is sent without one"))
+        document.skipped_parts.append((location, f"{why}; it is sent without one"))
         return
     media_type, kind = chosen
-    media = document.resolved(content[media_type])
+    media = document.resolve_node(content[media_type])
     inputs.body = {"body_type": kind, "body_required": required and kind in ("json", "form", "multipart")}
     if kind in ("json", "text") and media_type not in ("application/json", "text/plain", "*/*"):
         inputs.body["content_type"] = media_type
     if kind in ("form", "multipart") and "encoding" in media:
-        document.left_out.append((where, "the encoding of single fields of its body is not followed"))
-    schema = schemas.schema(media.get("schema", {}), files=kind in ("multipart", "binary"))
+        document.skipped_parts.append((location, "the encoding of single fields of its body is not followed"))
+    schema = schemas.convert(media.get("schema", {}), convert_files=kind in ("multipart", "binary"))
     if kind == "binary":
         schema = {**FILE_SCHEMA, **{key: schema[key] for key in ("description",) if key in schema}}
         inputs.body["content_type"] = "" if "*" in media_type else media_type
-    if kind not in ("text", "binary") and _flat(schema, required=required):
+    if kind not in ("text", "binary") and _is_flat_object(schema, required=required):
         for name, inner in schema["properties"].items():
-            inputs.add(name, inner, Place(place="body"), required=name in schema.get("required", ()))
-            if kind == "multipart" and _holds_file(inner):
+            inputs.add_parameter(
+                name, inner, ParameterPlacement(place="body"), required=name in schema.get("required", ())
+            )
+            if kind == "multipart" and _has_file(inner):
                 inputs.body["files"] = (*inputs.body.get("files", ()), name)
         return
     if kind == "multipart":
         raise LookupError("its multipart body is no plain object of fields")
     if isinstance(request.get("description"), str):
-        schema = schemas.schema({"description": request["description"]}) | schema
-    inputs.body["body_param"] = inputs.add("body", schema, Place(place="body"), required=required)
+        schema = schemas.convert({"description": request["description"]}) | schema
+    inputs.body["body_param"] = inputs.add_parameter(
+        "body", schema, ParameterPlacement(place="body"), required=required
+    )
     inputs.body["body_required"] = False
 
 
-def _chosen(content: Mapping[str, Any]) -> tuple[str, str] | None:
+def _choose_media_type(content: Mapping[str, Any]) -> tuple[str, str] | None:
     """The media type to send, best known first, and the body type it is."""
     kinds = {media: media.partition(";")[0].strip().lower() for media in content}
     for media, kind in kinds.items():
@@ -144,7 +158,7 @@ def _chosen(content: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def _flat(schema: Mapping[str, Any], *, required: bool) -> bool:
+def _is_flat_object(schema: Mapping[str, Any], *, required: bool) -> bool:
     """Whether a body is a plain object whose fields can be parameters of their own."""
     if schema.get("type", "object") != "object" or not schema.get("properties") or schema.get("additionalProperties"):
         return False
@@ -155,6 +169,6 @@ def _flat(schema: Mapping[str, Any], *, required: bool) -> bool:
     return required or not schema.get("required")
 
 
-def _holds_file(schema: Mapping[str, Any]) -> bool:
+def _has_file(schema: Mapping[str, Any]) -> bool:
     inner = schema.get("items", schema)
     return isinstance(inner, Mapping) and "base64" in inner.get("properties", {}) and "filename" in inner["properties"]

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from opposable.domain.specs import AuthConfig
-from opposable.tools.http.openapi.document import Document, word
+from opposable.tools.http.openapi.document import OpenApiDocument, to_short_text
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class OperationAuth:
     """How a request is authenticated: `auth`, and `headers` where a second key is needed."""
 
     auth: AuthConfig
     headers: Mapping[str, str]
 
 
-def access_of(document: Document, operation: Mapping[str, Any], prefix: str) -> Access:
+def get_operation_auth(document: OpenApiDocument, operation: Mapping[str, Any], prefix: str) -> OperationAuth:
     """The first way of an operation that can be used; plain keys and tokens before OAuth.
 
     Secrets are `env:SCHEME_TOKEN`, `env:SCHEME_API_KEY`, `env:SCHEME_USERNAME` and `env:SCHEME_PASSWORD`, with the prefix
@@ -26,12 +26,12 @@ def access_of(document: Document, operation: Mapping[str, Any], prefix: str) -> 
     wanted = operation.get("security", document.root.get("security", []))
     ways = [way for way in wanted if isinstance(way, Mapping)] if isinstance(wanted, list) else []
     if not ways or any(not way for way in ways):
-        return Access(AuthConfig(), {})
-    found: list[tuple[int, Access]] = []
+        return OperationAuth(AuthConfig(), {})
+    found: list[tuple[int, OperationAuth]] = []
     reasons: list[str] = []
     for way in ways:
         try:
-            found.append(_way(document, list(way), prefix))
+            found.append(_create_operation_auth(document, list(way), prefix))
         except LookupError as error:
             reasons.append(str(error))
     if not found:
@@ -39,34 +39,34 @@ def access_of(document: Document, operation: Mapping[str, Any], prefix: str) -> 
     return min(found, key=lambda one: one[0])[1]
 
 
-def _way(document: Document, names: list[str], prefix: str) -> tuple[int, Access]:
-    auths = [_auth(document, name, prefix) for name in names]
+def _create_operation_auth(document: OpenApiDocument, names: list[str], prefix: str) -> tuple[int, OperationAuth]:
+    auths = [_create_auth_config(document, name, prefix) for name in names]
     extra = [auth for auth in auths if auth.type == "api_key" and auth.place == "header"]
     main = next((auth for auth in auths if auth not in extra), extra[0] if extra else auths[0])
     others = [auth for auth in auths if auth is not main]
     if any(auth not in extra for auth in others):
         raise LookupError(f"{' and '.join(names)} are needed together")
-    return _cost(document, names), Access(main, {auth.name: auth.token for auth in others})
+    return _get_preference_cost(document, names), OperationAuth(main, {auth.name: auth.token for auth in others})
 
 
-def _cost(document: Document, names: list[str]) -> int:
-    schemes = [_scheme(document, name) for name in names]
+def _get_preference_cost(document: OpenApiDocument, names: list[str]) -> int:
+    schemes = [_get_scheme(document, name) for name in names]
     return 10 * sum(scheme.get("type") in ("oauth2", "openIdConnect") for scheme in schemes) + len(names)
 
 
-def _scheme(document: Document, name: str) -> Mapping[str, Any]:
+def _get_scheme(document: OpenApiDocument, name: str) -> Mapping[str, Any]:
     components = document.root.get("components", {})
     schemes = components.get("securitySchemes", {}) if isinstance(components, Mapping) else {}
     if name not in schemes:
         raise LookupError(f"the security scheme {name} is not described")
-    return document.resolved(schemes[name])
+    return document.resolve_node(schemes[name])
 
 
-def _auth(document: Document, name: str, prefix: str) -> AuthConfig:
-    scheme = _scheme(document, name)
+def _create_auth_config(document: OpenApiDocument, name: str, prefix: str) -> AuthConfig:
+    scheme = _get_scheme(document, name)
     variable = re.sub(r"[^A-Z0-9]+", "_", "_".join(filter(None, (prefix, name))).upper()).strip("_") or "API"
     variable = f"_{variable}" if variable[0].isdigit() else variable
-    match scheme.get("type"), word(scheme.get("scheme", "")).lower():
+    match scheme.get("type"), to_short_text(scheme.get("scheme", "")).lower():
         case ("http", "bearer") | ("oauth2" | "openIdConnect", _):
             return AuthConfig(type="bearer", token=f"env:{variable}_TOKEN")
         case "http", "basic":
@@ -75,5 +75,5 @@ def _auth(document: Document, name: str, prefix: str) -> AuthConfig:
             return AuthConfig(type="api_key", token=f"env:{variable}_API_KEY", name=scheme["name"], place=scheme["in"])
         case kind, way:
             raise LookupError(
-                f"the security scheme {name} ({' '.join(filter(None, (word(kind), way)))}) is not supported"
+                f"the security scheme {name} ({' '.join(filter(None, (to_short_text(kind), way)))}) is not supported"
             )
