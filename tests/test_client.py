@@ -12,7 +12,7 @@ from opposable.client import ServiceError
 from opposable.domain.specs import AgentSpec, AgentToolBinding
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 SUM = reply_with_calls(tool_call("calculator", '{"expression": "25*4"}', "c1"))
 

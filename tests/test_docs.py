@@ -116,13 +116,13 @@ def test_there_is_something_to_test():
     assert len(python_pages("")) > 4
 
 
-@pytest.prefix.parametrize("page", python_pages(""), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", python_pages(""), ids=lambda page: page.name)
 def test_code_of_a_page_runs_and_prints_what_it_says(page, at_root):
     run([block for block in blocks_of(page) if block.language == "python" and block.how == ""])
 
 
-@pytest.prefix.real_model
-@pytest.prefix.skipif(
+@pytest.mark.real_model
+@pytest.mark.skipif(
     find_installed_weights(QWEN_CODER, get_models_directory()) is None, reason="the embedded model is not fetched"
 )
 def test_code_for_the_embedded_model_runs(at_root):
@@ -130,7 +130,7 @@ def test_code_for_the_embedded_model_runs(at_root):
     run([block for block in blocks_of(page) if block.language == "python" and block.how == "local"])
 
 
-@pytest.prefix.parametrize("block", [b for page in PAGES for b in blocks_of(page)], ids=str)
+@pytest.mark.parametrize("block", [b for page in PAGES for b in blocks_of(page)], ids=str)
 def test_a_block_says_what_it_is(block):
     assert (block.language, block.how) in {
         ("python", ""),
@@ -165,7 +165,7 @@ def words_of(line: str) -> list[str]:
     return shlex.split(line, comments=True)
 
 
-@pytest.prefix.parametrize("line", sorted({line for line, _ in commands() if " opposable " in f" {line}"}))
+@pytest.mark.parametrize("line", sorted({line for line, _ in commands() if " opposable " in f" {line}"}))
 def test_a_command_of_ours_parses(line):
     words = [word for word in words_of(line.partition(" < ")[0]) if not re.fullmatch(r"[A-Z_]+=\S*", word)]
     command, context = typer.main.get_command(cli), None
@@ -178,7 +178,7 @@ def test_a_command_of_ours_parses(line):
         _, command, args = command.resolve_command(context, [*context._protected_args, *context.args])
 
 
-@pytest.prefix.parametrize(("line", "output"), [c for c in commands() if c[1]], ids=lambda value: str(value)[:60])
+@pytest.mark.parametrize(("line", "output"), [c for c in commands() if c[1]], ids=lambda value: str(value)[:60])
 def test_a_command_prints_what_the_page_shows(line, output):
     words = words_of(line)
     assert words[:2] in (["opposable", "tools"], ["opposable", "run"]), "only commands that need no model show output"
@@ -193,7 +193,7 @@ def test_a_command_prints_what_the_page_shows(line, output):
     assert (done.stdout + done.stderr).strip() == output
 
 
-@pytest.prefix.parametrize("line", sorted({line for line, _ in commands() if line.startswith("make ")}))
+@pytest.mark.parametrize("line", sorted({line for line, _ in commands() if line.startswith("make ")}))
 def test_a_make_target_exists(line):
     targets = re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert words_of(line)[1] in targets
@@ -210,7 +210,7 @@ def headings(page: Path) -> list[tuple[int, str]]:
     return [(len(marks), title) for marks, title in re.findall(r"^(#+) (.+)$", text, re.MULTILINE)]
 
 
-@pytest.prefix.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for link in sorted(links(page)):
         if re.match(r"[a-z]+:", link):
@@ -251,12 +251,12 @@ def bare(block: Block) -> list[list[str]]:
     return [words_of(line) for line in block.text.splitlines()] if block.language == "bash" else []
 
 
-@pytest.prefix.parametrize("name", ["README.md", "README.zh-CN.md"])
+@pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
 def test_readme_is_short_enough_to_be_read(name):
     assert len((ROOT / name).read_text().splitlines()) <= 205
 
 
-@pytest.prefix.parametrize("name", ["README.md", "README.zh-CN.md"])
+@pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
 def test_readme_names_every_tool_model_and_variable(name):
     text = (ROOT / name).read_text()
     tools = [tool.tool_id for tool in create_builtin_tools([ROOT])]
@@ -274,7 +274,7 @@ KNOWN = {
 }
 
 
-@pytest.prefix.parametrize(("page", "names"), KNOWN.items(), ids=list(KNOWN))
+@pytest.mark.parametrize(("page", "names"), KNOWN.items(), ids=list(KNOWN))
 def test_a_page_leaves_no_name_out(page, names):
     told = set(re.findall(r"\w+", (ROOT / "docs" / page).read_text()))
     assert [name for name in names if name not in told] == []
@@ -285,7 +285,7 @@ def test_every_public_name_is_on_some_page():
     assert [name for name in opposable.__all__ if name not in told] == []
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "name", sorted(set(re.findall(r"`(opposable\.[\w.]+)`", "".join(page.read_text() for page in PAGES))))
 )
 def test_a_dotted_name_in_the_pages_can_be_imported(name):
@@ -300,7 +300,7 @@ def test_a_dotted_name_in_the_pages_can_be_imported(name):
     pytest.fail(f"{name} does not exist")
 
 
-@pytest.prefix.skipif(not SEEDS.is_dir(), reason="the seed documents do not lie beside this checkout")
+@pytest.mark.skipif(not SEEDS.is_dir(), reason="the seed documents do not lie beside this checkout")
 def test_every_method_of_the_seed_documents_has_its_counterpart():
     said = "".join(path.read_text() for path in sorted(SEEDS.glob("*.txt")))
     defined = set(re.findall(r"^\s*(?:(?:async )?def|class|func \([^)]*\)|CREATE TABLE) (\w+)", said, re.MULTILINE))
@@ -310,6 +310,6 @@ def test_every_method_of_the_seed_documents_has_its_counterpart():
     assert sorted(defined - told - {"__init__"}) == []
 
 
-@pytest.prefix.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_pages_name_no_place_of_one_machine(page):
     assert re.findall(r"/(?:root|tmp|work|home/\w+)/\S*", page.read_text()) == []

@@ -93,7 +93,7 @@ def test_every_example_is_tested():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {*PRINTED, "demo"}
 
 
-@pytest.prefix.parametrize("name", PRINTED)
+@pytest.mark.parametrize("name", PRINTED)
 def test_an_example_prints_what_it_is_there_to_show(name, tmp_path):
     done = subprocess.run(
         [sys.executable, "-X", "utf8", EXAMPLES / f"{name}.py"],

@@ -13,7 +13,7 @@ LAMPS = "There is no lamp {!r}. The lamps are: livingroom_1, kitchen_1, study_1.
 TICKETS = "There is no ticket {!r}. The tickets are: T-3, T-18, T-181."
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("given", "said", "meant"),
     [
         ("living room", LAMPS, "livingroom_1"),
@@ -34,7 +34,7 @@ def test_the_nearest_of_what_a_failure_names_is_found(given, said, meant):
     assert suggest_arguments({"what": given, "other": "x", "number": 3}, said.format(given)) == {"what": meant}
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("given", "said"),
     [
         ("garage", LAMPS),
@@ -60,7 +60,7 @@ def test_only_what_the_failure_repeats_is_looked_for():
     assert suggest_arguments({"lamp": "study"}, "The lamps are: study_1.") == {}
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("given", "other", "said", "taken"),
     [
         ("garage", "study_1", LAMPS, "study_1"),
@@ -74,7 +74,7 @@ def test_what_is_taken_from_a_list_in_place_of_what_was_asked_for_is_seen(given,
     assert find_substituted_value({"what": given, "n": 1}, {"what": other, "n": 2}, said.format(given)) == taken
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("said", "values"),
     [
         ("Not found. Selectors on this page: a.social-link; a.about.", ("a.social-link", "a.about")),

@@ -27,7 +27,7 @@ RIGHT = [
 ]  # fmt: skip
 
 
-@pytest.prefix.parametrize(("failed", "worked", "said", "kept"), RIGHT)
+@pytest.mark.parametrize(("failed", "worked", "said", "kept"), RIGHT)
 def test_a_correction_is_told_from_another_call(failed, worked, said, kept):
     assert find_correction(failed, worked, said) == kept
 

@@ -16,7 +16,7 @@ from opposable.store import open_store
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 QUICK = MemoryOptions(write_interval_seconds=0.01, refresh_seconds=0.0)
 

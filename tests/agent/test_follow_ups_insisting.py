@@ -18,7 +18,7 @@ from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 ASKED = ModelOptions(stream=False)
 
@@ -109,7 +109,7 @@ async def test_what_worked_before_is_what_is_asked_for():
     ]
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("said", "told"),
     [
         ("Close ticket 77.", '(Worked before: close(ticket="T-3").)'),

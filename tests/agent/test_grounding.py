@@ -5,7 +5,7 @@ import pytest
 from opposable.agent.grounding import get_content_words, is_number_grounded, is_ungrounded, is_user_value
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("number", "said", "heard"),
     [
         (100, "Note the price of copper.", False),
@@ -23,7 +23,7 @@ def test_a_number_is_heard_where_it_was_said_or_may_be_meant(number, said, heard
     assert is_number_grounded(number, ["Hello.", said]) is heard
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("value", "request_", "wanted"),
     [
         ("B-5", "Cancel my order", True),
@@ -38,7 +38,7 @@ def test_an_id_and_the_users_own_words_are_what_the_user_wants(value, request_, 
     assert is_user_value(value, request_) is wanted
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("value", "field", "made_up"),
     [
         ("Conference Room", "room", True),

@@ -48,7 +48,7 @@ CASES = {
 }
 
 
-@pytest.prefix.parametrize("name", CASES)
+@pytest.mark.parametrize("name", CASES)
 def test_calls_and_results_come_in_pairs(name):
     messages, expected = CASES[name]
     assert match_results_to_calls(messages) == (messages if expected is None else expected)

@@ -27,7 +27,7 @@ from opposable.models.base import ForcedTool, ModelOptions
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 def add(a: int, b: int) -> int:
@@ -103,7 +103,7 @@ FAILURES = [
 ]
 
 
-@pytest.prefix.parametrize(("name", "arguments", "failure", "content"), FAILURES)
+@pytest.mark.parametrize(("name", "arguments", "failure", "content"), FAILURES)
 async def test_every_failure_goes_back_to_the_model_which_goes_on(name, arguments, failure, content):
     model = ScriptedModel(reply_with_calls(tool_call(name, arguments, "c1")), "sorry")
     events = await collect_events(model)
@@ -129,7 +129,7 @@ MENDED = [
 ]
 
 
-@pytest.prefix.parametrize(("name", "arguments"), MENDED)
+@pytest.mark.parametrize(("name", "arguments"), MENDED)
 async def test_what_can_be_mended_is_and_history_stays_valid(name, arguments):
     model = ScriptedModel(reply_with_calls(tool_call(name, arguments, "c1")), "5")
     events = await collect_events(model)
@@ -172,7 +172,7 @@ async def test_repeated_or_missing_ids_become_unique():
 ENDLESS = reply_with_calls(tool_call("add", '{"a": 1, "b": 1}'))
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("limits", "reason"),
     [
         (Limits(turns=3), "turns"),
@@ -273,7 +273,7 @@ async def test_an_empty_reply_is_asked_about_once():
     assert (await run_to_end(ScriptedModel("  "))).text == "The model gave no answer."
 
 
-@pytest.prefix.parametrize("choice", ["required", ForcedTool("add")])
+@pytest.mark.parametrize("choice", ["required", ForcedTool("add")])
 async def test_a_forced_choice_holds_until_a_call_worked_and_not_for_ever(choice):
     model = ScriptedModel(ENDLESS, "2")
     await collect_events(model, options=ModelOptions(tool_choice=choice))

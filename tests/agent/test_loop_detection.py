@@ -42,7 +42,7 @@ CASES = [
 ]
 
 
-@pytest.prefix.parametrize(("seen", "changes", "stale", "refused"), CASES)
+@pytest.mark.parametrize(("seen", "changes", "stale", "refused"), CASES)
 def test_a_call_is_made_again_only_where_it_may_come_out_otherwise(seen, changes, stale, refused):
     assert should_block(seen, changes, stale, ALL_GUARDS) is refused
 
@@ -69,7 +69,7 @@ NOISE = [
 ]
 
 
-@pytest.prefix.parametrize(("before", "then", "same"), NOISE)
+@pytest.mark.parametrize(("before", "then", "same"), NOISE)
 def test_ids_and_times_make_no_other_failure_and_numbers_that_mean_something_do(before, then, same):
     first = record_attempt(None, "failed", before, 0, 1)
     assert (record_attempt(first, "failed", then, 0, 2).repeat_count == 2) is same

@@ -13,7 +13,7 @@ PAGED = {"properties": {"page": {"type": "integer"}, "kind": {"type": "string"}}
 CURSOR = {"properties": {"page_token": {"type": "string"}, "cursor": {"type": "string"}}}
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("arguments", "parameters", "data", "more"),
     [
         ({}, PAGED, {"items": [1], "next_page": 2}, {"page": 2}),
@@ -35,7 +35,7 @@ def test_the_call_of_the_next_page_is_known_where_the_result_names_it(arguments,
     assert get_next_page_arguments(arguments, parameters, data) == more
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("arguments", "said", "found"),
     [
         ({"door": "door-7"}, "The next is door-14.", {"door": "door-14"}),
@@ -51,7 +51,7 @@ def test_the_next_of_a_chain_is_what_is_so_called_and_alike(arguments, said, fou
     assert find_next_value(arguments, said) == found
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("request_", "many", "whole"),
     [
         ("Open four gates, please", 4, False),

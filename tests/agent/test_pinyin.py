@@ -6,7 +6,7 @@ from opposable.agent.argument_suggestions import suggest_arguments
 from opposable.agent.pinyin import is_pinyin_of
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("latin", "chinese", "same"),
     [
         ("zhang.wei", "张伟", True),

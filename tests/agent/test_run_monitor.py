@@ -22,7 +22,7 @@ from opposable.models.text_protocol import TextProtocolModel
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 made: list[str] = []
 
@@ -453,7 +453,7 @@ async def test_guarding_lets_everything_else_alone():
     assert NO_GUARDS.is_disabled is True
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("said", "copy", "asked"),
     [
         ("click it", "State of this task: 2 calls, 0 worked, 2 failed. Failed: a.x", "Tell the user in your own words"),

@@ -16,7 +16,7 @@ from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolDisclosure, ToolLibrary
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 class RawTool:
@@ -62,8 +62,8 @@ async def test_few_tools_are_told_as_they_are():
     assert ToolSelection(library, (user_message("go"),), ModelOptions()).definitions is library.definitions
 
 
-@pytest.prefix.parametrize("showing", [FEW, ToolDisclosure(max_tools=40, max_tokens=50, max_matches=2)])
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize("showing", [FEW, ToolDisclosure(max_tools=40, max_tokens=50, max_matches=2)])
+@pytest.mark.parametrize(
     ("said", "first"), [("What is the weather in Rome?", "weather"), ("请翻译这个文本", "translate")]
 )
 async def test_of_many_the_model_is_told_those_that_fit_and_how_to_search(showing, said, first):

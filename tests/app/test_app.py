@@ -21,7 +21,7 @@ from opposable.models.base import ForcedTool
 from opposable.models.scripted import ScriptedModel
 from opposable.settings import Settings
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 BUILTIN = ("echo", "calculator", "time", "file_search", "read_file", "log_transform")
 SQL = (
@@ -43,7 +43,7 @@ def settings(tmp_path: Path, **more) -> Settings:
     return Settings(_env_file=None, home=tmp_path / "home", roots=(tmp_path,), **more)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("given", "taken"),
     [("What?", "What?"), (" 多少？ ", " 多少？ "), ("a\udcffb", "a?b"), ("x" * 100_000, "x" * 100_000)],
 )
@@ -51,7 +51,7 @@ def test_a_task_is_taken(given: str, taken: str) -> None:
     assert app.validate_task(given) == taken
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("given", "sentence"),
     [
         ("", "The task is empty; say in a sentence what to do."),
@@ -95,7 +95,7 @@ async def test_the_tools_over_a_database_come_after_the_built_in_ones(tmp_path: 
         assert set(library.names) - set(BUILTIN) >= {"python_executor", "web_scraper", "data_analyzer_describe"}
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("question", "begins"), [("What?", "You answer questions about a sqlite"), ("多少？", "你回答关于 sqlite 数据库的")]
 )
 async def test_a_data_agent_is_told_the_schema_in_the_language_of_the_question(
@@ -114,7 +114,7 @@ async def test_a_data_agent_is_told_the_schema_in_the_language_of_the_question(
     assert ForcedTool("sql_execute") == app.SQL_AGENT_OPTIONS.tool_choice
 
 
-@pytest.prefix.parametrize(("text", "told"), [("Hi", "You are a helpful assistant."), ("你好", "你是一个有用的助手。")])
+@pytest.mark.parametrize(("text", "told"), [("Hi", "You are a helpful assistant."), ("你好", "你是一个有用的助手。")])
 async def test_an_agent_is_told_in_the_language_of_the_task(tmp_path: Path, text: str, told: str) -> None:
     limits = settings(tmp_path, turns=3, tool_calls=4, seconds=5)
     async with (

@@ -9,7 +9,7 @@ from opposable.app.spec_loader import SpecLoader, ToolPermissions
 from opposable.domain.specs import EndpointConfig, FunctionToolSpec, HttpToolSpec, McpServerSpec, SkillSpec
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ async def test_a_skill_is_a_folder(box, tmp_path):
     assert "Say hello" in (await box.library.call("greet", {})).content
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("spec", "said"),
     [
         (function("x", "os", function_name="system"), "may not be used"),

@@ -10,7 +10,7 @@ from opposable.safety.network.guarded_client import GuardedClient
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ async def test_json_goes_out_and_comes_back(server, library):
     )
 
 
-@pytest.prefix.parametrize("status", [301, 404, 500])
+@pytest.mark.parametrize("status", [301, 404, 500])
 async def test_any_status_is_an_answer(server, library, status):
     async def answer(request):
         return web.Response(text="said", status=status, headers={"location": "http://10.0.0.1/"})
@@ -63,7 +63,7 @@ async def test_any_status_is_an_answer(server, library, status):
     assert (result.failure, result.data["status"], result.data["body"]) == (None, status, "said")
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("arguments", "failure", "said"),
     [
         ({"url": "https://other.example/"}, "refused", "not among the hosts"),

@@ -11,10 +11,10 @@ from opposable.builtin_tools.logs.log_transform import LogTransform
 from opposable.domain.call_context import NO_CONTEXT
 from opposable.tools.function import FunctionTool, tools_from_object
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         ({"numbers": [1, 2, 3], "operation": ["mean", "max"]}, {"mean": 2, "max": 3}),

@@ -11,7 +11,7 @@ from opposable.builtin_tools.clock import time
 from opposable.domain.errors import InvalidArguments, ToolUnavailable
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("name", "zone"),
     [
         ("", "UTC"),
@@ -70,7 +70,7 @@ def test_local_is_this_machines_zone():
     assert datetime.fromisoformat(told["time"]).utcoffset() == datetime.now().astimezone().utcoffset()
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("name", "sentence"),
     [
         ("Asia/Shangai", "did you mean Asia/Shanghai"),
@@ -88,7 +88,7 @@ def test_a_wrong_zone_is_told_with_near_names(name, sentence):
     assert len(str(raised.value)) < 300
 
 
-@pytest.prefix.skipif(importlib.util.find_spec("tzdata") is not None, reason="zone data comes from the tzdata package")
+@pytest.mark.skipif(importlib.util.find_spec("tzdata") is not None, reason="zone data comes from the tzdata package")
 def test_without_zone_data_the_sentence_says_what_still_works():
     zoneinfo.reset_tzpath(to=())
     zones._load_zones_by_name.cache_clear()

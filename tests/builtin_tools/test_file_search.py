@@ -42,7 +42,7 @@ def test_the_limit_leaves_room_for_every_file(folder):
     assert [match["path"] for match in told["matches"]] == ["docs/calculator.md", "docs/guide.md"]
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("query", "files"),
     [
         ("平均值", ["gbk.txt", "notes-zh.md"]),
@@ -66,13 +66,13 @@ def test_words_that_never_stand_together_are_looked_for_in_one_line(folder):
     assert told["notes"] == ["The whole phrase occurs nowhere; these lines have all of its words."]
 
 
-@pytest.prefix.parametrize("root_dir", ["docs", "./docs", "/docs", "docs/", "docs/guide.md"])
+@pytest.mark.parametrize("root_dir", ["docs", "./docs", "/docs", "docs/", "docs/guide.md"])
 def test_a_folder_or_file_narrows_the_search(folder, root_dir):
     told = FileSearch([folder]).file_search("page", root_dir=root_dir)
     assert told["files"] == ["docs/guide.md"]
 
 
-@pytest.prefix.parametrize("root_dir", [None, "", ".", "./", "/"])
+@pytest.mark.parametrize("root_dir", [None, "", ".", "./", "/"])
 def test_without_a_folder_everything_is_searched(folder, root_dir):
     assert FileSearch([folder]).file_search("第一行", root_dir=root_dir)["files"] == ["notes-zh.md"]
 
@@ -106,13 +106,13 @@ def test_long_lines_are_shown_around_the_match(folder):
     assert " needle " in match["text"]
 
 
-@pytest.prefix.parametrize("query", ["", "  ", "''", "x" * 501])
+@pytest.mark.parametrize("query", ["", "  ", "''", "x" * 501])
 def test_an_empty_query_is_told(folder, query):
     with pytest.raises(InvalidArguments, match="query: give a word or phrase"):
         FileSearch([folder]).file_search(query)
 
 
-@pytest.prefix.parametrize("limit", [-5, 0, 10**9])
+@pytest.mark.parametrize("limit", [-5, 0, 10**9])
 def test_any_limit_is_brought_into_range(folder, limit):
     assert 1 <= len(FileSearch([folder]).file_search("calculator", limit=limit)["matches"]) <= 100
 
@@ -145,7 +145,7 @@ def test_a_file_is_read_page_by_page(folder):
         search.read_file("count.txt", start_line=8)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("path", "text"),
     [
         ("gbk.txt", "旧文件：平均值是三。"),

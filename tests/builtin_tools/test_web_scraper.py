@@ -9,7 +9,7 @@ from opposable.safety.network.guarded_client import GuardedClient
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 SENTENCES = "工具调用让模型能够查询数据、读取网页并执行操作，结果会返回给模型继续推理。" * 4
 PAGE = f"""<!DOCTYPE html><html><head><meta charset="{{charset}}"><title>工具 调用
@@ -41,8 +41,8 @@ def serve_page(server, body, content_type="text/html", status=200, headers=None)
     server.answer = answer
 
 
-@pytest.prefix.parametrize("charset", ["utf-8", "gbk", "gb2312", "gb18030"])
-@pytest.prefix.parametrize("told", ["header", "page", "nowhere"])
+@pytest.mark.parametrize("charset", ["utf-8", "gbk", "gb2312", "gb18030"])
+@pytest.mark.parametrize("told", ["header", "page", "nowhere"])
 async def test_a_chinese_page_is_read_in_whatever_charset(server, library, charset, told):
     text = PAGE.format(charset=charset if told == "page" else "")
     serve_page(server, text.encode(charset), f"text/html; charset={charset}" if told == "header" else "text/html")
@@ -72,7 +72,7 @@ async def test_a_page_without_a_main_part_is_told_whole(server, library):
     assert (await library.call("web_scraper", {"url": server.url})).data["text"].split() == ["One", "two"]
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("body", "content_type", "status", "headers", "failure", "said"),
     [
         (b"\x89PNG\0\0", "image/png", 200, {}, "failed", "no text there but image/png, 6 bytes"),
@@ -88,7 +88,7 @@ async def test_what_is_no_page_is_told(server, library, body, content_type, stat
     assert said in result.content
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("arguments", "failure"),
     [
         ({"url": "http://10.0.0.1/"}, "refused"),
@@ -102,7 +102,7 @@ async def test_what_may_not_be_fetched_is_not(library, server, arguments, failur
     assert server.seen == []
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "body", [b"", b"<", b"<html>", b"<!doctype html>\xff\xfe<p>x", b"<html>" + b"<div>" * 5000 + b"deep"]
 )
 async def test_a_broken_page_is_no_error(server, library, body):

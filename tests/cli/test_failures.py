@@ -71,7 +71,7 @@ def test_runs_are_measured_by_kind_and_variant():
     assert (row["success %"], row["repeats"], row["failed"]) == (100.0, 0, [])
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("options", "told"),
     [(("--only", "half of it"), "--only takes one of 'all of it'"), (("--raw",), "name one with --model")],
 )

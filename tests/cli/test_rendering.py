@@ -69,7 +69,7 @@ def ended(text: str, reason="answer") -> RunFinished:
     return RunFinished(text, reason, NO_USAGE, 1, 0, ())
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("events", "err", "out"),
     [
         ([TextDelta("Hel"), TextDelta("lo."), ended("Hello.")], "", "Hello.\n"),
@@ -139,7 +139,7 @@ def test_plain_text_has_no_character_that_is_obeyed(text: str) -> None:
     }
 
 
-@pytest.prefix.parametrize("text", ["", "多少？", "naïve – “quoted” 🙂", "a\tb\nc", ":smile: [b]", "👨‍👩‍👧"])
+@pytest.mark.parametrize("text", ["", "多少？", "naïve – “quoted” 🙂", "a\tb\nc", ":smile: [b]", "👨‍👩‍👧"])
 def test_plain_text_leaves_the_rest_alone(text: str) -> None:
     assert escape_control_characters(text) == text
 
@@ -159,20 +159,20 @@ def test_a_table_shows_every_cell_as_it_is() -> None:
     assert "[b]名字[/b]" in text_of(out)
 
 
-@pytest.prefix.parametrize(("language", "told"), [("en", "3 of 60 rows"), ("zh", "共 60 行，只列出前 3 行")])
+@pytest.mark.parametrize(("language", "told"), [("en", "3 of 60 rows"), ("zh", "共 60 行，只列出前 3 行")])
 def test_a_long_table_says_what_it_leaves_out(language: Language, told: str) -> None:
     out = console(60)
     out.print(render_table(["n"], [[n] for n in range(60)], limit=3, language=language))
     assert text_of(out).splitlines()[3:] == ["│ 0 │", "│ 1 │", "│ 2 │", "└───┘", told]
 
 
-@pytest.prefix.parametrize(("language", "told"), [("en", "n by day"), ("zh", "n（按 day）")])
+@pytest.mark.parametrize(("language", "told"), [("en", "n by day"), ("zh", "n（按 day）")])
 def test_a_chart_says_what_it_shows(language: Language, told: str) -> None:
     drawn = render_chart({"type": "bar", "x": "day", "y": ["n"]}, ["day", "n"], [["a", 1], ["b", 2]], language=language)
     assert drawn.plain.splitlines()[0] == told
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("value", "read"),
     [
         ({"a": (1, None, "螺母")}, {"a": [1, None, "螺母"]}),
@@ -223,7 +223,7 @@ def test_a_pull_is_shown_from_its_first_word_to_its_last() -> None:
     assert [line.split(" the ")[0] for line in done.splitlines()] == ["fetching", "joining", "verifying"]
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("error", "told"), [(asyncio.CancelledError(), True), (KeyboardInterrupt(), True), (RuntimeError("disk"), False)]
 )
 def test_a_pull_that_is_stopped_says_that_nothing_is_lost(error: BaseException, told: bool) -> None:

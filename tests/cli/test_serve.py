@@ -15,7 +15,7 @@ from tests.web.test_leaving import BODY
 
 from opposable.web import server
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 @contextlib.asynccontextmanager
@@ -55,7 +55,7 @@ async def asked(url, key="none"):
         return response.status, told["choices"][0]["message"]["content"] if "choices" in told else ""
 
 
-@pytest.prefix.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_it_serves_until_it_is_told_to_stop_and_ends_well(number):
     async with (
         chat_server(build_completion("hello")) as upstream,
@@ -84,7 +84,7 @@ async def test_answers_under_way_are_finished_when_it_stops():
         assert await asyncio.wait_for(process.wait(), 10) == 0
 
 
-@pytest.prefix.parametrize(("name", "args"), [("OPPOSABLE_SERVE_KEY", ()), ("MY_KEY", ("--api-key-env", "MY_KEY"))])
+@pytest.mark.parametrize(("name", "args"), [("OPPOSABLE_SERVE_KEY", ()), ("MY_KEY", ("--api-key-env", "MY_KEY"))])
 async def test_the_key_is_taken_from_the_environment(name, args):
     async with (
         chat_server(build_completion("hello")) as upstream,
@@ -104,7 +104,7 @@ REFUSED = {
 }
 
 
-@pytest.prefix.parametrize(("args", "sentence"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(("args", "sentence"), REFUSED.values(), ids=REFUSED)
 async def test_what_cannot_be_served_is_told_in_one_sentence(args, sentence):
     async with started("--model", "http://127.0.0.1:9/v1#qwen", *args) as (process, line):
         assert sentence in line

@@ -7,7 +7,7 @@ import orjson
 import pytest
 from tests.cli.test_cli import opposable
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 CALCULATOR = {"tool_id": "计算器", "description": "数学计算", "endpoint": {"url_template": "internal://calculator"}}
 WEATHER = {
@@ -100,7 +100,7 @@ async def test_skills_of_a_folder_are_kept(tmp_path):
     assert found.said["tools"][0]["tool_id"] == "greet"
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("args", "said"),
     [
         (("add", "none.json"), "none.json cannot be read"),

@@ -90,7 +90,7 @@ def test_an_mcp_server_by_its_endpoint():
         McpServerSpec(tool_id="db", endpoint="ws://localhost:8080/mcp")
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("given", "made"),
     [
         ({"module_path": "m", "function_name": "f"}, FunctionToolSpec),
@@ -106,7 +106,7 @@ def test_the_type_is_told_by_what_a_spec_has(given, made):
     assert type(SPEC_ADAPTER.validate_python({"tool_id": "t", **given})) is made
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("given", "schema"),
     [
         ({}, {}),
@@ -137,7 +137,7 @@ def test_parameters_are_a_schema_or_told_one_by_one(given, schema):
     assert Capability.model_validate(made.model_dump()) == made
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("parameters", "given", "arguments"),
     [
         ({}, {"arguments": {"a": 1}, "result": 2}, {"a": 1}),
@@ -152,7 +152,7 @@ def test_an_example_is_whole_or_its_arguments_alone(parameters, given, arguments
     assert example.arguments == arguments
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("given", "said"),
     [
         ({"id": "a", "tool_id": "b", "command": "serve"}, "id\n  Extra inputs are not permitted"),

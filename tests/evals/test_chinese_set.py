@@ -8,7 +8,7 @@ import pytest
 from opposable.evals.text_to_sql.datasets import read_questions
 from opposable.sql.factory import open_database
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 SET = Path(__file__).parents[2] / "evals" / "chinese"
 

@@ -11,7 +11,7 @@ from opposable.domain.usage import Usage
 from opposable.models.anthropic import AnthropicModel
 from opposable.models.base import ForcedTool, ModelOptions
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 ADD = ToolDefinition("add", "Add.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 HISTORY = (
@@ -109,7 +109,7 @@ async def test_a_cut_call_is_marked_in_both_ways_of_asking():
     assert [call.truncated for call in reply.message.tool_calls] == [True]
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("answer", "kind", "said"),
     [
         (respond_json({"error": {"message": "bad key sk-ant-secret"}}, 401), ModelRefusedKey, "bad key ***"),

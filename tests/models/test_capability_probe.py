@@ -21,7 +21,7 @@ from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.settings import Settings
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 RIGHT = [
     reply_with_calls(tool_call("get_weather", '{"city": "oslo"}')),
@@ -58,7 +58,7 @@ async def test_a_model_that_cannot_be_asked_fails_with_its_reason():
     assert (first.passed, first.actual) == (False, "no such thing")
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("given", "right"),
     [
         ([("get_weather", {"city": "Oslo", "unit": "c"})], True),
@@ -72,7 +72,7 @@ def test_extra_arguments_are_no_fault_and_extra_calls_are(given, right):
     assert calls_match(PROBE_QUESTIONS[0].expected_calls, given) is right
 
 
-@pytest.prefix.parametrize("way", CALLING_MODES)
+@pytest.mark.parametrize("way", CALLING_MODES)
 async def test_every_way_asks_the_inner_model(way):
     inner = ScriptedModel("Hello.")
     [*_, reply] = [part async for part in apply_calling_mode(way, inner).stream((user_message("hi"),), PROBE_TOOLS)]
@@ -107,7 +107,7 @@ def test_the_best_way_is_remembered_by_the_models_name(tmp_path):
     )
 
 
-@pytest.prefix.parametrize("kept", ["", "[]", "nonsense", '{"x": "unheard of"}', "\xff"])
+@pytest.mark.parametrize("kept", ["", "[]", "nonsense", '{"x": "unheard of"}', "\xff"])
 def test_what_cannot_be_read_is_not_remembered(tmp_path, kept):
     (tmp_path / CALLING_MODES_FILE).write_text(kept, encoding="latin-1")
     assert load_calling_modes(tmp_path) == {}

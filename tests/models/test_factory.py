@@ -27,7 +27,7 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable, raising=False)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("name", "variable", "kind", "called"),
     [
         ("openai:gpt-5", "OPENAI_API_KEY", OpenAICompatibleModel, "gpt-5"),
@@ -49,8 +49,8 @@ def test_a_name_becomes_a_model_whose_calls_are_read_from_text_too(
     assert (type(model.inner), model.tool_rendering, model.name) == (kind, "native", called)
 
 
-@pytest.prefix.parametrize("name", ["openai:o", "qwen:q", "deepseek:d", "anthropic:a"])
-@pytest.prefix.parametrize("key", [None, "", "  "])
+@pytest.mark.parametrize("name", ["openai:o", "qwen:q", "deepseek:d", "anthropic:a"])
+@pytest.mark.parametrize("key", [None, "", "  "])
 def test_a_missing_key_is_told_by_its_variable(monkeypatch: pytest.MonkeyPatch, name: str, key: str | None) -> None:
     variable = API_KEY_VARIABLES[name.partition(":")[0]]
     if key is not None:
@@ -60,7 +60,7 @@ def test_a_missing_key_is_told_by_its_variable(monkeypatch: pytest.MonkeyPatch, 
     assert str(caught.value) == f"{name} needs a key: set the environment variable {variable}."
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "name", ["", "gpt-5", "openai", "openai:", "anthropic:", "qwn:max", "OpenAI:gpt", "ftp://h/v1#m"]
 )
 def test_an_unknown_name_is_told_with_the_forms_there_are(name: str) -> None:
@@ -69,9 +69,7 @@ def test_an_unknown_name_is_told_with_the_forms_there_are(name: str) -> None:
     assert str(caught.value) == f"There is no model named {name!r}. A model is named as one of: {MODEL_NAME_FORMS}."
 
 
-@pytest.prefix.parametrize(
-    "name", ["http://127.0.0.1/v1", "http://127.0.0.1/v1#", "http://#m", "https:///#m", "http:#m"]
-)
+@pytest.mark.parametrize("name", ["http://127.0.0.1/v1", "http://127.0.0.1/v1#", "http://#m", "https:///#m", "http:#m"])
 def test_a_url_without_host_or_model_is_told(name: str) -> None:
     with pytest.raises(BadInput) as caught:
         create_model(name)
@@ -84,8 +82,8 @@ def test_every_form_of_the_help_is_a_form_that_is_built() -> None:
     assert "http://HOST:PORT/v1#NAME" in MODEL_NAME_FORMS
 
 
-@pytest.prefix.anyio
-@pytest.prefix.parametrize("kind", ["openai", "qwen", "deepseek"])
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", ["openai", "qwen", "deepseek"])
 async def test_a_provider_may_be_elsewhere(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     async with chat_server(build_completion("Hi.")) as server:
         monkeypatch.setenv(PROVIDERS[kind].base_url_variable, server.url)
@@ -98,7 +96,7 @@ async def test_a_provider_may_be_elsewhere(monkeypatch: pytest.MonkeyPatch, kind
     assert server.bodies[0]["model"] == "m"
 
 
-@pytest.prefix.anyio
+@pytest.mark.anyio
 async def test_a_server_by_url_gets_the_key_only_where_one_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     async with chat_server(build_completion("Hi.")) as server:
         for key in ("", "sk-own"):

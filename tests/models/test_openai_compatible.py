@@ -31,7 +31,7 @@ from opposable.models.base import ForcedTool, ModelOptions
 from opposable.models.http_client import RetryPolicy
 from opposable.models.openai_compatible import OpenAICompatibleModel, ServerQuirks
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 WHOLE = ModelOptions(stream=False)
 QUICK = RetryPolicy(
@@ -74,7 +74,7 @@ async def test_arguments_that_came_as_an_object_and_missing_ids_are_taken():
     assert call.id
 
 
-@pytest.prefix.parametrize("pieces", [0, 1, 7, 64])
+@pytest.mark.parametrize("pieces", [0, 1, 7, 64])
 async def test_a_streamed_reply_is_the_same_however_the_bytes_are_cut(pieces):
     chunks = [
         build_delta(role="assistant", content=""),
@@ -148,7 +148,7 @@ async def test_history_is_told_in_the_wire_format():
     assert server.bodies[0]["tools"] == [{"type": "function", "function": function}]
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("choice", "wire"),
     [
         ("none", "none"),
@@ -206,8 +206,8 @@ ERRORS = [
 ]
 
 
-@pytest.prefix.parametrize(("status", "body", "kind", "said"), ERRORS)
-@pytest.prefix.parametrize("options", [WHOLE, ModelOptions()], ids=["whole", "streamed"])
+@pytest.mark.parametrize(("status", "body", "kind", "said"), ERRORS)
+@pytest.mark.parametrize("options", [WHOLE, ModelOptions()], ids=["whole", "streamed"])
 async def test_server_errors_are_told_in_a_sentence_without_the_key(status, body, kind, said, options):
     headers = {"location": "http://elsewhere/"} if status == 302 else None
     async with chat_server(respond_json(body, status, headers)) as server:
@@ -225,7 +225,7 @@ async def test_a_wrong_path_says_what_a_base_url_looks_like():
             await collect_parts(server, WHOLE)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "body", ["<html>hello</html>", "", "null", "[]", '{"choices": []}', '{"choices": [{"message": 5}]}']
 )
 async def test_an_answer_that_is_no_completion_is_refused(body):

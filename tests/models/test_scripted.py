@@ -9,7 +9,7 @@ from opposable.domain.usage import Usage
 from opposable.models.base import ModelOptions
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 async def collect_parts(model, **options):

@@ -12,7 +12,7 @@ from opposable.models.callable import CallableModel
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.models.text_protocol import TextProtocolModel, render_messages, with_reply_schema
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 VALIDATE = ToolDefinition(
     "sql_validate",
@@ -54,7 +54,7 @@ async def test_a_call_in_the_text_comes_out_as_a_call_and_no_markup_is_shown():
     assert (begun.name, begun.call_id) == ("sql_validate", reply.message.tool_calls[0].id)
 
 
-@pytest.prefix.parametrize("streamed", [True, False])
+@pytest.mark.parametrize("streamed", [True, False])
 async def test_the_seed_protocol_is_read_in_both_transfers(streamed):
     model = TextProtocolModel(ScriptedModel(SEED), "protocol")
     reply = (await collect_parts(model, options=ModelOptions(stream=streamed)))[-1]
@@ -90,7 +90,7 @@ async def test_plain_text_and_thinking_pass_through():
     assert got[-1].message == Message("assistant", "Hello there", thinking="hm")
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("text", "name", "truncated"),
     [
         ('{"name": "drop_tables", "arguments": {"x": 1}}', "drop_tables", False),
@@ -188,7 +188,7 @@ ANSWERS = [
 ]
 
 
-@pytest.prefix.parametrize(("answer", "count", "content"), ANSWERS)
+@pytest.mark.parametrize(("answer", "count", "content"), ANSWERS)
 async def test_a_python_function_is_model_enough(answer, count, content):
     prompts = []
 

@@ -36,7 +36,7 @@ READ = {
 }
 
 
-@pytest.prefix.parametrize(("text", "repairs"), READ.values(), ids=READ)
+@pytest.mark.parametrize(("text", "repairs"), READ.values(), ids=READ)
 def test_it_is_read_and_the_repair_told(text, repairs):
     assert parse_arguments(text, ADD) == ParsedArguments(GOOD, None, repairs)
 
@@ -60,7 +60,7 @@ NOT_READ = {
 }
 
 
-@pytest.prefix.parametrize("text", NOT_READ.values(), ids=NOT_READ)
+@pytest.mark.parametrize("text", NOT_READ.values(), ids=NOT_READ)
 def test_it_cannot_be_read_and_the_problem_is_told(text):
     result = parse_arguments(text, ADD)
     assert result.value is None
@@ -142,7 +142,7 @@ TYPED = [
 ]
 
 
-@pytest.prefix.parametrize(("schema", "written", "value"), TYPED)
+@pytest.mark.parametrize(("schema", "written", "value"), TYPED)
 def test_a_value_has_the_type_its_schema_asks_for(schema, written, value):
     result = parse_arguments(f'{{"x": {written}}}', prop(schema)).value
     assert result == {"x": value}
@@ -163,7 +163,7 @@ STRINGS = [
 ]
 
 
-@pytest.prefix.parametrize(("text", "value"), STRINGS)
+@pytest.mark.parametrize(("text", "value"), STRINGS)
 def test_a_string_keeps_what_is_in_it(text, value):
     assert parse_arguments(text, prop(STRING)).value == {"x": value}
 

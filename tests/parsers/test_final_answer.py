@@ -53,7 +53,7 @@ ANSWERS = [
 ]
 
 
-@pytest.prefix.parametrize(("text", "expected"), ANSWERS)
+@pytest.mark.parametrize(("text", "expected"), ANSWERS)
 def test_an_answer_is_unwrapped_and_holds_no_calls(text, expected):
     reading = parse(text, [ADD])
     assert reading.calls == ()
@@ -61,8 +61,8 @@ def test_an_answer_is_unwrapped_and_holds_no_calls(text, expected):
         assert reading.text == expected
 
 
-@pytest.prefix.parametrize("text", [text for text, _ in ANSWERS])
-@pytest.prefix.parametrize("size", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize("text", [text for text, _ in ANSWERS])
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 def test_the_answer_is_the_same_however_it_is_cut(text, size):
     told, reading = shown(text, size)
     assert (told.strip(), reading.text) == (parse(text, [ADD]).text, parse(text, [ADD]).text)

@@ -25,7 +25,7 @@ def in_pieces(text, size):
     return reader.close()
 
 
-@pytest.prefix.parametrize(("form", "calls"), TABLE)
+@pytest.mark.parametrize(("form", "calls"), TABLE)
 def test_calls_are_read_exactly_with_their_types(form, calls):
     reading = parse(form(calls), TOOLS)
     assert made(reading) == calls
@@ -35,7 +35,7 @@ def test_calls_are_read_exactly_with_their_types(form, calls):
     assert reading.rejected == ()
 
 
-@pytest.prefix.parametrize(("form", "calls"), TABLE)
+@pytest.mark.parametrize(("form", "calls"), TABLE)
 def test_a_stream_cut_anywhere_reads_as_the_whole(form, calls):
     text = form(calls)
     whole = in_pieces(text, len(text))
@@ -43,7 +43,7 @@ def test_a_stream_cut_anywhere_reads_as_the_whole(form, calls):
     assert in_pieces(text, 7) == whole
 
 
-@pytest.prefix.parametrize(("name", "form", "calls"), TRUNK, ids=FORMS)
+@pytest.mark.parametrize(("name", "form", "calls"), TRUNK, ids=FORMS)
 def test_no_markup_is_left_in_the_text(name, form, calls):
     text = parse(form(calls), TOOLS).text
     assert text in (
@@ -54,14 +54,14 @@ def test_no_markup_is_left_in_the_text(name, form, calls):
     )
 
 
-@pytest.prefix.parametrize(("name", "form", "calls"), TRUNK, ids=FORMS)
+@pytest.mark.parametrize(("name", "form", "calls"), TRUNK, ids=FORMS)
 def test_calls_after_thinking_are_read(name, form, calls):
     reading = parse(f"<think>\nThey ask for two things {{maybe}}.\n</think>\n\n{form(calls)}", TOOLS)
     assert made(reading) == calls
     assert reading.thinking.startswith("They ask for two things {maybe}.")
 
 
-@pytest.prefix.parametrize(("name", "form", "calls"), TRUNK, ids=FORMS)
+@pytest.mark.parametrize(("name", "form", "calls"), TRUNK, ids=FORMS)
 def test_calls_after_thinking_that_the_prompt_opened_are_read(name, form, calls):
     reading = parse(f"They ask for two things.\n</think>\n\n{form(calls)}", TOOLS)
     assert made(reading) == calls
@@ -72,8 +72,8 @@ LEADS = ["Let me check that for you.\n\n", "I'll look it up:\n", "好的，我�
 TOLD_ONLY_AT_THE_START = {"harmony, recipient in the role", "phi 4 mini, firefunction"}
 
 
-@pytest.prefix.parametrize("lead", LEADS)
-@pytest.prefix.parametrize(("name", "form", "calls"), TRUNK, ids=FORMS)
+@pytest.mark.parametrize("lead", LEADS)
+@pytest.mark.parametrize(("name", "form", "calls"), TRUNK, ids=FORMS)
 def test_calls_after_a_lead_are_read_and_the_lead_is_shown(name, form, calls, lead):
     if name in TOLD_ONLY_AT_THE_START:
         pytest.skip("this family's calls are a reply of their own")
@@ -82,7 +82,7 @@ def test_calls_after_a_lead_are_read_and_the_lead_is_shown(name, form, calls, le
     assert reading.text.startswith(lead.strip())
 
 
-@pytest.prefix.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_an_unknown_tool_is_never_called(form):
     reading = parse(form([("no_such_tool", {"x": 1})]), TOOLS)
     assert reading.calls == ()
@@ -90,7 +90,7 @@ def test_an_unknown_tool_is_never_called(form):
     assert [item.name.removeprefix("functions.") for item in reading.rejected] == ["no_such_tool"]
 
 
-@pytest.prefix.parametrize(("name", "form", "calls"), TRUNK, ids=FORMS)
+@pytest.mark.parametrize(("name", "form", "calls"), TRUNK, ids=FORMS)
 def test_no_end_of_the_text_makes_up_a_call(name, form, calls):
     """Cut off at any point by the token limit, a reply holds only calls that were written whole."""
     text = form(calls)
@@ -99,6 +99,6 @@ def test_no_end_of_the_text_makes_up_a_call(name, form, calls):
             assert (call.name, call.arguments) in calls
 
 
-@pytest.prefix.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_without_tools_nothing_is_called(form):
     assert parse(form(CALLS["two"]), []).calls == ()

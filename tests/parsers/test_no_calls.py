@@ -18,7 +18,7 @@ TOOLS = [
 MARKED = ("<|", "think", "finish")
 
 
-@pytest.prefix.parametrize("text", NO_CALLS.values(), ids=NO_CALLS)
+@pytest.mark.parametrize("text", NO_CALLS.values(), ids=NO_CALLS)
 def test_it_is_no_call(text):
     assert parse(text, TOOLS).calls == ()
     reader = StreamParser(TOOLS)
@@ -30,6 +30,6 @@ def test_it_is_no_call(text):
 SHOWN_AS_IT_IS = {name: text for name, text in {**PLAIN, **QUOTED}.items() if not any(mark in text for mark in MARKED)}
 
 
-@pytest.prefix.parametrize("text", SHOWN_AS_IT_IS.values(), ids=SHOWN_AS_IT_IS)
+@pytest.mark.parametrize("text", SHOWN_AS_IT_IS.values(), ids=SHOWN_AS_IT_IS)
 def test_it_is_shown_as_it_is(text):
     assert parse(text, TOOLS).text == text.strip()

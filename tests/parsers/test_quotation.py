@@ -104,17 +104,17 @@ def arguments(text):
     return [call.arguments for call in reading.calls]
 
 
-@pytest.prefix.parametrize("text", LED_UP_TO.values(), ids=LED_UP_TO)
+@pytest.mark.parametrize("text", LED_UP_TO.values(), ids=LED_UP_TO)
 def test_a_call_with_words_around_it_is_read(text):
     assert arguments(text) == ONE
 
 
-@pytest.prefix.parametrize("text", CARELESS.values(), ids=CARELESS)
+@pytest.mark.parametrize("text", CARELESS.values(), ids=CARELESS)
 def test_a_carelessly_written_call_is_read(text):
     assert arguments(text) == ONE
 
 
-@pytest.prefix.parametrize("text", SEVERAL.values(), ids=SEVERAL)
+@pytest.mark.parametrize("text", SEVERAL.values(), ids=SEVERAL)
 def test_several_calls_are_read_in_order(text):
     assert arguments(text) == TWO
 
@@ -140,7 +140,7 @@ CUT = [
 ]
 
 
-@pytest.prefix.parametrize("text", CUT)
+@pytest.mark.parametrize("text", CUT)
 def test_arguments_cut_off_by_the_token_limit_are_never_executed(text):
     reading = parse(text, TOOLS, truncated=True)
     assert reading.calls == ()
@@ -150,7 +150,7 @@ def test_arguments_cut_off_by_the_token_limit_are_never_executed(text):
 CUT_WITHIN = [C[:-10], '<tool_call>{"name": "add", "arguments": {"a": 2, "b":', '{"name": "add", "arguments": {"a": 2,']
 
 
-@pytest.prefix.parametrize("text", CUT_WITHIN)
+@pytest.mark.parametrize("text", CUT_WITHIN)
 def test_a_missing_value_is_never_made_up(text):
     assert parse(text, TOOLS).calls == ()
 
@@ -212,7 +212,7 @@ FINISHED = {
 }
 
 
-@pytest.prefix.parametrize("text", FINISHED.values(), ids=FINISHED)
+@pytest.mark.parametrize("text", FINISHED.values(), ids=FINISHED)
 def test_a_final_answer_is_shown_as_text(text):
     reading = parse(text, TOOLS)
     assert reading.text.split("\n")[-1] == "5"

@@ -97,7 +97,7 @@ def agree(text, pieces, **options):
     return reading
 
 
-@pytest.prefix.parametrize("text", [*NO_CALLS.values(), *(text for text, *_ in TEXTS)])
+@pytest.mark.parametrize("text", [*NO_CALLS.values(), *(text for text, *_ in TEXTS)])
 def test_every_split_in_two_gives_the_same(text):
     for place in range(0, len(text), 3):
         agree(text, [text[:place], text[place:]])
@@ -219,8 +219,8 @@ OPENINGS = {
 }
 
 
-@pytest.prefix.parametrize("opening", OPENINGS.values(), ids=OPENINGS)
-@pytest.prefix.parametrize("pattern", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("opening", OPENINGS.values(), ids=OPENINGS)
+@pytest.mark.parametrize("pattern", HOSTILE.values(), ids=HOSTILE)
 def test_time_grows_with_the_text_and_no_faster(pattern, opening):
     """100 kB of anything, fed letter by letter, stays far from what re-reading it would take (minutes)."""
     text = opening + (pattern * (SIZE // len(pattern) + 1))[:SIZE]

@@ -10,14 +10,14 @@ def told(reading):
     return [(call.name, call.arguments) for call in reading.calls], reading.text
 
 
-@pytest.prefix.parametrize(("text", "calls", "shown", "thinking"), TEXTS)
+@pytest.mark.parametrize(("text", "calls", "shown", "thinking"), TEXTS)
 def test_a_text_gives_what_it_holds(text, calls, shown, thinking):
     reading = parse(text, TOOLS)
     assert told(reading) == (calls, shown)
     assert thinking is None or reading.thinking == thinking
 
 
-@pytest.prefix.parametrize(("text", "calls", "shown", "thinking"), TEXTS)
+@pytest.mark.parametrize(("text", "calls", "shown", "thinking"), TEXTS)
 def test_letter_by_letter_it_gives_the_same(text, calls, shown, thinking):
     reader = StreamParser(TOOLS)
     for letter in text:

@@ -21,7 +21,7 @@ from opposable.models.text_protocol import TextProtocolModel
 from opposable.settings import Settings
 
 ROOT = Path(__file__).parents[2]
-pytestmark = [pytest.prefix.anyio, pytest.prefix.real_model]
+pytestmark = [pytest.mark.anyio, pytest.mark.real_model]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ async def test_asked_natively_it_writes_its_call_as_text_which_is_read(local):
     assert [(call.name, call.arguments) for call in read.message.tool_calls] == [("stock", '{"item":"bolt"}')]
 
 
-@pytest.prefix.parametrize("question", [QUESTION, "仓库里 'bolt' 还有多少件？请使用工具查询。"])
+@pytest.mark.parametrize("question", [QUESTION, "仓库里 'bolt' 还有多少件？请使用工具查询。"])
 async def test_it_answers_from_a_tools_result(local, question):
     end = await Agent(TextProtocolModel(local, "protocol"), [stock]).run(question)
     assert end.tool_calls >= 1
@@ -73,7 +73,7 @@ async def test_a_forced_choice_is_kept_by_the_grammar(local):
     assert [call.name for call in reply.message.tool_calls][:1] == ["stock"]
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("said", "items"),
     [
         ("How many bolts are in stock, and how many nuts?", ["bolt", "nut"]),

@@ -99,7 +99,7 @@ PLAIN_KEYS = [
 ]
 
 
-@pytest.prefix.parametrize("key", SECRET_KEYS)
+@pytest.mark.parametrize("key", SECRET_KEYS)
 def test_what_stands_under_a_secrets_key_is_taken_out(key):
     assert is_secret_key(key)
     assert redact({"deep": [{key: "hunter2"}, {key: ["a", "b"]}, {key: {"x": "y"}}, {key: 12345}]}) == {
@@ -107,7 +107,7 @@ def test_what_stands_under_a_secrets_key_is_taken_out(key):
     }
 
 
-@pytest.prefix.parametrize("key", PLAIN_KEYS)
+@pytest.mark.parametrize("key", PLAIN_KEYS)
 def test_what_stands_under_any_other_key_stays(key):
     assert not is_secret_key(key)
     value = {key: ["hunter2", {key: 5}]}
@@ -183,13 +183,13 @@ SHAPES = [
 ]
 
 
-@pytest.prefix.parametrize(("given_value", "expected"), SHAPES)
+@pytest.mark.parametrize(("given_value", "expected"), SHAPES)
 def test_secrets_are_found_where_they_stand(given_value, expected):
     assert redact(given_value) == expected
     assert redact(expected) == expected
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("it is s3/cr+t p here", f"it is {R} here"),
@@ -248,11 +248,11 @@ def test_any_value_is_redacted_without_an_error_and_once_for_all(value):
     assert redact(once) == once
 
 
-@pytest.prefix.parametrize("value", [given_value for given_value, expected in SHAPES if given_value != expected])
+@pytest.mark.parametrize("value", [given_value for given_value, expected in SHAPES if given_value != expected])
 def test_the_quick_look_misses_nothing(value):
     assert may_hold_secrets(orjson.dumps(value))
 
 
-@pytest.prefix.parametrize("key", SECRET_KEYS)
+@pytest.mark.parametrize("key", SECRET_KEYS)
 def test_the_quick_look_sees_every_secret_key(key):
     assert may_hold_secrets(orjson.dumps({key: "x"}))

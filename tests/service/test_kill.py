@@ -14,8 +14,8 @@ from opposable.client import Client, ServiceError
 from opposable.store.factory import open_store
 
 pytestmark = [
-    pytest.prefix.anyio,
-    pytest.prefix.skipif(sys.platform != "linux", reason="processes are looked for in /proc"),
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc"),
 ]
 
 CHATS = 60
@@ -41,7 +41,7 @@ async def send_chat(url: str, n: int) -> str:
             return str(error) if error.status else ""  # a status is an answer: a wrong one
 
 
-@pytest.prefix.parametrize("engine", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
 async def test_a_killed_process_takes_nothing_but_its_own_runs_with_it(engine, tmp_path, request):
     url = request.getfixturevalue("postgresql").new_database() if engine == "postgresql" else ""
     env = {"DATABASE_URL": url} if url else {}

@@ -10,7 +10,7 @@ from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.service import turn_writer as turns
 from opposable.store.factory import open_store
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 async def test_answers_under_way_are_kept_once_when_the_database_is_back(tmp_path, postgresql, monkeypatch):  # noqa: F811

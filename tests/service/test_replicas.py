@@ -13,7 +13,7 @@ from opposable.domain.specs import RateLimit
 from opposable.store.factory import open_store
 from opposable.store.keys import generate_key
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 async def test_two_processes_serve_one_conversation_and_end_each_others_runs(tmp_path, postgresql, valkey_url):  # noqa: F811

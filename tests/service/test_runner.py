@@ -18,7 +18,7 @@ from opposable.store.recorder import Recorder
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 def add(a: int, b: int) -> int:
@@ -151,7 +151,7 @@ async def test_a_model_that_is_away_fails_the_run_with_its_sentence(tmp_path):
         assert going.event_log.events[-1].data == {"kind": "ModelUnavailable", "message": "The model is away."}
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("status", "failure", "told"), [("approved", None, "3"), ("denied", "denied", "too much")], ids=["yes", "no"]
 )
 async def test_a_marked_tool_waits_for_a_person(tmp_path, status, failure, told):

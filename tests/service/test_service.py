@@ -11,7 +11,7 @@ from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.service.service import BUILTIN_TOOLS, DEFAULT_AGENT_ID, open_service
 from opposable.settings import Settings
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 def create_settings(tmp_path: Path) -> Settings:
@@ -87,7 +87,7 @@ async def test_an_agent_that_names_no_model_of_this_service_is_told_so(tmp_path)
             await service.chat(AgentSpec(agent_id="a", tool_choice="sum"), "hi")
 
 
-@pytest.prefix.parametrize(("learning", "scope"), [("shared", ""), ("own", "clerk")])
+@pytest.mark.parametrize(("learning", "scope"), [("shared", ""), ("own", "clerk")])
 async def test_what_fails_is_remembered_for_all_or_for_the_agent_alone(tmp_path, learning, scope):
     model = ScriptedModel(reply_with_calls(tool_call("calculator", '{"expresion": "25*4"}', "c1")), "I could not.")
     tools = (AgentToolBinding(tool_id="calculator"),)

@@ -20,7 +20,7 @@ from opposable.sql.postgres import engine as postgres_server
 from opposable.sql.sqlite.engine import SqliteDatabase
 from opposable.sql.tools import SqlTools
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 EXPENSIVE_QUERIES = {
     "sqlite": [

@@ -16,14 +16,12 @@ from opposable.domain.errors import BadInput, ToolFailed, ToolRefused, ToolUnava
 from opposable.sql.database import QueryLimits
 from opposable.sql.factory import open_database
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 SLOW_SQL = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r"
 
 
-@pytest.prefix.parametrize(
-    "form", ["{path}", "{kind}:///{path}", "{kind}://{path}", "{kind}+aio:///{path}", " {path} "]
-)
+@pytest.mark.parametrize("form", ["{path}", "{kind}:///{path}", "{kind}://{path}", "{kind}+aio:///{path}", " {path} "])
 async def test_a_url_and_a_plain_path_open_the_same_file(shop_files, file_engine, form):
     database = await open_database(form.format(path=shop_files[file_engine], kind=file_engine))
     assert (database.dialect, database.name) == (file_engine, shop_files[file_engine].name)

@@ -12,10 +12,10 @@ from opposable.sql.database import QueryLimits
 from opposable.sql.factory import open_database
 from opposable.sql.json_values import to_json_value, truncate_cell
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("value", "told"),
     [
         (None, None),
@@ -48,7 +48,7 @@ def test_values_become_json(value, told):
     json.dumps(to_json_value(value), allow_nan=False)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("value", "cut"),
     [("abcdef", ("abc…", True)), ("abc", ("abc", False)), ([1, 2, 3], ("[1,…", True)), (12345, (12345, False))],
 )

@@ -25,8 +25,8 @@ SHOP_SCHEMA = DatabaseSchema(
 )
 
 
-@pytest.prefix.parametrize("dialect", ["sqlite", "duckdb"])
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
+@pytest.mark.parametrize(
     ("sql", "fixed", "corrections"),
     [
         ("SELECT nmae FROM customers", "SELECT name FROM customers", ["column nmae → name"]),
@@ -72,7 +72,7 @@ def test_certain_mistakes_are_put_right(dialect, sql, fixed, corrections):
         assert (" ".join(found.query.sql.split()), list(found.corrections)) == (" ".join(fixed.split()), corrections)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("sql", "sentence"),
     [
         (
@@ -100,15 +100,15 @@ def test_certain_mistakes_are_put_right(dialect, sql, fixed, corrections):
         ("SELECT zzz.* FROM orders", "zzz in zzz.* is no table or alias"),
     ],
 )
-@pytest.prefix.parametrize("dialect", ["sqlite", "duckdb"])
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
 def test_what_is_not_certain_is_told_with_what_exists(dialect, sql, sentence):
     found = repair_names(sql, dialect, SHOP_SCHEMA)
     assert any(sentence in problem.message for problem in found.problems), found.problems
     assert found.corrections == ()
 
 
-@pytest.prefix.parametrize("dialect", ["sqlite", "duckdb"])
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
+@pytest.mark.parametrize(
     "sql",
     [
         "SELECT c.ID, NAME FROM Customers C",
@@ -155,7 +155,7 @@ def test_a_repair_that_would_be_ambiguous_is_not_made():
     assert repair_names("SELECT lable FROM t, u", "sqlite", twice).corrections == ()
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("name", "names", "sure"),
     [
         ("custmer", ["customer", "order"], "customer"),
@@ -174,7 +174,7 @@ def test_suggestions_are_ordered_by_likeness():
     assert suggest_names("naem", ["city", "name", "names", "nation"])[0] == "name"
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("sql", "sentence"),
     [
         ("", "The SQL is empty: write one SELECT statement."),

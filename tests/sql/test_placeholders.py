@@ -8,10 +8,10 @@ from opposable.domain.errors import FieldProblem, InvalidArguments
 from opposable.sql.placeholders import BoundSql, bind_placeholders
 from opposable.sql.tools import SqlTools
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("sql", "parameters", "bound", "values"),
     [
         ("SELECT {{a}}", {"a": 1}, "SELECT $p1", {"p1": 1}),
@@ -41,7 +41,7 @@ def test_the_bound_sql_can_be_told_with_its_placeholders():
     )
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("sql", "parameters", "problem"),
     [
         ("SELECT {{a}}", {}, FieldProblem("parameters.a", "a value for {{a}} is missing (given: none)")),

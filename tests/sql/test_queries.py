@@ -9,7 +9,7 @@ from opposable.sql.database import Database
 from opposable.sql.factory import open_database
 from opposable.sql.tools import SqlTools
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 SHARED_QUERIES = [
     ("SELECT count(*) FROM orders", [[4]]),

@@ -11,7 +11,7 @@ from opposable.sql.factory import open_database
 from opposable.sql.schema import Column, DatabaseSchema, Table, quote_name
 from opposable.sql.tools import SchemaTools, SqlTools
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 async def test_tables_are_listed_with_kind_and_size(sqlite_shop, duckdb_shop):
@@ -29,7 +29,7 @@ async def test_tables_are_listed_with_kind_and_size(sqlite_shop, duckdb_shop):
     assert listed["hr.people"] == {"name": "hr.people", "kind": "table", "columns": 3, "rows": 1}
 
 
-@pytest.prefix.parametrize("name", ["orders", "ORDERS", '"orders"', "`orders`", "{default}.orders", " [orders] "])
+@pytest.mark.parametrize("name", ["orders", "ORDERS", '"orders"', "`orders`", "{default}.orders", " [orders] "])
 async def test_a_table_is_found_in_any_case_and_quoting(shop, name):
     name = name.replace("{default}", (await shop.schema()).default_schema)
     found = await SchemaTools(shop).list_columns(name, include_types=False)

@@ -11,7 +11,7 @@ from opposable.domain.specs import RateLimit
 from opposable.domain.tools import ToolCall
 from opposable.store import open_store
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 MESSAGES = (
     system_message("Be short."),
@@ -130,7 +130,7 @@ async def test_two_processes_share_one_conversation_and_one_limit(valkey_url, tm
         assert await one.check_health() == {"database": "", "valkey": ""}
 
 
-@pytest.prefix.parametrize("url", ["http://127.0.0.1", "valkey", "redis://127.0.0.1:port"])
+@pytest.mark.parametrize("url", ["http://127.0.0.1", "valkey", "redis://127.0.0.1:port"])
 async def test_a_wrong_valkey_url_is_told(url, tmp_path):
     with pytest.raises(BadInput, match="valkey://HOST:PORT/NUMBER"):
         async with open_store(f"sqlite:///{tmp_path}/a.db", valkey_url=url):

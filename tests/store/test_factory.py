@@ -18,7 +18,7 @@ from opposable.store.database_urls import describe_database, parse_database_url
 from opposable.store.schema_migration import migrate_schema
 from opposable.store.tables import metadata
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 URLS = {
     "sqlite:///a/b.db": ("sqlite+aiosqlite:///a/b.db", "SQLite file a/b.db"),
@@ -34,13 +34,13 @@ URLS = {
 }
 
 
-@pytest.prefix.parametrize(("given", "made"), URLS.items())
+@pytest.mark.parametrize(("given", "made"), URLS.items())
 def test_urls_are_taken_in_the_shapes_people_write(given, made):
     url = parse_database_url(given)
     assert (url.render_as_string(hide_password=False), describe_database(url)) == made
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("given", "said"),
     [
         ("", "This is no database URL"),
@@ -177,7 +177,7 @@ async def test_what_the_database_refuses_is_told(store):
         await store.runs.get("r")
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("module", "url", "valkey", "extra"),
     [
         ("aiosqlite", "sqlite:///a.db", None, "store"),

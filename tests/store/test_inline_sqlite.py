@@ -12,7 +12,7 @@ from opposable.store import open_store
 from opposable.store.database import StoreDatabase
 from opposable.store.database_urls import parse_database_url
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 async def test_a_look_beside_a_writer_sees_what_was_committed(store, url):

@@ -14,7 +14,7 @@ from opposable.domain.errors import StoreUnavailable
 from opposable.store import open_store
 from opposable.store.recorder import MAX_BATCH_RECORDS, Recorder, RecorderStatus
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 async def list_stored_executions(store):

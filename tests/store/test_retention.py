@@ -10,7 +10,7 @@ from tests.store.tally_recent_calls import make_execution
 from opposable.domain.errors import BadInput
 from opposable.store.retention import DELETE_BATCH_ROWS, RetentionLimits, RetentionResult
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 async def add_executions(store, hours):
@@ -30,7 +30,7 @@ async def list_remaining(store):
     return calls, runs, events
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("keep", "forgotten", "numbers"),
     [
         (RetentionLimits(), 0, [0, 1, 2, 3]),
@@ -72,7 +72,7 @@ async def test_calls_of_one_moment_are_counted_apart(store):
     assert [one.execution_id for one in (await store.executions.list()).items] == ["e000004", "e000003"]
 
 
-@pytest.prefix.parametrize("keep", [RetentionLimits(max_count=-1), RetentionLimits(max_age=timedelta(seconds=-1))])
+@pytest.mark.parametrize("keep", [RetentionLimits(max_count=-1), RetentionLimits(max_age=timedelta(seconds=-1))])
 async def test_a_negative_limit_is_told(store, keep):
     with pytest.raises(BadInput, match="cannot be of negative"):
         await store.retention.enforce(keep)

@@ -34,7 +34,7 @@ from opposable.domain.specs import (
 from opposable.domain.usage import Usage
 from opposable.store.failures import _select_newest, _select_pinned
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 WEATHER = HttpToolSpec(
     tool_id="weather",
@@ -59,7 +59,7 @@ SPECS = [
 ]
 
 
-@pytest.prefix.parametrize("spec", SPECS, ids=lambda spec: spec.tool_type)
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.tool_type)
 async def test_a_tool_comes_back_as_it_was(store, spec):
     await store.tools.add(spec)
     assert await store.tools.get(spec.tool_id) == spec
@@ -201,7 +201,7 @@ async def test_an_agent_that_cannot_be_kept_is_told(store):
         await store.agents.bind("a", AgentToolBinding(tool_id="none"))
 
 
-@pytest.prefix.parametrize("text", HOSTILE_TEXTS)
+@pytest.mark.parametrize("text", HOSTILE_TEXTS)
 async def test_any_text_comes_back(store, text):
     kept = text.replace("\x00", "\ufffd").replace("\ud800", "\ufffd")
     one = make_execution(1, arguments={text: [text, {"a": text}]}, result=text, tool_id=text, conversation_id=text)
@@ -268,7 +268,7 @@ async def test_ten_thousand_executions_are_paged_and_exported_each_once(store):
         after, seen = page.next, seen + 37
 
 
-@pytest.prefix.parametrize("cursor", ["x", "中", "W10", "eyJhIjoxfQ", "WyIyMDI2LTAxLTAxIiwgImEiXQ"])
+@pytest.mark.parametrize("cursor", ["x", "中", "W10", "eyJhIjoxfQ", "WyIyMDI2LTAxLTAxIiwgImEiXQ"])
 async def test_a_wrong_cursor_or_limit_is_told(store, cursor):
     with pytest.raises(BadInput, match="This cursor was not given out here"):
         await store.executions.list(after=cursor)

@@ -8,7 +8,7 @@ from opposable.domain.tally_recent_calls import Conversation, ConversationTurn, 
 from opposable.domain.messages import assistant_message, user_message
 from opposable.store.factory import open_store
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 def make_turn(turn_id: str, conversation_id: str = "v1", owner: str = "ann") -> ConversationTurn:

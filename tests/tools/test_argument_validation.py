@@ -49,7 +49,7 @@ PROBLEMS = [
 ]
 
 
-@pytest.prefix.parametrize(("arguments", "problems"), PROBLEMS)
+@pytest.mark.parametrize(("arguments", "problems"), PROBLEMS)
 def test_each_problem_is_told_by_field(arguments, problems):
     with pytest.raises(InvalidArguments) as raised:
         compile_validator(SCHEMA)(arguments)

@@ -9,7 +9,7 @@ from opposable.tools.circuit_breaker import CircuitBreakerOptions
 from opposable.tools.function import FunctionTool, tools_from_object
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 class Shop:
@@ -79,7 +79,7 @@ INVALID_BINDINGS = [
 ]
 
 
-@pytest.prefix.parametrize(("config", "reason"), INVALID_BINDINGS)
+@pytest.mark.parametrize(("config", "reason"), INVALID_BINDINGS)
 def test_a_binding_that_does_not_fit_is_set_aside_with_the_reason(config, reason):
     bound = create_library().with_bindings([AgentToolBinding(tool_id="shop", config=config), create_binding("add")])
     assert bound.names == ("add",)

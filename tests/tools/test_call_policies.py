@@ -14,7 +14,7 @@ from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 from opposable.tools.rate_limiter import LocalRateLimiter
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 FAST_RETRIES = ToolRetryOptions(max_attempts=3, first_wait_seconds=0.001, max_wait_seconds=0.002)
 
@@ -118,7 +118,7 @@ async def test_while_half_open_one_call_is_tried_and_a_cancelled_one_decides_not
     assert library.get_health("far").state == "ok"
 
 
-@pytest.prefix.parametrize("error", [ToolRefused("no"), ToolFailed("broke"), ValueError("x")])
+@pytest.mark.parametrize("error", [ToolRefused("no"), ToolFailed("broke"), ValueError("x")])
 async def test_what_a_tool_answers_badly_opens_no_circuit(error):
     library = create_library(FlakyService(error), breaking=CircuitBreakerOptions(0.5, 2, 60, 30))
     for _ in range(10):
@@ -168,7 +168,7 @@ async def test_the_key_of_a_call_is_its_callers_where_there_is_one():
     assert service.seen == [("", "mine"), ("", "mine")]
 
 
-@pytest.prefix.parametrize("error", [ToolRefused("no"), ToolFailed("broke"), ValueError("x")])
+@pytest.mark.parametrize("error", [ToolRefused("no"), ToolFailed("broke"), ValueError("x")])
 async def test_only_what_did_not_answer_is_tried_again(error):
     service = FlakyService(error, "here")
     result = await create_library(service, idempotent=True).call("fetch", {})
@@ -385,7 +385,7 @@ async def test_a_tools_own_time_out_is_told_as_one_in_its_own_words():
     assert (result.failure, result.content) == ("timeout", "The query took longer than 5 seconds.")
 
 
-@pytest.prefix.parametrize("value", [2**80, float("nan"), "a\ud800", {"b": [1, None]}, "天"])
+@pytest.mark.parametrize("value", [2**80, float("nan"), "a\ud800", {"b": [1, None]}, "天"])
 async def test_any_argument_passes_unchanged_through_the_rules(value):
     seen = []
 

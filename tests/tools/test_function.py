@@ -11,7 +11,7 @@ from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRegistrationError
 from opposable.tools.function import FunctionTool, tool, tools_from_object
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 def search(query: str, limit: int = 20, mode: Literal["fast", "deep"] = "fast", root: str | None = None) -> list[str]:
@@ -53,7 +53,7 @@ def test_the_schema_comes_from_signature_and_docstring():
     }
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "doc",
     [
         "Add.\n\nArgs:\n    a: the first\n",
@@ -124,7 +124,7 @@ PROBLEMS = [
 ]
 
 
-@pytest.prefix.parametrize(("arguments", "problems"), PROBLEMS)
+@pytest.mark.parametrize(("arguments", "problems"), PROBLEMS)
 async def test_what_does_not_fit_is_told_by_field(arguments, problems):
     with pytest.raises(InvalidArguments) as caught:
         await FunctionTool(search).run(arguments, NO_CONTEXT)
@@ -225,7 +225,7 @@ def no_schema(a: threading.Lock) -> int:
     return 1
 
 
-@pytest.prefix.parametrize("function", [star, keywords, unknown_type, no_schema, 5, object()])
+@pytest.mark.parametrize("function", [star, keywords, unknown_type, no_schema, 5, object()])
 def test_what_cannot_be_described_is_refused_with_a_reason(function):
     with pytest.raises(ToolRegistrationError):
         FunctionTool(function)

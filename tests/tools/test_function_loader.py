@@ -10,7 +10,7 @@ from opposable.domain.errors import BadInput
 from opposable.domain.specs import Capability, FunctionToolSpec, SkillSpec
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 SOURCE = '''
 import subprocess
@@ -84,7 +84,7 @@ def test_capabilities_choose_actions_and_may_describe_them():
     assert (only.tool_id, only.definition.description) == ("till.put", "把钱放进去")
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("name", "arguments", "result"), [("price", {"article": "pen"}, "pen: 5"), ("decorated", {"n": 4}, 8)]
 )
 async def test_a_function_is_one_tool_under_the_specs_id(name, arguments, result):
@@ -118,7 +118,7 @@ INVALID_SPECS = [
 ]
 
 
-@pytest.prefix.parametrize(("more", "reason"), INVALID_SPECS)
+@pytest.mark.parametrize(("more", "reason"), INVALID_SPECS)
 def test_what_is_not_there_or_does_not_fit_is_told(more, reason):
     with pytest.raises(BadInput) as raised:
         create_tools(spec(**more), allowed=ALLOWED)
@@ -144,13 +144,13 @@ ATTACKS = [
 ]
 
 
-@pytest.prefix.parametrize(("more", "allowed"), ATTACKS)
+@pytest.mark.parametrize(("more", "allowed"), ATTACKS)
 def test_nothing_but_what_the_owner_allows_is_imported_or_made(more, allowed):
     with pytest.raises(BadInput):
         create_tools(spec(**more)) if allowed is None else create_tools(spec(**more), allowed=allowed)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("module", "name", "arguments", "data"),
     [
         ("calculator", "calculator", {"expression": "2+3"}, {"expression": "2+3", "result": 5}),

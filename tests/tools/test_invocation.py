@@ -6,7 +6,7 @@ from opposable.tools.invocation import find_failure_in_value
 from opposable.tools.library import ToolLibrary
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("value", "failed"),
     [
         ({"status": 422, "error": "branch must be one of CEN, RIV", "branch": "Riverside"}, True),
@@ -29,7 +29,7 @@ def test_a_body_that_tells_of_an_error_is_a_failure(value, failed):
     assert find_failure_in_value(value) == ("failed" if failed else None)
 
 
-@pytest.prefix.anyio
+@pytest.mark.anyio
 async def test_what_the_body_says_is_told_whole():
     def hold(branch: str) -> dict[str, object]:
         """Put a book on hold."""

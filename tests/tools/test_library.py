@@ -13,7 +13,7 @@ from opposable.domain.errors import ToolFailed, ToolRefused, ToolRegistrationErr
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 CHINESE = CallContext(call_id="c", language="zh")
 
@@ -53,7 +53,7 @@ async def test_wrong_arguments_are_told_in_the_words_of_the_run():
     )
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("error", "failure", "content"),
     [
         (ToolRefused("not there"), "refused", "not there"),
@@ -88,7 +88,7 @@ async def test_an_unknown_tool_is_answered_with_the_likeliest_first():
     assert result.content == "There is no tool named 'search_file'. The tools are: file_search, add."
 
 
-@pytest.prefix.parametrize("name", ["functions.add", "ADD", "add ", "tools/add", "function:add"])
+@pytest.mark.parametrize("name", ["functions.add", "ADD", "add ", "tools/add", "function:add"])
 async def test_a_miswritten_name_is_understood(name):
     assert ToolLibrary([add]).find_tool(name).definition.name == "add"
 
@@ -149,7 +149,7 @@ VALUES = [
 ]
 
 
-@pytest.prefix.parametrize(("value", "content"), VALUES)
+@pytest.mark.parametrize(("value", "content"), VALUES)
 async def test_any_value_becomes_text(value, content):
     def f() -> None:
         return value
@@ -177,7 +177,7 @@ def test_definitions_are_the_same_object_until_a_tool_is_added():
     assert [definition.name for definition in library.definitions] == ["add", "file_search"]
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("given", "repairs", "content"),
     [
         ({"a": 1, "limit": None}, ("null left out: limit",), "21"),

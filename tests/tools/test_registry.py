@@ -12,7 +12,7 @@ from opposable.tools.function import FunctionTool, tool
 from opposable.tools.library import ToolLibrary
 from opposable.tools.tool_names import SAFE_NAME_PATTERN
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 NOTHING = {"type": "object", "properties": {}}
 
@@ -66,7 +66,7 @@ REFUSED = [
 ]
 
 
-@pytest.prefix.parametrize(("more", "tools", "reason"), REFUSED)
+@pytest.mark.parametrize(("more", "tools", "reason"), REFUSED)
 def test_what_cannot_be_registered_is_told_and_changes_nothing(more, tools, reason):
     library = ToolLibrary([add])
     given = spec(**{"tool_id": "shop", **more})
@@ -85,7 +85,7 @@ INVALID_DEFINITIONS = [
 ]
 
 
-@pytest.prefix.parametrize(("schema", "reason"), INVALID_DEFINITIONS)
+@pytest.mark.parametrize(("schema", "reason"), INVALID_DEFINITIONS)
 def test_one_bad_schema_is_set_aside_and_the_rest_work(schema, reason):
     library = ToolLibrary()
     done = library.register(
@@ -147,7 +147,7 @@ def lambda_like(a: int, b: int) -> str:
     return "other"
 
 
-@pytest.prefix.parametrize("tool_id", ["a b", "a/b", "", "x" * 101])
+@pytest.mark.parametrize("tool_id", ["a b", "a/b", "", "x" * 101])
 def test_an_id_that_is_none_is_refused(tool_id):
     with pytest.raises(ToolRegistrationError, match="no id of a tool"):
         ToolLibrary([RawTool(tool_id, "fine")])
@@ -296,7 +296,7 @@ async def test_calls_of_one_batch_have_ids_of_their_own():
     assert len({one.call_id for one in results}) == 5
 
 
-@pytest.prefix.parametrize("name", ["say", "说", "taken", "two words", ""])
+@pytest.mark.parametrize("name", ["say", "说", "taken", "two words", ""])
 async def test_a_spec_may_name_its_tool_for_models(name):
     library = ToolLibrary([RawTool("taken")])
     told = "say" if name == "say" else "a"

@@ -6,7 +6,7 @@ from opposable.domain.call_context import CallContext
 from opposable.tools.library import ToolLibrary
 from opposable.tools.result_store import ResultStore
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 RUN = CallContext("run1")
 
@@ -60,7 +60,7 @@ async def test_a_text_is_found_in_a_result():
     assert none.content == "'chapter' stands there 0 times."
 
 
-@pytest.prefix.parametrize("context", [CallContext("run2"), CallContext("")])
+@pytest.mark.parametrize("context", [CallContext("run2"), CallContext("")])
 async def test_another_run_cannot_read_it(context):
     library = ToolLibrary([book], max_result_characters=200)
     handle = (await library.call("book", {}, RUN)).handle

@@ -10,7 +10,7 @@ from opposable.domain.specs import FunctionToolSpec
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 async def count_async(to: int):
@@ -39,7 +39,7 @@ KINDS = [
 ]
 
 
-@pytest.prefix.parametrize(("function", "data", "told"), KINDS)
+@pytest.mark.parametrize(("function", "data", "told"), KINDS)
 async def test_each_piece_is_told_and_the_result_is_all_of_them(function, data, told):
     heard = []
     library = ToolLibrary([function])
@@ -50,7 +50,7 @@ async def test_each_piece_is_told_and_the_result_is_all_of_them(function, data, 
     assert library.can_stream(function.__name__)
 
 
-@pytest.prefix.parametrize("function", [count_async, count])
+@pytest.mark.parametrize("function", [count_async, count])
 async def test_no_piece_is_an_empty_text_and_wrong_arguments_are_told(function):
     library = ToolLibrary([function])
     assert (await library.call(function.__name__, {"to": 0})).data == ""

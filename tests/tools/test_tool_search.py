@@ -7,7 +7,7 @@ from opposable.domain.tools import ToolDefinition
 from opposable.tools.library import ToolLibrary
 from opposable.tools.tool_search import SearchIndex, extract_terms
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 class RawTool:
@@ -31,7 +31,7 @@ WORDS = [
 ]
 
 
-@pytest.prefix.parametrize(("text", "words"), WORDS)
+@pytest.mark.parametrize(("text", "words"), WORDS)
 def test_a_text_is_split_into_words_as_they_are_searched_for(text, words):
     assert extract_terms(text) == words
 
@@ -72,13 +72,13 @@ NEEDS = [
 ]
 
 
-@pytest.prefix.parametrize(("need", "tool_id"), NEEDS)
+@pytest.mark.parametrize(("need", "tool_id"), NEEDS)
 def test_the_tool_that_fits_comes_first(library, need, tool_id):
     best = library.search(need)[0]
     assert (f"{best.tool_id}.{best.action}" if best.action else best.tool_id) == tool_id
 
 
-@pytest.prefix.parametrize("need", ["", "the of and", "量子", "zzz", "!?"])
+@pytest.mark.parametrize("need", ["", "the of and", "量子", "zzz", "!?"])
 def test_a_need_without_known_words_finds_nothing(library, need):
     assert library.search(need) == []
 

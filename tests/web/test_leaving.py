@@ -15,7 +15,7 @@ from opposable.models.openai_compatible import OpenAICompatibleModel
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.web import sse
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 TOOLS = [{"type": "function", "function": {"name": "add"}}]
@@ -47,9 +47,9 @@ class SlowModel:
         pass
 
 
-@pytest.prefix.parametrize("tools", [None, TOOLS], ids=["plain", "tools"])
-@pytest.prefix.parametrize("pause", [0.02, 1000], ids=["in mid-stream", "before the first word"])
-@pytest.prefix.parametrize("stream", [True, False])
+@pytest.mark.parametrize("tools", [None, TOOLS], ids=["plain", "tools"])
+@pytest.mark.parametrize("pause", [0.02, 1000], ids=["in mid-stream", "before the first word"])
+@pytest.mark.parametrize("stream", [True, False])
 async def test_a_client_that_leaves_stops_the_model_within_a_second(stream, pause, tools):
     model = SlowModel(pause)
     async with serve_models(model) as url, aiohttp.ClientSession() as session:

@@ -7,7 +7,7 @@ import pytest
 from opposable.ask.catalog import CatalogLimits, open_catalog
 from opposable.sql.factory import open_database
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 QUESTIONS = [
@@ -42,7 +42,7 @@ async def test_words_of_a_question_are_matched_to_real_values(shop):
     await catalog.close()
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "question", ["How many are there of each?", "列出所有的名称", "", "'; DROP TABLE employees; --", '"*" ^ NEAR(']
 )
 async def test_a_question_that_names_nothing_matches_nothing(shop, question):

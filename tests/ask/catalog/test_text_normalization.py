@@ -13,7 +13,7 @@ from opposable.ask.catalog.text_normalization import (
 from opposable.ask.catalog.value_matching import compute_edit_distance
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("name", "words"),
     [
         ("customer_orders", ["customer", "order"]),
@@ -28,7 +28,7 @@ def test_names_are_split_into_words(name, words):
     assert split_name(name) == words
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("text", "same"), [("ＡＢＣ　１", "abc 1"), ("AC/DC", "ac dc"), ("  A--b  ", "a b"), ("行政（管理）", "行政 管理")]
 )
 def test_width_case_and_signs_make_no_difference(text, same):
@@ -39,14 +39,14 @@ def test_chinese_is_found_by_pairs_of_characters():
     assert extract_index_words("abc行政管理 x") == ["abc", "行政", "政管", "管理", "x"]
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("plural", "one"), [("cities", "city"), ("buses", "buse"), ("glass", "glass"), ("boxes", "box")]
 )
 def test_plurals_lose_their_ending(plural, one):
     assert singularize(plural) == one
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("one", "other", "count"),
     [
         ("califronia", "california", 1),
@@ -64,7 +64,7 @@ def test_the_longest_common_part_is_found():
     assert find_longest_common_substring("行政部门的预算", "总行政部") == "行政部"
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("text", "told"),
     [("it's", "'it''s'"), ("a\nb\x00\u200b", "'a b'"), ("x" * 90, "'" + "x" * 39 + "…'"), ("", "''")],
 )

@@ -17,7 +17,7 @@ from opposable.domain.language import detect_language
 from opposable.models.scripted import ScriptedModel
 from opposable.sql.factory import open_database
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 TODAY = datetime.date(2024, 12, 31)
 VALUES = DimensionValueLookup(
     {"city": ["Berlin", "上海"], "customer": ["Ann", "Bob", "李雷", "O'Neil"], "product": ["tea", "cup", "40"]}
@@ -101,14 +101,14 @@ CASES["订单数超过40的城市"] = intent(
 )
 
 
-@pytest.prefix.parametrize("question", CASES)
+@pytest.mark.parametrize("question", CASES)
 async def test_rules_settle_what_they_know(question, shop_model):
     parsed = await SemanticParser(shop_model, VALUES).parse(question, TODAY)
     assert (parsed.intent, parsed.unmatched_words, parsed.ambiguities) == (CASES[question], (), ())
     assert (parsed.source, parsed.is_resolved) == ("rules", True)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("question", "unmatched", "unsure"),
     [
         ("revenue of purple elephants", ("purple elephants",), ()),
@@ -133,7 +133,7 @@ async def test_what_rules_cannot_settle_is_told(question, unmatched, unsure, sho
 TWICE = DimensionValueLookup({"city": ["Lisbon"], "customer": ["Lisbon"]})
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("question", "told"),
     [
         ("revenue of the last 3 months", ["the last 3 months ends with 2024-12-31"]),
@@ -185,7 +185,7 @@ async def test_a_model_answers_within_the_ids_and_the_rules_keep_time_and_values
     assert parsed.usage.requests == 1
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "answer",
     ["I do not know", '{"metrics": ["profit"]}', '{"metrics": []}', '{"metrics": 1}', "[]", '{"metrics": ["revenue"]'],
 )

@@ -15,7 +15,7 @@ from opposable.ask.semantics.loader import load_semantic_model
 from opposable.sql.database import QueryLimits
 from opposable.sql.factory import open_database
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).parents[3]
 SETS = ROOT / "evals" / "semantics"
 DATA = ROOT.parent / "shared" / "data" / "text2sql"
@@ -31,8 +31,8 @@ def rows_of(rows, ordered):
     return plain if ordered else Counter(plain)
 
 
-@pytest.prefix.skipif(not DATA.is_dir(), reason="the public databases do not lie beside this checkout")
-@pytest.prefix.parametrize("name", ["chinook", "tpch"])
+@pytest.mark.skipif(not DATA.is_dir(), reason="the public databases do not lie beside this checkout")
+@pytest.mark.parametrize("name", ["chinook", "tpch"])
 async def test_nine_of_ten_questions_are_right_without_a_model(name):
     model = load_semantic_model(SETS / name / "model.yaml")
     questions = [

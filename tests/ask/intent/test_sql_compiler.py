@@ -9,7 +9,7 @@ from opposable.ask.semantics.loader import parse_semantic_model
 from opposable.sql.name_checker import check_names
 from opposable.sql.statement_guard import parse_safe_query
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 TODAY = datetime.date(2024, 12, 31)
 BIG = {"dimension": "big", "value": True}
 
@@ -125,7 +125,7 @@ def in_order(rows):
     return sorted((tuple(plain(value) for value in row) for row in rows), key=repr)
 
 
-@pytest.prefix.parametrize("name", CASES)
+@pytest.mark.parametrize("name", CASES)
 async def test_an_intent_is_answered_the_same_on_every_engine(name, shop, shop_model):
     given, rows = CASES[name]
     compiled = compile_intent(StructuredIntent(**given), shop_model, shop.dialect, TODAY)
@@ -166,7 +166,7 @@ REFUSED = {
 }
 
 
-@pytest.prefix.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", REFUSED)
 def test_what_is_not_covered_says_why(name, shop_model):
     given, reason = REFUSED[name]
     refused = compile_intent(StructuredIntent(**given), shop_model, "duckdb", TODAY)
@@ -215,7 +215,7 @@ def test_the_documents_own_json_is_an_intent():
     assert intent.order_by.direction == "DESC"
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("language", "told"),
     [
         ("en", "the period is not over: its days up to 2024-11-30 are compared with the same days before"),

@@ -84,7 +84,7 @@ CASES = {
 }
 
 
-@pytest.prefix.parametrize("words", CASES)
+@pytest.mark.parametrize("words", CASES)
 def test_time_words_are_read(words):
     assert find_time(words, TODAY).time == CASES[words]
 
@@ -98,7 +98,7 @@ def test_two_periods_that_do_not_touch_are_not_guessed_at():
     assert find_time("revenue in 2020 and in 2024", TODAY).ambiguities == ("the question names several periods",)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("time", "period"),
     [
         (month(2024, 2), Period(D(2024, 2, 1), D(2024, 2, 29))),
@@ -113,7 +113,7 @@ def test_a_time_is_days(time, period):
     assert resolve_period(time, TODAY) == period
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("period", "comparison", "earlier"),
     [
         (Period(D(2024, 2, 1), D(2024, 2, 29)), "yoy", Period(D(2023, 2, 1), D(2023, 2, 28))),

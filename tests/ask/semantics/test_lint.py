@@ -11,7 +11,7 @@ from opposable.ask.semantics.loader import parse_semantic_model
 from opposable.sql.database import Database
 from opposable.sql.factory import open_database
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 DATA = """
 CREATE TABLE 部门 (编号 INTEGER PRIMARY KEY, 名称 VARCHAR(20));
@@ -97,7 +97,7 @@ async def test_a_model_that_fits_has_no_findings(sales):
     assert await lint_semantic_model(parse_semantic_model(GOOD), sales) == ()
 
 
-@pytest.prefix.parametrize("text", CASES)
+@pytest.mark.parametrize("text", CASES)
 async def test_what_does_not_fit_is_found(text, sales):
     found = await lint_semantic_model(parse_semantic_model(text), sales)
     expected = CASES[text]

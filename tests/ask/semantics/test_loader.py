@@ -76,7 +76,7 @@ WRONG = {
 }
 
 
-@pytest.prefix.parametrize("text", WRONG, ids=lambda text: text[:40])
+@pytest.mark.parametrize("text", WRONG, ids=lambda text: text[:40])
 def test_what_is_wrong_is_told_with_file_and_line(text):
     with pytest.raises(BadInput) as error:
         parse_semantic_model(text)
@@ -131,7 +131,7 @@ def test_ossie_is_read_with_computed_fields_put_in():
 SAMPLE = Path(__file__).parents[3].parent / "shared" / "data" / "text2sql" / "sample" / "semantic" / "tpcds.ossie.yaml"
 
 
-@pytest.prefix.skipif(not SAMPLE.is_file(), reason="the public files do not lie beside this checkout")
+@pytest.mark.skipif(not SAMPLE.is_file(), reason="the public files do not lie beside this checkout")
 def test_the_public_ossie_model_is_read():
     model = load_semantic_model(SAMPLE)
     assert (len(model.metrics), len(model.dimensions), len(model.joins)) == (5, 31, 4)

@@ -6,7 +6,7 @@ from opposable.ask.sql_repair.has_aggregate import repair_aggregates
 EACH, ONE, FIRST = "每个类别有多少种？", "一共有多少人？", "最贵的是哪个？"
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("dialect", "question", "sql", "mended"),
     [
         ("sqlite", EACH, "SELECT a, COUNT(*) FROM t", "SELECT a, COUNT(*) FROM t GROUP BY a"),

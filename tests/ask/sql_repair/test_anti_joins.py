@@ -13,7 +13,7 @@ SCHEMA = DatabaseSchema(
 )
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("sql", "mended"),
     [
         (

@@ -8,7 +8,7 @@ from opposable.sql.schema import Column, DatabaseSchema, Table
 SCHEMA = DatabaseSchema((Table("t", (Column("d", "TEXT"), Column("year", "INTEGER"), Column("id", "INT"))),))
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("dialect", "question", "sql", "mended"),
     [
         ("sqlite", "7 号文档的邮寄日期是什么？", "SELECT strftime('%Y', d) FROM t", "SELECT d FROM t"),

@@ -36,7 +36,7 @@ SCHEMA = DatabaseSchema(
 )
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("sql", "mended"),
     [
         (

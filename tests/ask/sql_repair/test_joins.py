@@ -37,7 +37,7 @@ SCHEMA = DatabaseSchema(
 )
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("sql", "mended"),
     [
         (
@@ -60,7 +60,7 @@ def test_a_table_that_a_column_needs_is_joined(sql, mended):
     assert (made, bool(told)) == (mended or sql, mended is not None)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("sql", "mended"),
     [
         (
@@ -82,7 +82,7 @@ def test_a_table_that_adds_nothing_is_left_out(sql, mended):
     assert (made, bool(told)) == (mended or sql, mended is not None)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("sql", "mended"),
     [
         (
@@ -100,7 +100,7 @@ def test_what_has_none_is_looked_for_by_an_outer_join(sql, mended):
 JOINED = "SELECT T1.name FROM customer AS T1 JOIN sale AS T2 ON T1.id = T2.customer_id"
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("question", "sql", "mended"),
     [
         ("Names of all customers?", JOINED, "SELECT T1.name FROM customer AS T1"),
@@ -119,7 +119,7 @@ def test_a_joined_table_that_nobody_speaks_of_is_left_out(question, sql, mended)
     assert (made, bool(told)) == (mended or sql, mended is not None)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("question", "sql", "also", "mended"),
     [
         (
@@ -153,7 +153,7 @@ def test_a_table_nobody_speaks_of_goes_where_its_value_stands_elsewhere(question
     assert (made, bool(told)) == (mended or sql, mended is not None)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("sql", "mended"),
     [
         (
@@ -170,7 +170,7 @@ def test_a_row_is_not_joined_to_itself(sql, mended):
     assert (made, bool(told)) == (mended or sql, mended is not None)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("sql", "mended"),
     [
         (
@@ -190,7 +190,7 @@ def test_a_join_by_what_both_have_of_a_third_goes_where_one_has_it_all(sql, mend
     assert (made, bool(told)) == (mended or sql, mended is not None)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("before", "sql", "mended"),
     [
         (

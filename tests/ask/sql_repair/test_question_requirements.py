@@ -6,7 +6,7 @@ from opposable.ask.sql_repair.question_requirements import find_outer_column, fi
 from opposable.sql.schema import Column, DatabaseSchema, Table
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("question", "sql", "said"),
     [
         ("自费患者的平均年龄是多少？", "SELECT SUM(age) FROM t", "AVG"),
@@ -54,7 +54,7 @@ def test_a_value_that_the_question_names_otherwise_is_no_other():
     assert find_unmet_requirement("flights from LA", sql, "sqlite", ["Los Angeles"]) == ""
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("sql", "said"),
     [
         ("SELECT name FROM a WHERE name IN (SELECT name FROM b WHERE kind = 1)", "b has no column name"),

@@ -5,7 +5,7 @@ import pytest
 from opposable.ask.sql_repair.result_shape import find_shape_mismatch, repair_result_shape
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("question", "sql", "shaped"),
     [
         ("Which different cities are there?", "SELECT city FROM t", "SELECT DISTINCT city FROM t"),
@@ -57,7 +57,7 @@ def test_sql_takes_the_shape_the_question_asks_for(question, sql, shaped):
     assert repair_result_shape(sql, question, "sqlite")[1] == () or shaped != sql
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("question", "sql", "columns", "rows", "named", "doubted"),
     [
         ("How many people are there?", "SELECT count(*) FROM t", 1, 1, [], False),

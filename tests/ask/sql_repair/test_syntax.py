@@ -5,7 +5,7 @@ import pytest
 from opposable.ask.sql_repair.syntax import repair_syntax
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("sql", "mended"),
     [
         ("SELECT a * 2 AS price (USD), b FROM t", 'SELECT a * 2 AS "price (USD)", b FROM t'),

@@ -19,7 +19,7 @@ from opposable.models.scripted import ScriptedModel
 from opposable.sql.database import Database
 from opposable.sql.factory import open_database
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 SCHEMA = [
     "CREATE TABLE department (id INTEGER PRIMARY KEY, name VARCHAR(40), city VARCHAR(40))",
@@ -92,7 +92,7 @@ async def test_near_values_come_from_the_index(firm):
     assert near == {"行政": ["行政管理部"], "sales": ["Sales"], "the Sales team": ["Sales"], "x": []}
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("question", "written", "rows"),
     [
         ("How many people work in Mountain View?", "d.city = 'mountain view'", ((1,),)),
@@ -132,7 +132,7 @@ async def test_a_value_that_stands_in_another_column_moves_there(firm):
     assert answer.corrections == ("name = 'Mountain View' → city",)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("question", "rows", "calls"),
     [
         ("各部门的工资总额", (("研发中心", 140), ("行政管理部", 10)), 0),
@@ -156,7 +156,7 @@ def make_value_match(value: str, phrase: str, how="exact", score=1.0, column="na
     return ValueMatch("t", column, value, phrase, how, score)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("question", "matches", "told"),
     [
         (

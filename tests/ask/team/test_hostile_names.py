@@ -19,7 +19,7 @@ from opposable.sql.database import Database
 from opposable.sql.factory import open_database
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 STATEMENTS = [
     statement
@@ -144,7 +144,7 @@ async def test_a_semantic_model_can_be_drafted_of_them_and_has_no_errors(databas
     assert [str(finding) for finding in await lint_semantic_model(model, database) if finding.severity == "error"] == []
 
 
-@pytest.prefix.parametrize("source", ['"', ".", '""', "a.", ".b", '"a', "[x", "\n"])
+@pytest.mark.parametrize("source", ['"', ".", '""', "a.", ".b", '"a', "[x", "\n"])
 async def test_a_source_that_names_nothing_is_told(database: Database, source: str):
     model = SemanticModel(
         metrics={"size": Metric(id="size", expr="COUNT(*)", table="t")}, tables={"t": ModelTable(id="t", source=source)}

@@ -33,7 +33,7 @@ from opposable.sql.database import Database
 from opposable.sql.factory import open_database
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 CANARY = "SECRET-4711"
 QUESTION = "How many prey are there?"
@@ -151,7 +151,7 @@ def build_attacks(site: AttackSite) -> list[str]:
     return [*found, *served]
 
 
-@pytest.prefix.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", PLACES)
 async def test_a_model_that_obeys_writes_nothing_and_reads_nothing_else(lure, opened, place, caplog):
     caplog.set_level(logging.DEBUG)
     site = lure(place)

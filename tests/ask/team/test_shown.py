@@ -29,7 +29,7 @@ from opposable.evals.text_to_sql.report import write_report
 from opposable.models.scripted import ScriptedModel
 from opposable.sql.factory import open_database
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 CELLS = (
     *HOSTILE_NAMES,

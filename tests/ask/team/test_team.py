@@ -12,7 +12,7 @@ from opposable.domain.usage import Usage
 from opposable.models.scripted import ScriptedModel
 from opposable.sql.factory import open_database
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 SINGLE_DRAFT_OPTIONS = TeamOptions(extra_candidates=0)
 
@@ -60,7 +60,7 @@ async def test_a_wrong_name_is_put_right_without_the_model(shop):
     assert answer.corrections
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("written", "rows", "told"),
     [
         ("sales", (("Bob",), ("Cy",)), "'sales' → 'Sales'"),

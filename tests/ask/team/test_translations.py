@@ -17,7 +17,7 @@ from opposable.models.scripted import ScriptedModel
 from opposable.sql.database import Database
 from opposable.sql.factory import open_database
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 CHINESE_PATTERN = re.compile(r"[\u4e00-\u9fff]")
 TEAM_OPTIONS = TeamOptions(extra_candidates=0, model_decides_when_stuck=False)
 
@@ -54,8 +54,8 @@ SUSPICION_CASES = [
 ]
 
 
-@pytest.prefix.parametrize("at", [0, 1])
-@pytest.prefix.parametrize(("questions", "query", "told"), SUSPICION_CASES)
+@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize(("questions", "query", "told"), SUSPICION_CASES)
 async def test_doubts_are_told_in_the_askers_language_and_to_the_model_in_english(shop, questions, query, told, at):
     model = ScriptedModel(*[format_sql_reply(query)] * 9)
     answer, _ = await Team(model, shop, options=TEAM_OPTIONS).answer(questions[at])
@@ -93,7 +93,7 @@ CORRECTION_CASES = [
 ]  # fmt: skip
 
 
-@pytest.prefix.parametrize(("query", "questions", "english", "chinese"), CORRECTION_CASES)
+@pytest.mark.parametrize(("query", "questions", "english", "chinese"), CORRECTION_CASES)
 async def test_corrections_are_told_in_the_askers_language(shop, query, questions, english, chinese):
     for question, language, expected in zip(questions, ("en", "zh"), (english, chinese), strict=True):
         _, told = await evaluator.repair_sql(shop, query, question)
@@ -101,7 +101,7 @@ async def test_corrections_are_told_in_the_askers_language(shop, query, question
         assert expected in said, told
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("query", "english", "chinese"),
     [
         ("SELECT wages FROM payroll", "sql: There is no table payroll. Tables: department, person", "没有表 payroll；现有的是 department、person"),
@@ -158,7 +158,7 @@ def test_whatever_is_decided_is_said_in_chinese_too():
     assert [reason for reason in reasons if not CHINESE_PATTERN.search(translate_message(reason, "zh"))] == []
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("english", "chinese"),
     [
         (

@@ -20,8 +20,8 @@ from opposable.tools.library import ToolLibrary
 CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FETCHED = [*Path.home().glob(".cache/ms-playwright/chromium*")]
 pytestmark = [
-    pytest.prefix.anyio,
-    pytest.prefix.skipif(not any(map(shutil.which, CHROMIUM)) and not FETCHED, reason="no Chromium: see make browser"),
+    pytest.mark.anyio,
+    pytest.mark.skipif(not any(map(shutil.which, CHROMIUM)) and not FETCHED, reason="no Chromium: see make browser"),
 ]
 
 PROFILE = """<!doctype html><meta charset=utf-8><title>Profile</title>
@@ -142,7 +142,7 @@ async def test_a_selector_that_finds_nothing_is_told_with_those_that_are_there(b
     assert (await browser.click(near, one))["text"] == "All 128 stars"
 
 
-@pytest.prefix.parametrize("selector", ["a[", "::::"])
+@pytest.mark.parametrize("selector", ["a[", "::::"])
 async def test_a_selector_that_is_none_is_told(browser, site, selector, one):
     await browser.navigate(site.url, one)
     with pytest.raises(InvalidArguments, match="must be a CSS selector"):
@@ -186,7 +186,7 @@ async def test_without_roots_a_picture_comes_as_base64(site, one):
         assert base64.b64decode((await browser.screenshot(one))["png_base64"])[:4] == b"\x89PNG"
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "url",
     [
         "file:///etc/passwd",

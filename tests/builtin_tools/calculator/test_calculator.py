@@ -9,12 +9,12 @@ from opposable.domain.errors import InvalidArguments, ToolFailed, ToolRefused
 SAMPLE = "std is of a sample (n - 1); pstd is of the whole population"
 
 
-@pytest.prefix.anyio
+@pytest.mark.anyio
 async def test_echo_gives_the_text_back():
     assert await echo("hello 你好\n") == "hello 你好\n"
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("numbers", "operation", "expected"),
     [
         ([1, 2, 3, 4, 5], "mean", {"mean": 3}),
@@ -45,7 +45,7 @@ def test_statistics_of_numbers(numbers, operation, expected):
     assert calculator(numbers=numbers, operation=operation) == expected
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("expression", "result"),
     [
         ("25 * 4", 100),
@@ -132,7 +132,7 @@ def test_which_logarithm_is_meant_is_told():
     assert "note" not in calculator("ln(100)")
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         ({"expression": "mean", "numbers": [1, 2]}, {"mean": 1.5}),
@@ -151,7 +151,7 @@ def test_arguments_in_the_wrong_place_are_understood(arguments, expected):
     assert calculator(**arguments) == expected
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("arguments", "error", "sentence"),
     [
         ({}, InvalidArguments, "expression: give an expression such as"),

@@ -59,7 +59,7 @@ BOMBS = [
 ]
 
 
-@pytest.prefix.parametrize("bomb", BOMBS, ids=lambda bomb: bomb[:30])
+@pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: bomb[:30])
 def test_bombs_are_refused_quickly_with_a_sentence(bomb):
     start = time.perf_counter()
     with pytest.raises(ToolError) as raised:

@@ -14,7 +14,7 @@ def analyzer(tmp_path):
     return DataAnalyzer([create_data_folder(tmp_path)])
 
 
-@pytest.prefix.parametrize("name", ["sales.csv", "gbk.csv"])
+@pytest.mark.parametrize("name", ["sales.csv", "gbk.csv"])
 def test_every_column_is_described(analyzer, name):
     told = analyzer.describe(name)
     assert (told["rows"], told["columns"]) == (4, 4)
@@ -28,7 +28,7 @@ def test_every_column_is_described(analyzer, name):
     assert told["table"].splitlines()[2].startswith("城市   | VARCHAR |")
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("arguments", "names", "values"),
     [
         ({"by": ["城市"]}, ["城市", "count"], [["上海", 2], ["北京", 1], [None, 1]]),
@@ -66,7 +66,7 @@ def test_a_chart_carries_its_data(analyzer):
     assert points["data"][0] == {"units": 1, "amount": 10.5}
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("call", "said"),
     [
         (lambda a: a.group("sales.csv", ["市"]), "Did you mean 城市"),
@@ -99,7 +99,7 @@ def test_nothing_outside_is_read(analyzer):
         analyzer.describe("notes.txt")
 
 
-@pytest.prefix.anyio
+@pytest.mark.anyio
 async def test_a_model_groups_through_the_library(analyzer):
     library = ToolLibrary(tools_from_object(analyzer, "data_analyzer"))
     told = await library.call("data_analyzer.group", {"path": "sales.csv", "by": ["城市"], "aggregate": "most"})

@@ -20,7 +20,7 @@ def files(folder):
     return FileProcessor([folder])
 
 
-@pytest.prefix.parametrize("name", ["sales.csv", "mark.csv", "gbk.csv", "wide.csv"])
+@pytest.mark.parametrize("name", ["sales.csv", "mark.csv", "gbk.csv", "wide.csv"])
 def test_rows_are_read_in_every_encoding(files, name):
     assert files.read(name, offset=1, limit=2) == {
         "path": name,
@@ -31,7 +31,7 @@ def test_rows_are_read_in_every_encoding(files, name):
     }
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("name", "sheet", "columns", "rows"),
     [
         ("people.json", None, ["name", "age"], [["Mara", 41], ["张三", 29]]),
@@ -61,7 +61,7 @@ def test_the_first_rows_are_a_table(files):
     }
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("name", "expected"),
     [
         ("gbk.csv", {"encoding": "gb18030", "kind": "csv", "rows": 4}),
@@ -78,7 +78,7 @@ def test_a_file_is_described(files, name, expected):
     assert expected.items() <= files.info(name).items()
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "target", ["new.csv", "new.tsv", "new.json", "new.ndjson", "new.jsonl", "new.parquet", "new.xlsx"]
 )
 def test_every_format_is_written_and_read_back_the_same(files, folder, target):
@@ -105,7 +105,7 @@ def test_a_file_that_is_there_is_kept_unless_the_owner_and_the_model_say_otherwi
     assert files.read("sales.csv")["columns"] == ["name", "age"]
 
 
-@pytest.prefix.parametrize("target", ["../new.csv", "/etc/new.csv", "~/new.csv", "none/new.csv", "../data2/new.csv"])
+@pytest.mark.parametrize("target", ["../new.csv", "/etc/new.csv", "~/new.csv", "none/new.csv", "../data2/new.csv"])
 def test_nothing_is_written_outside(folder, files, target):
     with pytest.raises((ToolRefused, ToolFailed)):
         files.convert("people.json", target)
@@ -122,7 +122,7 @@ def test_a_link_is_never_written_through(folder, files):
     assert (folder.parent / "secret.csv").read_text() == "secret\n1\n"
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("name", "failure", "said"),
     [
         ("../secret.csv", ToolRefused, "leads out"),
@@ -152,7 +152,7 @@ def test_a_csv_whose_rows_do_not_fit_is_read_as_text(folder, files):
     assert files.read("odd.csv", offset=30_000)["rows"] == [["x", "1"], ["only", None]]
 
 
-@pytest.prefix.anyio
+@pytest.mark.anyio
 async def test_a_model_is_told_four_actions(files):
     tools = {tool.tool_id: tool for tool in tools_from_object(files, "file_processor")}
     assert list(tools) == [

@@ -40,7 +40,7 @@ def build_level_counts(fatal=0, critical=0, error=0, warning=0, info=0, debug=0,
     return {level: count for level, count in counts.items() if count}
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("name", "form", "counts", "top", "first", "last"),
     [
         (
@@ -291,7 +291,7 @@ def test_a_packed_bomb_is_stopped(logs):
     assert told["lines"] <= 1
 
 
-@pytest.prefix.parametrize("encoding", ["gb18030", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("encoding", ["gb18030", "utf-8-sig", "utf-16"])
 def test_chinese_logs_in_other_encodings(logs, encoding):
     (logs / "other.log").write_bytes((DATA / "chinese.log").read_text("utf-8").encode(encoding))
     transform = LogTransform([logs])
@@ -339,10 +339,10 @@ def test_warnings_are_shown_where_there_are_no_errors(logs):
     assert told["top_warnings"] == [{"count": 2, "message": "slow <n> ms", "first_line": 1, "example": "slow 12 ms"}]
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "start", ["", "2026-11-02 09:00:00 ERROR ", "a=1 level=x ", "1.2.3.4 - - ", "{", "Nov  2 09:00:01 a "]
 )
-@pytest.prefix.parametrize("unit", ["a", "(", "[", "a.", '"', "/a", "0a", "a=", "| ", "a | ", "aError.", "1:", " "])
+@pytest.mark.parametrize("unit", ["a", "(", "[", "a.", '"', "/a", "0a", "a=", "| ", "a | ", "aError.", "1:", " "])
 def test_no_line_makes_the_reading_slow(logs, start, unit):
     (logs / "odd.log").write_text("2026-11-02 09:00:00 ERROR x\n" + start + unit * (60_000 // len(unit)) + "\n")
     begin = time.perf_counter()
@@ -350,7 +350,7 @@ def test_no_line_makes_the_reading_slow(logs, start, unit):
     assert time.perf_counter() - begin < 1
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "line",
     [
         "{}",
@@ -385,7 +385,7 @@ def test_a_folder_a_missing_and_a_binary_file_are_told(logs):
         transform.log_transform("core")
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("message", "mask"),
     [
         ("order 17 of 3,000.50", "order <n> of <n>"),
@@ -405,7 +405,7 @@ def test_what_differs_from_entry_to_entry_is_masked(message, mask):
     assert mask_message(message) == mask
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("text", "moment"),
     [
         ("2026-11-02 09:00:01,123", "2026-11-02T09:00:01.123000"),

@@ -11,7 +11,7 @@ from opposable.domain.errors import InvalidArguments, ToolFailed
 from opposable.safety.sandbox.sandbox import Sandbox
 from opposable.tools.function import tools_from_object
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 LIMITS = ExecutorLimits(cpu_seconds=0.5, memory_bytes=64 * 2**20, recursion_depth=200, output_bytes=20_000)
 
 
@@ -44,7 +44,7 @@ GOOD = [
 ]
 
 
-@pytest.prefix.parametrize(("code", "expected"), GOOD, ids=[code[:20] for code, _ in GOOD])
+@pytest.mark.parametrize(("code", "expected"), GOOD, ids=[code[:20] for code, _ in GOOD])
 async def test_code_brings_what_it_printed_and_its_last_value(executor, code, expected):
     assert await executor.python_executor(code) == expected
 
@@ -85,7 +85,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.prefix.parametrize(("code", "said"), [case[1:] for case in HOSTILE], ids=[case[0] for case in HOSTILE])
+@pytest.mark.parametrize(("code", "said"), [case[1:] for case in HOSTILE], ids=[case[0] for case in HOSTILE])
 async def test_what_is_hostile_or_wrong_fails_in_a_sentence(executor, code, said):
     with pytest.raises(ToolFailed, match=said.replace(".", r"\.")) as told:
         await executor.python_executor(code)
@@ -93,7 +93,7 @@ async def test_what_is_hostile_or_wrong_fails_in_a_sentence(executor, code, said
     assert len(str(told.value)) < 4000
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "code", ["import re\nre.match('(a+)+$', 'a' * 40 + 'b')", "x = []\nfor i in range(9999): x = [x]\nx"]
 )
 async def test_a_regex_bomb_and_a_deep_value_come_to_an_end(executor, code):
@@ -114,7 +114,7 @@ async def test_many_calls_at_once_are_all_answered(executor):
     assert told == [{"value": n * 2} for n in range(20)]
 
 
-@pytest.prefix.parametrize("code", ["", "  \n", "```python\n\n```", "x" * 60_000])
+@pytest.mark.parametrize("code", ["", "  \n", "```python\n\n```", "x" * 60_000])
 async def test_no_code_is_told(executor, code):
     with pytest.raises(InvalidArguments, match="give Python code"):
         await executor.python_executor(code)
@@ -126,7 +126,7 @@ async def test_a_model_is_told_one_parameter(executor):
     assert await tool.run({"code": "1"}, NO_CONTEXT) == {"value": 1}
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("code", "expected"),
     [
         ("import statistics\ndef g():\n  yield from [1, 2, 3]\nstatistics.mean(g())", {"value": 2}),
@@ -137,7 +137,7 @@ async def test_full_python_runs_in_a_sandbox(full, code, expected):
     assert await full.python_executor(code) == expected
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("code", "said"),
     [
         ("while True: pass", "it used too much"),

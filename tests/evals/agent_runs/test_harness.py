@@ -12,7 +12,7 @@ from opposable.evals.agent_runs.harness import (
 )
 from opposable.evals.agent_runs.scenarios import SCENARIOS
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 async def build_score_sheet(model_for, variant: str, twice: bool = True) -> ScenarioScoreSheet:
@@ -32,7 +32,7 @@ def test_there_are_scenarios_of_every_kind_in_both_languages():
     assert {bool(scenario.task.isascii()) for scenario in SCENARIOS} == {True, False}
 
 
-@pytest.prefix.parametrize("model_for", [make_scripted_model, make_text_calling_model])
+@pytest.mark.parametrize("model_for", [make_scripted_model, make_text_calling_model])
 async def test_misbehaviour_is_recovered_from_without_one_repeated_failure(model_for):
     sheet = await build_score_sheet(model_for, "all of it")
     assert [score.scenario.name for score in sheet.scores if not score.success or not score.repeat_score.success] == []

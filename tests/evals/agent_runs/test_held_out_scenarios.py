@@ -17,7 +17,7 @@ from opposable.evals.agent_runs.harness import (
 from opposable.evals.agent_runs.held_out_scenarios import HELD_OUT_SCENARIOS
 from opposable.evals.agent_runs.scenarios import SCENARIOS
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 NAMES = [scenario.name for scenario in HELD_OUT_SCENARIOS]
 
 
@@ -42,21 +42,19 @@ def test_they_are_other_tasks_with_other_tools_in_both_languages():
     }
 
 
-@pytest.prefix.parametrize("variant", ["all of it", "without guarding", "bare loop"])
+@pytest.mark.parametrize("variant", ["all of it", "without guarding", "bare loop"])
 async def test_each_can_be_done_by_its_plan(variant):
     sheet = await build_score_sheet(make_faultless_model, variant, twice=False)
     assert [score.scenario.name for score in sheet.scores if not score.success] == []
     assert all(score.requested_call_count <= 7 for score in sheet.scores)
 
 
-@pytest.prefix.parametrize("scenario", HELD_OUT_SCENARIOS, ids=NAMES)
+@pytest.mark.parametrize("scenario", HELD_OUT_SCENARIOS, ids=NAMES)
 def test_a_world_that_nobody_touched_is_no_success(scenario):
     assert not scenario.goal(scenario.make(), "Done. 完成。")
 
 
-@pytest.prefix.parametrize(
-    "scenario", [one for one in HELD_OUT_SCENARIOS if len(one.plan) > 1], ids=lambda one: one.name
-)
+@pytest.mark.parametrize("scenario", [one for one in HELD_OUT_SCENARIOS if len(one.plan) > 1], ids=lambda one: one.name)
 async def test_half_of_a_plan_is_no_success(scenario):
     world = scenario.make()
     if world.state.get("timeouts"):
@@ -76,7 +74,7 @@ async def test_a_valve_that_was_opened_without_a_reading_is_no_success():
     assert not scenario.is_goal_reached(world, scenario.answer)
 
 
-@pytest.prefix.parametrize(("employee", "success"), [("赵磊", True), ("李明", False)])
+@pytest.mark.parametrize(("employee", "success"), [("赵磊", True), ("李明", False)])
 async def test_leave_asked_for_in_another_name_is_no_success(employee, success):
     scenario = next(one for one in HELD_OUT_SCENARIOS if one.name == "查不到的员工")
     world = scenario.make_environment()
@@ -87,7 +85,7 @@ async def test_leave_asked_for_in_another_name_is_no_success(employee, success):
     assert scenario.is_goal_reached(world, f"工号不存在：{employee}") == success
 
 
-@pytest.prefix.parametrize("model_for", [make_scripted_model, make_text_calling_model])
+@pytest.mark.parametrize("model_for", [make_scripted_model, make_text_calling_model])
 async def test_misbehaviour_is_recovered_from_without_one_repeated_failure(model_for):
     sheet = await build_score_sheet(model_for, "all of it")
     assert [score.scenario.name for score in sheet.scores if not score.success or not score.repeat_score.success] == []

@@ -20,7 +20,7 @@ from opposable.evals.text_to_sql.harness import (
 )
 from opposable.models.scripted import ScriptedModel
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 DATA = Path(__file__).parents[4] / "shared" / "data" / "text2sql"
 
 
@@ -48,7 +48,7 @@ def test_a_third_of_the_databases_is_kept_unseen(folder):
     assert sample_questions(questions, 3) == sample_questions(questions, 3)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("line", "said"),
     [
         ("{", "line 1"),
@@ -89,7 +89,7 @@ async def test_the_team_is_scored_with_its_catalogue_and_each_part_off(folder):
         assert (name, tally.summary()["accuracy"]) == (name, 100.0)
 
 
-@pytest.prefix.skipif(not DATA.is_dir(), reason="the public databases do not lie beside this checkout")
+@pytest.mark.skipif(not DATA.is_dir(), reason="the public databases do not lie beside this checkout")
 async def test_gold_scores_all_against_itself():
     @asynccontextmanager
     async def gold(database):
@@ -102,7 +102,7 @@ async def test_gold_scores_all_against_itself():
     assert (tally.summary()["accuracy"], tally.summary()["executable"]) == (100.0, 100.0)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("text", "sql"),
     [
         ("```sql\nSELECT 1;\n```\nDone; see?", "SELECT 1"),

@@ -5,7 +5,7 @@ import pytest
 from opposable.evals.text_to_sql.scoring import are_same_rows
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("gold", "given", "ordered", "same"),
     [
         ([(1, "a")], [(1, "a")], False, True),

@@ -8,7 +8,7 @@ from tests.models.package_server import PackageServer, build_small_weights, serv
 
 from opposable.models.embedded.download import RemoteFile, download_file
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 async def test_a_server_that_falls_silent_is_asked_again_from_there(tmp_path: Path) -> None:

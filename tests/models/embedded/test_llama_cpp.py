@@ -10,7 +10,7 @@ from opposable.domain.messages import user_message
 from opposable.models.embedded.llama_cpp import LocalModel, check_gguf_file
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("content", "sentence"),
     [
         (b"hello", "is no GGUF model: such a file begins with the letters GGUF."),
@@ -36,8 +36,8 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         )
 
 
-@pytest.prefix.anyio
-@pytest.prefix.parametrize(
+@pytest.mark.anyio
+@pytest.mark.parametrize(
     "rest",
     [b"", b"\x03\0\0\0" + bytes(16), b"\x03\0\0\0" + b"\xff" * 16, b"\x09\0\0\0" + bytes(1000), os.urandom(5000)],
 )
@@ -55,7 +55,7 @@ async def test_a_damaged_file_is_told_when_it_is_loaded(tmp_path: Path, rest: by
     await model.aclose()
 
 
-@pytest.prefix.anyio
+@pytest.mark.anyio
 async def test_a_model_that_was_never_asked_is_closed_twice_without_harm(tmp_path: Path) -> None:
     (tmp_path / "m.gguf").write_bytes(b"GGUF")
     model = LocalModel(tmp_path / "m.gguf")

@@ -10,7 +10,7 @@ from opposable.models.embedded.package_index import find_package_index, list_pip
 USER, SITE = "https://user.example/simple", "https://site.example/simple"
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("explicit", "environ", "configs", "found"),
     [
         ("https://own.example/simple/", {"PIP_INDEX_URL": USER}, [], "https://own.example/simple"),
@@ -43,7 +43,7 @@ def test_the_file_pip_is_pointed_to_wins(tmp_path: Path) -> None:
     assert list_pip_config_files({"PIP_CONFIG_FILE": str(tmp_path / "own.conf")})[-1] == tmp_path / "own.conf"
 
 
-@pytest.prefix.parametrize("text", ["no section\n", "[global\n", "\udcff"])
+@pytest.mark.parametrize("text", ["no section\n", "[global\n", "\udcff"])
 def test_a_broken_configuration_file_is_told(tmp_path: Path, text: str) -> None:
     path = tmp_path / "pip.conf"
     path.write_text(text, errors="surrogateescape")
@@ -55,7 +55,7 @@ def test_credentials_are_not_in_the_repr() -> None:
     assert "s3cret" not in repr(find_package_index("https://reader:s3cret@x.example/simple"))
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("url", "shared"),
     [
         ("https://x.example/files/a.whl", True),
@@ -71,7 +71,7 @@ def test_credentials_go_to_the_indexs_own_host_only(url: str, shared: bool) -> N
     assert given == (url.replace("//", "//reader:s3cret@") if shared else url)
 
 
-@pytest.prefix.anyio
+@pytest.mark.anyio
 async def test_a_certificate_bundle_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "none.pem"))
     with pytest.raises(WeightsError, match=r"certificate bundle .* cannot be read"):

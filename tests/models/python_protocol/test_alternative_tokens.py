@@ -10,7 +10,7 @@ def build_token(text, *others):
     return Token(text, ((text, -0.1), *((word, -3.0 - n) for n, word in enumerate(others))))
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("tokens", "avoid", "other"),
     [
         ((build_token("下午", "15", "3"), build_token("三点"), build_token('")')), "下午三点", "15"),

@@ -33,7 +33,7 @@ TOOLS = (
 ORDER = {"f": ("a", "b"), "g": ("x",), "a_b": ()}
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("code", "calls"),
     [
         ("f(1, b='x')", [("f", {"a": 1, "b": "x"})]),
@@ -72,7 +72,7 @@ def test_code_is_read_without_being_run(code, calls):
     assert (found if found is None else [(call.name, call.arguments) for call in found]) == calls
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("code", "made"),
     [
         ("emagnetic_force(charge=5, distance=3)", 1),
@@ -92,7 +92,7 @@ def test_a_name_with_letters_left_out_is_the_one_that_has_them(code, made):
     assert all(bool(call.repairs) == code.startswith("em") for call in calls)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "pair", ["lock unlock", "activate deactivate", "visible invisible", "do undo", "user superuser"]
 )
 def test_a_function_is_not_called_for_its_opposite(pair):
@@ -120,7 +120,7 @@ def test_a_loop_over_many_things_ends():
     assert len(parse_calls("for x in [" + "1," * 500 + "]:\n    g(x)", ORDER)) == 64
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("code", "arguments"),
     [
         ('book("Astoria", 2)', {"hotel": "Astoria", "nights": 2}),
@@ -142,7 +142,7 @@ def test_arguments_get_their_types_and_lose_what_was_made_up(code, arguments):
     assert (call.name, orjson.loads(call.arguments)) == ("book", arguments)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("code", "arguments"),
     [
         ('book(hotel="A", nights=2, colour="red")', {"hotel": "A", "nights": 2}),
@@ -158,7 +158,7 @@ def test_what_a_function_does_not_take_is_mended(code, arguments):
     assert orjson.loads(call.arguments) == arguments
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("written", "said", "value"),
     [
         (r"'C:\new\table'", r"open C:\new\table", r"C:\new\table"),
@@ -179,7 +179,7 @@ def test_arguments_are_put_into_the_only_object_they_belong_to():
     assert orjson.loads(call.arguments) == {"body": {"mode": "dry", "degrees": 20}}
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("description", "said", "written", "value"),
     [
         ("the yield as a percentage", "5% a year", 0.05, 5.0),
@@ -208,7 +208,7 @@ def test_a_list_of_decimals_has_items_of_one_type():
     assert call.arguments == '{"points":[[1.0,2.5]],"counts":[1,2]}'
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("about", "written", "value"),
     [
         ("The day, as MM-DD-YYYY", "2022/08/16", "08-16-2022"),
@@ -232,7 +232,7 @@ def test_dates_are_given_as_the_description_wants_them(about, written, value):
     assert orjson.loads(call.arguments) == {"day": value}
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("code", "arguments"),
     [
         ('note(title="Rain", slug="rain")', {"title": "Rain"}),
@@ -261,7 +261,7 @@ def test_an_optional_text_that_repeats_what_was_said_once_is_left_to_its_default
     assert orjson.loads(call.arguments) == arguments
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("code", "nights"),
     [
         ("stay('A', 1)\nstay('B', 2)\nstay('A', 1)\nstay('B', 2)", [1, 2]),
@@ -277,7 +277,7 @@ def test_a_second_round_of_the_same_calls_is_left_out(code, nights):
     assert [orjson.loads(call.arguments)["nights"] for call in build_calls(code, (tool,), "A, B")] == nights
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("code", "name"),
     [
         ("book(city='Oslo')", "weather"),
@@ -301,7 +301,7 @@ def test_one_bad_line_does_not_spoil_the_others():
     assert [orjson.loads(call.arguments)["hotel"] for call in calls] == ["A", "C"]
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("doubtful", "names"),
     [((), ["price", "book"]), ((1,), ["book"]), ((2,), ["price"]), ((1, 2), ["price", "book"])],
 )
@@ -310,7 +310,7 @@ def test_doubtful_calls_are_left_out_beside_surer_ones(doubtful, names):
     assert [call.name for call in calls] == names
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("said", "names"),
     [("The best one for two nights", ["price"]), ("H-7 for two nights", ["price", "book"])],
     ids=["nobody named it", "named"],
@@ -333,7 +333,7 @@ def test_calls_that_only_made_up_values_told_apart_are_one():
     assert len(build_calls("roll(sides=6, die='red')\nroll(sides='6', die='blue')", [dice], "Roll two dice")) == 2
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "stray",
     [
         "p price",
@@ -353,7 +353,7 @@ def test_a_stray_letter_before_a_call_does_not_hide_it(stray):
     assert call.arguments == '{"hotel":"A"}'
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "line",
     [
         "# not needed: book()",
@@ -372,12 +372,12 @@ def test_a_call_that_is_only_spoken_of_is_none(line):
     assert [call.name for call in calls] == ["price"]
 
 
-@pytest.prefix.parametrize("line", ['print(price(hotel="A"))', '[price(hotel="A"), price(hotel="B")]'])
+@pytest.mark.parametrize("line", ['print(price(hotel="A"))', '[price(hotel="A"), price(hotel="B")]'])
 def test_a_line_of_calls_is_read_whole_beside_prose(line):
     assert len(build_calls(f"Here you go\n{line}", TOOLS, "What do A and B cost?")) == line.count("price")
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("said", "given"),
     [("A three star hotel", {"stars": "3"}), ("三星级酒店", {"stars": "3"}), ("A hotel", {}), ("4 stars?", {})],
 )
@@ -387,7 +387,7 @@ def test_a_number_may_be_said_in_words(said, given):
     assert orjson.loads(call.arguments) == given
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("description", "written", "value"),
     [
         ("The country as ISO 3166-1 alpha-2 code", "UK", "GB"),
@@ -418,7 +418,7 @@ DISHES = ToolDefinition(
 )
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("code", "arguments"),
     [
         ('recipe(dish="vegan cake", diet="vegan")', {"dish": "vegan cake", "diet": "vegan"}),
@@ -442,7 +442,7 @@ def test_what_the_token_limit_cut_off_is_left_out():
     assert [call.arguments for call in calls] == ['{"hotel":"A"}']
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("value", "said", "is_so"),
     [
         ("2023-04-01", "today", True),

@@ -14,7 +14,7 @@ TOOLS = tuple(
 )
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("code", "waiting"),
     [
         ("read(path='a')\nwrite(path='b', text=read(path='a'))", [("write", {"path": "b"})]),

@@ -16,7 +16,7 @@ from opposable.models.python_protocol.model import PythonProtocolModel, build_pr
 from opposable.models.scripted import ScriptedModel
 from opposable.models.text_protocol import TextProtocolModel
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 WEATHER = ToolDefinition(
     "get_weather",
@@ -73,7 +73,7 @@ async def test_calls_are_made_where_the_model_leaves_the_way_out_alone():
     assert (rest.options.stop, rest.options.max_tokens) == (("```", "\n"), 40)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("said", "went_on", "arguments"),
     [
         ("In Celsius: the weather in Oslo?", "city='Oslo', unit='celsius')", {"city": "Oslo", "unit": "celsius"}),
@@ -93,7 +93,7 @@ async def test_an_optional_value_that_was_said_is_given_though_the_model_left_it
     assert orjson.loads(call.arguments) == arguments
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "reply",
     [
         build_reply("pass\n", out=-0.01),
@@ -119,7 +119,7 @@ async def test_where_no_tool_fits_it_answers_as_if_there_were_none(reply):
     )
 
 
-@pytest.prefix.parametrize("model", [PythonProtocolModel, lambda inner: TextProtocolModel(inner, "protocol")])
+@pytest.mark.parametrize("model", [PythonProtocolModel, lambda inner: TextProtocolModel(inner, "protocol")])
 async def test_a_parameter_may_be_anything(model):
     tool = ToolDefinition("keep", "Keep it.", {"type": "object", "properties": {"it": True}, "required": ["it"]})
     inner = ScriptedModel(build_reply('keep(it="rain")'), "Kept.", chunk_size=100)
@@ -127,7 +127,7 @@ async def test_a_parameter_may_be_anything(model):
     assert type(got[-1]) is Reply
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("said", "arguments", "lacks"),
     [
         ("get it", {"url": "https://news.org/a"}, False),
@@ -173,7 +173,7 @@ async def test_after_results_an_answer_is_not_told_that_there_is_no_tool():
     )
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("expected", "begun"),
     [
         ("required", ""),
@@ -301,13 +301,13 @@ async def test_a_text_stands_as_it_is_where_the_model_fails_to_go_on():
     assert orjson.loads(call.arguments) == {"at": "Oslo"}
 
 
-@pytest.prefix.parametrize(("out", "made"), [(-3.3, 1), (-2.0, 0)], ids=["far from the way out", "near it"])
+@pytest.mark.parametrize(("out", "made"), [(-3.3, 1), (-2.0, 0)], ids=["far from the way out", "near it"])
 async def test_a_model_that_wavers_over_a_spelling_alone_may_call(out, made):
     inner = ScriptedModel(build_reply('get_weather(city="上海")', out=out, sure=-0.3), "An answer.")
     assert len((await parts(inner, "上海现在天气怎么样？"))[-1].message.tool_calls) == made
 
 
-@pytest.prefix.parametrize("choice", ["required", ForcedTool("get_weather")])
+@pytest.mark.parametrize("choice", ["required", ForcedTool("get_weather")])
 async def test_a_forced_choice_has_no_way_out(choice):
     begun = texts.REPLY_PREFIX + ('get_weather(city="' if isinstance(choice, ForcedTool) else "")
     rest = 'Rome")' if isinstance(choice, ForcedTool) else 'get_weather(city="Rome")'
@@ -398,7 +398,7 @@ def test_only_the_last_request_is_followed_by_the_way_out():
     ]
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("alternatives", "logprob"),
     [
         ((("get", -0.5), ("pass", -2.0)), -2.0),
@@ -412,7 +412,7 @@ def test_the_way_out_is_measured_at_the_first_token(alternatives, logprob):
     assert python_fit.get_no_call_logprob(()) == -12.0
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("said", "arguments", "share"),
     [
         ("weather in Oslo", 'city="Oslo"', 1.0),
@@ -438,7 +438,7 @@ def test_a_required_text_is_borne_out_by_the_words_that_were_said(said, argument
     assert python_fit.get_grounding_score(calls, (WEATHER,), said) == pytest.approx(share)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("said", "ids", "share"),
     [
         ("delete the tasks 7 and 8", "[7, 8]", 1.0),
@@ -456,7 +456,7 @@ def test_a_required_list_is_borne_out_by_the_words_that_were_said(said, ids, sha
     assert python_fit.get_grounding_score((call,), (tool,), said) == pytest.approx(share)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("said", "arguments", "count"),
     [
         ("how far is it", '{"lat": 59.91, "long": [10.75]}', 2),

@@ -36,7 +36,7 @@ SCHEMA = SchemaNode(
 )
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("asked", "given", "made"),
     [
         (
@@ -75,7 +75,7 @@ def test_choices_are_as_the_request_says_them(asked, given, made):
     assert bool(repairs) == (given != made)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("asked", "rest", "more"),
     [
         ("Ten years of Spain: 10", {"years": 10}, {"years": 10}),
@@ -115,7 +115,7 @@ def test_what_the_model_goes_on_with_counts_where_it_was_said(asked, rest, more)
     }
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("asked", "found"),
     [
         ("The wars of Spain", ["War"]),

@@ -27,7 +27,7 @@ def build_call(**arguments) -> ToolCall:
     return ToolCall("1", "tool", orjson.dumps(arguments).decode())
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("tool", "is_so"),
     [
         (define_tool("command", "The command line."), True),
@@ -46,7 +46,7 @@ def test_a_tool_runs_what_it_is_given_where_its_parameter_says_so(tool, is_so):
     assert is_fully_requested((build_call(**{name: "docker ps"}),), (tool,), split_words("run docker ps")) is is_so
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("alternatives", "begun"),
     [
         ((("pass", -0.7), ("tool", -0.8)), "tool"),
@@ -62,7 +62,7 @@ def test_a_call_is_leaned_towards_where_its_name_might_have_stood_there(alternat
     assert get_likely_call_prefix((Token("", ()), Token("pass", alternatives)), (define_tool("command"),)) == begun
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("command", "said", "is_so"),
     [
         ("docker ps", "is it running? use docker ps", True),
@@ -94,7 +94,7 @@ NOTE = ToolDefinition(
 )
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("required", "arguments", "said", "is_so"),
     [
         (["text"], {"text": "it is not in there"}, "They said: it is not in there.", False),
@@ -119,8 +119,8 @@ def test_two_calls_are_not_said_whole():
     assert not is_fully_requested((build_call(command="docker ps"),) * 2, (tool,), split_words("run docker ps"))
 
 
-@pytest.prefix.anyio
-@pytest.prefix.parametrize(
+@pytest.mark.anyio
+@pytest.mark.parametrize(
     ("said", "sure", "command"),
     [
         ("Is it up? Use docker ps", -0.3, "docker ps"),
@@ -152,7 +152,7 @@ def test_the_way_out_is_no_name():
     assert get_likely_call_prefix(tokens, (replace(define_tool("command"), name="password_reset"),)) == ""
 
 
-@pytest.prefix.anyio
+@pytest.mark.anyio
 async def test_a_second_look_that_fails_adds_nothing():
     inner = ScriptedModel(build_passed_reply(-0.7), ModelError("gone"), "I cannot tell.", chunk_size=99)
     tools = (define_tool("command", "The command line."),)
@@ -162,7 +162,7 @@ async def test_a_second_look_that_fails_adds_nothing():
     assert parts[-1].message.content == "I cannot tell."
 
 
-@pytest.prefix.anyio
+@pytest.mark.anyio
 async def test_a_model_that_is_sure_is_not_asked_twice():
     inner = ScriptedModel(build_passed_reply(-0.4), "I cannot tell.", chunk_size=99)
     tools = (define_tool("command", "The command line."),)

@@ -44,7 +44,7 @@ def keep_certain_arguments(said: str, *pieces: str | tuple[str, str, float], **g
 CALL = ("list_files(folder='/',", " sort", "_order")
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("said", "rival", "kept"),
     [
         ("List /", ("desc", "asc", -0.8), {}),
@@ -61,7 +61,7 @@ def test_a_choice_that_nobody_spoke_of_is_left_to_the_default_that_was_its_rival
     assert keep_certain_arguments(said, *CALL, "='", rival, "')", sort_order="desc") == kept
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("said", "rival", "kept"),
     [
         ("List /", ("=True", "=False", -2.0), {}),
@@ -73,7 +73,7 @@ def test_a_flag_is_kept_where_the_model_was_sure_of_it(said, rival, kept):
     assert keep_certain_arguments(said, "list_files(folder='/',", " dry", "_run", rival, ")", dry_run=True) == kept
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("said", "value", "kept"),
     [
         ("List /", 5, {}),

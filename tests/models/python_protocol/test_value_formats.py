@@ -16,7 +16,7 @@ def list_mismatches(about: str, value: str, **more) -> list[str]:
     return [each.prefix for each in find_format_mismatches(call, (tool,))]
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("about", "value", "begun"),
     [
         (PLACE, "Oslo", ["Oslo,"]),
@@ -45,7 +45,7 @@ def test_a_choice_has_no_shape_to_lack():
     assert list_mismatches(PLACE, "Oslo", enum=["Oslo"]) == []
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("about", "value", "rest", "whole"),
     [
         (PLACE, "Oslo", " Norway", "Oslo, Norway"),
@@ -69,7 +69,7 @@ def test_what_the_model_goes_on_with_is_taken_where_it_makes_the_shape(about, va
     assert each.complete_value(rest, split_words("Find Hunger by Knut Hamsun")) == whole
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("code", "at"),
     [("find(at='Oslo')", 9), ('find(at="Oslo")', 9), ("find(at='Oslo', to='Oslo')", None), ("find(at=Oslo)", None)],
 )

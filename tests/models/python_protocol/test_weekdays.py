@@ -7,7 +7,7 @@ from opposable.models.python_protocol.call_builder import build_calls
 from opposable.models.python_protocol.weekdays import find_requested_days, replace_ungrounded_days
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("asked", "written", "meant"),
     [
         ("The forecast for Saturday? Today is Tuesday, April 25th 2023.", "2023-04-26", "2023-04-29"),

@@ -76,7 +76,7 @@ ESCAPES = [
 ]
 
 
-@pytest.prefix.parametrize("path", ESCAPES)
+@pytest.mark.parametrize("path", ESCAPES)
 def test_no_path_leads_out(folder, path):
     given = path.replace("{root}", str(folder)).replace("{parent}", str(folder.parent))
     for read in (FileSearch([folder]).read_file, LogTransform([folder]).log_transform):
@@ -86,7 +86,7 @@ def test_no_path_leads_out(folder, path):
         assert str(folder.parent) not in str(raised.value).replace(repr(given), "")
 
 
-@pytest.prefix.parametrize("root_dir", ["..", "up", "/etc", "inner", "link.txt", "../database", "~"])
+@pytest.mark.parametrize("root_dir", ["..", "up", "/etc", "inner", "link.txt", "../database", "~"])
 def test_no_search_leads_out(folder, root_dir):
     with pytest.raises(ToolError):
         FileSearch([folder]).file_search("xylophone", root_dir=root_dir)
@@ -159,7 +159,7 @@ def test_exchanging_links_all_the_time_never_shows_what_is_outside(folder, tmp_p
         thread.join()
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "path",
     [
         "docs/a.md",
@@ -225,7 +225,7 @@ def test_text_that_is_no_path_is_told_by_field(folder):
     assert raised.value.problems[0].field == "root_dir"
 
 
-@pytest.prefix.skipif(os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_the_right_to_read_is_told(folder):
     (folder / "docs" / "a.md").chmod(0)
     with pytest.raises(ToolFailed, match="cannot be read: Permission denied"):

@@ -7,7 +7,7 @@ import pytest
 from opposable.safety.network.ip_addresses import classify_address
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("address", "kind"),
     [
         ("1.1.1.1", "public"),

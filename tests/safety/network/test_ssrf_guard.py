@@ -11,7 +11,7 @@ from opposable.safety.network.guarded_client import GuardedClient, HttpRequest, 
 from opposable.safety.network.ssrf_guard import SsrfGuard, parse_allowed_hosts
 from opposable.safety.network.url_parsing import parse_url
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 # {p} is the port of a server that listens on 127.0.0.1 and ::1 and would answer.
 URL_CASES = [
@@ -138,14 +138,14 @@ async def fetch(client: GuardedClient, url: str, redirects: int = 0) -> int:
         return response.status
 
 
-@pytest.prefix.parametrize("vector", URL_CASES)
+@pytest.mark.parametrize("vector", URL_CASES)
 async def test_a_way_around_is_refused(vector, server, client):
     with pytest.raises(ToolRefused):
         await fetch(client, vector.replace("{p}", str(server.port)))
     assert server.seen == []
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "location",
     [
         "http://169.254.169.254/latest/meta-data/",
@@ -233,7 +233,7 @@ async def test_a_name_that_changes_its_address_is_vetted_at_every_connection(ser
     await client.aclose()
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "addresses", [["1.1.1.1", "127.0.0.1"], ["127.0.0.1", "1.1.1.1"], ["::1"], ["::ffff:10.0.0.1"]]
 )
 async def test_one_inner_address_among_public_ones_is_enough_to_refuse(addresses, server):
@@ -244,7 +244,7 @@ async def test_one_inner_address_among_public_ones_is_enough_to_refuse(addresses
     await client.aclose()
 
 
-@pytest.prefix.parametrize("allow", ["127.0.0.1", "127.0.0.1:{p}", "127.0.0.0/8", "inner.example", "inner.example:{p}"])
+@pytest.mark.parametrize("allow", ["127.0.0.1", "127.0.0.1:{p}", "127.0.0.0/8", "inner.example", "inner.example:{p}"])
 async def test_what_the_owner_allows_is_reached(allow, server):
     client = GuardedClient([allow.replace("{p}", str(server.port))], resolver=StubResolver(["127.0.0.1"]))
     host = "inner.example" if allow.startswith("inner") else "127.0.0.1"
@@ -253,7 +253,7 @@ async def test_what_the_owner_allows_is_reached(allow, server):
     await client.aclose()
 
 
-@pytest.prefix.parametrize("allow", ["127.0.0.1:1", "127.0.0.2", "10.0.0.0/8", "other.example", "inner.example:1"])
+@pytest.mark.parametrize("allow", ["127.0.0.1:1", "127.0.0.2", "10.0.0.0/8", "other.example", "inner.example:1"])
 async def test_what_is_allowed_elsewhere_is_not_allowed_here(allow, server):
     client = GuardedClient([allow], resolver=StubResolver(["127.0.0.1"]))
     for host in ("127.0.0.1", "inner.example"):
@@ -294,7 +294,7 @@ async def test_nothing_is_remembered_between_requests(server):
     await client.aclose()
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("text", "url", "host", "port"),
     [
         ("https://example.com", "https://example.com/", "example.com", 443),
@@ -319,9 +319,7 @@ def test_a_url_has_one_meaning(text, url, host, port):
     assert parse_url(str(target.url)) == target
 
 
-@pytest.prefix.parametrize(
-    "entry", ["", "http://a.example", "a.example:x", "a.example:70000", "a b", "10.0.0.0/99", "*"]
-)
+@pytest.mark.parametrize("entry", ["", "http://a.example", "a.example:x", "a.example:70000", "a b", "10.0.0.0/99", "*"])
 def test_an_entry_of_the_allow_list_that_means_nothing_is_an_error(entry):
     with pytest.raises(BadInput, match="is no target"):
         SsrfGuard((entry,))
@@ -361,7 +359,7 @@ async def test_what_is_dialled_is_looked_at_once_more(server):
     await client.aclose()
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("allow", "address", "may"),
     [
         ([], "1.1.1.1", True),

@@ -9,7 +9,7 @@ from opposable.safety.sandbox import bubblewrap
 from opposable.safety.sandbox.limits import SandboxLimits
 from opposable.safety.sandbox.sandbox import Sandbox
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 SHORT_LIMITS = SandboxLimits(
     seconds=3, cpu_seconds=1, memory_bytes=256 * 2**20, processes=8, file_bytes=1_000_000, output_bytes=10_000
 )
@@ -31,7 +31,7 @@ async def test_a_program_gets_its_input_and_its_output_comes_back():
     assert (told.exit_code, told.stdout, told.stderr, told.breach) == (0, "好你\n", "糟\n", None)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("code", "breach"),
     [
         ("while True: pass", "cpu"),
@@ -47,7 +47,7 @@ async def test_what_goes_too_far_is_stopped(code, breach):
     assert len(told.stdout) <= 10_000
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("code", "said"),
     [
         ("open('/etc/passwd')", "No such file"),

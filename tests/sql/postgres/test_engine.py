@@ -11,7 +11,7 @@ from opposable.sql.postgres.engine import PostgresDatabase
 from opposable.sql.tools import TOOL_ALIASES, SchemaTools, SqlTools
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 async def test_a_reading_role_is_kept_and_a_writing_one_steps_down(postgres_url, postgres_owner):
@@ -39,7 +39,7 @@ async def test_names_get_the_quotes_that_keep_their_case(postgres_shop):
     assert (found["rows"], found["sql"]) == ([["Eve"]], 'SELECT s."FullName" FROM "Staff" s WHERE s."Id" = 1')
 
 
-@pytest.prefix.parametrize("bad", ["reader:wrong%20secret%25", "no:wrong%20secret%25"])
+@pytest.mark.parametrize("bad", ["reader:wrong%20secret%25", "no:wrong%20secret%25"])
 async def test_a_password_is_in_no_sentence(postgres_url, bad):
     url = f"postgresql://{bad}@127.0.0.1:1/shop"
     for wrong in (url, url.replace("%25", "%zz")):

@@ -22,7 +22,7 @@ from opposable.safety.network.guarded_client import GuardedClient
 from opposable.tools.http.http_tool import HttpTool, get_internal_tool_name
 from opposable.tools.library import ToolLibrary
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 KEY = "sk-Sesame+öffne/dich=42"
 ENVIRON = {"KEY": KEY, "USER": "ann", "PASSWORD": 's3cret, "quoted"', "EMPTY": " ", "BROKEN": "a\r\nx: y"}
@@ -77,7 +77,7 @@ def set_answer(server, body, status=200, content_type="application/json", **head
 # What goes out.
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("path", "schema", "endpoint", "arguments", "sent"),
     [
         ("/items/{id}", {"id": TEXT}, {}, {"id": "a b/c?d#e%2f&中"}, "/items/a%20b%2Fc%3Fd%23e%252f%26%E4%B8%AD"),
@@ -141,7 +141,7 @@ async def test_arguments_fill_the_url(server, make, path, schema, endpoint, argu
     assert [seen.path for seen in server.seen] == [sent]
 
 
-@pytest.prefix.parametrize("value", ["", ".", "..", "../admin", "a/../b", "a\\..\\b", "./x", "/..", "\ud800"])
+@pytest.mark.parametrize("value", ["", ".", "..", "../admin", "a/../b", "a\\..\\b", "./x", "/..", "\ud800"])
 async def test_a_value_that_would_change_the_path_is_refused(server, make, value):
     tool = make("/items/{id}/x", parameters=create_schema(id=TEXT))
     with pytest.raises(InvalidArguments):
@@ -171,7 +171,7 @@ async def test_headers_cookies_and_fixed_headers_are_sent(server, make):
     assert seen.headers["x-secret"] == KEY
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("method", "headers", "key", "sent"),
     [
         ("POST", {}, "k-1", "k-1"),
@@ -189,7 +189,7 @@ async def test_what_changes_something_is_told_the_key_of_its_call(server, make, 
     assert (seen.headers.get("idempotency-key"), "x-evil" in seen.headers) == (sent, False)
 
 
-@pytest.prefix.parametrize("value", ["a\r\nX-Evil: 1", "a\nb", "a\rb", "a\0b"])
+@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\nb", "a\rb", "a\0b"])
 async def test_a_line_break_in_a_header_is_refused(server, make, value):
     tool = make(parameters=create_schema(t=TEXT), places={"t": {"place": "header", "name": "X-T"}})
     with pytest.raises(InvalidArguments, match="must be one line"):
@@ -197,7 +197,7 @@ async def test_a_line_break_in_a_header_is_refused(server, make, value):
     assert server.seen == []
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("auth", "header", "value"),
     [
         ({"type": "bearer", "token": "env:KEY"}, "authorization", f"Bearer {KEY}"),
@@ -227,13 +227,13 @@ async def test_a_key_can_go_into_the_query(server, make):
     assert server.seen[0].path == "/x?a=1&key=sk-Sesame%2B%C3%B6ffne%2Fdich%3D42"
 
 
-@pytest.prefix.parametrize(("kind", "variable"), [("bearer", "WEATHER_TOKEN"), ("api_key", "WEATHER_API_KEY")])
+@pytest.mark.parametrize(("kind", "variable"), [("bearer", "WEATHER_TOKEN"), ("api_key", "WEATHER_API_KEY")])
 async def test_a_key_can_be_named_by_its_prefix(server, make, kind, variable):
     await make(auth={"type": kind, "token_env": "WEATHER"}, environ={variable: "k1234"}).run({}, NO_CONTEXT)
     assert "k1234" in str(server.seen[0].headers)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("endpoint", "arguments", "content_type", "body"),
     [
         ({}, {"name": "李", "n": 1, "o": {"a": [None]}}, "application/json", '{"name":"李","n":1,"o":{"a":[null]}}'),
@@ -316,7 +316,7 @@ async def test_files_are_sent_as_multipart(server, make):
     assert b"\r\nc.png" not in seen.body
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "given", [{"base64": "***"}, {"text": "a", "base64": "YQ=="}, {}, 3, {"text": "a", "content_type": "a\r\nb"}]
 )
 async def test_a_file_that_is_none_is_told(make, given):
@@ -360,7 +360,7 @@ async def test_a_path_parameter_is_required_whether_the_schema_says_so_or_not(ma
 # What is no endpoint.
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("spec", "said"),
     [
         ({"url_template": "https://{host}/x"}, "begins with a fixed"),
@@ -401,7 +401,7 @@ def test_an_endpoint_that_cannot_work_is_refused_when_registered(spec, said):
     assert str(caught.value).startswith("t: ")
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("schema", "transform", "said"),
     [
         ({"type": "array"}, {}, "must be a JSON Schema of type object"),
@@ -418,7 +418,7 @@ def test_a_schema_or_extract_that_is_none_is_refused_when_registered(schema, tra
         HttpTool(spec, GuardedClient(), ENVIRON)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "auth", [{"type": "bearer", "token": KEY}, {"type": "basic", "username": "u", "password": KEY}]
 )
 def test_a_secret_in_place_of_a_reference_is_refused_and_not_repeated(auth):
@@ -449,7 +449,7 @@ def test_internal_endpoints_mean_built_in_tools():
 # What comes back.
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("body", "content_type", "transform", "expected"),
     [
         ({"a": [1, 2]}, "application/json", {}, {"a": [1, 2]}),
@@ -478,7 +478,7 @@ async def test_head_tells_the_headers(server, make):
     assert told == {"status": 200, "headers": {"content-type": "text/plain", "content-length": "5", "etag": "x1"}}
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("body", "transform", "said"),
     [
         (b'{"a": "' + b"x" * 500 + b'"}', {"max_bytes": 100}, "larger than 100 bytes"),
@@ -517,7 +517,7 @@ async def test_a_small_file_that_unpacks_to_a_large_one_is_capped(server, make):
     assert len(await make(transform={"max_bytes": 1000}).run({}, NO_CONTEXT)) == 1002
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("status", "body", "headers", "error", "said"),
     [
         (
@@ -570,9 +570,9 @@ def get_echoed_secrets():
     ]
 
 
-@pytest.prefix.parametrize("body", get_echoed_secrets())
-@pytest.prefix.parametrize("status", [200, 301, 400, 403, 500, 503])
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize("body", get_echoed_secrets())
+@pytest.mark.parametrize("status", [200, 301, 400, 403, 500, 503])
+@pytest.mark.parametrize(
     "auth",
     [
         {"type": "bearer", "token": "env:KEY"},
@@ -657,7 +657,7 @@ SSE = (
 )
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("body", "content_type", "mode", "extract", "reported", "value"),
     [
         (SSE, "text/event-stream", "invokable", "delta.text", ["Hel", "lo"], "Hello"),
@@ -697,7 +697,7 @@ SSE = (
         (b"one\ntwo\n", "text/plain", "invokable", "", [], "one\ntwo\n"),
     ],
 )
-@pytest.prefix.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("size", [1, 7, 1000])
 async def test_a_streaming_answer_is_reported_as_it_comes(
     server, make, body, content_type, mode, extract, reported, value, size
 ):
@@ -753,7 +753,7 @@ async def test_an_answer_nested_too_deeply_is_a_failure_or_text(server, make):
         await tool.run({}, NO_CONTEXT)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "charset", ["idna", "punycode", "unicode_escape", "undefined", "hex", "nonsense", "\x00", "utf-7"]
 )
 async def test_a_charset_that_is_none_is_no_trouble(server, make, charset):

@@ -44,7 +44,7 @@ def test_the_usual_file_is_read():
     ]
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("given", "said"),
     [
         ("{", "The configuration is no JSON"),
@@ -94,7 +94,7 @@ def test_references_are_resolved_and_known_as_secrets(monkeypatch):
     )
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("value", "said"),
     [
         (

@@ -34,7 +34,7 @@ from opposable.tools.mcp.remote_server import McpServer
 from opposable.tools.mcp.result_content import McpContent
 from opposable.tools.mcp.tool_pinning import FilePinStore, MemoryPinStore, PinStore
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ class TestRealServers:
             failure, said = await call_for_text(server, "read_text_file", path="/etc/hostname")
             assert (failure, "Access denied" in said) == ("failed", True)
 
-    @pytest.prefix.parametrize("way", ["stdio", "http"])
+    @pytest.mark.parametrize("way", ["stdio", "http"])
     async def test_the_everything_server_brings_every_kind_of_content(self, way):
         async with contextlib.AsyncExitStack() as stack:
             made = McpServerSpec(tool_id="every", command=NODE, args=(get_everything_script(),))
@@ -204,7 +204,7 @@ class TestDeath:
         finally:
             await server.aclose()
 
-    @pytest.prefix.parametrize(
+    @pytest.mark.parametrize(
         ("fields", "reason"),
         [
             ({"command": "no-such-program"}, "odd: there is no program 'no-such-program' on the PATH; install it"),
@@ -260,14 +260,14 @@ class TestCalls:
             await wait_until(lambda: server.health.state == "ready")
             assert (await call_for_text(server, "pid"))[0] is None
 
-    @pytest.prefix.parametrize("way", ["stdio", "http"])
+    @pytest.mark.parametrize("way", ["stdio", "http"])
     async def test_a_huge_result_comes_whole_and_is_cut_for_the_model(self, tools, way):
         async with contextlib.AsyncExitStack() as stack:
             server = await stack.enter_async_context(McpServer(await create_odd_spec(way, tools, stack)))
             result = await call_tool(server, "echo", {"text": "长" * 1_000_000})
             assert (result.failure, len(result.data), len(result.content) < 30_000) == (None, 1_000_012, True)
 
-    @pytest.prefix.parametrize("way", ["stdio", "http"])
+    @pytest.mark.parametrize("way", ["stdio", "http"])
     async def test_a_cancelled_call_is_cancelled_at_the_server(self, tools, way):
         async with contextlib.AsyncExitStack() as stack:
             server = await stack.enter_async_context(McpServer(await create_odd_spec(way, tools, stack)))
@@ -374,7 +374,7 @@ class TestTrust:
                 "The MCP server odd does not offer pid any more.",
             )
 
-    @pytest.prefix.parametrize("kept", ["memory", "file", "table"])
+    @pytest.mark.parametrize("kept", ["memory", "file", "table"])
     async def test_a_changed_tool_is_quarantined_until_it_is_accepted(self, tools, tmp_path, kept):
         async with open_store(f"sqlite:///{tmp_path}/store.db") as store:
             kinds = {

@@ -14,7 +14,7 @@ from opposable.tools.library import ToolLibrary
 from opposable.tools.skills.loader import load_skill, scan_skills
 from opposable.tools.skills.skill_tool import create_skill_tools, tools_from_skill_spec
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 REPORT = """---
 name: weekly-report
@@ -96,7 +96,7 @@ async def test_a_chinese_skill_is_called_through_the_library(tmp_path, sandbox):
     assert counted.data == {"words": 2, "text": "你好 世界"}
 
 
-@pytest.prefix.parametrize("encoding", ["utf-8-sig", "gb18030"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "gb18030"])
 def test_documents_in_other_encodings_are_read(tmp_path, encoding):
     text = "---\nname: 天气\ndescription: 查询天气的步骤说明文档\n---\n正文内容在这里\n"
     assert (
@@ -108,7 +108,7 @@ def test_documents_in_other_encodings_are_read(tmp_path, encoding):
 BODY = "# Title\n\nThe document says this.\n\nMore.\n"
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("files", "expected"),
     [
         ({"SKILL.md": f"---\ndescription: manifest\n---\n{BODY}", "scripts/run.py": WORDS}, "manifest"),
@@ -169,7 +169,7 @@ async def test_declared_arguments_reach_a_script_as_options(tmp_path, sandbox):
     ]
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("script", "expected"),
     [
         ("print('plain text')", "plain text"),
@@ -184,7 +184,7 @@ async def test_output_is_a_value_or_text(tmp_path, sandbox, script, expected):
     assert await load_actions(folder, sandbox)["x.go"].run({"arguments": ["-v"], "input": "in"}, NO_CONTEXT) == expected
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("script", "failure", "said"),
     [
         ("raise ValueError('bad 日期')", "failed", "exit code 1: ValueError: bad 日期"),
@@ -240,7 +240,7 @@ INVALID_SKILLS = [
 ]
 
 
-@pytest.prefix.parametrize(("files", "reason"), INVALID_SKILLS, ids=[reason for _, reason in INVALID_SKILLS])
+@pytest.mark.parametrize(("files", "reason"), INVALID_SKILLS, ids=[reason for _, reason in INVALID_SKILLS])
 def test_a_bad_skill_is_told_why(tmp_path, files, reason):
     with pytest.raises(BadInput, match=reason):
         load_skill(write_skill(tmp_path, "bad", files))

@@ -10,7 +10,7 @@ from opposable.domain.errors import ModelUnavailable
 from opposable.domain.messages import assistant_message
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 EVENT = TypeAdapter(Event)
 SUM = reply_with_calls(tool_call("calculator", '{"expression": "25*4"}', "c1"))
@@ -66,7 +66,7 @@ async def test_a_failed_run_ends_in_an_error(tmp_path):
         assert [(e.type.value, getattr(e, "message", "")) for e in events[-1:]] == [("RUN_ERROR", "The model is away.")]
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("body", "status"),
     [(b"{}", 422), (build_input("hi", "a/b"), 422), (build_input(""), 400)],
     ids=["no input", "a thread that cannot be", "no text"],

@@ -9,7 +9,7 @@ from tests.web.api.chat_serving import read_events, serve_service
 from opposable.domain.specs import AgentSpec
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 WRITTEN = "```sql\nSELECT name, price FROM items ORDER BY price DESC\n```"
 SQL = "SELECT name, price FROM item ORDER BY price DESC"
@@ -83,7 +83,7 @@ async def test_an_agent_with_a_database_is_asked_and_asks_itself(tmp_path, shop)
     assert chatted["tool_calls"][0]["result"]["output"]["rows"] == [[1.5]]
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("body", "status", "said"),
     [
         ({"question": "x"}, 400, "The agent 'default' has no database, and the request names none."),

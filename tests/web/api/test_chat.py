@@ -12,7 +12,7 @@ from opposable.domain.errors import ModelUnavailable
 from opposable.domain.specs import AgentSpec, AgentToolBinding
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 SUM = reply_with_calls(tool_call("calculator", '{"expression": "25*4"}', "c1"))
 
@@ -133,7 +133,7 @@ REFUSED = {
 }
 
 
-@pytest.prefix.parametrize(("body", "headers", "status", "sentence"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(("body", "headers", "status", "sentence"), REFUSED.values(), ids=REFUSED)
 async def test_what_cannot_be_asked_is_told_in_one_shape(tmp_path, body, headers, status, sentence):
     async with (
         serve_service(tmp_path, ScriptedModel("hi")) as (session, _),
@@ -159,7 +159,7 @@ async def test_a_model_that_is_away_is_told_by_status_or_as_an_event(tmp_path):
             assert response.status == 404
 
 
-@pytest.prefix.parametrize("body", [{"stream": True}, {"stream": False}])
+@pytest.mark.parametrize("body", [{"stream": True}, {"stream": False}])
 async def test_a_client_that_leaves_stops_its_run_within_a_second(tmp_path, body):
     model = SlowModel(0.02)
     async with serve_service(tmp_path, model) as (session, service):
@@ -234,7 +234,7 @@ async def test_a_run_is_cancelled_and_says_so(tmp_path):
             assert (await response.json())["status"] == "cancelled"
 
 
-@pytest.prefix.parametrize("decision", ["approve", "deny"])
+@pytest.mark.parametrize("decision", ["approve", "deny"])
 async def test_a_marked_call_waits_for_the_word_of_a_person(tmp_path, decision):
     spec = AgentSpec(
         agent_id="careful", tools=(AgentToolBinding(tool_id="calculator"),), needs_approval=("calculator",)

@@ -51,7 +51,7 @@ def serve_service(folder: Path, url: str) -> Iterator[tuple[str, str]]:
         thread.join(30)
 
 
-@pytest.prefix.parametrize("engine", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
 def test_no_request_breaks_the_service_or_is_answered_as_nobody_said(engine, tmp_path, request):
     url = request.getfixturevalue("postgresql").new_database() if engine == "postgresql" else ""
     with serve_service(tmp_path, url) as (base, key):

@@ -6,7 +6,7 @@ from tests.web.api.pending_approvals import SCOPES, open_service_client
 
 from opposable.web.api.dependencies import RequireScope
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 OPEN = {"/healthz", "/readyz"}
 ANY_KEY = {"/openapi.json"}

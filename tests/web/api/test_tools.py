@@ -9,7 +9,7 @@ from tests.web.api.pending_approvals import open_service_client
 
 from opposable.models.scripted import ScriptedModel
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 SUM = {"tool_type": "http", "tool_id": "sum", "endpoint": {"url_template": "internal://calculator"}}
 REPORT = "---\nname: report\ndescription: Writes a report.\n---\nWrite it.\n"
@@ -90,7 +90,7 @@ CALLS = {
 }
 
 
-@pytest.prefix.parametrize(("tool", "body", "status", "kind"), CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize(("tool", "body", "status", "kind"), CALLS.values(), ids=CALLS)
 async def test_a_call_ends_in_one_shape(tmp_path, tool, body, status, kind):
     async with open_service_client(tmp_path) as ask:
         told = await ask.request_json("POST", f"/api/tools/{tool}/call", body, status)
@@ -195,7 +195,7 @@ REFUSED = {
 }
 
 
-@pytest.prefix.parametrize(("spec", "setting"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(("spec", "setting"), REFUSED.values(), ids=REFUSED)
 async def test_what_the_owner_did_not_allow_is_refused(tmp_path, spec, setting, monkeypatch):
     monkeypatch.setenv("SHOP", "s3cret-of-the-shop")
     monkeypatch.setenv("BOUND", "s3cret-of-one-host")
@@ -247,7 +247,7 @@ PETS = {
 }
 
 
-@pytest.prefix.parametrize("form", ["document", "text"])
+@pytest.mark.parametrize("form", ["document", "text"])
 async def test_an_openapi_document_is_taken_in_and_what_is_left_out_told(tmp_path, form):
     given = {form: PETS if form == "document" else orjson.dumps(PETS).decode(), "prefix": "zoo"}
     async with open_service_client(tmp_path) as ask:

@@ -8,7 +8,7 @@ from tests.web.serving import serve_models
 from opposable.models.scripted import ScriptedModel
 from opposable.models.text_protocol import TextProtocolModel
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 WAYS = {
     "hermes": '<tool_call>\n{{"name": "{0}", "arguments": {{"{1}": "{2}"}}}}\n</tool_call>',
@@ -28,8 +28,8 @@ def written(way, messages):
     return f"The order was {results[1].rpartition(': ')[2]}."
 
 
-@pytest.prefix.parametrize("way", WAYS)
-@pytest.prefix.parametrize("client", CLIENTS.values(), ids=CLIENTS)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
 async def test_each_client_does_both_steps(client, way):
     model = TextProtocolModel(ScriptedModel(lambda messages: written(way, messages), chunk_size=5), "protocol")
     log = ToolLog()
@@ -40,7 +40,7 @@ async def test_each_client_does_both_steps(client, way):
     assert len(model.inner.requests) == 3
 
 
-@pytest.prefix.parametrize("client", CLIENTS.values(), ids=CLIENTS)
+@pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
 async def test_a_hallucinated_tool_ends_no_run(client):
     """Clients that raise at a tool they do not know never hear of it."""
     lines = [orjson.dumps({"name": "search_web", "arguments": {"q": "x"}}).decode(), "I cannot look that up."]

@@ -11,7 +11,7 @@ from opposable.models.embedded.weights import QWEN_CODER, get_models_directory, 
 from opposable.models.factory import create_model
 from opposable.settings import Settings
 
-pytestmark = [pytest.prefix.anyio, pytest.prefix.real_model]
+pytestmark = [pytest.mark.anyio, pytest.mark.real_model]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def raw(model):
     return model
 
 
-@pytest.prefix.parametrize("client", CLIENTS.values(), ids=CLIENTS)
+@pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
 async def test_through_the_gateway_each_client_does_both_steps(local, client):
     async with serve_models({"local": local}) as url:
         answer = await client(url, "local", "none", log := ToolLog())
@@ -47,7 +47,7 @@ async def test_through_the_gateway_each_client_does_both_steps(local, client):
     assert STATUS.split()[0] in answer
 
 
-@pytest.prefix.parametrize("client", CLIENTS.values(), ids=CLIENTS)
+@pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
 async def test_on_the_raw_server_no_client_makes_a_single_call(local, client):
     server, endpoint = raw(local)._server, raw(local)._client._endpoint
     key = endpoint._headers["authorization"].removeprefix("Bearer ")

@@ -13,7 +13,7 @@ from opposable.models.text_protocol import TextProtocolModel
 from opposable.web.gateway.completions import stream_reply
 from opposable.web.gateway.request import parse_request
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 PARAMETERS = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 ADD = {"type": "function", "function": {"name": "add", "parameters": PARAMETERS}}
@@ -61,7 +61,7 @@ GOOD = {
 }
 
 
-@pytest.prefix.parametrize(("given", "right"), GOOD.values(), ids=GOOD)
+@pytest.mark.parametrize(("given", "right"), GOOD.values(), ids=GOOD)
 async def test_native_calls_are_handed_on(given, right):
     assert summarize_reply(await get_reply(ScriptedModel(reply_with_calls(given)))) == ("", [right], "tool_calls")
 
@@ -115,8 +115,8 @@ async def test_two_texts_are_set_apart_streamed_as_whole():
     assert last == Reply(assistant_message("One.\n\nTwo."), "stop", TWO)
 
 
-@pytest.prefix.parametrize("stream", [False, True])
-@pytest.prefix.parametrize("telling", ["native", "protocol"])
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("telling", ["native", "protocol"])
 async def test_a_text_that_only_looks_like_a_call_is_given_in_the_end(telling, stream):
     text = '{"name": "mul", "arguments": {"a": 1}}'
     model = TextProtocolModel(ScriptedModel(text), telling)
@@ -153,7 +153,7 @@ async def test_good_calls_are_given_beside_a_bad_one_without_asking_again():
 CUT = '<tool_call>\n{"name": "add", "arguments": {"a": 1'
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "model",
     [
         ScriptedModel(Reply(reply_with_calls(tool_call("add", '{"a": 1'), text="Now:"), "length", ONE)),
@@ -199,7 +199,7 @@ async def test_a_failing_second_try_leaves_the_first_ones_text():
 VERBATIM = '<think>a</think> <tool_call>\n{"name": "add"}\n</tool_call><|im_end|> \n'
 
 
-@pytest.prefix.parametrize("stream", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
 async def test_a_request_without_tools_is_passed_on_untouched(stream):
     inner = ScriptedModel(VERBATIM)
     told = await collect_parts(TextProtocolModel(inner, "protocol"), tools=None, stream=stream)
@@ -221,7 +221,7 @@ SHAPE = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required
 FORMAT = {"type": "json_schema", "json_schema": {"name": "n", "schema": SHAPE}}
 
 
-@pytest.prefix.parametrize("stream", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
 async def test_a_schema_beside_tools_does_not_stand_in_the_way_of_a_call(stream):
     model = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1}')))
     [said] = await collect_parts(model, response_format=FORMAT, stream=stream)
@@ -230,7 +230,7 @@ async def test_a_schema_beside_tools_does_not_stand_in_the_way_of_a_call(stream)
     assert orjson.dumps(SHAPE).decode() in model.requests[0].messages[0].content
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("lines", "requests"),
     [
         (['{"sum": 2}'], 1),

@@ -11,8 +11,8 @@ from tests.web.api.chat_serving import serve_service
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 
 pytestmark = [
-    pytest.prefix.anyio,
-    pytest.prefix.skipif(shutil.which("curl") is None, reason="there is no curl"),
+    pytest.mark.anyio,
+    pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl"),
 ]
 
 SUM = reply_with_calls(tool_call("calculator", '{"expression": "25 * 4"}'))

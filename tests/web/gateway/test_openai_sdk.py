@@ -13,7 +13,7 @@ from opposable.models.openai_compatible import OpenAICompatibleModel
 from opposable.models.scripted import ScriptedModel
 from opposable.models.text_protocol import TextProtocolModel
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 HI = [{"role": "user", "content": "What is 1 + 2?"}]
 INTEGER = {"type": "integer"}
@@ -95,8 +95,8 @@ CHOICES = {
 }
 
 
-@pytest.prefix.parametrize("stream", [False, True])
-@pytest.prefix.parametrize(("choice", "told", "text", "names"), CHOICES.values(), ids=CHOICES)
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("choice", "told", "text", "names"), CHOICES.values(), ids=CHOICES)
 async def test_every_tool_choice_is_kept(text_model, choice, told, text, names, stream):
     async with serve_models(text_model) as url, open_client(url) as sdk:
         if stream:
@@ -147,7 +147,7 @@ TEXTS = [
 ]
 
 
-@pytest.prefix.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", TEXTS)
 async def test_without_tools_text_is_passed_on_untouched_and_as_it_comes(text):
     pieces = [text[at : at + 2] for at in range(0, len(text), 2)]
     async with chat_server(
@@ -189,8 +189,8 @@ ERRORS = {
 }
 
 
-@pytest.prefix.parametrize("stream", [False, True])
-@pytest.prefix.parametrize(("error", "kind", "status", "code"), ERRORS.values(), ids=ERRORS)
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("error", "kind", "status", "code"), ERRORS.values(), ids=ERRORS)
 async def test_the_models_errors_are_the_sdks(error, kind, status, code, stream):
     async with serve_models(ScriptedModel(error)) as url, open_client(url) as sdk:
         with pytest.raises(kind) as caught:
@@ -213,7 +213,7 @@ class FailingModel(ScriptedModel):
             raise self.error
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("error", "told"),
     [
         (ModelUnavailable("The connection broke."), "The connection broke."),

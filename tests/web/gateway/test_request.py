@@ -107,7 +107,7 @@ def test_calls_and_results_that_lost_each_other_are_put_in_order_and_results_are
     )
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("given", "right"),
     [
         ("", {}),
@@ -128,7 +128,7 @@ def test_arguments_of_earlier_calls_become_json_objects(given, right):
 ALLOWED = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [SUB]}}
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("given", "right", "left"),
     [
         (None, "auto", ["add", "sub"]),
@@ -148,7 +148,7 @@ def test_each_tool_choice_is_read(given, right, left):
 TEXT = {"type": "string"}
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("given", "right"),
     [
         (None, EMPTY),
@@ -253,7 +253,7 @@ REFUSED = {
 }
 
 
-@pytest.prefix.parametrize(("body", "param"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(("body", "param"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_used_is_told_with_its_place(body, param):
     with pytest.raises(GatewayError) as caught:
         parse_body(**body)
@@ -262,7 +262,7 @@ def test_what_cannot_be_used_is_told_with_its_place(body, param):
     assert param.rpartition(".")[2].partition("[")[0] in told["message"] or "tool" in told["message"]
 
 
-@pytest.prefix.parametrize("raw", [b"", b"{", b"[]", b'"x"', b"\xff", b"[" * 100_000])
+@pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'"x"', b"\xff", b"[" * 100_000])
 def test_a_body_that_is_no_json_object_is_told(raw):
     with pytest.raises(GatewayError) as caught:
         parse_request(raw)

@@ -15,7 +15,7 @@ import pytest
 from tests.tools.mcp.node_servers import NODE, get_script
 from tests.tools.mcp.odd import free_port, start_server
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 SERVER = str(Path(__file__).with_name("serving.py"))
 CLIENT = str(Path(__file__).parents[2] / "tools" / "mcp" / "conformance_client.py")
@@ -62,7 +62,7 @@ async def run_suite(version: str, *args: str) -> str:
     return told.decode()
 
 
-@pytest.prefix.parametrize("version", SUITES)
+@pytest.mark.parametrize("version", SUITES)
 async def test_our_server_conforms_in_all_that_is_about_tools(version):
     port = free_port()
     chosen = "--spec-version" if version == "2025-11-25" else "--requirements"
@@ -75,7 +75,7 @@ async def test_our_server_conforms_in_all_that_is_about_tools(version):
         assert {n: (int(good), int(bad)) for _, n, good, bad in found if n in MIXED} == MIXED
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("version", "scenario"),
     [
         ("2025-11-25", "initialize"),

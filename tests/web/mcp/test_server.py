@@ -23,7 +23,7 @@ from opposable.tools.mcp.result_content import McpContent
 from opposable.web.mcp.http import create_mcp_app, serve_mcp_http
 from opposable.web.mcp.server import LibraryServer
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 PROGRAM = str(Path(__file__).with_name("serving.py"))
 
 
@@ -45,7 +45,7 @@ async def connect_client(transport: str, served: ToolLibrary) -> AsyncIterator[C
         yield await stack.enter_async_context(Client(to, mode="legacy" if transport == "http-legacy" else "auto"))
 
 
-@pytest.prefix.parametrize("way", ["stdio", "http", "http-legacy"])
+@pytest.mark.parametrize("way", ["stdio", "http", "http-legacy"])
 async def test_tools_are_told_and_called(way):
     async with connect_client(way, create_library()) as client:
         told = {tool.name: tool for tool in (await client.list_tools()).tools}
@@ -60,7 +60,7 @@ async def test_tools_are_told_and_called(way):
         assert (image.content[0].type, image.content[0].mime_type) == ("image", "image/png")
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
         ("test_error_handling", {}, "test_error_handling failed: ValueError: This tool intentionally returns an error"),
@@ -74,7 +74,7 @@ async def test_a_failure_is_told_as_an_error_with_the_sentence(name, arguments, 
         assert (done.is_error, done.content[0].text.startswith(said)) == (True, True)
 
 
-@pytest.prefix.parametrize("way", ["stdio", "http", "http-legacy"])
+@pytest.mark.parametrize("way", ["stdio", "http", "http-legacy"])
 async def test_what_a_tool_reports_is_sent_as_progress_in_order(way):
     steps = []
 
@@ -86,7 +86,7 @@ async def test_what_a_tool_reports_is_sent_as_progress_in_order(way):
     assert steps == [(1, "a third"), (2, "two thirds"), (3, "all")]
 
 
-@pytest.prefix.parametrize("way", ["http", "http-legacy"])
+@pytest.mark.parametrize("way", ["http", "http-legacy"])
 async def test_a_cancelled_call_stops_the_tool(way):
     started, stopped = asyncio.Event(), asyncio.Event()
 
@@ -118,7 +118,7 @@ async def test_many_tools_are_told_page_by_page():
             await client.list_tools(cursor="nowhere")
 
 
-@pytest.prefix.parametrize("way", ["http", "http-legacy"])
+@pytest.mark.parametrize("way", ["http", "http-legacy"])
 async def test_clients_are_told_when_the_tools_change(way):
     served = ToolLibrary([add])
     heard = asyncio.Event()
@@ -208,7 +208,7 @@ class TestWhoMayAsk:
             await server.aclose()
         assert registration.set_aside == {"ours": "it wants other credentials (401); see `headers`; it is tried again"}
 
-    @pytest.prefix.parametrize(
+    @pytest.mark.parametrize(
         ("keys", "headers", "status"),
         [
             (False, {}, 200),

@@ -19,7 +19,7 @@ from opposable.store.schema_migration import migrate_schema
 from opposable.web.middleware.authentication import ApiKeyCache
 from opposable.web.middleware.request_limits import TokenUsageRecorder
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 async def test_a_key_is_kept_as_its_hash_and_told_once(tmp_path):
@@ -73,7 +73,7 @@ async def test_from_the_first_key_on_everyone_needs_one_even_when_it_is_revoked(
         assert (await ask("GET", "/api/tools", key="")).status_code == 401
 
 
-@pytest.prefix.parametrize("shared", [False, True], ids=["one process", "two over valkey"])
+@pytest.mark.parametrize("shared", [False, True], ids=["one process", "two over valkey"])
 async def test_a_key_may_ask_so_often_and_no_more(tmp_path, shared, request):
     redis = request.getfixturevalue("valkey_url") if shared else ""
     async with open_service_client(tmp_path, redis=redis) as one, open_service_client(tmp_path, redis=redis) as other:
@@ -104,7 +104,7 @@ async def test_tokens_are_counted_against_the_key_until_they_are_used_up(tmp_pat
         assert (await again("POST", "/agent/chat", {"message": "hi"}, key=key)).status_code == 429
 
 
-@pytest.prefix.parametrize("told", [True, False], ids=["told length", "no length told"])
+@pytest.mark.parametrize("told", [True, False], ids=["told length", "no length told"])
 async def test_a_body_that_is_too_large_is_refused(tmp_path, told):
     async def pieces():
         for _ in range(30):

@@ -9,7 +9,7 @@ from opposable.models.scripted import ScriptedModel
 from opposable.web.middleware.authentication import is_loopback
 from opposable.web.server import get_model_names, require_key_unless_loopback
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
@@ -23,7 +23,7 @@ async def send_request(url, path="/chat/completions", body=BODY, **given):
             return response.status, told.get("error", {}).get("code"), dict(response.headers)
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("given", "status"),
     [
         ({}, 401),
@@ -43,7 +43,7 @@ async def test_with_a_key_every_request_must_bear_it(given, status):
         assert (await send_request(url.removesuffix("/v1"), "/healthz", None, headers=given))[0] == 200
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("host", "status"),
     [
         ("localhost:1", 200),
@@ -66,7 +66,7 @@ async def test_a_web_pages_form_is_not_taken_for_json():
         )
 
 
-@pytest.prefix.parametrize("chunked", [None, True], ids=["told length", "no length told"])
+@pytest.mark.parametrize("chunked", [None, True], ids=["told length", "no length told"])
 async def test_a_body_that_is_too_large_is_refused(chunked):
     big = BODY | {"messages": [{"role": "user", "content": "x" * 3000}]}
     async with serve_models(ScriptedModel("hi"), largest_body=2000) as url:
@@ -88,7 +88,7 @@ async def test_the_routes_are_documented():
     assert set(paths["/v1/chat/completions"]["post"]["responses"]) == {"200", "400", "401", "404", "413", "502", "503"}
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("host", "loopback"),
     [
         ("127.0.0.1", True),
@@ -109,7 +109,7 @@ def test_others_are_served_with_a_key_only(host, loopback):
             require_key_unless_loopback(host, "")
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("asked_for", "names"),
     [("local", ["local", "qwen"]), ("openai:qwen", ["openai:qwen", "qwen"]), ("http://h/v1#qwen", ["qwen"])],
 )

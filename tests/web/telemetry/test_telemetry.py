@@ -17,7 +17,7 @@ from opposable.web.gateway.routes import create_gateway_router
 from opposable.web.telemetry.logs import JsonFormatter, TextFormatter
 from opposable.web.telemetry.tracing import CURRENT_TRACE, RequestTrace
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}

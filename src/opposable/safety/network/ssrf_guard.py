@@ -68,7 +68,7 @@ class SsrfGuard:
     _allowed_targets: tuple[_AllowedTarget, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_allowed", tuple(_parse_target(entry) for entry in self.allow))
+        object.__setattr__(self, "_allowed_targets", tuple(_parse_target(entry) for entry in self.allow))
 
     def check_url(self, url: str) -> UrlTarget:
         """Where a URL leads, if a tool may go there as far as the URL itself tells. Raises: `ToolRefused`."""

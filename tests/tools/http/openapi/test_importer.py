@@ -12,7 +12,7 @@ from opposable.tools.http.http_tool import HttpTool
 from opposable.tools.http.openapi.document import OpenApiDocument, parse_document, read_document
 from opposable.tools.http.openapi.importer import SkippedPart, specs_from_openapi
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 
 def create_document(operation=None, *, version="3.1.0", method="post", path="/things", components=None, **more):
@@ -93,7 +93,7 @@ PET = {
 NODE = {"type": "object", "properties": {"next": {"$ref": "#/components/schemas/Node"}, "v": {"type": "integer"}}}
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("version", "schema", "told"),
     [
         ("3.0.3", {"type": "string", "nullable": True}, {"type": ["string", "null"]}),
@@ -140,7 +140,7 @@ def test_schemas_that_double_at_each_step_stay_small():
     assert len(orjson.dumps(spec.parameters)) < 200_000
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     "reference", ["https://evil.example/s.json", "other.yaml#/X", "file:///etc/passwd", "#/components/schemas/Gone"]
 )
 async def test_a_reference_out_of_the_document_is_named_and_not_followed(reference):
@@ -185,7 +185,7 @@ async def send_request(server, spec_document, arguments, environ=None):
     return server.seen[-1]
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("parameter", "value", "path"),
     [
         ({"in": "query", "schema": {"type": "array"}}, ["a", "b"], "/t?q=a&q=b"),
@@ -203,7 +203,7 @@ async def test_query_styles(server, parameter, value, path):
     assert (await send_request(server, made, {"q": value})).path == path
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("explode", "value", "path"),
     [
         (False, [1, 2], "/t/1%2C2"),
@@ -244,7 +244,7 @@ async def test_one_name_in_several_places(server):
     )
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("request_body", "arguments", "content_type", "raw"),
     [
         (create_body({"type": "array", "items": {"type": "integer"}}), {"body": [1, 2]}, "application/json", b"[1,2]"),
@@ -305,7 +305,7 @@ ENVIRON = {
 }
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("security", "path", "headers"),
     [
         ([{"bearerAuth": []}], "/t", {"authorization": "Bearer bearer1"}),
@@ -320,7 +320,7 @@ ENVIRON = {
         ([], "/t", {}),
     ],
 )
-@pytest.prefix.parametrize("at", ["document", "operation"])
+@pytest.mark.parametrize("at", ["document", "operation"])
 async def test_security(server, security, path, headers, at):
     operation = {"security": security} if at == "operation" else {}
     more = {"security": security} if at == "document" else {"security": [{"digest": []}]}
@@ -340,7 +340,7 @@ def test_secrets_are_named_after_the_prefix_and_the_scheme():
     )
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("servers", "source", "url"),
     [
         ([{"url": "https://a.example/v1"}], "", "https://a.example/v1/things"),
@@ -378,7 +378,7 @@ def test_what_streams_is_streamable_and_reading_is_idempotent():
 # What is left out.
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("operation", "made", "why"),
     [
         (create_body({}, "application/xml"), 0, "no tool: its body is application/xml, none of which is supported"),
@@ -424,7 +424,7 @@ def test_yaml_keeps_words_as_they_are_written():
     }  # fmt: skip
 
 
-@pytest.prefix.parametrize(
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         (b"{", "neither JSON nor YAML"),

@@ -15,7 +15,7 @@ from opposable.tools.http.http_tool import HttpTool
 from opposable.tools.http.openapi.document import OpenApiDocument, parse_document, read_document
 from opposable.tools.http.openapi.importer import specs_from_openapi
 
-pytestmark = pytest.prefix.anyio
+pytestmark = pytest.mark.anyio
 
 AIRFLOW = Path(__file__).parents[3] / "data" / "openapi" / "airflow-3.3.2.yaml.gz"
 
