@@ -10,8 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from opposable.domain.tally_recent_calls import Execution, Failure, canonical_sha256, get_utc_now
-
+from opposable.domain.records import Execution, Failure, canonical_sha256, get_utc_now
 from opposable.store import open_store
 from opposable.store.recorder import Recorder
 

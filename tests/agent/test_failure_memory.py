@@ -5,11 +5,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from opposable.domain.tally_recent_calls import Execution, Failure, get_utc_now
 
 from opposable.agent.agent import Agent
 from opposable.agent.failure_memory import FailureMemory, MemoryOptions
 from opposable.domain.errors import StoreUnavailable, ToolFailed
+from opposable.domain.records import Execution, Failure, get_utc_now
 from opposable.models.scripted import ScriptedModel, tool_call
 from opposable.models.scripted import reply_with_calls as scripted_calls
 from opposable.store import open_store

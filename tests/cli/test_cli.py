@@ -675,7 +675,7 @@ async def test_a_mistake_of_ours_ends_in_one_sentence_too(tmp_path: Path) -> Non
     args = (
         sys.executable,
         "-c",
-        "from opposable import app; app.model_kinds = None\nfrom opposable.cli import main\nmain()",
+        "from opposable.app import models; models.list_model_kinds = None\nfrom opposable.cli import main\nmain()",
     )
     ends = []
     for more in ({}, {"OPPOSABLE_DEBUG": "1"}):

@@ -3,7 +3,7 @@
 import pytest
 from tests.models.chat_server import build_completion, chat_server
 
-from opposable import app
+from opposable.app.models import check_model, select_best_mode
 from opposable.domain.errors import BadInput, ModelUnavailable
 from opposable.domain.messages import user_message
 from opposable.models.calling_modes import (
@@ -131,12 +131,12 @@ async def test_a_check_tries_every_way_and_remembers_the_best(tmp_path):
     ]
     async with chat_server(*native, *wrong, *fine, *wrong) as server:
         name = f"{server.url}#m"
-        marks = await app.check_model(Settings(home=tmp_path), name, ("native", "prompted"))
+        marks = await check_model(Settings(home=tmp_path), name, ("native", "prompted"))
     assert [sum(mark.passed for mark in marks[way]) for way in ("native", "prompted")] == [1, 3]
-    assert app.select_best_mode(marks) == "prompted"
+    assert select_best_mode(marks) == "prompted"
     assert load_calling_modes(tmp_path / "models") == {name: "prompted"}
 
 
 async def test_a_model_that_does_not_exist_is_told_before_any_question(tmp_path):
     with pytest.raises(BadInput):
-        await app.check_model(Settings(home=tmp_path), "nonsense")
+        await check_model(Settings(home=tmp_path), "nonsense")

@@ -5,11 +5,11 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import pytest
-from opposable.domain.tally_recent_calls import Conversation, ExecutionFilter, Run, get_utc_now
 
 from opposable.agent.loop import run as loop_run
 from opposable.domain.errors import ModelUnavailable
 from opposable.domain.messages import user_message
+from opposable.domain.records import Conversation, ExecutionFilter, Run, get_utc_now
 from opposable.domain.specs import FunctionToolSpec
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.service.runner import Runner

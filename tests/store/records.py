@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from opposable.domain.tally_recent_calls import Execution
+from opposable.domain.records import Execution
 
 START = datetime(2026, 11, 20, 8, 30, 0, 123456, tzinfo=UTC)
 HOSTILE_TEXTS = [

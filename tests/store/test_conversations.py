@@ -3,10 +3,10 @@
 import asyncio
 
 import pytest
-from opposable.domain.tally_recent_calls import Conversation
 
 from opposable.domain.errors import BadInput, StoreConflict, StoreUnavailable
 from opposable.domain.messages import assistant_message, system_message, tool_message, user_message
+from opposable.domain.records import Conversation
 from opposable.domain.specs import RateLimit
 from opposable.domain.tools import ToolCall
 from opposable.store import open_store

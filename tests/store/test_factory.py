@@ -7,11 +7,11 @@ import sys
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from opposable.domain.tally_recent_calls import Failure, Run
 from sqlalchemy import text
-from tests.store.tally_recent_calls import START, make_execution
+from tests.store.records import START, make_execution
 
 from opposable.domain.errors import BadInput, StoreError, StoreTooNew, StoreUnavailable
+from opposable.domain.records import Failure, Run
 from opposable.store import open_store
 from opposable.store.database import StoreDatabase
 from opposable.store.database_urls import describe_database, parse_database_url
@@ -90,7 +90,7 @@ async def test_opening_again_changes_nothing(url):
 OPEN_STORE_CODE = """
 import asyncio, sys
 from opposable.store import open_store
-from opposable.domain.tally_recent_calls import Run, now
+from opposable.domain.records import Run, now
 async def main():
     async with open_store(sys.argv[1]) as store:
         await store.runs.save(Run(sys.argv[2], now()))

@@ -4,10 +4,10 @@ import sqlite3
 import threading
 
 import pytest
-from opposable.domain.tally_recent_calls import Conversation
 from sqlalchemy import text
 
 from opposable.domain.errors import StoreUnavailable
+from opposable.domain.records import Conversation
 from opposable.store import open_store
 from opposable.store.database import StoreDatabase
 from opposable.store.database_urls import parse_database_url

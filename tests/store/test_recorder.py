@@ -7,10 +7,10 @@ import sys
 from dataclasses import replace
 
 import pytest
-from opposable.domain.tally_recent_calls import RunEvent
-from tests.store.tally_recent_calls import START, make_execution, seconds_after_start
+from tests.store.records import START, make_execution, seconds_after_start
 
 from opposable.domain.errors import StoreUnavailable
+from opposable.domain.records import RunEvent
 from opposable.store import open_store
 from opposable.store.recorder import MAX_BATCH_RECORDS, Recorder, RecorderStatus
 
@@ -163,7 +163,7 @@ async def test_a_real_database_comes_back_and_nothing_is_written_twice(postgresq
 
 RECORDING = """
 import asyncio, sys, time
-from opposable.domain.tally_recent_calls import Execution, now
+from opposable.domain.records import Execution, now
 from opposable.store import open_store
 from opposable.store.recorder import Recorder
 async def main():

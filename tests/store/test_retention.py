@@ -4,10 +4,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from opposable.domain.tally_recent_calls import Run, RunEvent, get_utc_now
-from tests.store.tally_recent_calls import make_execution
+from tests.store.records import make_execution
 
 from opposable.domain.errors import BadInput
+from opposable.domain.records import Run, RunEvent, get_utc_now
 from opposable.store.retention import DELETE_BATCH_ROWS, RetentionLimits, RetentionResult
 
 pytestmark = pytest.mark.anyio

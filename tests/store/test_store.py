@@ -4,7 +4,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from opposable.domain.tally_recent_calls import (
+from sqlalchemy.dialects.sqlite import dialect
+from tests.store.records import HOSTILE_TEXTS, START, make_execution, seconds_after_start
+
+from opposable.domain.errors import BadInput, StoreConflict
+from opposable.domain.records import (
     ApiKey,
     Approval,
     ExecutionFilter,
@@ -15,10 +19,6 @@ from opposable.domain.tally_recent_calls import (
     ToolPin,
     canonical_sha256,
 )
-from sqlalchemy.dialects.sqlite import dialect
-from tests.store.tally_recent_calls import HOSTILE_TEXTS, START, make_execution, seconds_after_start
-
-from opposable.domain.errors import BadInput, StoreConflict
 from opposable.domain.specs import (
     AgentSpec,
     AgentToolBinding,

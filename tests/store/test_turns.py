@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 import pytest
-from opposable.domain.tally_recent_calls import Conversation, ConversationTurn, Run, get_utc_now
 
 from opposable.domain.messages import assistant_message, user_message
+from opposable.domain.records import Conversation, ConversationTurn, Run, get_utc_now
 from opposable.store.factory import open_store
 
 pytestmark = pytest.mark.anyio

@@ -153,7 +153,7 @@ def test_nothing_but_what_the_owner_allows_is_imported_or_made(more, allowed):
 @pytest.mark.parametrize(
     ("module", "name", "arguments", "data"),
     [
-        ("calculator", "calculator", {"expression": "2+3"}, {"expression": "2+3", "result": 5}),
+        ("calculator.calculator", "calculator", {"expression": "2+3"}, {"expression": "2+3", "result": 5}),
         ("echo", "echo", {"text": "hi"}, "hi"),
     ],
 )

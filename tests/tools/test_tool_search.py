@@ -84,7 +84,7 @@ def test_a_need_without_known_words_finds_nothing(library, need):
 
 
 def test_scores_fall_and_no_more_come_than_asked_for(library):
-    found = library.search("search the weather forecast for files", most=3)
+    found = library.search("search the weather forecast for files", limit=3)
     scores = [one.score for one in found]
     assert len(found) == 3
     assert scores == sorted(scores, reverse=True)
@@ -146,7 +146,7 @@ def test_one_of_ten_thousand_is_found_and_an_alternative_to_it():
 async def test_the_search_tool_tells_what_it_found(library):
     result = await library.call("search_tools", {"need": "天气"})
     names = [one["name"] for one in result.data["tools"]]
-    assert library.find(names[0]).tool_id == "weather.now"
+    assert library.find_tool(names[0]).tool_id == "weather.now"
     assert result.data["note"] == "These tools fit and can be called now:"
     none = await library.call("search_tools", {"need": "量子"})
     assert none.data == {"note": "No tool fits; search again in other words.", "tools": []}

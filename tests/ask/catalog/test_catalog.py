@@ -163,7 +163,7 @@ async def test_what_was_gathered_is_kept_on_disk_until_the_data_changes(tmp_path
     cache = tmp_path / "cache"
     told = []
     first = await open_catalog(database, cache, on_progress=told.append)
-    assert [(p.column, p.columns_done, p.columns, p.values) for p in told] == [("t.name", 1, 1, 1)]
+    assert [(p.column, p.columns_done, p.total_columns, p.indexed_values) for p in told] == [("t.name", 1, 1, 1)]
     await first.close()
     again = await open_catalog(database, cache, CatalogLimits(cache_seconds=0), on_progress=told.append)
     assert (len(told), await again.count_values()) == (1, 1)

@@ -1,7 +1,7 @@
 """Aggregates put right, for each engine."""
 
 import pytest
-from opposable.ask.sql_repair.has_aggregate import repair_aggregates
+from opposable.ask.sql_repair.aggregates import repair_aggregates
 
 EACH, ONE, FIRST = "每个类别有多少种？", "一共有多少人？", "最贵的是哪个？"
 

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from tests.ask.hostile import HOSTILE_NAMES
 
-from opposable.app import answer_to_json
+from opposable.app.ask import answer_to_json
 from opposable.ask.team.factory import open_team
 from opposable.cli.rendering import (
     RunPrinter,

@@ -251,7 +251,7 @@ class TestCalls:
             assert [one.name for one in server.tools] == ["pid", "die", "sleep", "echo"]
 
     async def test_a_server_that_gives_no_more_answers_is_started_anew(self, tools, monkeypatch):
-        monkeypatch.setattr("opposable.tools.mcp.connection.PROBE", 0.3)
+        monkeypatch.setattr("opposable.tools.mcp.connection.PROBE_TIMEOUT_SECONDS", 0.3)
         async with McpServer(create_spec(tools, timeout=0.3)) as server:
             before = int((await call_tool(server, "pid")).content)
             os.kill(before, signal.SIGSTOP)

@@ -4,9 +4,9 @@ import asyncio
 
 import orjson
 import pytest
-from opposable.domain.tally_recent_calls import Failure
 from tests.web.api.pending_approvals import open_service_client
 
+from opposable.domain.records import Failure
 from opposable.models.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
