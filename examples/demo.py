@@ -17,9 +17,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from opposable import Event, RunFinished, ToolFinished, app
+from opposable import Event, RunFinished, ToolFinished
 from opposable.agent.agent import Agent
-from opposable.app.tools import closing_database
+from opposable.app.agents import DEFAULT_INSTRUCTIONS
+from opposable.app.inputs import create_limits
+from opposable.app.models import models_directory, pull_embedded
+from opposable.app.tools import closing_database, create_builtin_library, select_tools
 from opposable.ask.team.factory import open_team
 from opposable.cli.rendering import DownloadBar, RunPrinter, render_table
 from opposable.domain.language import detect_language
@@ -165,12 +168,12 @@ async def stream_job_events(job: Job, model: Model, settings: Settings) -> Async
         ):
             yield events
         return
-    library = app.select_tools(app.create_builtin_library(settings), job.tools)
+    library = select_tools(create_builtin_library(settings), job.tools)
     agent = Agent(
         model,
         library,
-        instructions=app.DEFAULT_INSTRUCTIONS[detect_language(job.prompt)],
-        limits=app.create_limits(settings),
+        instructions=DEFAULT_INSTRUCTIONS[detect_language(job.prompt)],
+        limits=create_limits(settings),
     )
     async with aclosing(agent.stream(job.prompt)) as events:
         yield events
@@ -181,9 +184,9 @@ async def main() -> int:
     console = Console(soft_wrap=True)
     settings = Settings(roots=(FILES,), turns=8, seconds=300)
     with DownloadBar(console) as bar:
-        await app.pull_embedded(settings, bar)
+        await pull_embedded(settings, bar)
     model = create_model(
-        "local", models_directory=app.models_directory(settings), calling_mode=get_default_calling_mode("local")
+        "local", models_directory=models_directory(settings), calling_mode=get_default_calling_mode("local")
     )
     rows = []
     try:

@@ -101,7 +101,7 @@ def test_the_best_way_is_remembered_by_the_models_name(tmp_path):
     assert isinstance(made, TextProtocolModel)
     assert made.tool_rendering == "protocol"
     assert isinstance(create_model("http://127.0.0.1:1/v1#b", models_directory=tmp_path), PythonProtocolModel)
-    assert create_model("http://127.0.0.1:1/v1#c", models_directory=tmp_path).telling == "native"
+    assert create_model("http://127.0.0.1:1/v1#c", models_directory=tmp_path).tool_rendering == "native"
     assert isinstance(
         create_model("http://127.0.0.1:1/v1#a", models_directory=tmp_path, calling_mode="python"), PythonProtocolModel
     )

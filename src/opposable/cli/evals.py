@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from opposable import app
 from opposable.app.ask import catalog_directory
+from opposable.app.models import open_model, open_unwrapped_model
 from opposable.ask.semantics.loader import load_semantic_model
 from opposable.cli.options import JsonOption, ModelOption, err, out, read_settings
 from opposable.cli.rendering import DownloadBar, render_table, to_json
@@ -69,7 +69,7 @@ def evaluate_sql(
 
     async def work() -> dict[str, SqlScoreSheet]:
         with DownloadBar(err) as bar:
-            opened = await app.open_model(settings, model, bar)
+            opened = await open_model(settings, model, bar)
         try:
             every = make_answerers(opened, semantics=defined, cache_directory=catalog_directory(settings))
             return await _score_answerers(_select_answerers(every, only), sorted(questions, key=lambda q: q.database))
@@ -142,7 +142,7 @@ def evaluate_runs(
         if model is None:
             return await _score_variants(scenarios, models[scripted_models], only, twice)
         with DownloadBar(err) as bar:
-            opened = await (app.open_unwrapped_model if unwrapped else app.open_model)(read_settings(), model, bar)
+            opened = await (open_unwrapped_model if unwrapped else open_model)(read_settings(), model, bar)
         try:
             return await _score_variants(scenarios, lambda *_: opened, only, twice)
         finally:

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from opposable import app
+from opposable.app.models import check_model as probe_model
+from opposable.app.models import list_model_kinds, pull_embedded, select_best_mode
 from opposable.cli.options import JsonOption, err, out, read_settings
 from opposable.cli.rendering import DownloadBar, escape_control_characters, render_table, shorten, style_text, to_json
 from opposable.domain.errors import BadInput
@@ -22,7 +23,7 @@ def list_models(json: JsonOption = False) -> None:
 
     Example: opposable models list --json
     """
-    rows = app.list_model_kinds(read_settings())
+    rows = list_model_kinds(read_settings())
     if json:
         print(to_json({"models": [{"model": name, "ready": ready, "note": note} for name, ready, note in rows]}))
         return
@@ -38,7 +39,7 @@ def pull_model(json: JsonOption = False) -> None:
     Example: opposable models pull
     """
     with DownloadBar(err) as bar:
-        path = asyncio.run(app.pull_embedded(read_settings(), bar))
+        path = asyncio.run(pull_embedded(read_settings(), bar))
     print(to_json({"path": path})) if json else out.print(style_text(f"The embedded model is at {path}"))
 
 
@@ -71,8 +72,8 @@ def check_model(
         raise BadInput(f"There is no way of asking named {unknown[0]!r}; the ways are {', '.join(CALLING_MODES)}.")
     ways = [each for each in CALLING_MODES if not modes or each in modes]
     with DownloadBar(err) as bar:
-        marks = asyncio.run(app.check_model(read_settings(), name, ways, bar, None if json else told))
-    best = app.select_best_mode(marks)
+        marks = asyncio.run(probe_model(read_settings(), name, ways, bar, None if json else told))
+    best = select_best_mode(marks)
     passed = any(mark.passed for mark in marks[best])
     if json:
         print(to_json({"model": name, "best": best if passed else None, "ways": _results_to_json(marks)}))

@@ -9,8 +9,10 @@ from typing import Annotated
 
 import typer
 
-from opposable import app
 from opposable.agent.agent import Agent
+from opposable.app.agents import open_agent, open_chat_agent
+from opposable.app.ask import answer_from_run, answer_to_json, open_data_agent, open_data_team
+from opposable.app.inputs import validate_task
 from opposable.cli import errors as exits
 from opposable.cli.options import (
     DatabaseOption,
@@ -54,9 +56,9 @@ def run(
     """
 
     async def work() -> None:
-        text = app.validate_task(read_text(task))
+        text = validate_task(read_text(task))
         with DownloadBar(err) as bar:
-            async with app.open_agent(read_settings(root), text, model, tool or (), bar) as agent:
+            async with open_agent(read_settings(root), text, model, tool or (), bar) as agent:
                 end, results = await _run_and_print(
                     agent, (user_message(text),), RunPrinter(err, None if json else out)
                 )
@@ -85,7 +87,7 @@ def ask(
 
     Example: opposable ask "Which country has the most customers?" --db examples/data/chinook.sqlite
     """
-    text = app.validate_task(read_text(question))
+    text = validate_task(read_text(question))
     if not db:
         raise BadInput(
             "Say which database to ask: --db duckdb:///FILE, --db sqlite:///FILE, just --db FILE, "
@@ -97,7 +99,7 @@ def ask(
         _answer_with_agent(text, db, model) if use_agent else _answer_with_team(text, db, str(semantics or ""), model)
     )
     if json:
-        print(to_json(app.answer_to_json(answer, usage)))
+        print(to_json(answer_to_json(answer, usage)))
         return
     _print_answer(answer, detect_language(text))
 
@@ -105,9 +107,9 @@ def ask(
 async def _answer_with_agent(text: str, db: str, model: str | None) -> tuple[DataAnswer, Usage]:
     """The answer of an agent with the SQL tools; what happens is shown."""
     with DownloadBar(err) as bar:
-        async with app.open_data_agent(read_settings(), text, db, model, bar) as agent:
+        async with open_data_agent(read_settings(), text, db, model, bar) as agent:
             end, results = await _run_and_print(agent, (user_message(text),), RunPrinter(err, None))
-    return app.answer_from_run(end, [item.result for item in results], detect_language(text)), end.usage
+    return answer_from_run(end, [item.result for item in results], detect_language(text)), end.usage
 
 
 async def _answer_with_team(text: str, db: str, semantics: str, model: str | None) -> tuple[DataAnswer, Usage]:
@@ -115,7 +117,7 @@ async def _answer_with_team(text: str, db: str, semantics: str, model: str | Non
     shown = RunPrinter(err, None)
     with DownloadBar(err) as bar:
         async with (
-            app.open_data_team(read_settings(), db, model, semantics, bar) as team,
+            open_data_team(read_settings(), db, model, semantics, bar) as team,
             aclosing(team.stream(text)) as events,
         ):
             async for event in events:
@@ -142,7 +144,7 @@ def chat(
     history: list[Message] = []
     # One event loop for all of it; each answer is a run of its own, which Ctrl-C stops.
     with asyncio.Runner() as runner, DownloadBar(err) as bar:
-        opening = app.open_chat_agent(settings, model, tool or (), db, bar)
+        opening = open_chat_agent(settings, model, tool or (), db, bar)
         agent = runner.run(opening.__aenter__())
         told = f"{agent.model.name} · {len(agent.library.names)} tools · Ctrl-C stops an answer, Ctrl-D ends"
         err.print(style_text((told, "dim")), soft_wrap=True)
@@ -187,7 +189,7 @@ def _get_assistant_messages(run_finished: RunFinished) -> list[Message]:
 def _answer_message(runner: asyncio.Runner, agent: Agent, history: list[Message], text: str) -> None:
     """Answer what was said and remember both; errors are told and end nothing."""
     try:
-        asked = user_message(app.validate_task(text))
+        asked = user_message(validate_task(text))
         end, _ = runner.run(_run_and_print(agent, (*history, asked), RunPrinter(err, out)))
         history += [asked, *end.messages]
     except KeyboardInterrupt:

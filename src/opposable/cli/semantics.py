@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from opposable import app
+from opposable.app.ask import draft_semantics, lint_semantics
 from opposable.cli.options import DatabaseOption, JsonOption, err, out
 from opposable.cli.rendering import escape_control_characters, style_text, to_json
 from opposable.domain.errors import BadInput
@@ -26,7 +26,7 @@ def lint(
 
     Exits with 1 when there is an error. Example: opposable semantics lint evals/semantics/chinook/model.yaml --db examples/data/chinook.sqlite
     """
-    findings = asyncio.run(app.lint_semantics(file, _require_database(db)))
+    findings = asyncio.run(lint_semantics(file, _require_database(db)))
     errors = sum(finding.severity == "error" for finding in findings)
     if json:
         told = [
@@ -61,7 +61,7 @@ def init(
     named = _require_database(db)
     if file is not None and file.exists():
         raise BadInput(f"{file} is there already: name another file, or move it away.")
-    text = asyncio.run(app.draft_semantics(named))
+    text = asyncio.run(draft_semantics(named))
     if file is None:
         print(escape_control_characters(text), end="")
         return

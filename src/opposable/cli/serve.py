@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from opposable import app
+from opposable.app.models import open_model
 from opposable.cli.options import err, read_settings
 from opposable.cli.rendering import DownloadBar, style_text
 from opposable.models.base import Model
@@ -112,7 +112,7 @@ async def _open_models(settings: Settings, model_names: Sequence[str]) -> AsyncI
     async with AsyncExitStack() as stack:
         with DownloadBar(err) as bar:
             for one in model_names:
-                opened = await app.open_model(settings, one, bar)
+                opened = await open_model(settings, one, bar)
                 stack.push_async_callback(opened.aclose)
                 models |= dict.fromkeys(server.get_model_names(one, opened), opened)
         yield models

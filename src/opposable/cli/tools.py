@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from opposable import app
 from opposable.app import stored_tools as library
+from opposable.app.tools import open_tools, require_tool
 from opposable.cli import stored_tools as tool_keeping
 from opposable.cli.options import (
     DatabaseOption,
@@ -32,7 +32,7 @@ def list_tools(root: RootOption = None, db: DatabaseOption = None, json: JsonOpt
     """
 
     async def work() -> None:
-        async with app.open_tools(read_settings(root), db) as library:
+        async with open_tools(read_settings(root), db) as library:
             rows = [(tool.tool_id, tool.definition.name, tool.definition.description) for tool in library.tools]
         if json:
             print(to_json({"tools": [{"tool_id": r[0], "name": r[1], "description": r[2]} for r in rows]}))
@@ -52,8 +52,8 @@ def show_tool(
     """
 
     async def work() -> None:
-        async with app.open_tools(read_settings(), db) as library:
-            definition = app.require_tool(library, name).definition
+        async with open_tools(read_settings(), db) as library:
+            definition = require_tool(library, name).definition
         told = {"name": definition.name, "description": definition.description, "parameters": definition.parameters}
         print(to_json(told)) if json else out.print_json(to_json(told))
 
@@ -77,8 +77,8 @@ def call_tool(
 
     async def work() -> None:
         given = parse_json_arguments(read_text(arguments))
-        async with app.open_tools(read_settings(root), db) as library:
-            tool = app.require_tool(library, name)
+        async with open_tools(read_settings(root), db) as library:
+            tool = require_tool(library, name)
             result = await library.call(tool.definition.name, given)
         if json:
             print(to_json(result_to_json(result)))
@@ -105,7 +105,7 @@ def search_tools(
     """
 
     async def work() -> None:
-        async with app.open_tools(read_settings(), db) as every:
+        async with open_tools(read_settings(), db) as every:
             found = every.search(need, limit)
         if json:
             rows = [

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from opposable.app import answer_to_json
+from opposable.app.ask import answer_to_json
 from opposable.app.inputs import validate_task
 from opposable.domain.errors import OpposableError
 from opposable.domain.specs import AgentSpec
