@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import OpposableError
 from opposable.domain.events import DataAnswered, Event, ModelReplied, RunFinished, RunStarted, ToolFinished
+from opposable.domain.json_forms import event_to_json, parse_call_arguments
 from opposable.domain.messages import Message
 from opposable.domain.records import (
     Conversation,
@@ -21,7 +22,6 @@ from opposable.domain.records import (
 )
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.service.approvals import Approver
-from opposable.service.event_json import parse_call_arguments, serialize_event
 from opposable.service.event_log import RunEventLog
 from opposable.service.heartbeat import Heartbeat
 from opposable.service.turn_writer import TurnWriter
@@ -256,7 +256,7 @@ class Runner:
             heard(active_run, event)
         if type(event) is RunStarted:
             active_run.event_log.append("run_started", _get_run_ids(active_run.run))
-        elif (kind_and_data := serialize_event(event)) is not None:
+        elif (kind_and_data := event_to_json(event)) is not None:
             active_run.event_log.append(*kind_and_data)
 
     async def _save_turn(self, active_run: ActiveRun, user_message: Message | None) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Row, case, func, select
 
+from opposable.domain.json_forms import execution_to_json
 from opposable.domain.records import Execution, ExecutionFilter, ExecutionStats, Page
 from opposable.store.database import StoreDatabase
 from opposable.store.pagination import MAX_PAGE_SIZE, fetch_newest_first
@@ -97,25 +98,9 @@ def _build_conditions(criteria: ExecutionFilter) -> list[Any]:
 
 
 def _to_row(execution: Execution) -> dict[str, Any]:
-    return {
-        "id": execution.execution_id,
-        "run_id": execution.run_id,
-        "call_id": execution.call_id,
-        "tool_id": execution.tool_id,
-        "name": execution.name,
-        "agent_id": execution.agent_id,
-        "conversation_id": execution.conversation_id,
-        "trace_id": execution.trace_id,
-        "arguments": execution.arguments,
-        "result": execution.result,
-        "handle": execution.handle,
-        "failure": execution.failure,
-        "attempts": execution.attempts,
-        "cached": execution.cached,
-        "repairs": list(execution.repairs),
-        "at": execution.at,
-        "seconds": execution.seconds,
-    }
+    row = execution_to_json(execution)
+    row["id"] = row.pop("execution_id")
+    return row
 
 
 def _to_execution(row: Row[Any]) -> Execution:

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Row, delete, select, update
 
+from opposable.domain.json_forms import run_to_json
 from opposable.domain.records import Page, Run, RunEvent, RunStatus
 from opposable.domain.usage import Usage
 from opposable.store.database import StoreDatabase
@@ -104,24 +105,12 @@ class RunRepository:
 
 
 def _to_row(run: Run) -> dict[str, Any]:
-    return {
-        "id": run.run_id,
-        "agent_id": run.agent_id,
-        "conversation_id": run.conversation_id,
+    row = run_to_json(run)
+    row["id"] = row.pop("run_id")
+    return row | {
         "owner": run.owner,
-        "trace_id": run.trace_id,
-        "status": run.status,
-        "task": run.task,
-        "text": run.text,
-        "reason": run.reason,
-        "input_tokens": run.usage.input_tokens,
-        "output_tokens": run.usage.output_tokens,
         "requests": run.usage.requests,
-        "turns": run.turns,
-        "tool_calls": run.tool_calls,
         "cancel_requested": run.cancel_requested,
-        "started_at": run.started_at,
-        "ended_at": run.ended_at,
         "worker": run.worker,
     }
 

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
 
+from opposable.domain.json_forms import execution_to_json
 from opposable.domain.records import Execution, ExecutionFilter
 from opposable.domain.tools import FailureKind
 from opposable.service.service import Service
@@ -144,8 +145,8 @@ async def _can_see(service: Service, principal: Principal, run_id: str, conversa
 
 async def _stream_ndjson(service: Service, execution_filter: ExecutionFilter) -> AsyncIterator[bytes]:
     lines: list[bytes] = []
-    async for one in service.store.executions.export(execution_filter):
-        lines.append(orjson.dumps(one, option=orjson.OPT_APPEND_NEWLINE))
+    async for execution in service.store.executions.export(execution_filter):
+        lines.append(orjson.dumps(execution_to_json(execution), option=orjson.OPT_APPEND_NEWLINE))
         if len(lines) == 200:
             yield b"".join(lines)
             lines.clear()
@@ -156,8 +157,9 @@ async def _stream_csv(service: Service, execution_filter: ExecutionFilter) -> As
     page = io.StringIO()
     writer = csv.writer(page)
     writer.writerow(CSV_COLUMNS)
-    async for one in service.store.executions.export(execution_filter):
-        writer.writerow([_format_cell(getattr(one, name)) for name in CSV_COLUMNS])
+    async for execution in service.store.executions.export(execution_filter):
+        form = execution_to_json(execution)
+        writer.writerow([_format_cell(form[name]) for name in CSV_COLUMNS])
         if page.tell() > 60_000:
             yield page.getvalue().encode("utf-8", "replace")
             page.seek(0)
@@ -174,7 +176,7 @@ def _format_cell(value: Any) -> str:
             return value.isoformat()
         case str():
             text = value
-        case dict() | tuple():
+        case dict() | list():
             text = orjson.dumps(value, default=str).decode()
         case _:
             return str(value)
@@ -182,7 +184,7 @@ def _format_cell(value: Any) -> str:
 
 
 def _to_response(execution: Execution) -> ExecutionResponse:
-    return ExecutionResponse(**{name: getattr(execution, name) for name in ExecutionResponse.model_fields})
+    return ExecutionResponse(**execution_to_json(execution))
 
 
 def _to_utc(moment: datetime | None) -> datetime | None:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Path, Query
 from starlette.responses import Response
 
+from opposable.domain.json_forms import run_to_json
 from opposable.domain.records import Run, RunStatus
 from opposable.domain.specs import ID_PATTERN
 from opposable.service.service import Service
@@ -12,7 +13,7 @@ from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDe
 from opposable.web.api.event_stream import parse_last_event_id, stream_run_events
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
 from opposable.web.api.schemas import CONVERSATION_ID, CancelResponse, RunResponse
-from opposable.web.api.serializers import json_response, serialize_run
+from opposable.web.api.serializers import json_response
 from opposable.web.errors import error_responses, not_found_error, to_api_error
 from opposable.web.principal import Principal
 from opposable.web.sse import EventStream
@@ -55,13 +56,13 @@ async def list_runs(
         after=after,
         limit=limit,
     )
-    return json_response({"items": [serialize_run(run) for run in page.items], "next": page.next_cursor})
+    return json_response({"items": [run_to_json(run) for run in page.items], "next": page.next_cursor})
 
 
 @router.get("/{run_id}", response_model=RunResponse, responses=error_responses(404), summary="A run")
 async def get_run(service: ServiceDep, principal: PrincipalDep, run_id: RunId) -> Response:
     """A run as it stands, whichever process it goes on in."""
-    return json_response(serialize_run(await load_own_run(service, principal, run_id)))
+    return json_response(run_to_json(await load_own_run(service, principal, run_id)))
 
 
 @router.get(

@@ -6,9 +6,9 @@ import orjson
 from starlette.responses import Response
 
 from opposable.domain.events import ToolFinished
+from opposable.domain.json_forms import parse_call_arguments
 from opposable.domain.messages import Message
-from opposable.domain.records import Conversation, Run
-from opposable.service.event_json import parse_call_arguments
+from opposable.domain.records import Conversation
 from opposable.service.runner import ActiveRun
 
 
@@ -25,26 +25,6 @@ def dump_json(value: Any) -> bytes:
 def json_response(value: Any, status: int = 200) -> Response:
     """A JSON answer."""
     return Response(dump_json(value), status, media_type="application/json")
-
-
-def serialize_run(run: Run) -> dict[str, Any]:
-    """A run, as `bodies.ShownRun` has it."""
-    return {
-        "run_id": run.run_id,
-        "status": run.status,
-        "agent_id": run.agent_id,
-        "conversation_id": run.conversation_id,
-        "trace_id": run.trace_id,
-        "task": run.task,
-        "text": run.text,
-        "reason": run.reason,
-        "input_tokens": run.usage.input_tokens,
-        "output_tokens": run.usage.output_tokens,
-        "turns": run.turns,
-        "tool_calls": run.tool_calls,
-        "started_at": run.started_at,
-        "ended_at": run.ended_at,
-    }
 
 
 def serialize_answer(active_run: ActiveRun) -> dict[str, Any]:

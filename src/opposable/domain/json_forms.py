@@ -1,0 +1,125 @@
+"""The JSON form of calls, results, events, runs and executions, shared by the store, the API and the command line."""
+
+from dataclasses import asdict, fields
+from typing import Any
+
+import orjson
+
+from opposable.domain.events import (
+    DataAnswered,
+    DecisionMade,
+    Event,
+    ModelReplied,
+    RunFinished,
+    RunStarted,
+    TextDelta,
+    ThinkingDelta,
+    ToolDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from opposable.domain.records import Execution, Run
+from opposable.domain.tools import ToolCall, ToolResult
+
+
+def call_to_json(call: ToolCall) -> dict[str, Any]:
+    """Return `call_id`, `name` and `arguments` (an object) of a call."""
+    return {"call_id": call.id, "name": call.name, "arguments": parse_call_arguments(call)}
+
+
+def result_to_json(result: ToolResult, *, include_data: bool = False) -> dict[str, Any]:
+    """Return a result: `result` is the text sent to the model.
+
+    Args:
+        result: The result of a call.
+        include_data: Whether to add `data`, the value of the tool. It can be large and is not always JSON.
+    """
+    form = {
+        "call_id": result.call_id,
+        "name": result.name,
+        "success": result.failure is None,
+        "result": result.content,
+        "failure": result.failure,
+        "seconds": round(result.seconds, 6),
+        "attempts": result.attempts,
+        "cached": result.cached,
+        "cut": result.cut,
+        "handle": result.handle,
+        "repairs": list(result.repairs),
+    }
+    return {**form, "data": result.data} if include_data else form
+
+
+def event_to_json(event: Event) -> tuple[str, dict[str, Any]] | None:
+    """Return the kind and the data of an event; None for `CallDelta`, whose call follows in `ToolStarted`.
+
+    Kinds: run_started, text, thinking, model_replied, tool_started, tool_delta, tool_finished, decided, data_answered,
+    run_finished. A service adds approval_needed, approval_decided and error. Only text events have `content`, so that
+    a simple client can concatenate every `content` to get the answer.
+    """
+    match event:
+        case TextDelta(text):
+            return "text", {"content": text}
+        case ThinkingDelta(text):
+            return "thinking", {"thinking": text}
+        case ToolStarted(call):
+            return "tool_started", call_to_json(call)
+        case ToolDelta(call, text):
+            return "tool_delta", {"call_id": call.id, "name": call.name, "delta": text}
+        case ToolFinished(call, result):
+            return "tool_finished", {**result_to_json(result), "call_id": call.id, "name": call.name}
+        case ModelReplied(turn, message, finish, usage):
+            calls = [call_to_json(call) for call in message.tool_calls]
+            return "model_replied", {"turn": turn, "finish": finish, "tool_calls": calls, "usage": usage.as_json()}
+        case RunStarted(run_id):
+            return "run_started", {"run_id": run_id}
+        case DecisionMade(action, reason):
+            return "decided", {"action": action, "reason": reason}
+        case DataAnswered(answer):
+            return "data_answered", asdict(answer)
+        case RunFinished():
+            return "run_finished", {
+                "text": event.text,
+                "reason": event.reason,
+                "turns": event.turns,
+                "tool_calls": event.tool_calls,
+                "usage": event.usage.as_json(),
+                "cost": event.cost,
+            }
+    return None
+
+
+def run_to_json(run: Run) -> dict[str, Any]:
+    """Return a run without its owner and worker; the usage becomes `input_tokens` and `output_tokens`."""
+    return {
+        "run_id": run.run_id,
+        "status": run.status,
+        "agent_id": run.agent_id,
+        "conversation_id": run.conversation_id,
+        "trace_id": run.trace_id,
+        "task": run.task,
+        "text": run.text,
+        "reason": run.reason,
+        "input_tokens": run.usage.input_tokens,
+        "output_tokens": run.usage.output_tokens,
+        "turns": run.turns,
+        "tool_calls": run.tool_calls,
+        "started_at": run.started_at,
+        "ended_at": run.ended_at,
+    }
+
+
+def execution_to_json(execution: Execution) -> dict[str, Any]:
+    """Return every field of an execution, in the order of its definition."""
+    form = {name: getattr(execution, name) for name in _EXECUTION_FIELDS}
+    form["repairs"] = list(execution.repairs)
+    return form
+
+
+def parse_call_arguments(call: ToolCall) -> dict[str, Any]:
+    """Return the arguments of a call; {} where their text is not a JSON object."""
+    value = orjson.loads(call.arguments or "{}")
+    return value if isinstance(value, dict) else {}
+
+
+_EXECUTION_FIELDS = tuple(field.name for field in fields(Execution))
