@@ -99,9 +99,7 @@ async def main(is_guarded: bool) -> None:
     """Two runs of the same agent."""
     async with serve_page() as url, open_browser_library() as library:
         limits = Limits(turns=16, tool_calls=None)
-        agent = Agent(
-            make_stubborn_model(url), library, limits=limits, guarding=ALL_GUARDS if is_guarded else NO_GUARDS
-        )
+        agent = Agent(make_stubborn_model(url), library, limits=limits, guards=ALL_GUARDS if is_guarded else NO_GUARDS)
         for number in ("first", "second"):
             end = await agent.run("How many followers does Mara have?")
             results = [message.content for message in end.messages if message.role == "tool"]

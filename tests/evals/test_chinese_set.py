@@ -21,7 +21,7 @@ def databases(tmp_path_factory) -> Path:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     folder = tmp_path_factory.mktemp("chinese")
-    module.build(folder)
+    module.build_databases(folder)
     return folder
 
 

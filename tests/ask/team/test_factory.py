@@ -83,7 +83,7 @@ async def test_the_schema_is_the_same_for_every_question_and_values_stand_behind
 async def test_near_values_come_from_the_index(firm):
     catalog = await open_catalog(firm)
     values = CatalogValueFinder(catalog, firm)
-    department = (await firm.schema()).find_table("department")
+    department = (await firm.get_schema()).find_table("department")
     near = {
         text: list(await values.find_near_values(department, "name", text))
         for text in ("行政", "sales", "the Sales team", "x")

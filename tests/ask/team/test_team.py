@@ -184,12 +184,12 @@ async def test_each_turn_is_told_as_it_happens(shop):
     kinds = [type(event).__name__ for event in events]
     assert kinds == [
         "RunStarted",
-        "Decided",
+        "DecisionMade",
         "ModelReplied",
-        "Decided",
+        "DecisionMade",
         "ToolStarted",
         "ToolFinished",
-        "Decided",
+        "DecisionMade",
         "TextDelta",
         "DataAnswered",
         "RunFinished",

@@ -28,7 +28,7 @@ async def build_score_sheet(model_for, variant: str, twice: bool = True) -> Scen
 
 
 def list_tool_names(scenarios) -> set[str]:
-    return {name for scenario in scenarios for name in scenario.make().tools}
+    return {name for scenario in scenarios for name in scenario.make_environment().tools}
 
 
 def test_they_are_other_tasks_with_other_tools_in_both_languages():
@@ -51,18 +51,18 @@ async def test_each_can_be_done_by_its_plan(variant):
 
 @pytest.mark.parametrize("scenario", HELD_OUT_SCENARIOS, ids=NAMES)
 def test_a_world_that_nobody_touched_is_no_success(scenario):
-    assert not scenario.goal(scenario.make(), "Done. 完成。")
+    assert not scenario.is_goal_reached(scenario.make_environment(), "Done. 完成。")
 
 
 @pytest.mark.parametrize("scenario", [one for one in HELD_OUT_SCENARIOS if len(one.plan) > 1], ids=lambda one: one.name)
 async def test_half_of_a_plan_is_no_success(scenario):
-    world = scenario.make()
+    world = scenario.make_environment()
     if world.state.get("timeouts"):
         world.state["timeouts"] = 0
     for move in scenario.plan[:-1]:
-        name, arguments = move.right
+        name, arguments = move.right_call
         await world.tools[name](**arguments)
-    assert not scenario.goal(world, scenario.answer)
+    assert not scenario.is_goal_reached(world, scenario.answer)
 
 
 async def test_a_valve_that_was_opened_without_a_reading_is_no_success():

@@ -94,7 +94,7 @@ async def test_gold_scores_all_against_itself():
     @asynccontextmanager
     async def gold(database):
         async def answer(question):
-            return SqlAttempt(question.gold)
+            return SqlAttempt(question.gold_sql)
 
         yield answer
 

@@ -60,7 +60,7 @@ class ScriptedPolicy:
     """
 
     def __init__(self, plan: Sequence[PlannedMove], answer: str) -> None:
-        self.name = type(self).__name__.lower()
+        self.name = type(self).__name__.removesuffix("Policy").lower()
         self._plan = plan
         self._answer = answer
         self._move_index = 0

@@ -190,10 +190,10 @@ def make_answerers(
     every = {
         "one prompt": make_single_prompt_answerer(model),
         "team": without(),
-        "without opinions": without(opinions=0),
-        "without corrections": without(corrections=False, opinions=0),
-        "without values": without(values=False),
-        "without shape": without(shape=False),
-        "without captain": without(captain=False),
+        "without opinions": without(extra_candidates=0),
+        "without corrections": without(allow_corrections=False, extra_candidates=0),
+        "without values": without(check_values=False),
+        "without shape": without(check_result_shape=False),
+        "without captain": without(model_decides_when_stuck=False),
     }
-    return every | ({"without semantics": without(semantics=False)} if semantics is not None else {})
+    return every | ({"without semantics": without(use_semantics=False)} if semantics is not None else {})
