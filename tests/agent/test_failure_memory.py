@@ -74,7 +74,7 @@ async def test_what_was_forgotten_or_pinned_elsewhere_is_followed(store):
     async with FailureMemory(store.failures, QUICK) as memory:
         failure = memory.scoped().record_failure("click", "", "failed", {"selector": "a.x"}, "no")
         await wait_until_settled(memory)
-        await store.failures.pin(failure, True)
+        await store.failures.set_pinned(failure, True)
         await memory.get_patterns(LIBRARY, "")
         await wait_until_settled(memory)
         await memory.get_patterns(LIBRARY, "")
@@ -95,7 +95,7 @@ async def test_a_store_that_is_away_costs_nothing_but_what_it_would_have_told():
         async def add(self, batch):
             raise StoreUnavailable("away")
 
-        async def of_tools(self, tool_ids, scopes=("",), *, each=20):
+        async def get_failures_by_tool(self, tool_ids, scopes=("",), *, limit_per_tool=20):
             raise StoreUnavailable("away")
 
         async def correct(self, failure_id, correction):
@@ -155,7 +155,7 @@ async def test_what_other_agents_learn_takes_no_room_of_ones_own():
 async def test_a_pinned_call_stays_refused_however_much_fails_after_it(store):
     async with FailureMemory(store.failures, QUICK) as memory:
         pinned = memory.scoped().record_failure("click", "", "refused", {"selector": "a.x"}, "no")
-    await store.failures.pin(pinned, True)
+    await store.failures.set_pinned(pinned, True)
     async with FailureMemory(store.failures, QUICK) as memory:
         for n in range(30):
             for _ in range(2):
@@ -191,7 +191,7 @@ async def test_what_was_pinned_is_known_to_the_next_run_where_the_memory_is_told
         pinned = memory.scoped().record_failure("click", "", "failed", {"selector": "a.x"}, "no")
         await wait_until_settled(memory)
         assert not (await memory.get_patterns(LIBRARY, "")).failures["click"][0].pinned
-        await store.failures.pin(pinned, True)
+        await store.failures.set_pinned(pinned, True)
         memory.invalidate()
         assert (await memory.get_patterns(LIBRARY, "")).failures["click"][0].pinned
 
@@ -241,7 +241,7 @@ async def test_other_tools_are_ranked_by_how_their_calls_ended_in_any_process(st
     assert "these may do: page_b, page_a" in await told(FailureMemory(statistics_store=store.executions))
 
     class Away:
-        async def latest(self, tool_ids, *, each=50):
+        async def get_call_statistics(self, tool_ids, *, calls_per_tool=50):
             raise StoreUnavailable("away")
 
     assert "these may do: page_a, page_b" in await told(FailureMemory(statistics_store=Away()))

@@ -47,7 +47,7 @@ def reply_with_text_calls(*wanted, waiting=()):
 
 
 def list_tool_choice_hints(model):
-    return [request.options.expected for request in model.requests]
+    return [request.options.tool_choice_hint for request in model.requests]
 
 
 class Shop:
@@ -120,7 +120,7 @@ async def test_a_number_is_not_held_back_where_no_tool_could_tell_it_or_nothing_
     shop = Shop()
     model = ScriptedModel(reply_with_calls(GUESSED), "ok")
     await collect_events(
-        model, shop.tools(today=9), "Note the price of tea.", guarding=replace(ALL_GUARDS, follow_ups=False)
+        model, shop.tools(today=9), "Note the price of tea.", guards=replace(ALL_GUARDS, follow_ups=False)
     )
     assert shop.noted == [("tea", 100)]
 

@@ -66,7 +66,7 @@ async def test_it_is_asked_once_and_may_say_that_it_cannot_be_done():
     end = (await collect_events(model, ToolLibrary([add])))[-1]
     assert (end.text, end.turns) == ("It cannot be done.", 3)
     model = ScriptedModel(reply_with_calls(tool_call("ad", "{}")), "I cannot.")
-    end = (await collect_events(model, ToolLibrary([add]), guarding=NO_GUARDS))[-1]
+    end = (await collect_events(model, ToolLibrary([add]), guards=NO_GUARDS))[-1]
     assert (end.text, end.turns) == ("I cannot.", 2)
 
 
@@ -101,9 +101,9 @@ async def test_what_worked_before_is_what_is_asked_for():
         reply_with_calls(tool_call("close", '{"ticket": "T-3"}')),
         "ok",
     )
-    await collect_events(ScriptedModel(*right), ToolLibrary([close]), learning=learning)
+    await collect_events(ScriptedModel(*right), ToolLibrary([close]), failure_memory=learning)
     model = ScriptedModel(reply_with_calls(tool_call("close", '{"ticket": "77"}')), "There is none.", "No.")
-    await collect_events(model, ToolLibrary([close]), learning=learning)
+    await collect_events(model, ToolLibrary([close]), failure_memory=learning)
     assert [wish.split(". ")[1] for wish in list_follow_ups(model)] == [
         'Call it with ticket="T-3"; only if that cannot be, say why.'
     ]
@@ -127,13 +127,13 @@ async def test_what_put_the_same_right_before_is_told_beside_the_request(said, t
         reply_with_calls(tool_call("close", '{"ticket": "T-3"}')),
         "ok",
     )
-    await collect_events(ScriptedModel(*right), ToolLibrary([close]), learning=learning)
+    await collect_events(ScriptedModel(*right), ToolLibrary([close]), failure_memory=learning)
     model = ScriptedModel(reply_with_calls(tool_call("close", '{"ticket": "T-3"}')), "Closed.")
-    end = (await collect_events(model, ToolLibrary([close]), said, learning=learning))[-1]
+    end = (await collect_events(model, ToolLibrary([close]), said, failure_memory=learning))[-1]
     assert [request.messages[0].content for request in model.requests] == [f"{said}\n\n{told}" if told else said, said]
     [line] = model.requests[0].tools[0].description.splitlines()[1:] or [""]
     assert bool(line) is not bool(told)  # it is told once
-    assert end.list_messages[0].role == "assistant"
+    assert end.messages[0].role == "assistant"
 
 
 async def test_a_call_that_was_asked_for_takes_nothing_else_from_the_list():

@@ -208,7 +208,7 @@ async def test_calls_beyond_the_limit_are_refused_and_told():
     )
     events = await collect_events(model, limits=Limits(tool_calls=2))
     assert [e.result.failure for e in events if type(e) is ToolFinished].count("refused") == 2
-    assert events[-1].get_refusal_reason == "tool_calls"
+    assert events[-1].reason == "tool_calls"
     assert [content for _, content in list_sent_texts(model, 1)][:2] == ["2", "2"]
 
 
@@ -221,8 +221,8 @@ async def test_time_ends_a_slow_tool_and_tells_it_cancelled():
         events = await collect_events(model, limits=Limits(seconds=0.2))
     ends = {e.call.id: e.result.failure for e in events if type(e) is ToolFinished}
     assert ends == {"slow": "cancelled", "quick": None}
-    assert events[-1].get_refusal_reason == "time"
-    assert [m.content for m in events[-1].list_messages if m.role == "tool"][1] == "2"
+    assert events[-1].reason == "time"
+    assert [m.content for m in events[-1].messages if m.role == "tool"][1] == "2"
     assert len(model.requests) == 1
 
 
@@ -303,7 +303,7 @@ async def test_a_stream_without_a_reply_is_an_error_and_no_silence():
 async def test_a_history_is_worked_on_and_only_what_is_new_comes_back():
     history = (user_message("hi"), assistant_message("hello"), user_message("再见"))
     events = [event async for event in run(ScriptedModel("再见！"), ToolLibrary(), history)]
-    assert events[-1].list_messages == (assistant_message("再见！"),)
+    assert events[-1].messages == (assistant_message("再见！"),)
 
 
 async def test_a_broken_history_is_mended_before_it_is_sent():
@@ -316,7 +316,7 @@ async def test_a_broken_history_is_mended_before_it_is_sent():
     model = ScriptedModel("ok")
     events = [event async for event in run(model, ToolLibrary([add]), history)]
     assert [m.role for m in model.requests[0].messages] == ["user", "assistant", "tool", "user"]
-    assert events[-1].list_messages == (assistant_message("ok"),)
+    assert events[-1].messages == (assistant_message("ok"),)
 
 
 async def test_markup_in_a_tools_result_reaches_the_model_without_its_power():

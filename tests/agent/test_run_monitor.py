@@ -140,7 +140,7 @@ async def test_the_same_call_twice_in_one_reply_is_made_once_first():
     events = await collect_events(ScriptedModel(reply_with_calls(one(1), one(2), one(3)), "done"))
     assert made == ["a.x"]
     assert [failure for failure, _ in list_endings(events)] == ["failed", "refused", "refused"]
-    assert [m.call_id for m in events[-1].list_messages if m.role == "tool"] == ["c1", "c2", "c3"]
+    assert [m.call_id for m in events[-1].messages if m.role == "tool"] == ["c1", "c2", "c3"]
     made.clear()
     same = [one(n, "a.social-link") for n in range(3)]
     events = await collect_events(ScriptedModel(reply_with_calls(*same), "done"), limits=Limits(tool_calls=2))
@@ -247,7 +247,7 @@ async def test_the_block_on_what_was_tried_stands_beside_the_last_message_and_no
         '- click{"selector":"a.y"}: Selector \'a.y\' not found. There is: a.social-link.',
         '- click{"selector":"a.x"}: Selector \'a.x\' not found. There is: a.social-link.',
     ]
-    assert "State of this task" not in str(model.requests[1]) + str(model.requests[3]) + str(events[-1].list_messages)
+    assert "State of this task" not in str(model.requests[1]) + str(model.requests[3]) + str(events[-1].messages)
 
 
 async def test_the_block_tells_what_trimming_left_out():
@@ -260,7 +260,7 @@ async def test_the_block_tells_what_trimming_left_out():
 
 async def test_another_tool_is_named_when_one_fails_too_often():
     model = ScriptedModel(*[call_click(f"a.{n}", n) for n in range(3)], "done")
-    events = await collect_events(model, [click, other_click, look], guarding=replace(ALL_GUARDS, follow_ups=False))
+    events = await collect_events(model, [click, other_click, look], guards=replace(ALL_GUARDS, follow_ups=False))
     [decided] = [event for event in events if type(event) is DecisionMade]
     assert decided == DecisionMade("switch_tool", "click failed 3 times running.")
     assert "Use another tool; these may do: other_click" in model.requests[3].messages[-1].content
@@ -268,7 +268,7 @@ async def test_another_tool_is_named_when_one_fails_too_often():
 
 async def test_another_plan_is_asked_for_when_no_tool_may_do():
     model = ScriptedModel(*[call_click(f"a.{n}", n) for n in range(3)], "done")
-    events = await collect_events(model, [click], guarding=replace(ALL_GUARDS, follow_ups=False))
+    events = await collect_events(model, [click], guards=replace(ALL_GUARDS, follow_ups=False))
     assert decisions(events) == ["replan"]
     assert "go about it in another way" in model.requests[3].messages[-1].content
 
@@ -278,7 +278,7 @@ async def test_a_run_of_refused_calls_ends_in_an_answer_that_is_said_to_be_parti
     events = await collect_events(model, [click])
     assert made == ["a.x"]
     assert decisions(events)[-1] == "complete"
-    assert (events[-1].text, events[-1].get_refusal_reason) == ("I could not find the count.", "answer")
+    assert (events[-1].text, events[-1].reason) == ("I could not find the count.", "answer")
     assert "say that it is partial" in model.requests[-1].messages[-1].content
 
 
@@ -287,7 +287,7 @@ async def test_a_limit_ends_in_an_answer_even_where_the_model_is_gone():
         raise ModelUnavailable("away")
 
     events = await collect_events(ScriptedModel(reply_with_calls(tool_call("look")), gone), limits=Limits(turns=1))
-    assert (events[-1].text, events[-1].get_refusal_reason) == (
+    assert (events[-1].text, events[-1].reason) == (
         "The task used up its number of steps before there was an answer. This is only a part, from look: a page",
         "turns",
     )
@@ -308,7 +308,7 @@ async def test_a_plain_run_has_no_decisions_and_is_sent_as_it_stands():
 
 
 async def test_everything_can_be_switched_off():
-    events = await collect_events(ScriptedModel(*[call_click("a.x", n) for n in range(4)], "done"), guarding=NO_GUARDS)
+    events = await collect_events(ScriptedModel(*[call_click("a.x", n) for n in range(4)], "done"), guards=NO_GUARDS)
     assert made == ["a.x"] * 4
     assert decisions(events) == []
 
@@ -316,10 +316,10 @@ async def test_everything_can_be_switched_off():
 async def test_a_second_run_is_warned_in_the_tools_description():
     memory = FailureMemory()
     await collect_events(
-        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done"), learning=memory.scoped()
+        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done"), failure_memory=memory.scoped()
     )
     model = ScriptedModel("done")
-    await collect_events(model, learning=memory.scoped())
+    await collect_events(model, failure_memory=memory.scoped())
     [told] = [one.description for one in model.requests[0].tools if one.name == "click"]
     assert told == 'Click an element.\nKnown from before: selector="a.x" failed; selector="a.social-link" worked.'
 
@@ -327,7 +327,7 @@ async def test_a_second_run_is_warned_in_the_tools_description():
 async def test_definitions_with_warnings_are_the_same_object_from_run_to_run():
     memory, library = FailureMemory(), ToolLibrary([click])
     await collect_events(
-        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done"), library, learning=memory.scoped()
+        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done"), library, failure_memory=memory.scoped()
     )
     patterns = await memory.get_patterns(library, "")
     first = memory.add_warnings(library.definitions, patterns, library, "en")
@@ -339,9 +339,9 @@ async def test_definitions_with_warnings_are_the_same_object_from_run_to_run():
 async def test_what_helped_before_stands_beside_the_same_failure():
     memory = FailureMemory()
     await collect_events(
-        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done"), learning=memory.scoped()
+        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done"), failure_memory=memory.scoped()
     )
-    events = await collect_events(ScriptedModel(call_click("a.x", 1), "done"), learning=memory.scoped())
+    events = await collect_events(ScriptedModel(call_click("a.x", 1), "done"), failure_memory=memory.scoped())
     assert list_endings(events)[0][1].endswith(
         '(Before, selector="a.social-link" worked in place of selector="a.x". Correct the call and make it again.)'
     )
@@ -350,12 +350,12 @@ async def test_what_helped_before_stands_beside_the_same_failure():
 async def test_what_one_agent_learnt_is_its_own_and_what_is_shared_is_everybodys():
     memory, library = FailureMemory(), ToolLibrary([click])
     await collect_events(
-        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "."), library, learning=memory.scoped("a1")
+        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "."), library, failure_memory=memory.scoped("a1")
     )
     assert (await memory.get_patterns(library, "a2")).warnings == {}
     assert list((await memory.get_patterns(library, "a1")).warnings) == ["click"]
     await collect_events(
-        ScriptedModel(call_click("a.y", 1), call_click("a.social-link", 2), "."), library, learning=memory.scoped()
+        ScriptedModel(call_click("a.y", 1), call_click("a.social-link", 2), "."), library, failure_memory=memory.scoped()
     )
     assert "a.y" in (await memory.get_patterns(library, "a2")).warnings["click"][0]
 
@@ -372,14 +372,14 @@ async def test_a_call_that_failed_in_three_runs_for_good_is_not_made_and_one_tha
 
     memory, script = FailureMemory(), [reply_with_calls(tool_call("pay", '{"amount": 5}')), "done"]
     for _ in range(3):
-        await collect_events(ScriptedModel(*script), [pay], learning=memory.scoped())
-    events = await collect_events(ScriptedModel(*script), [pay], learning=memory.scoped())
+        await collect_events(ScriptedModel(*script), [pay], failure_memory=memory.scoped())
+    events = await collect_events(ScriptedModel(*script), [pay], failure_memory=memory.scoped())
     assert made == ["pay"] * 3
     assert list_endings(events)[0][0] == "refused"
     assert "failed in 3 earlier tasks" in list_endings(events)[0][1]
-    memory.options = replace(memory.options, known=9)
+    memory.options = replace(memory.options, block_after_runs=9)
     allowed[0] = True
-    await collect_events(ScriptedModel(*script), [pay], learning=memory.scoped())
+    await collect_events(ScriptedModel(*script), [pay], failure_memory=memory.scoped())
     assert (await memory.get_patterns(ToolLibrary([pay]), "")).failures == {}
 
 
@@ -402,12 +402,12 @@ async def test_a_declared_time_out_is_doubled_up_to_its_largest_value_and_told()
 
     memory = FailureMemory()
     asked = [reply_with_calls(tool_call("render", '{"name": "a", "timeout": 3}', f"c{n}")) for n in range(3)]
-    events = await collect_events(ScriptedModel(*asked, "done"), library(), learning=memory.scoped())
+    events = await collect_events(ScriptedModel(*asked, "done"), library(), failure_memory=memory.scoped())
     assert given == [3, 6, 8]
     finished = [event for event in events if type(event) is ToolFinished]
     assert finished[1].result.repairs == ("timeout 3 → 6: it took longer before",)
     assert finished[1].call.arguments == '{"name":"a","timeout":6}'
-    await collect_events(ScriptedModel(asked[0], "done"), library(), learning=memory.scoped())
+    await collect_events(ScriptedModel(asked[0], "done"), library(), failure_memory=memory.scoped())
     assert given[3:] == [8]
 
 
@@ -421,10 +421,10 @@ async def test_a_time_out_that_was_left_to_its_default_is_doubled_where_declared
 
     asked = [reply_with_calls(tool_call("render", f'{{"name": "{name}"}}', f"c{n}")) for n, name in enumerate("abcd")]
     declared = FunctionTool(render, metadata={"adjustable": {"timeout": 5}})
-    await collect_events(ScriptedModel(*asked, "done"), [declared], learning=FailureMemory().scoped())
+    await collect_events(ScriptedModel(*asked, "done"), [declared], failure_memory=FailureMemory().scoped())
     assert given == [(2, 1), (4, 1), (5, 1), (5, 1)]
     given.clear()
-    await collect_events(ScriptedModel(*asked, "done"), [render], learning=FailureMemory().scoped())
+    await collect_events(ScriptedModel(*asked, "done"), [render], failure_memory=FailureMemory().scoped())
     assert given == [(2, 1)] * 4
 
 

@@ -42,9 +42,9 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments":
 
 
 async def collect_parts(
-    server, options=ModelOptions(), tools=(), messages=(user_message("hi"),), key="sk-secret-key", habits=None
+    server, options=ModelOptions(), tools=(), messages=(user_message("hi"),), key="sk-secret-key", quirks=None
 ):
-    model = OpenAICompatibleModel("m", server.url, key, retry_policy=QUICK, quirks=habits)
+    model = OpenAICompatibleModel("m", server.url, key, retry_policy=QUICK, quirks=quirks)
     try:
         return [part async for part in model.stream(messages, tools, options)]
     finally:
@@ -62,7 +62,7 @@ async def test_calls_are_read_and_finish_is_tool_calls_even_when_the_server_says
     async with chat_server(build_completion(None, [CALL], finish="stop")) as server:
         [reply] = await collect_parts(server, WHOLE, (ADD,))
     assert reply.message.tool_calls == (ToolCall("c1", "add", '{"a": 1}'),)
-    assert reply.mark_completed == "tool_calls"
+    assert reply.finish == "tool_calls"
 
 
 async def test_arguments_that_came_as_an_object_and_missing_ids_are_taken():
@@ -122,7 +122,7 @@ async def test_a_call_cut_off_by_the_token_limit_is_marked():
     ]
     async with chat_server(respond_events(*chunks)) as server:
         reply = (await collect_parts(server, tools=(ADD,)))[-1]
-    assert reply.mark_completed == "length"
+    assert reply.finish == "length"
     assert [call.truncated for call in reply.message.tool_calls] == [True]
 
 
@@ -135,7 +135,7 @@ async def test_history_is_told_in_the_wire_format():
     )
     async with chat_server(build_completion("1")) as server:
         await collect_parts(server, WHOLE, (ADD,), history)
-        await collect_parts(server, WHOLE, (ADD,), history, habits=ServerQuirks(return_reasoning=True))
+        await collect_parts(server, WHOLE, (ADD,), history, quirks=ServerQuirks(return_reasoning=True))
     calls = [{"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}]
     assert server.bodies[0]["messages"] == [
         {"role": "system", "content": "be brief"},
@@ -168,7 +168,7 @@ async def test_options_are_told():
         stream=False, max_tokens=5, temperature=0.5, stop=("X",), seed=3, response_schema={"type": "object"}
     )
     async with chat_server(build_completion("x")) as server:
-        await collect_parts(server, options, habits=ServerQuirks(max_tokens_key="max_completion_tokens"))
+        await collect_parts(server, options, quirks=ServerQuirks(max_tokens_key="max_completion_tokens"))
     body = server.bodies[0]
     assert body.pop("response_format")["json_schema"]["schema"] == {"type": "object"}
     assert body == {

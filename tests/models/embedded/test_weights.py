@@ -276,12 +276,12 @@ async def test_of_two_pulls_one_works_and_the_other_waits(tmp_path: Path) -> Non
 _PULL_WITH_A_FULL_DISK = """
 import asyncio, resource, sys
 from pathlib import Path
-from package_server import small_weights
+from package_server import build_small_weights
 from opposable.domain.errors import WeightsError
-from opposable.models.embedded.weights import pull
+from opposable.models.embedded.weights import pull_weights
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
 try:
-    asyncio.run(pull(small_weights()[0], Path(sys.argv[1]), index_url=sys.argv[2]))
+    asyncio.run(pull_weights(build_small_weights()[0], Path(sys.argv[1]), index_url=sys.argv[2]))
 except WeightsError as error:
     print(error)
 """
@@ -353,7 +353,7 @@ async def test_no_error_shows_the_credentials_of_the_index(tmp_path: Path, url: 
     weights, _, _ = build_small_weights(1)
     with pytest.raises(WeightsError) as caught:
         await pull_weights(weights, tmp_path, index_url=url, retry_delay_seconds=0.01)
-    assert "s3cret" not in "".join(traceback.format_exception(caught.value, iter_scopes=True))
+    assert "s3cret" not in "".join(traceback.format_exception(caught.value, chain=True))
 
 
 def test_the_known_weights_are_described_whole() -> None:

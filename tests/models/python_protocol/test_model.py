@@ -61,7 +61,7 @@ async def test_calls_are_made_where_the_model_leaves_the_way_out_alone():
     [call] = got[-1].message.tool_calls
     assert (call.name, orjson.loads(call.arguments)) == ("get_weather", {"city": "Oslo"})
     assert got[:-1] == [CallDelta(0, call.id, "get_weather", '{"city":"Oslo"}')]
-    assert (got[-1].mark_completed, got[-1].message.content, got[-1].usage) == ("tool_calls", "", Usage(110, 25, 2))
+    assert (got[-1].finish, got[-1].message.content, got[-1].usage) == ("tool_calls", "", Usage(110, 25, 2))
     request, rest = inner.requests
     assert request.tools == ()
     assert request.messages[1:] == (
@@ -184,7 +184,7 @@ async def test_after_results_an_answer_is_not_told_that_there_is_no_tool():
 async def test_a_call_that_is_expected_has_no_way_out(expected, begun):
     rest = 'Rome")' if begun else 'get_weather(city="Rome")'
     inner = ScriptedModel(build_reply(rest, out=-0.01, begun=texts.REPLY_PREFIX + begun))
-    [call] = (await parts(inner, "Tell me a joke.", expected=expected))[-1].message.tool_calls
+    [call] = (await parts(inner, "Tell me a joke.", tool_choice_hint=expected))[-1].message.tool_calls
     assert orjson.loads(call.arguments)["city"] == "Rome"
     assert inner.requests[0].messages[1:] == (
         user_message("Tell me a joke."),
@@ -197,7 +197,7 @@ async def test_the_value_that_is_known_to_be_wrong_is_not_written_again():
     tokens = (Token("Par", (("Par", -0.1), ("Ro", -3.0))), Token("is", (("is", -0.1),)), Token('")', (('")', -0.1),)))
     wrong = Reply(assistant_message(begun + 'Paris")'), "stop", Usage(100, 20, 1), tokens)
     inner = ScriptedModel(wrong, build_reply('me")', begun=begun + "Ro"))
-    reply = (await parts(inner, expected=ForcedTool("get_weather", {}, {"city": "Paris"})))[-1]
+    reply = (await parts(inner, tool_choice_hint=ForcedTool("get_weather", {}, {"city": "Paris"})))[-1]
     assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Rome"}']
     assert [request.messages[-1].content for request in inner.requests[:2]] == [begun, begun + "Ro"]
 
@@ -212,23 +212,23 @@ async def test_a_value_is_chosen_among_those_that_there_are_by_its_likelihood():
     )
     inner = ScriptedModel(first, second)
     expected = ForcedTool("get_weather", {}, {"city": "Paris"}, ("Rome", "Riga", "Oslo"))
-    reply = (await parts(inner, expected=expected))[-1]
+    reply = (await parts(inner, tool_choice_hint=expected))[-1]
     assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Rome"}']
     asked = [
         (request.messages[-1].content.removeprefix(begun), request.options.max_tokens) for request in inner.requests
     ]
     assert (asked, reply.usage) == ([("", 1), ("R", 1)], Usage(200, 2, 2))
     one = ScriptedModel("No.")
-    reply = (await parts(one, expected=ForcedTool("get_weather", {}, {"city": "Paris"}, ("Rome",))))[-1]
+    reply = (await parts(one, tool_choice_hint=ForcedTool("get_weather", {}, {"city": "Paris"}, ("Rome",))))[-1]
     assert ([call.arguments for call in reply.message.tool_calls], one.requests) == (['{"city":"Rome"}'], [])
     none = ScriptedModel(first, build_reply('Bergen")', begun=begun), WENT_ON)
-    reply = (await parts(none, expected=ForcedTool("get_weather", {}, {"city": "Paris"}, ("Ulm", "Graz"))))[-1]
+    reply = (await parts(none, tool_choice_hint=ForcedTool("get_weather", {}, {"city": "Paris"}, ("Ulm", "Graz"))))[-1]
     assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Bergen"}']
 
 
 async def test_a_call_by_name_is_made_once():
     twice = build_reply('Rome")\nget_weather(city="Rome")', begun=f'{texts.REPLY_PREFIX}get_weather(city="')
-    reply = (await parts(ScriptedModel(twice, WENT_ON), expected=ForcedTool("get_weather")))[-1]
+    reply = (await parts(ScriptedModel(twice, WENT_ON), tool_choice_hint=ForcedTool("get_weather")))[-1]
     assert [call.arguments for call in reply.message.tool_calls] == ['{"city":"Rome"}']
 
 
@@ -253,16 +253,16 @@ async def test_what_the_model_writes_for_later_is_told_with_its_reply():
 async def test_an_expected_call_of_which_all_is_known_is_made_as_it_is_and_a_choice_goes_before_it():
     known = ForcedTool("get_weather", {"city": "Rome"})
     inner = ScriptedModel("No answer.")
-    [call] = (await parts(inner, expected=known))[-1].message.tool_calls
+    [call] = (await parts(inner, tool_choice_hint=known))[-1].message.tool_calls
     assert ((call.name, call.arguments), inner.requests) == (("get_weather", '{"city":"Rome"}'), [])
-    assert (await parts(ScriptedModel("An answer."), expected=known, tool_choice="none"))[
+    assert (await parts(ScriptedModel("An answer."), tool_choice_hint=known, tool_choice="none"))[
         -1
     ].message.content == "An answer."
 
 
 async def test_where_no_call_comes_of_an_expectation_there_is_an_answer():
     inner = ScriptedModel(build_reply("# cannot be done"), "It cannot be done.")
-    assert (await parts(inner, expected="required"))[-1].message == assistant_message("It cannot be done.")
+    assert (await parts(inner, tool_choice_hint="required"))[-1].message == assistant_message("It cannot be done.")
 
 
 async def test_a_call_stands_where_the_model_fails_to_go_on():
