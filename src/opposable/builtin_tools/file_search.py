@@ -3,7 +3,6 @@
 import io
 import re
 import time
-import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolRefused
+from opposable.domain.text_normalization import fold_text
 from opposable.safety.filesystem.allowed_roots import AllowedRoots, RootedPath, to_printable
 from opposable.safety.filesystem.text_decoding import decode_text, detect_encoding, truncate_line
 
@@ -133,9 +133,9 @@ class FileSearch:
 
     def _search_file(self, search: _Search, place: RootedPath, pattern: str) -> None:
         shown = self._roots.format_path(place)
-        name = _normalize_text(to_printable(place.parts[-1]))
+        name = fold_text(to_printable(place.parts[-1]))
         found: list[dict[str, Any]] = []
-        if search.is_match(_normalize_text(shown) if "/" in search.words[0] else name) or (
+        if search.is_match(fold_text(shown) if "/" in search.words[0] else name) or (
             ("*" in pattern or "?" in pattern) and fnmatch(name, pattern)
         ):
             found.append({"path": shown, "text": "(the file's name matches)"})
@@ -162,10 +162,10 @@ class FileSearch:
             search.notes.append(f"Not searched, cannot be read: {display_path}")
             return
         text = decode_text(content)
-        if text is None or not all(word in _normalize_text(text) for word in search.words):
+        if text is None or not all(word in fold_text(text) for word in search.words):
             return
         for number, line in enumerate(text.splitlines(), 1):
-            if search.is_match(_normalize_text(line)):
+            if search.is_match(fold_text(line)):
                 yield number, line
 
     def _to_result(self, query: str, root_dir: str | None, search: _Search) -> dict[str, Any]:
@@ -188,23 +188,18 @@ class FileSearch:
 
 
 def _parse_query(query: str) -> str:
-    phrase = " ".join(_normalize_text(query.strip().strip("\"'“”‘’「」《》`")).split())
+    phrase = " ".join(fold_text(query.strip().strip("\"'“”‘’「」《》`")).split())
     if not phrase or len(phrase) > 500:
         problem = "give a word or phrase to look for, of at most 500 characters"
         raise InvalidArguments((FieldProblem("query", problem, repr(query[:60])),))
     return phrase
 
 
-def _normalize_text(text: str) -> str:
-    """Text as it is compared: case and full-width forms make no difference."""
-    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
-
-
 def _make_snippet(line: str, words: list[str]) -> str:
     line = re.sub(r"\s+", " ", line[:100_000]).strip()
     if len(line) <= _MAX_SNIPPET_CHARACTERS:
         return line
-    at = max(0, _normalize_text(line).find(words[0]) - _MAX_SNIPPET_CHARACTERS // 3)
+    at = max(0, fold_text(line).find(words[0]) - _MAX_SNIPPET_CHARACTERS // 3)
     return ("…" if at else "") + truncate_line(line[at:], _MAX_SNIPPET_CHARACTERS)
 
 

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
+from opposable.domain.text_normalization import CHINESE_CHARACTERS
+
 Language = Literal["en", "zh"]
 
 NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
@@ -11,7 +13,7 @@ NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twe
 
 _DIGITS_BY_WORD = {word: str(n) for n, word in enumerate(NUMBER_WORDS)}
 _DIGITS_BY_WORD |= {word: str(n) for n, word in enumerate("一二三四五六七八九十", start=1)} | {"两": "2"}
-_CHINESE_CHARACTER = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
+_CHINESE_CHARACTER = re.compile(f"[{CHINESE_CHARACTERS}]")
 _LATIN_WORD = re.compile(r"[A-Za-z]{2,}")
 _WORD_OR_NUMBER = re.compile(r"[a-z]+|\d+|[^\x00-\x7f]")
 

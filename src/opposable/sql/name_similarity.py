@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
+from opposable.domain.text_normalization import compute_edit_distance
+
 SURE_SIMILARITY = 0.62
 """From this likeness on, and `MARGIN` ahead of every other name, a name may be put right without asking."""
 SURE_MARGIN = 0.08
@@ -67,18 +69,3 @@ def _can_be_similar(name: str, other: str) -> bool:
 def _strip_separators(name: str) -> str:
     seen = name if name.isprintable() else "".join(char for char in name if unicodedata.category(char)[0] != "C")
     return re.sub(r"[\s_\-.]+", "", seen) or name
-
-
-def compute_edit_distance(a: str, b: str) -> int:
-    """Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`."""
-    before: list[int] = []
-    last = list(range(len(b) + 1))
-    for i, char in enumerate(a, 1):
-        row = [i]
-        for j, other in enumerate(b, 1):
-            cost = min(row[j - 1] + 1, last[j] + 1, last[j - 1] + (char != other))
-            if i > 1 and j > 1 and char == b[j - 2] and a[i - 2] == other:
-                cost = min(cost, before[j - 2] + 1)
-            row.append(cost)
-        before, last = last, row
-    return last[-1]

@@ -4,6 +4,8 @@ import hashlib
 import re
 from collections.abc import Iterable
 
+from opposable.domain.text_normalization import find_close_names
+
 SAFE_NAME_PATTERN = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
 
 
@@ -32,8 +34,5 @@ def normalize_name(name: str) -> str:
 
 
 def find_nearest_names(name: str, candidates: Iterable[str], limit: int = 3) -> list[str]:
-    """The known names most like `name`, best first; none where nothing is like it."""
-    import difflib
-
-    by_folded = {normalize_name(other): other for other in candidates}
-    return [by_folded[like] for like in difflib.get_close_matches(normalize_name(name), by_folded, n=limit, cutoff=0.5)]
+    """Return the candidates most similar to `name`, best first."""
+    return find_close_names(name, candidates, normalize_name, limit)

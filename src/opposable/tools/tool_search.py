@@ -6,13 +6,14 @@ import re
 from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
+from opposable.domain.text_normalization import CHINESE_CHARACTERS, split_bigrams, split_camel_case
+
 K = TypeVar("K", bound=Hashable)
 
 _BM25_K1 = 1.2
 _BM25_B = 0.5
 _WORD_PATTERN = re.compile(r"[a-z]+|[0-9]+|[^\W\d_a-z]+")
-_CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_CHINESE_PATTERN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]+")
+_CHINESE_PATTERN = re.compile(rf"[{CHINESE_CHARACTERS}]+")
 _STOP_WORDS = frozenset(
     [
         "a",
@@ -90,12 +91,12 @@ _STOP_WORDS = frozenset(
 def extract_terms(text: str) -> list[str]:
     """The words of a text as they are searched for: lower case, without endings, Chinese in pairs of characters."""
     found: list[str] = []
-    for word in _WORD_PATTERN.findall(_CAMEL_CASE_BOUNDARY.sub(" ", text).lower()):
+    for word in _WORD_PATTERN.findall(split_camel_case(text).lower()):
         if word.isascii():
             if word not in _STOP_WORDS:
                 found.append(_stem_word(word))
         elif _CHINESE_PATTERN.fullmatch(word):
-            found += [word[at : at + 2] for at in range(len(word) - 1)] or [word]
+            found += split_bigrams(word)
         else:
             found.append(word)
     return found

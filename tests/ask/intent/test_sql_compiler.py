@@ -130,7 +130,7 @@ async def test_an_intent_is_answered_the_same_on_every_engine(name, shop, shop_m
     given, rows = CASES[name]
     compiled = compile_intent(StructuredIntent(**given), shop_model, shop.dialect, TODAY)
     assert isinstance(compiled, CompiledQuery), compiled
-    schema = await shop.read_schema()
+    schema = await shop.get_schema()
     assert check_names(parse_safe_query(compiled.sql, shop.dialect, schema), schema) == ()
     found = await shop.run(compiled.sql)
     assert found.columns == compiled.columns

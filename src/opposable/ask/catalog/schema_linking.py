@@ -4,15 +4,9 @@ import math
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 
-from opposable.ask.catalog.text_normalization import (
-    STOP_PAIRS,
-    STOP_WORDS,
-    extract_index_words,
-    normalize_text,
-    singularize,
-    split_name,
-)
+from opposable.ask.catalog.stop_words import STOP_BIGRAMS, STOP_WORDS
 from opposable.ask.catalog.value_matching import ValueMatch
+from opposable.domain.text_normalization import extract_index_words, normalize_text, singularize, split_identifier
 from opposable.sql.name_similarity import compute_similarity
 from opposable.sql.schema import DatabaseSchema, Table
 
@@ -86,7 +80,7 @@ class SchemaLinker:
         found: dict[str, float] = {}
         for word in extract_index_words(normalize_text(question)):
             plain = singularize(word)
-            if word in STOP_WORDS | STOP_PAIRS and plain not in self._word_rarity:
+            if word in STOP_WORDS | STOP_BIGRAMS and plain not in self._word_rarity:
                 continue
             certainty = 0.4 if word in STOP_WORDS else 1.0
             if plain in self._word_rarity:
@@ -200,15 +194,15 @@ def _compute_word_weights(
         }
     found |= {singularize(word): _COMMENT_WEIGHT for word in extract_index_words(normalize_text(comment or ""))}
     for text in synonyms:
-        found |= dict.fromkeys(split_name(text), weight)
-    return found | dict.fromkeys(split_name(name), weight)
+        found |= dict.fromkeys(split_identifier(text), weight)
+    return found | dict.fromkeys(split_identifier(name), weight)
 
 
 def _iter_name_words(schema: DatabaseSchema) -> Iterable[str]:
     for table in schema.tables:
-        yield from split_name(table.name)
+        yield from split_identifier(table.name)
         for column in table.columns:
-            yield from split_name(column.name)
+            yield from split_identifier(column.name)
 
 
 def index_tables_by_name(schema: DatabaseSchema) -> dict[str, Table]:

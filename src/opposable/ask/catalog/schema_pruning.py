@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from opposable.ask.catalog.prompt_text import estimate_tokens
 from opposable.ask.catalog.schema_linking import SchemaLinker, index_tables_by_name
 from opposable.ask.catalog.schema_view import SchemaView, TableView
-from opposable.ask.catalog.text_normalization import estimate_tokens
 from opposable.ask.catalog.value_matching import ValueMatch
 from opposable.sql.schema import Column, DatabaseSchema, Table
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from opposable.ask.catalog.text_normalization import estimate_tokens, format_prompt_value
+from opposable.ask.catalog.prompt_text import estimate_tokens, format_prompt_value
 from opposable.ask.catalog.value_matching import ValueMatch
 from opposable.ask.catalog.value_sampling import get_column_kind
 from opposable.parsers import escape_special_tokens

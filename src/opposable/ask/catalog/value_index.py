@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opposable.ask.catalog.text_normalization import extract_index_words, has_cjk, normalize_text
+from opposable.domain.text_normalization import extract_index_words, has_cjk, normalize_text
 
 FORMAT_VERSION = "1"
 _SCHEMA_SQL = """

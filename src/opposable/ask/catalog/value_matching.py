@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from opposable.ask.catalog.text_normalization import (
-    STOP_PAIRS,
-    STOP_WORDS,
+from opposable.ask.catalog.stop_words import STOP_BIGRAMS, STOP_WORDS
+from opposable.ask.catalog.value_index import IndexedValue, ValueIndex
+from opposable.domain.text_normalization import (
+    compute_edit_distance,
     extract_index_words,
     find_longest_common_substring,
     has_cjk,
@@ -16,8 +17,6 @@ from opposable.ask.catalog.text_normalization import (
     singularize,
     tokenize_with_spans,
 )
-from opposable.ask.catalog.value_index import IndexedValue, ValueIndex
-from opposable.sql.name_similarity import compute_edit_distance
 
 MatchKind = Literal["exact", "fuzzy", "part"]
 
@@ -82,7 +81,7 @@ def _extract_phrases(text: str) -> dict[str, str]:
                 break
             if i == j and (phrase in STOP_WORDS or (len(phrase) < 2 and not phrase.isdigit())):
                 continue
-            if phrase in STOP_PAIRS or all(word in STOP_WORDS for word in phrase.split()):
+            if phrase in STOP_BIGRAMS or all(word in STOP_WORDS for word in phrase.split()):
                 continue
             found.setdefault(phrase, phrase)
             found.setdefault(_singularize_phrase(phrase), phrase)
@@ -144,7 +143,7 @@ def _get_covered_words(text: str, phrases: Iterable[str]) -> set[str]:
 
 
 def _extract_content_words(text: str) -> list[str]:
-    words = [word for word in dict.fromkeys(extract_index_words(text)) if word not in STOP_WORDS | STOP_PAIRS]
+    words = [word for word in dict.fromkeys(extract_index_words(text)) if word not in STOP_WORDS | STOP_BIGRAMS]
     return [word for word in words if len(word) > 1]
 
 
@@ -173,23 +172,8 @@ def _to_fuzzy_match(match: ValueMatch, word: str) -> ValueMatch:
 def _find_nearest_words(word: str, candidates: Sequence[str]) -> list[str]:
     """The known words with the fewest wrong letters, at most three; one wrong letter is borne, two in a long word."""
     borne = 1 if len(word) < 8 else 2
-    ranked = sorted((compute_bounded_edit_distance(word, other, borne), other) for other in candidates)
+    ranked = sorted((compute_edit_distance(word, other, borne), other) for other in candidates)
     return [other for count, other in ranked if count <= borne and count == ranked[0][0]][:3]
-
-
-def compute_bounded_edit_distance(first: str, second: str, max_edits: int) -> int:
-    """Letters to put in, take out, change or swap to make `one` of `other`; more than `borne` may be told as any more."""
-    start = 0
-    while start < min(len(first), len(second)) and first[start] == second[start]:
-        start += 1
-    first, second = first[start:], second[start:]
-    while first and second and first[-1] == second[-1]:
-        first, second = first[:-1], second[:-1]
-    return (
-        max_edits + 1
-        if abs(len(first) - len(second)) > max_edits or len(first) > 8
-        else compute_edit_distance(first, second)
-    )
 
 
 def _match_partial(text: str, words: Sequence[str], index: ValueIndex) -> list[ValueMatch]:
@@ -214,7 +198,7 @@ def _get_shared_text(text: str, value: str) -> str:
     """What of a value stands in the question: its words, or its longest run of characters."""
     if has_cjk(value):
         part = find_longest_common_substring(text, value).strip()
-        return part if len(part) > 1 and part not in STOP_PAIRS else ""
+        return part if len(part) > 1 and part not in STOP_BIGRAMS else ""
     asked = {singularize(word) for word in text.split()}
     return " ".join(word for word in value.split() if singularize(word) in asked and word not in STOP_WORDS)
 

@@ -3,13 +3,6 @@
 from collections.abc import Collection
 from typing import Any
 
-from opposable.ask.catalog.text_normalization import (
-    extract_index_words,
-    has_cjk,
-    normalize_text,
-    singularize,
-    split_name,
-)
 from opposable.ask.sql_repair.sql_tree import (
     RepairedSql,
     convert_to_left_join,
@@ -24,6 +17,13 @@ from opposable.ask.sql_repair.sql_tree import (
     parse_sql,
     repair_each_select,
     resolve_source_tables,
+)
+from opposable.domain.text_normalization import (
+    extract_index_words,
+    has_cjk,
+    normalize_text,
+    singularize,
+    split_identifier,
 )
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.schema import Column, DatabaseSchema, Table, quote_name, quote_table_path
@@ -129,7 +129,7 @@ def _counts_rows(select: Any) -> bool:
 
 def _get_table_words(table: Table) -> list[str]:
     """The words a table goes by: its name's and its comment's."""
-    return [*split_name(table.name), *split_name(table.comment or "")]
+    return [*split_identifier(table.name), *split_identifier(table.comment or "")]
 
 
 def _is_in_question_script(table: Table, question: str) -> bool:

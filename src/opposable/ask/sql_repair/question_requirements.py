@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opposable.ask.catalog.text_normalization import extract_index_words, has_cjk, normalize_text, split_name
 from opposable.ask.sql_repair.sql_tree import find_selects, get_where_conditions, parse_sql, resolve_source_tables
+from opposable.domain.text_normalization import extract_index_words, has_cjk, normalize_text, split_identifier
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.schema import DatabaseSchema
 
@@ -170,7 +170,8 @@ def _find_unasked_value(question: str, tree: Any, named_values: Sequence[str]) -
         if has_cjk(value) != has_cjk(question) or (len(value) < _MIN_VALUE_CHARACTERS and not has_cjk(value)):
             continue
         words = {
-            word[:_STEM_CHARACTERS] for word in [*extract_index_words(normalize_text(value)), *split_name(column.name)]
+            word[:_STEM_CHARACTERS]
+            for word in [*extract_index_words(normalize_text(value)), *split_identifier(column.name)]
         }
         if not words & said and not (has_cjk(value) and set(value) & set(question)):
             return f"the question does not say {node.sql()}"

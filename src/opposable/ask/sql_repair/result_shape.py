@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from opposable.ask.catalog.text_normalization import normalize_text
 from opposable.ask.sql_repair.question_requirements import find_fixed_items
 from opposable.ask.sql_repair.sql_tree import get_where_conditions, parse_sql, set_where
+from opposable.domain.text_normalization import normalize_text
 from opposable.sql.function_allowlist import Dialect
 
 _DISTINCT_WORDS = re.compile(r"\b(?:different|distinct|unique)\b|不同|不重复|去重|互不相同", re.IGNORECASE)

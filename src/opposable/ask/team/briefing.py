@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from opposable.ask.catalog import Catalog, SchemaView, TableView, ValueMatch
-from opposable.ask.catalog.text_normalization import format_prompt_value, has_cjk, normalize_text
+from opposable.ask.catalog.prompt_text import format_prompt_value
 from opposable.ask.catalog.value_sampling import get_column_kind
 from opposable.ask.intent.parser import SemanticParser
 from opposable.ask.intent.prompt_definitions import format_definitions
@@ -18,6 +18,7 @@ from opposable.ask.sql_repair.literals import QueryValueFinder, ValueLocation
 from opposable.ask.team.generator import Brief
 from opposable.ask.team.team import SemanticInterpretation
 from opposable.domain.language import Language
+from opposable.domain.text_normalization import has_cjk, normalize_text
 from opposable.sql.database import Database
 from opposable.sql.schema import Table
 

@@ -1,8 +1,9 @@
 """What is on a page, told so that a model can act on it: text, links, and elements with selectors that work."""
 
-import re
 from difflib import SequenceMatcher
 from typing import Any
+
+from opposable.domain.text_normalization import normalize_text
 
 _MAX_ITEMS = 400
 _LIST_ELEMENTS_SCRIPT = """
@@ -78,4 +79,4 @@ async def find_similar_selectors(page: Any, selector: str, limit: int = 5) -> li
 
 
 def _split_words(text: str) -> list[str]:
-    return list(dict.fromkeys(word for word in re.findall(r"[^\W_]+", text.casefold()) if word))
+    return list(dict.fromkeys(normalize_text(text).split()))

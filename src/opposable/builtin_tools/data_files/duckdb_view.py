@@ -3,10 +3,8 @@
 import codecs
 import contextlib
 import csv
-import difflib
 import io
 import os
-import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +13,7 @@ from typing import Any, BinaryIO
 
 from opposable.builtin_tools.data_files.table_text import to_json_value
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolUnavailable
+from opposable.domain.text_normalization import find_close_names, remove_separators
 from opposable.safety.filesystem.allowed_roots import AllowedRoots, OpenFile
 from opposable.safety.filesystem.text_decoding import detect_encoding
 from opposable.sql.duckdb.options import RESTRICTED_OPTIONS
@@ -83,9 +82,9 @@ class DataFileTable:
         if len(folded) == 1:
             return folded[0]
         names = [column.name for column in self.columns]
-        normalized = {re.sub(r"[\W_]+", "", other.casefold()): other for other in names}
-        close = difflib.get_close_matches(re.sub(r"[\W_]+", "", name.casefold()), normalized, n=3, cutoff=0.5)
-        near = [normalized[key] for key in close] or [one for one in names if name and (name in one or one in name)]
+        near = find_close_names(name, names, remove_separators) or [
+            one for one in names if name and (name in one or one in name)
+        ]
         meant = f"Did you mean {' or '.join(near[:3])}? " if near else ""
         problem = f"there is no such column. {meant}The columns are {', '.join(names[:40])}"
         raise InvalidArguments((FieldProblem(argument_name, problem, repr(name[:60])),))
