@@ -91,13 +91,13 @@ async def measure_failures(store, count: int) -> dict[str, float]:
 
     async def known() -> None:
         one = make_failure(chance.randrange(count))
-        assert await store.failures.of_call(one.tool_id, one.action, one.fingerprint, ["", one.scope])
+        assert await store.failures.get_failures_for_call(one.tool_id, one.action, one.fingerprint, ["", one.scope])
 
     async def unknown() -> None:
-        assert not await store.failures.of_call(f"tool{chance.randrange(2000)}", "run", "new")
+        assert not await store.failures.get_failures_for_call(f"tool{chance.randrange(2000)}", "run", "new")
 
     async def of_tools() -> None:
-        assert await store.failures.of_tools([f"tool{1 + 2 * chance.randrange(1000)}" for _ in range(10)])
+        assert await store.failures.get_failures_by_tool([f"tool{1 + 2 * chance.randrange(1000)}" for _ in range(10)])
 
     async def again() -> None:
         await store.failures.add([make_failure(chance.randrange(count))])

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_answers_under_way_are_kept_once_when_the_database_is_back(tmp_path, postgresql, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(turns, "LONGEST_PAUSE", 0.2)
+    monkeypatch.setattr(turns, "MAX_RETRY_DELAY_SECONDS", 0.2)
     url = postgresql.new_database()
     begun, go_on = asyncio.Event(), asyncio.Event()
 
@@ -29,7 +29,7 @@ async def test_answers_under_way_are_kept_once_when_the_database_is_back(tmp_pat
         body = {"message": "hi", "conversation_id": "v"}
         asking = asyncio.create_task(session.post("/agent/chat", json=body))
         await asyncio.wait_for(begun.wait(), 10)
-        postgresql.refuse(url)
+        postgresql.block_connections(url)
         go_on.set()
         await asyncio.sleep(1)
         async with session.post("/agent/chat", json={"message": "hi"}) as response:
@@ -62,7 +62,7 @@ class ToolCallingModel(ScriptedModel):
 
 
 async def test_under_load_an_outage_is_told_and_nothing_is_written_twice(tmp_path, postgresql, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(turns, "LONGEST_PAUSE", 0.2)
+    monkeypatch.setattr(turns, "MAX_RETRY_DELAY_SECONDS", 0.2)
     url = postgresql.new_database()
     told: dict[int, list[tuple[int, str]]] = {n: [] for n in range(12)}
     up, over = asyncio.Event(), asyncio.Event()
@@ -84,7 +84,7 @@ async def test_under_load_an_outage_is_told_and_nothing_is_written_twice(tmp_pat
     async with serve_service(tmp_path, ToolCallingModel("好"), database_url=url) as (session, service):
         asking = [asyncio.create_task(one(n, session)) for n in told]
         await asyncio.wait_for(up.wait(), 20)
-        postgresql.refuse(url)
+        postgresql.block_connections(url)
         await asyncio.sleep(2)
         async with session.get("/readyz") as response:
             assert response.status == 503

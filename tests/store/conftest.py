@@ -20,7 +20,7 @@ def template(postgresql):  # noqa: F811
 
     with ThreadPoolExecutor(1) as thread:  # a loop may be running in this one
         thread.submit(asyncio.run, migrated()).result()
-    return postgresql.name(url)
+    return postgresql.get_database_name(url)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -37,7 +37,7 @@ def empty_url(engine, request, tmp_path):
     server = request.getfixturevalue("postgresql")
     url = server.new_database()
     yield url
-    server.drop(url)
+    server.drop_database(url)
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def url(engine, request, tmp_path):
     server = request.getfixturevalue("postgresql")
     url = server.new_database(request.getfixturevalue("template"))
     yield url
-    server.drop(url)
+    server.drop_database(url)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ async def anywhere(request, tmp_path):
         url = server.new_database(request.getfixturevalue("template"))
         async with open_store(url) as opened:
             yield opened
-        server.drop(url)
+        server.drop_database(url)
         return
     valkey = request.getfixturevalue("valkey_url") if request.param == "valkey" else None
     async with open_store(f"sqlite:///{tmp_path}/store.db", valkey_url=valkey) as opened:

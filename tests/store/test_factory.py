@@ -90,10 +90,10 @@ async def test_opening_again_changes_nothing(url):
 OPEN_STORE_CODE = """
 import asyncio, sys
 from opposable.store import open_store
-from opposable.domain.records import Run, now
+from opposable.domain.records import Run, get_utc_now
 async def main():
     async with open_store(sys.argv[1]) as store:
-        await store.runs.save(Run(sys.argv[2], now()))
+        await store.runs.save(Run(sys.argv[2], get_utc_now()))
 asyncio.run(main())
 """
 
@@ -125,7 +125,7 @@ async def test_two_stores_write_to_one_database_at_once(url):
             for number in range(20):
                 await store.executions.add([make_execution(number, execution_id=f"{name}{number}")])
                 await store.failures.add([Failure("tool", "act", "failed", "same")])
-                await store.failures.of_call("tool", "act", "same")
+                await store.failures.get_failures_for_call("tool", "act", "same")
 
         names = [(one, "a"), (two, "b"), (one, "c"), (two, "d")]
         await asyncio.gather(*(work(store, name) for store, name in names))
@@ -152,7 +152,7 @@ async def test_a_database_that_goes_away_is_told_and_comes_back(postgresql, temp
     url = postgresql.new_database(template)
     async with open_store(url) as store:
         assert await store.check_health() == {"database": ""}
-        postgresql.refuse(url)
+        postgresql.block_connections(url)
         wrong = (await store.check_health())["database"]
         assert "PostgreSQL at" in wrong
         with pytest.raises(StoreUnavailable):
@@ -160,11 +160,11 @@ async def test_a_database_that_goes_away_is_told_and_comes_back(postgresql, temp
         postgresql.allow_connections(url)
         assert await store.check_health() == {"database": ""}
         assert await store.runs.get("r") is None
-    postgresql.drop(url)
+    postgresql.drop_database(url)
 
 
 async def test_an_unknown_option_of_a_url_is_told(postgresql):
-    url = postgresql.url("postgres")
+    url = postgresql.get_database_url("postgres")
     with pytest.raises(BadInput, match=r"is wrong: .*schema"):
         async with open_store(f"{url}&schema=public"):
             pytest.fail("opened")

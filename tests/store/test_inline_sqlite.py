@@ -34,7 +34,7 @@ async def test_a_look_at_sqlite_begins_no_thread(tmp_path):
 
 
 async def test_a_file_that_is_locked_for_readers_is_told_of(tmp_path, monkeypatch):
-    monkeypatch.setattr("opposable.store.database.LOOK_PATIENCE", 0.05)
+    monkeypatch.setattr("opposable.store.database.INLINE_READ_TIMEOUT_SECONDS", 0.05)
     path = tmp_path / "s.db"
     database = StoreDatabase(parse_database_url(f"sqlite:///{path}"))
     with sqlite3.connect(path, isolation_level=None) as other:

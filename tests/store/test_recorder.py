@@ -34,7 +34,7 @@ async def test_all_is_written_on_a_clean_end(store):
         for one in (*calls, *events):
             recorder.record(one)
     assert await list_stored_executions(store) == calls[::-1]
-    assert await store.runs.events("r") == tuple(events)
+    assert await store.runs.list_events("r") == tuple(events)
     assert recorder.status == RecorderStatus(waiting=0, written=2033, lost=0, refused=0, error="")
 
 
@@ -54,7 +54,7 @@ async def test_a_record_taken_twice_is_written_once(store):
             recorder.record(make_execution(1))
             recorder.record(RunEvent("r", 1, "text", {}, START))
     assert await list_stored_executions(store) == [make_execution(1)]
-    assert len(await store.runs.events("r")) == 1
+    assert len(await store.runs.list_events("r")) == 1
 
 
 async def test_secrets_never_reach_the_store(store):
@@ -64,7 +64,7 @@ async def test_secrets_never_reach_the_store(store):
         recorder.record(make_execution(1, arguments=arguments, result="it says s3cr3t-value"))
         recorder.record(RunEvent("r", 1, "tool_started", {"arguments": '{"password": "hunter2"}'}, START))
     assert await list_stored_executions(store) == [make_execution(1, arguments=hidden, result="it says [redacted]")]
-    [event] = await store.runs.events("r")
+    [event] = await store.runs.list_events("r")
     assert event.data == {"arguments": '{"password": "[redacted]"}'}
 
 
@@ -124,7 +124,7 @@ async def test_a_database_that_is_away_is_not_asked_again_for_every_record(store
 
 
 async def test_memory_is_bounded_by_characters_too(store, monkeypatch):
-    monkeypatch.setattr("opposable.store.recorder.ROOM_CHARACTERS", 10_000)
+    monkeypatch.setattr("opposable.store.recorder.MAX_QUEUED_CHARACTERS", 10_000)
     away = UnavailableSink(store)
     async with Recorder(away, store.runs, flush_interval_seconds=60, close_timeout_seconds=0.1) as recorder:
         for number in range(10):
@@ -152,24 +152,24 @@ async def test_a_real_database_comes_back_and_nothing_is_written_twice(postgresq
         async with Recorder(store.executions, store.runs, flush_interval_seconds=0.05) as recorder:
             recorder.record(make_execution(1))
             await wait_until(lambda: recorder.status.written == 1)
-            postgresql.refuse(url)
+            postgresql.block_connections(url)
             recorder.record(make_execution(2))
             await wait_until(lambda: recorder.status.error)
             postgresql.allow_connections(url)
             await wait_until(lambda: recorder.status.is_writing)
         assert await list_stored_executions(store) == [make_execution(2), make_execution(1)]
-    postgresql.drop(url)
+    postgresql.drop_database(url)
 
 
 RECORDING = """
 import asyncio, sys, time
-from opposable.domain.records import Execution, now
+from opposable.domain.records import Execution, get_utc_now
 from opposable.store import open_store
 from opposable.store.recorder import Recorder
 async def main():
     async with open_store(sys.argv[1]) as store, Recorder(store.executions, store.runs) as recorder:
         for number in range(1, 100_000):
-            recorder.record(Execution(f"e{number:06}", "r", "c", "t", "t", {}, "", now(), 0.0))
+            recorder.record(Execution(f"e{number:06}", "r", "c", "t", "t", {}, "", get_utc_now(), 0.0))
             print(number, time.time(), flush=True)
             await asyncio.sleep(0.01)
 asyncio.run(main())

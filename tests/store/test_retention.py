@@ -26,7 +26,7 @@ async def add_executions(store, hours):
 async def list_remaining(store):
     calls = [one.execution_id async for one in store.executions.export()]
     runs = [run.run_id for run in (await store.runs.list()).items]
-    events = [run for run in ("r0", "r1", "r2", "r3") if await store.runs.events(run)]
+    events = [run for run in ("r0", "r1", "r2", "r3") if await store.runs.list_events(run)]
     return calls, runs, events
 
 

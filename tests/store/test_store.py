@@ -72,7 +72,7 @@ async def test_a_tools_columns_are_those_of_the_document(store, engine):
     from sqlalchemy import text
 
     await store.tools.add(WEATHER)
-    async with store.tools._database.reading() as connection:
+    async with store.tools._database.begin_read() as connection:
         row = (await connection.execute(text("SELECT * FROM tools"))).one()._mapping
     assert list(row)[:15] == [
         "id",
@@ -123,7 +123,7 @@ async def test_a_row_that_is_no_tool_is_set_aside_with_the_reason(store):
         await connection.execute(text("UPDATE tools SET endpoint = '{}' WHERE id = 'weather'"))
     page = await store.tools.list()
     assert [spec.tool_id for spec in page.items] == ["skill", "sum", "计算.server"]
-    assert page.set_aside == {
+    assert page.unreadable_rows == {
         "weather": "The row of tool 'weather' describes no tool: http.endpoint.url_template: Field required."
     }
 
@@ -140,14 +140,14 @@ async def test_tools_are_listed_in_parts_and_by_what_they_are(store):
     for spec in SPECS:
         await store.tools.add(spec)
     first = await store.tools.list(limit=3)
-    rest = await store.tools.list(limit=3, after=first.next)
+    rest = await store.tools.list(limit=3, after=first.next_cursor)
     assert [[spec.tool_id for spec in page.items] for page in (first, rest)] == [
         ["skill", "sum", "weather"],
         ["计算.server"],
     ]
-    assert rest.next == ""
-    assert await store.tools.enable("sum", False)
-    assert not await store.tools.enable("no such", False)
+    assert rest.next_cursor == ""
+    assert await store.tools.set_enabled("sum", False)
+    assert not await store.tools.set_enabled("no such", False)
     assert [spec.tool_id for spec in (await store.tools.list(enabled=False)).items] == ["sum"]
     assert [spec.tool_id for spec in (await store.tools.list(tool_type="skill")).items] == ["skill"]
 
@@ -179,7 +179,7 @@ async def test_an_agent_has_versions_and_bindings(store):
     assert (await store.agents.list()).items == (third,)
     assert (await store.agents.list_versions("helper"))[-1].spec == AGENT
     with pytest.raises(StoreConflict, match="is at version 3; this change was made from 1"):
-        await store.agents.update(AGENT, expected=1)
+        await store.agents.update(AGENT, expected_version=1)
     assert await store.tools.delete("weather")
     assert [binding.tool_id for binding in (await store.agents.get("helper")).spec.tools] == ["skill"]
     assert await store.agents.delete("helper")
@@ -253,7 +253,10 @@ async def test_executions_are_filtered(store):
     for which, numbers in cases:
         found = (await store.executions.list(which)).items
         assert found == tuple(calls[number - 1] for number in numbers), which
-    assert await store.executions.tallies(START) == {"a": ExecutionStats(2, 1, 0.25), "b": ExecutionStats(1, 1, 0.25)}
+    assert await store.executions.get_statistics_by_tool(START) == {
+        "a": ExecutionStats(2, 1, 0.25),
+        "b": ExecutionStats(1, 1, 0.25),
+    }
 
 
 async def test_ten_thousand_executions_are_paged_and_exported_each_once(store):
@@ -265,7 +268,7 @@ async def test_ten_thousand_executions_are_paged_and_exported_each_once(store):
     for _ in range(12):
         page = await store.executions.list(after=after, limit=37)
         assert list(page.items) == calls[::-1][seen : seen + 37]
-        after, seen = page.next, seen + 37
+        after, seen = page.next_cursor, seen + 37
 
 
 @pytest.mark.parametrize("cursor", ["x", "中", "W10", "eyJhIjoxfQ", "WyIyMDI2LTAxLTAxIiwgImEiXQ"])
@@ -301,9 +304,9 @@ async def test_a_run_and_its_events(store):
     events = [RunEvent("r1", number, "text", {"content": f"片{number}"}, START) for number in range(1, 6)]
     await store.runs.add_events(events[:3])
     await store.runs.add_events(events)
-    assert await store.runs.events("r1", after=2, limit=2) == tuple(events[2:4])
+    assert await store.runs.list_events("r1", after=2, limit=2) == tuple(events[2:4])
     assert await store.runs.delete("r1")
-    assert await store.runs.events("r1") == ()
+    assert await store.runs.list_events("r1") == ()
 
 
 async def test_failures_are_counted_corrected_pinned_and_forgotten(store):
@@ -312,30 +315,30 @@ async def test_failures_are_counted_corrected_pinned_and_forgotten(store):
     await store.failures.add([one, mine])
     await store.failures.add([replace(one, message="slower", last_seen=seconds_after_start(3)), one])
     again = replace(one, count=3, message="slow", first_seen=seconds_after_start(1), last_seen=seconds_after_start(1))
-    [shared] = await store.failures.of_call("web", "read", "f1")
+    [shared] = await store.failures.get_failures_for_call("web", "read", "f1")
     assert (shared.count, shared.first_seen) == (3, seconds_after_start(1))
     assert again.failure_id == shared.failure_id == one.failure_id
-    assert [f.count for f in await store.failures.of_call("web", "read", "f1", ["", "agent"])] == [3, 1]
-    assert await store.failures.of_call("web", "read", "f2") == ()
+    assert [f.count for f in await store.failures.get_failures_for_call("web", "read", "f1", ["", "agent"])] == [3, 1]
+    assert await store.failures.get_failures_for_call("web", "read", "f2") == ()
     assert await store.failures.correct(one.failure_id, {"timeout": [1, "五"]})
-    assert await store.failures.pin(one.failure_id, True)
+    assert await store.failures.set_pinned(one.failure_id, True)
     kept = await store.failures.get(one.failure_id)
     assert (kept.correction, kept.pinned) == ({"timeout": [1, "五"]}, True)
     await store.failures.add([one])
     assert (await store.failures.get(one.failure_id)).correction == {"timeout": [1, "五"]}
-    found = await store.failures.of_tools(["web", "none"], ["", "agent"])
+    found = await store.failures.get_failures_by_tool(["web", "none"], ["", "agent"])
     assert [failure.failure_id for failure in found["web"]] == [one.failure_id]  # what came once teaches nothing
     await store.failures.add([mine])
-    found = await store.failures.of_tools(["web", "none"], ["", "agent"])
+    found = await store.failures.get_failures_by_tool(["web", "none"], ["", "agent"])
     assert {tool: len(failures) for tool, failures in found.items()} == {"web": 2}
-    assert await store.failures.beginning(one.failure_id[:6]) == (await store.failures.get(one.failure_id),)
-    assert len(await store.failures.beginning("")) == 2
-    assert await store.failures.beginning(f"{one.failure_id[:6]}0000") == ()
+    assert await store.failures.list_by_id_prefix(one.failure_id[:6]) == (await store.failures.get(one.failure_id),)
+    assert len(await store.failures.list_by_id_prefix("")) == 2
+    assert await store.failures.list_by_id_prefix(f"{one.failure_id[:6]}0000") == ()
     assert len((await store.failures.list(tool_id="web", scope="agent")).items) == 1
     assert await store.failures.forget_before(seconds_after_start(100)) == 1
     assert [f.failure_id for f in (await store.failures.list()).items] == [one.failure_id]
     assert await store.failures.forget(one.failure_id)
-    assert not await store.failures.pin(one.failure_id, True)
+    assert not await store.failures.set_pinned(one.failure_id, True)
     await store.failures.add([one, mine])
     assert await store.failures.forget_tool("web", "agent") == 1
     assert await store.failures.forget_tool("web") == 1
@@ -351,7 +354,7 @@ async def test_what_failures_teach_is_found_in_an_index_of_its_own(store, engine
     ):
         shown = str(query.compile(dialect=dialect()))
         given = ('["web"]', '["", "agent"]', 20, 0)[: shown.count("?")]
-        async with store.failures._database.reading() as connection:
+        async with store.failures._database.begin_read() as connection:
             plan = (await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {shown}", given)).all()
         said.append(any(f"USING INDEX {index} (tool_id=? AND scope=?)" in step.detail for step in plan))
     assert said == [True, True]
@@ -364,11 +367,13 @@ async def test_the_last_failures_of_many_tools_are_told_newest_first(store):
         + [Failure("t5", "a", "failed", f"once{n}", last_seen=seconds_after_start(999)) for n in range(9)]
         + [Failure("t5", "a", "failed", "old", pinned=True, last_seen=seconds_after_start(0))]
     )
-    found = await store.failures.of_tools([f"t{n}" for n in range(121)], each=3)
+    found = await store.failures.get_failures_by_tool([f"t{n}" for n in range(121)], limit_per_tool=3)
     assert len(found) == 120
     assert [failure.fingerprint for failure in found["t5"]] == ["f365", "f245", "f125", "old"]
-    assert [failure.fingerprint for failure in (await store.failures.of_tools(["t0"], ["agent"]))["t0"]] == ["f"]
-    assert await store.failures.of_tools([]) == {}
+    assert [
+        failure.fingerprint for failure in (await store.failures.get_failures_by_tool(["t0"], ["agent"]))["t0"]
+    ] == ["f"]
+    assert await store.failures.get_failures_by_tool([]) == {}
 
 
 async def test_pins_wait_for_acceptance(store):
@@ -389,14 +394,18 @@ async def test_keys_are_found_by_their_hash_spent_and_revoked(store):
     await store.keys.add(key)
     with pytest.raises(BadInput, match="in the store already"):
         await store.keys.add(replace(key, key_id="k2"))
-    assert await store.keys.find("d" * 64) == key
-    assert await store.keys.find("e" * 64) is None
-    assert [await store.keys.spend("k1", 40), await store.keys.spend("k1", 2), await store.keys.spend("none", 1)] == [
+    assert await store.keys.get_by_hash("d" * 64) == key
+    assert await store.keys.get_by_hash("e" * 64) is None
+    assert [
+        await store.keys.add_token_usage("k1", 40),
+        await store.keys.add_token_usage("k1", 2),
+        await store.keys.add_token_usage("none", 1),
+    ] == [
         40,
         42,
         0,
     ]
-    assert (await store.keys.find("d" * 64)).last_used_at is not None
+    assert (await store.keys.get_by_hash("d" * 64)).last_used_at is not None
     assert [await store.keys.revoke("k1"), await store.keys.revoke("k1")] == [True, False]
     [revoked] = await store.keys.list()
     assert revoked.revoked_at is not None
@@ -409,11 +418,11 @@ async def test_an_approval_is_decided_once_and_bound_to_its_arguments(store):
     with pytest.raises(BadInput, match="already"):
         await store.approvals.add(approval)
     assert (await store.approvals.list(status="pending", owner="k")).items == (approval,)
-    assert await store.approvals.of_call("r", "c", canonical_sha256({**arguments, "path": "/y"})) is None
-    decided = await store.approvals.decide("p1", "approved", by="ann", reason="好")
+    assert await store.approvals.get_for_call("r", "c", canonical_sha256({**arguments, "path": "/y"})) is None
+    decided = await store.approvals.decide("p1", "approved", decided_by="ann", reason="好")
     assert replace(decided, decided_at=None) == replace(approval, status="approved", decided_by="ann", reason="好")
-    assert await store.approvals.decide("p1", "denied", by="bob") is None
-    assert await store.approvals.of_call("r", "c", approval.sha256) == decided
+    assert await store.approvals.decide("p1", "denied", decided_by="bob") is None
+    assert await store.approvals.get_for_call("r", "c", approval.sha256) == decided
     assert await store.approvals.get("p1") == decided
 
 

@@ -211,7 +211,7 @@ async def test_neither_redirects_nor_scripts_nor_frames_lead_past_the_guard(brow
         with pytest.raises(ToolRefused, match="loopback"):
             await browser.navigate(f"{site.url}/away?to={inner.url}/secret", one)
         await browser.navigate(site.url, one)
-        async with browser._sessions.page(one.run_id) as page:
+        async with browser._sessions.use_page(one.run_id) as page:
             outcome = await page.evaluate(
                 """async (url) => {
                   const tried = [];
