@@ -135,8 +135,8 @@ async def test_postgresqls_transaction_itself_writes_nothing_whatever_the_role(
     postgres_owner, postgres_url, shop_files, monkeypatch
 ):
     """Neither the guard nor the tree is asked here: only the role, the read-only transaction and the named cursor."""
-    monkeypatch.setattr(postgres_server, "guard", lambda *_: None)
-    monkeypatch.setattr(postgres_server, "refuse_unlisted", lambda *_: None)
+    monkeypatch.setattr(postgres_server, "parse_safe_query", lambda *_: None)
+    monkeypatch.setattr(postgres_server, "refuse_unlisted_tables", lambda *_: None)
     before = read_postgres_contents(postgres_owner)
     for url in (postgres_url, postgres_owner):
         database = await open_database(url)

@@ -137,7 +137,7 @@ def test_double_quoted_text_is_text_in_sqlite_and_told_in_duckdb():
     sql = 'SELECT name FROM customers WHERE city = "Paris"'
     assert check_names(parse_safe_query(sql, "sqlite", SHOP_SCHEMA), SHOP_SCHEMA) == ()
     (problem,) = check_names(parse_safe_query(sql, "duckdb", SHOP_SCHEMA), SHOP_SCHEMA)
-    assert problem.message.endswith("Text stands in single quotes, not double quotes.")
+    assert problem.message.endswith("Text belongs in single quotes, not double quotes.")
 
 
 def test_nothing_is_guessed_between_two_near_names():

@@ -224,7 +224,7 @@ ENGINE_QUERIES = {
         ),
         ("SELECT quantile_cont(amount, 0.5), median(amount), stddev(amount) > 0 FROM orders", None),
         ("SELECT {'a': 1}.a, {'a': {'b': 2}}['a']['b'], map {'k': 'v'}['k']", [[1, 2, "v"]]),
-        ("SELECT extra.a, p.extra_body.a, marks[1] FROM hr.people p", [[7, 7, 1]]),
+        ("SELECT extra.a, p.extra.a, marks[1] FROM hr.people p", [[7, 7, 1]]),
         ("SELECT unnest(marks) AS m FROM hr.people ORDER BY m", [[1], [2]]),
         ("SELECT p.id, u.m FROM hr.people p, unnest(p.marks) AS u(m) ORDER BY 2", [[1, 1], [1, 2]]),
         ("SELECT id FROM shop.hr.people", [[1]]),

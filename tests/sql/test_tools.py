@@ -31,7 +31,7 @@ async def test_tables_are_listed_with_kind_and_size(sqlite_shop, duckdb_shop):
 
 @pytest.mark.parametrize("name", ["orders", "ORDERS", '"orders"', "`orders`", "{default}.orders", " [orders] "])
 async def test_a_table_is_found_in_any_case_and_quoting(shop, name):
-    name = name.replace("{default}", (await shop.schema()).default_schema)
+    name = name.replace("{default}", (await shop.get_schema()).default_schema)
     found = await SchemaTools(shop).list_columns(name, include_types=False)
     assert found == {
         "table": "orders",

@@ -1,9 +1,10 @@
-"""Engine errors as one sentence for a model: no traceback, no path of the machine, and a hint where there is one."""
+"""Engine exceptions as tool errors: one sentence without traceback or folders, and a hint."""
 
 import re
 from pathlib import Path
 
 from opposable.domain.errors import ToolError, ToolFailed, ToolRefused
+from opposable.sql import messages
 from opposable.sql.schema import to_one_line
 
 _HINTS_BY_PATTERN = (
@@ -31,25 +32,28 @@ _REFUSAL_PATTERN = (
 
 
 class QueryTimedOut(ToolFailed, TimeoutError):
-    """The query took longer than it may and was stopped."""
+    """A query that exceeded its time limit and was stopped."""
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(
-            f"The query took longer than {seconds:g} seconds and was stopped. Hint: filter or aggregate earlier."
-        )
+        super().__init__(messages.query_timed_out(seconds))
 
 
 def translate_engine_error(error: BaseException, path: Path | None) -> ToolError:
-    """What an engine's exception means: `ToolRefused` when its sandbox stopped it, else `ToolFailed`."""
+    """Return `ToolRefused` where the engine's own protection stopped the query, else `ToolFailed`.
+
+    Args:
+        error: The engine's exception.
+        path: The database file, whose folder is removed from the message.
+    """
     sentence = format_engine_message(error, path)
     if re.search(_REFUSAL_PATTERN, sentence):
-        return ToolRefused(f"The database refused it: {sentence}")
+        return ToolRefused(messages.engine_refused(sentence))
     hint = next((hint for pattern, hint in _HINTS_BY_PATTERN if re.search(pattern, sentence)), "")
-    return ToolFailed(f"The database says: {sentence}{f' Hint: {hint}.' if hint else ''}")
+    return ToolFailed(messages.engine_failed(sentence, hint))
 
 
 def format_engine_message(error: BaseException, path: Path | None) -> str:
-    """The engine's own words on one line, without the excerpt of the SQL, and without folders."""
+    """Return the engine's message on one line, without its excerpt of the SQL and without folders."""
     text = (
         str(error)
         .split("Traceback (most recent")[0]
@@ -58,8 +62,8 @@ def format_engine_message(error: BaseException, path: Path | None) -> str:
         .split("\n\nSee also")[0]
     )
     text = text.split("\nDatabase is launched in")[0]
-    for place in {str(path), str(path.absolute()), str(path.resolve())} if path else ():
-        text = text.replace(place, path.name if path else "")
+    for location in {str(path), str(path.absolute()), str(path.resolve())} if path else ():
+        text = text.replace(location, path.name if path else "")
     text = re.sub(r"(?<![\w.])(?:/[^/\s\"':]+){2,}/?", "…", text)
-    told = to_one_line(text, 400) or type(error).__name__
-    return told if told.endswith((".", "!", "?")) else f"{told}."
+    sentence = to_one_line(text, 400) or type(error).__name__
+    return sentence if sentence.endswith((".", "!", "?")) else f"{sentence}."

@@ -1,10 +1,10 @@
-"""Layer 2: checks every table, alias and column of a query against the schema, scope by scope."""
+"""The second check of a query: every table, alias and column against the schema."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from opposable.sql.function_allowlist import Dialect
+from opposable.sql import name_problems
+from opposable.sql.name_problems import NameProblem
 from opposable.sql.name_scopes import (
     ColumnNames,
     Ctes,
@@ -17,40 +17,20 @@ from opposable.sql.name_scopes import (
     rename_columns,
     resolve_identifier,
 )
-from opposable.sql.name_similarity import SAME_NAME_SIMILARITY, compute_similarity, find_sure_match, suggest_names
-from opposable.sql.schema import DatabaseSchema, Table, fold_name, quote_name, quote_table_path
+from opposable.sql.name_similarity import SAME_NAME_SIMILARITY, compute_similarity
+from opposable.sql.schema import DatabaseSchema, Table, fold_name
 from opposable.sql.statement_guard import Query
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
-    """Characters `start` to `end` (exclusive) of the SQL become `text`; `told` says so in words."""
-
-    start: int
-    end: int
-    text: str
-    description: str
-
-
-@dataclass(frozen=True, slots=True)
-class NameProblem:
-    """A name that the database does not have: what is wrong and what exists, and its repair where that is sure."""
-
-    kind: Literal["table", "alias", "column"]
-    name: str
-    message: str
-    repair: Replacement | None = None
-
-
 def check_names(query: Query, schema: DatabaseSchema) -> tuple[NameProblem, ...]:
-    """Every wrong name in `query`, in no particular order, each told once; () when all names exist."""
+    """Return every wrong name in `query` once, in no particular order."""
     checker = _NameChecker(query, schema)
     checker.check_query(query.tree, {}, None)
     return tuple({(p.name, p.repair.start if p.repair else p.message): p for p in checker.problems}.values())
 
 
 class _NameChecker:
-    """Walks a tree with the scopes it is in and collects problems."""
+    """A walk over the tree of a query, with the scope of each SELECT, that collects problems."""
 
     def __init__(self, query: Query, schema: DatabaseSchema) -> None:
         self.dialect = query.dialect
@@ -58,7 +38,7 @@ class _NameChecker:
         self.problems: list[NameProblem] = []
 
     def check_query(self, node: Any, ctes: Ctes, outer: Scope | None) -> ColumnNames:
-        """Checks a query and returns the names of its columns (None when they cannot be known)."""
+        """Check a query and return the names of its columns, None where they cannot be known."""
         from sqlglot import exp
 
         ctes = self._add_ctes(node, ctes, outer)
@@ -78,18 +58,18 @@ class _NameChecker:
         with_ = node.args.get("with_")
         if with_ is None:
             return ctes
-        known = dict(ctes)
+        visible = dict(ctes)
         for cte in with_.expressions:
             name, key = cte.alias, fold_name(cte.alias)
-            named = get_alias_columns(cte)
+            alias_columns = get_alias_columns(cte)
             if with_.recursive or self.dialect == "sqlite":
-                known[key] = FromSource(name, named or self._find_anchor_columns(cte.this))
-            columns = self.check_query(cte.this, known, outer)
-            known[key] = FromSource(name, rename_columns(columns, named))
-        return known
+                visible[key] = FromSource(name, alias_columns or self._find_anchor_columns(cte.this))
+            columns = self.check_query(cte.this, visible, outer)
+            visible[key] = FromSource(name, rename_columns(columns, alias_columns))
+        return visible
 
     def _find_anchor_columns(self, node: Any) -> ColumnNames:
-        """The columns a recursive query's first part names; None when that needs more than a look."""
+        """Return the columns that the first part of a recursive query names, None where one has no plain name."""
         from sqlglot import exp
 
         while isinstance(node, exp.SetOperation):
@@ -108,8 +88,8 @@ class _NameChecker:
     def _check_set_operation(self, node: Any, ctes: Ctes, outer: Scope | None) -> ColumnNames:
         left = self.check_query(node.this, ctes, outer)
         right = self.check_query(node.expression, ctes, outer)
-        known = None if left is None or right is None else (*left, *right)
-        scope = Scope({"": FromSource("the first SELECT", known)}, frozenset(), outer)
+        columns = None if left is None or right is None else (*left, *right)
+        scope = Scope({"": FromSource("the first SELECT", columns)}, frozenset(), outer)
         self._check_expressions([node.args.get(key) for key in ("order", "limit", "offset")], scope, ctes)
         return left
 
@@ -134,7 +114,7 @@ class _NameChecker:
         return tuple(outputs)
 
     def _add_source(self, item: Any, scope: Scope, ctes: Ctes) -> None:
-        """Adds one item of FROM, and the joins written inside it, to the scope."""
+        """Add one item of FROM, and the joins written inside it, to the scope."""
         from sqlglot import exp
 
         if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Table):  # FROM (a JOIN b ON …)
@@ -159,11 +139,11 @@ class _NameChecker:
         label = item.alias_or_name
         if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
             return self._resolve_table(item, ctes)
-        lateral = isinstance(item, exp.Lateral)
-        item = item.this if lateral else item
+        is_lateral = isinstance(item, exp.Lateral)
+        item = item.this if is_lateral else item
         if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Query):
-            around = scope if lateral or self.dialect == "duckdb" else scope.outer
-            return FromSource(label, self.check_query(item, ctes, around))
+            outer = scope if is_lateral or self.dialect == "duckdb" else scope.outer
+            return FromSource(label, self.check_query(item, ctes, outer))
         if isinstance(item, exp.Values):
             return FromSource(label, self.check_query(item, ctes, scope.outer))
         self._check_expressions(
@@ -173,45 +153,36 @@ class _NameChecker:
 
     def _resolve_table(self, item: Any, ctes: Ctes) -> FromSource:
         label, key = item.alias_or_name, fold_name(item.name)
-        named = get_alias_columns(item)
+        alias_columns = get_alias_columns(item)
         if not item.db and key in ctes:
-            return FromSource(label, rename_columns(ctes[key].columns, named))
-        found = self.schema.find_table_by_identifier(item.name, item.db)
-        if found is None:
-            self._report_unknown_table(item, ctes)
+            return FromSource(label, rename_columns(ctes[key].columns, alias_columns))
+        table = self.schema.find_table_by_identifier(item.name, item.db)
+        if table is None:
+            self.problems.append(name_problems.unknown_table(item, ctes, self.schema, self.dialect))
             return FromSource(label, None)
         if self.dialect == "postgres":
-            found = self._resolve_exact_table(item, found)
-        columns = tuple(column.name for column in found.columns) or None
-        return FromSource(label, rename_columns(columns, named), found)
+            table = self._resolve_exact_table(item, table)
+        columns = tuple(column.name for column in table.columns) or None
+        return FromSource(label, rename_columns(columns, alias_columns), table)
 
-    def _resolve_exact_table(self, item: Any, found: Table) -> Table:
-        """The table PostgreSQL finds by these very letters; else `found`, told to be written differently."""
-        name, db = resolve_identifier(item.this, "postgres"), item.args.get("db")
-        exact = self.schema.find_exact_table(name, resolve_identifier(db, "postgres") if db else "")
+    def _resolve_exact_table(self, item: Any, table: Table) -> Table:
+        """Return the table whose letter case is the one PostgreSQL reads, else `table` with a problem reported."""
+        name, schema = resolve_identifier(item.this, "postgres"), item.args.get("db")
+        exact = self.schema.find_exact_table(name, resolve_identifier(schema, "postgres") if schema else "")
         if exact is not None:
             return exact
-        path = quote_table_path(found, "postgres")
-        start = db.meta.get("start", item.this.meta.get("start")) if db else item.this.meta.get("start")
-        end = item.this.meta.get("end")
-        told = f"{item.name} is no table as PostgreSQL reads it: write {path}."
-        repair = (
-            None if start is None or end is None else Replacement(start, end + 1, path, f"table {item.name} → {path}")
-        )
-        self.problems.append(NameProblem("table", item.name, told, repair))
-        return found
+        self.problems.append(name_problems.miswritten_table(item, table))
+        return table
 
     def _check_column_case(self, name: Any, sources: Iterable[FromSource]) -> None:
-        """Tells a column whose letters PostgreSQL would read in another case than it has."""
+        """Report a column whose letter case PostgreSQL reads as another name."""
         wanted = resolve_identifier(name, "postgres")
         columns = [column for source in sources for column in source.columns or ()]
         if wanted in columns:
             return
-        near = list(dict.fromkeys(column for column in columns if fold_name(column) == fold_name(wanted)))
-        if len(near) == 1:
-            text = quote_name(near[0], "postgres")
-            told = f"{name.name} is no column as PostgreSQL reads it: write {text}."
-            self.problems.append(NameProblem("column", name.name, told, self._build_replacement(name, text, "column")))
+        same_letters = list(dict.fromkeys(column for column in columns if fold_name(column) == fold_name(wanted)))
+        if len(same_letters) == 1:
+            self.problems.append(name_problems.miswritten_column(name, same_letters[0]))
 
     def _check_join(self, join: Any, scope: Scope, ctes: Ctes) -> None:
         self._check_expressions([join.args.get("on"), join.args.get("match_condition")], scope, ctes)
@@ -219,8 +190,11 @@ class _NameChecker:
             if not any(source.has_column(name.name) for source in scope.sources.values()):
                 self._report_unknown_column(name, scope)
 
+    def _report_unknown_column(self, name: Any, scope: Scope) -> None:
+        self.problems.append(name_problems.unknown_column(name, scope, self.schema, self.dialect))
+
     def _check_expressions(self, values: Iterable[Any], scope: Scope, ctes: Ctes) -> None:
-        """Checks every column under `values`, and queries within them as scopes of their own."""
+        """Check every column under `values`; a query within them has its own scope."""
         from sqlglot import exp
 
         stack = [(value, frozenset[str]()) for value in values]
@@ -241,37 +215,37 @@ class _NameChecker:
         from sqlglot import exp
 
         parts = node.parts
-        first = parts[0].name
-        if fold_name(first) in bound:
+        if fold_name(parts[0].name) in bound:
             return
         if len(parts) == 1:
-            if isinstance(parts[0], exp.Star):
-                return
-            if self._is_known_name(parts[0], scope):
-                if self.dialect == "postgres" and fold_name(first) not in scope.aliases:
-                    self._check_column_case(
-                        parts[0], (s for each in scope.iter_scopes() for s in each.sources.values())
-                    )
-                return
-            self._report_unknown_column(parts[0], scope)
+            if not isinstance(parts[0], exp.Star):
+                self._check_unqualified_column(parts[0], scope)
             return
-        source = scope.find_source(first)
+        source = scope.find_source(parts[0].name)
         owner, column = parts[0], parts[1]
         if source is None and len(parts) > 2:
             source, owner, column = scope.find_source(parts[1].name), parts[1], parts[2]
         if source is None:
-            if not (self.dialect == "duckdb" and scope.has_column(first)):
-                self._report_unknown_alias(parts[0], parts[1], scope)
+            if not (self.dialect == "duckdb" and scope.has_column(parts[0].name)):
+                self.problems.append(name_problems.unknown_alias(parts[0], parts[1], scope, self.dialect))
             return
         if isinstance(column, exp.Star):
             return
         if not source.has_column(column.name):
-            self._report_misplaced_column(owner, column, source, scope)
+            self.problems.append(
+                name_problems.misplaced_column(owner, column, source, scope, self.schema, self.dialect)
+            )
         elif self.dialect == "postgres":
             self._check_column_case(column, [source])
 
+    def _check_unqualified_column(self, name: Any, scope: Scope) -> None:
+        if not self._is_known_name(name, scope):
+            self._report_unknown_column(name, scope)
+        elif self.dialect == "postgres" and fold_name(name.name) not in scope.aliases:
+            self._check_column_case(name, (source for each in scope.iter_scopes() for source in each.sources.values()))
+
     def _is_known_name(self, name: Any, scope: Scope) -> bool:
-        """Whether an unqualified name means something: a column, an alias, a row, or text in SQLite's double quotes."""
+        """Whether an unqualified name is a column, an alias, a row, or text in SQLite's double quotes."""
         if scope.has_column(name.name):
             return True
         if self.dialect == "sqlite":
@@ -281,7 +255,7 @@ class _NameChecker:
         return scope.find_source(name.name) is not None
 
     def _is_near_column_name(self, name: str, scope: Scope) -> bool:
-        """Whether a name is a column's but for spaces, signs or a plural: SQLite would take it for text, silently."""
+        """Whether a name differs from a column's by spaces, signs or a plural; SQLite would read it as text."""
         sources = (source for each in scope.iter_scopes() for source in each.sources.values())
         return any(
             compute_similarity(name, column) >= SAME_NAME_SIMILARITY
@@ -290,7 +264,7 @@ class _NameChecker:
         )
 
     def _get_output_names(self, item: Any, scope: Scope) -> list[str] | None:
-        """The column names one item of a SELECT list brings; None when they cannot be known."""
+        """Return the column names of one item of a SELECT list, None where they cannot be known."""
         from sqlglot import exp
 
         star = item.this if isinstance(item, exp.Column) and isinstance(item.this, exp.Star) else item
@@ -299,117 +273,16 @@ class _NameChecker:
                 return None
             return [get_output_name(item, self.dialect) or item.sql(dialect=self.dialect)]
         owner = item.table if isinstance(item, exp.Column) else ""
-        found = scope.find_source(owner) if owner else None
-        sources = [found] if found else list(scope.sources.values())
+        owner_source = scope.find_source(owner) if owner else None
+        sources = [owner_source] if owner_source else list(scope.sources.values())
         if any(source is None or source.columns is None for source in sources) or star.args.get("rename"):
             return None
         return [column for source in sources for column in source.columns or ()]
 
-    def _report_unknown_table(self, item: Any, ctes: Ctes) -> None:
-        names = [*(table.full_name for table in self.schema.tables), *(source.label for source in ctes.values())]
-        told = f"There is no table {item.name}. {self._describe_as_column(item.name)}"
-        told += _format_choices("Tables", suggest_names(item.name, names), names)
-        match = find_sure_match(item.name, names)
-        repair = (
-            None
-            if match is None
-            else self._build_replacement(item.this, _quote_full_name(match, self.schema, self.dialect), "table")
-        )
-        self.problems.append(NameProblem("table", item.name, told, repair))
-
-    def _describe_as_column(self, name: str) -> str:
-        """Where a supposed table is a column: models take a column of codes or names for a table of its own."""
-        owners = [table.full_name for table in self.schema.tables if table.find_column(name) is not None]
-        if not owners:
-            return ""
-        listed = ", ".join(owners[:5])
-        return f"{name} is a column of {listed}: use it there, without a join. "
-
-    def _report_unknown_alias(self, owner: Any, column: Any, scope: Scope) -> None:
-        sources = {name: source for each in scope.iter_scopes() for name, source in each.sources.items()}
-        having = [s for s in sources.values() if s.columns is not None and s.has_column(column.name)]
-        of_table = [s for s in sources.values() if s.table and fold_name(s.table.name) == fold_name(owner.name)]
-        labels = [source.label for source in sources.values()]
-        right = of_table if len(of_table) == 1 else having if len(having) == 1 else []
-        told = f"{owner.name} in {owner.name}.{column.name} is no table or alias of this FROM, which has "
-        told += f"{', '.join(labels) or 'none'}."
-        if right:
-            told += f" {column.name} is a column of {right[0].label}." if right[0] in having else ""
-        repair = self._build_replacement(owner, self._quote(right[0].label), "alias") if right else None
-        self.problems.append(NameProblem("alias", owner.name, told, repair))
-
-    def _report_misplaced_column(self, owner: Any, column: Any, source: FromSource, scope: Scope) -> None:
-        others = [
-            other
-            for other in next(s for s in scope.iter_scopes() if source in s.sources.values()).sources.values()
-            if other is not source and other.columns is not None and other.has_column(column.name)
-        ]
-        names = source.columns or ()
-        told = f"{_describe_source(source)} has no column {column.name}."
-        repair = None
-        if others:
-            told += f" {' and '.join(_describe_source(other) for other in others)} has it."
-            if len(others) == 1:
-                repair = self._build_replacement(owner, self._quote(others[0].label), "alias", column.name)
-        else:
-            told += f" {_format_choices('Its columns', suggest_names(column.name, names), names)}"
-            match = find_sure_match(column.name, names)
-            repair = self._build_replacement(column, self._quote(match), "column") if match else None
-            told += "" if match else self._describe_other_tables(column.name)
-        self.problems.append(NameProblem("column", column.name, told, repair))
-
-    def _report_unknown_column(self, name: Any, scope: Scope) -> None:
-        sources = [source for each in scope.iter_scopes() for source in each.sources.values()]
-        names = [column for source in sources for column in source.columns or ()]
-        places = ", ".join(dict.fromkeys(_describe_source(source) for source in sources)) or "this query"
-        told = f"There is no column {name.name} in {places}. {_format_choices('Columns', suggest_names(name.name, names), names)}"
-        match = find_sure_match(name.name, names)
-        repair = None
-        if match and sum(source.has_column(match) for source in sources if source.columns is not None) == 1:
-            repair = self._build_replacement(name, self._quote(match), "column")
-        elif not match:
-            told += self._describe_other_tables(name.name)
-            if self.dialect == "duckdb" and name.args.get("quoted"):
-                told += " Text stands in single quotes, not double quotes."
-        self.problems.append(NameProblem("column", name.name, told, repair))
-
-    def _describe_other_tables(self, column: str) -> str:
-        tables = [table.full_name for table in self.schema.tables if table.find_column(column)]
-        return f" The table {' or '.join(tables[:3])} has a column {column}: join it." if tables else ""
-
-    def _quote(self, name: str) -> str:
-        return quote_name(name, self.dialect)
-
-    def _build_replacement(self, name: Any, text: str, kind: str, column: str = "") -> Replacement | None:
-        start, end = name.meta.get("start"), name.meta.get("end")
-        if start is None or end is None:
-            return None
-        suffix = f".{column}" if column else ""
-        return Replacement(start, end + 1, text, f"{kind} {name.name}{suffix} → {text}{suffix}")
-
 
 def _is_comparison_operand(name: Any) -> bool:
-    """Whether a name stands where text is compared with: after a sign, in a list of values, as a bound."""
+    """Whether a name is the right side of a comparison, an item of IN, or a bound of BETWEEN."""
     from sqlglot import exp
 
-    around = name.parent.parent if isinstance(name.parent, exp.Column) else None
-    return isinstance(around, exp.Binary | exp.In | exp.Between) and around.this is not name.parent
-
-
-def _describe_source(source: FromSource) -> str:
-    if source.table is None or fold_name(source.label) == fold_name(source.table.name):
-        return source.label or "the subquery"
-    return f"{source.table.full_name} (alias {source.label})"
-
-
-def _format_choices(label: str, similar_names: tuple[str, ...], names: Iterable[str]) -> str:
-    if similar_names:
-        return f"Did you mean {' or '.join(similar_names)}?"
-    unique = list(dict.fromkeys(names))
-    shown = ", ".join(unique[:20]) + (", …" if len(unique) > 20 else "")
-    return f"{label}: {shown}." if unique else ""
-
-
-def _quote_full_name(full_name: str, schema: DatabaseSchema, dialect: Dialect) -> str:
-    table = schema.find_table(full_name)
-    return quote_name(full_name, dialect) if table is None else quote_table_path(table, dialect)
+    comparison = name.parent.parent if isinstance(name.parent, exp.Column) else None
+    return isinstance(comparison, exp.Binary | exp.In | exp.Between) and comparison.this is not name.parent

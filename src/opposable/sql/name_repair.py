@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.lexer import split_segments
-from opposable.sql.name_checker import NameProblem, Replacement, check_names
+from opposable.sql.name_checker import check_names
+from opposable.sql.name_problems import NameProblem, Replacement
 from opposable.sql.schema import DatabaseSchema
 from opposable.sql.statement_guard import Query, parse_safe_query
 

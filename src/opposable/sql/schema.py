@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.name_similarity import suggest_names
@@ -144,6 +144,12 @@ def _column_to_ddl(column: Column, values: list[Any], dialect: Dialect) -> tuple
     return " ".join(part for part in parts if part), f" -- {notes}" if notes else ""
 
 
+@overload
+def to_one_line(text: str, max_characters: int = ...) -> str: ...
+@overload
+def to_one_line(text: None, max_characters: int = ...) -> None: ...
+@overload
+def to_one_line(text: str | None, max_characters: int = ...) -> str | None: ...
 def to_one_line(text: str | None, max_characters: int = 200) -> str | None:
     """Text from a database on one line, without control or invisible signs, and of bounded length.
 

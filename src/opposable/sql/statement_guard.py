@@ -1,4 +1,4 @@
-"""Layer 1: lets one reading statement pass and refuses everything else, before any engine sees it."""
+"""The first check of a query: one read-only statement, and nothing else, reaches the engine."""
 
 import re
 from collections import Counter
@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRefused
+from opposable.sql import messages
 from opposable.sql.function_allowlist import (
     FUNCTIONS_BY_DIALECT,
     KEYWORDS_BEFORE_PARENTHESIS,
@@ -39,12 +40,11 @@ _ALLOWED_NODES = frozenset(_NODE_NAMES.split())
 _STRING_TOKENS = frozenset({"STRING", "NATIONAL_STRING", "RAW_STRING"})
 _SYSTEM_PREFIXES = ("sqlite_", "pragma_", "duckdb_", "pg_", "fts3tokenize", "dbstat", "bytecode", "tables_used")
 _SYSTEM_SCHEMAS = frozenset({"information_schema", "pg_catalog", "system", "temp"})
-_READ_ONLY_RULE = "only one reading statement (SELECT, WITH … SELECT, VALUES) may run here"
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A statement that passed the guard: its text and sqlglot's tree of it."""
+    """A statement that passed the guard: its text and its sqlglot tree."""
 
     sql: str
     dialect: Dialect
@@ -52,11 +52,11 @@ class Query:
 
 
 def parse_safe_query(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Query:
-    """The one reading statement in `sql`.
+    """Parse `sql` and check that it is one read-only statement.
 
     Raises:
-        ToolRefused: it does something else than read tables of `schema` with functions from the list.
-        InvalidArguments: it is no SQL of this dialect.
+        ToolRefused: The statement does not only read tables of `schema` with functions on the allow list.
+        InvalidArguments: The text is not valid SQL of this dialect.
     """
     text = _strip_comments(sql)
     if dialect == "postgres":
@@ -64,7 +64,7 @@ def parse_safe_query(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Quer
     tokens = _tokenize(text, dialect)
     tree = _parse(text, dialect)
     if type(tree).__name__ not in _ROOT_NODES:
-        raise ToolRefused(f"{_get_statement_name(text)} is not allowed: {_READ_ONLY_RULE}.")
+        raise ToolRefused(messages.statement_not_allowed(_get_statement_name(text)))
     _refuse_nodes(tree)
     _refuse_functions(tokens, tree, dialect)
     _refuse_tables(tree, schema)
@@ -77,10 +77,10 @@ def _strip_comments(sql: str) -> str:
     if not sql.strip():
         raise build_invalid_sql_error("The SQL is empty: write one SELECT statement.", sql)
     if len(sql) > MAX_CHARACTERS:
-        raise ToolRefused(f"The SQL has {len(sql)} characters: at most {MAX_CHARACTERS} are allowed.")
+        raise ToolRefused(messages.too_many(len(sql), "characters", MAX_CHARACTERS))
     if "\0" in sql or any("\ud800" <= char <= "\udfff" for char in sql):
         raise ToolRefused("The SQL contains a NUL or broken Unicode character: leave it out.")
-    kept: list[str] = []
+    code: list[str] = []
     for part in split_segments(sql):
         if not part.is_closed:
             raise build_invalid_sql_error(
@@ -90,8 +90,8 @@ def _strip_comments(sql: str) -> str:
             raise ToolRefused("Comments of the form /*! … */ are not allowed: leave them out.")
         if part.kind == "comment" and "/*" in part.text[2:]:
             raise ToolRefused("Comments within comments are not allowed: leave them out.")
-        kept.append(" " if part.kind == "comment" else part.text)
-    return "".join(kept).strip().rstrip(";").strip()
+        code.append(" " if part.kind == "comment" else part.text)
+    return "".join(code).strip().rstrip(";").strip()
 
 
 def _tokenize(sql: str, dialect: Dialect) -> list[Any]:
@@ -103,19 +103,19 @@ def _tokenize(sql: str, dialect: Dialect) -> list[Any]:
     if compute_similarity(word, "select") > _MISSPELLED_SIMILARITY and word != "select":
         raise build_invalid_sql_error(f"The SQL must begin with SELECT or WITH, not {to_one_line(word)}.", sql)
     if word not in _FIRST_WORDS:
-        raise ToolRefused(f"{_get_statement_name(sql)} is not allowed: {_READ_ONLY_RULE}.")
+        raise ToolRefused(messages.statement_not_allowed(_get_statement_name(sql)))
     try:
         tokens = list(sqlglot.tokenize(sql, dialect=dialect))
     except SqlglotError as error:
         raise build_invalid_sql_error(_format_syntax_error(error), sql) from error
     if len(tokens) > MAX_TOKENS:
-        raise ToolRefused(f"The SQL has {len(tokens)} words and signs: at most {MAX_TOKENS} are allowed.")
+        raise ToolRefused(messages.too_many(len(tokens), "words and signs", MAX_TOKENS))
     _refuse_depth(tokens)
     return tokens
 
 
 def _refuse_depth(tokens: list[Any]) -> None:
-    """Keeps the parser's recursion, ours, and the engine's within bounds."""
+    """Refuse nesting that could exhaust the recursion limit of a parser or the engine."""
     depth = deepest = unary = selects = 0
     for token in tokens:
         kind = token.token_type.name
@@ -131,9 +131,9 @@ def _refuse_depth(tokens: list[Any]) -> None:
                 f"More than {MAX_UNARY_OPERATORS} signs in a row are not allowed: simplify the expression."
             )
     if deepest > MAX_DEPTH:
-        raise ToolRefused(f"The SQL is nested {deepest} deep: at most {MAX_DEPTH} levels are allowed.")
+        raise ToolRefused(messages.too_deep(deepest, MAX_DEPTH))
     if selects > MAX_SELECTS:
-        raise ToolRefused(f"The SQL has {selects} SELECTs: at most {MAX_SELECTS} are allowed.")
+        raise ToolRefused(messages.too_many(selects, "SELECTs", MAX_SELECTS))
 
 
 def _parse(sql: str, dialect: Dialect) -> Any:
@@ -147,7 +147,7 @@ def _parse(sql: str, dialect: Dialect) -> Any:
     except RecursionError as error:
         raise ToolRefused("The SQL is nested too deeply: simplify it.") from error
     if len(statements) != 1:
-        raise ToolRefused(f"The SQL holds {len(statements)} statements: {_READ_ONLY_RULE}.")
+        raise ToolRefused(messages.several_statements(len(statements)))
     return statements[0]
 
 
@@ -164,7 +164,7 @@ def _refuse_nodes(tree: Any) -> None:
             continue
         if isinstance(node, exp.JSONPath | exp.Interval | exp.TimeUnit):
             continue
-        raise ToolRefused(f"{_split_class_name(name)} is not allowed in a query: {_READ_ONLY_RULE}.")
+        raise ToolRefused(messages.clause_not_allowed(_split_class_name(name)))
 
 
 def _refuse_functions(tokens: list[Any], tree: Any, dialect: Dialect) -> None:
@@ -174,7 +174,7 @@ def _refuse_functions(tokens: list[Any], tree: Any, dialect: Dialect) -> None:
     allowed = FUNCTIONS_BY_DIALECT[dialect] | TABLE_FUNCTIONS_BY_DIALECT[dialect]
     for name, times in Counter(_iter_called_names(tokens)).items():
         keyword = name.split()[-1] in KEYWORDS_BEFORE_PARENTHESIS  # some tokens are two words: ORDER BY
-        if not keyword and name not in allowed and times > aliases[name]:  # an alias's own list of columns is no call
+        if not keyword and name not in allowed and times > aliases[name]:  # AS t(a, b) names columns, it calls nothing
             raise _build_function_refusal(name, dialect)
     for node in tree.find_all(exp.Anonymous, exp.AnonymousAggFunc):
         if node.name.casefold() not in allowed:
@@ -185,7 +185,7 @@ def _refuse_functions(tokens: list[Any], tree: Any, dialect: Dialect) -> None:
 
 
 def _iter_called_names(tokens: list[Any]) -> Iterator[str]:
-    """The words that stand directly before a parenthesis."""
+    """Yield the words directly before a parenthesis."""
     for token, following in pairwise(tokens):
         word = token.text.casefold()
         if following.token_type.name != "L_PAREN" or token.token_type.name in _STRING_TOKENS:
@@ -203,17 +203,16 @@ def _function_name(node: Any) -> str:
 
 
 def _build_function_refusal(name: str, dialect: Dialect) -> ToolRefused:
-    near = [
+    similar_names = [
         other
         for other in suggest_names(name, FUNCTIONS_BY_DIALECT[dialect])
         if compute_similarity(name, other) > SURE_SIMILARITY
     ]
-    hint = f" Did you mean {' or '.join(near)}?" if near else ""
-    return ToolRefused(f"The function {name} is not available here: use the usual functions of {dialect}.{hint}")
+    return ToolRefused(messages.function_not_available(name, dialect, similar_names))
 
 
 def _refuse_tables(tree: Any, schema: DatabaseSchema) -> None:
-    """Refuses what is a system table or a file; a merely unknown name is left to the check of names."""
+    """Refuse system tables and files; the name checker reports names that are only unknown."""
     from sqlglot import exp
 
     for table in tree.find_all(exp.Table):
@@ -221,22 +220,22 @@ def _refuse_tables(tree: Any, schema: DatabaseSchema) -> None:
             continue
         name, path = table.name.casefold(), table.db.casefold()
         if name.startswith(_SYSTEM_PREFIXES) or path in _SYSTEM_SCHEMAS or table.catalog.casefold() in _SYSTEM_SCHEMAS:
-            raise ToolRefused(f"The system table {table.name} may not be read: use the tables of this database.")
+            raise ToolRefused(messages.system_table(table.name))
         if any(sign in name for sign in "/\\*?") or ("." in name and table.this.quoted):
-            raise ToolRefused(f"Files may not be read: {to_one_line(table.name)} is no table of this database.")
+            raise ToolRefused(messages.file_not_readable(to_one_line(table.name)))
 
 
 def refuse_unlisted_tables(query: Query, schema: DatabaseSchema) -> None:
-    """Refuses tables that are not listed in `schema`, whatever the engine would find under their names.
+    """Refuse tables that `schema` does not list, even where the engine would find one of that name.
 
     Raises:
-        ToolRefused: there is one.
+        ToolRefused: A table is not listed.
     """
     from sqlglot import exp
 
     for table in query.tree.find_all(exp.Table):
         if isinstance(table.this, exp.Identifier) and not _is_known_table(table, schema):
-            raise ToolRefused(f"There is no table {to_one_line(table.name)} here: use the tables of this database.")
+            raise ToolRefused(messages.unlisted_table(to_one_line(table.name)))
 
 
 def _is_known_table(table: Any, schema: DatabaseSchema) -> bool:
@@ -244,40 +243,42 @@ def _is_known_table(table: Any, schema: DatabaseSchema) -> bool:
 
 
 def _is_cte(table: Any) -> bool:
-    """Whether a WITH around the table gives its name to a query that can be seen from there."""
-    name, at = fold_name(table.name), table
-    while at is not None:
-        holder = at.parent
-        with_ = holder.args.get("with_") if holder is not None else None
+    """Whether an enclosing WITH defines the name, visibly from where the table is used."""
+    name, node = fold_name(table.name), table
+    while node is not None:
+        parent = node.parent
+        with_ = parent.args.get("with_") if parent is not None else None
         if with_ is not None:
-            named = [fold_name(cte.alias) for cte in with_.expressions]
-            if name in named:
+            if name in [fold_name(cte.alias) for cte in with_.expressions]:
                 return True
-        elif type(at).__name__ == "CTE" and holder is not None:
-            named = [fold_name(cte.alias) for cte in holder.expressions]
-            before = named if holder.args.get("recursive") else named[: holder.expressions.index(at)]
-            if name in before:
+        elif type(node).__name__ == "CTE" and parent is not None:
+            names = [fold_name(cte.alias) for cte in parent.expressions]
+            visible_names = names if parent.args.get("recursive") else names[: parent.expressions.index(node)]
+            if name in visible_names:
                 return True
-            at = holder
-        at = at.parent
+            node = parent
+        node = node.parent
     return False
 
 
 def build_invalid_sql_error(sentence: str, sql: str) -> InvalidArguments:
-    """The error for SQL that cannot be read or whose names are wrong."""
+    """Build the error for SQL that cannot be parsed or has wrong names."""
     return InvalidArguments((FieldProblem("sql", sentence, to_one_line(sql)),))
 
 
 def _format_syntax_error(error: Exception) -> str:
     details = getattr(error, "errors", None) or [{}]
     first = details[0]
-    what = str(first.get("description") or "it cannot be read").partition(" but got <Token")[0].rstrip(".")
+    description = str(first.get("description") or "it cannot be read").partition(" but got <Token")[0].rstrip(".")
     if not first.get("line"):
-        return "The SQL cannot be read: check quotes, commas and parentheses."
-    what = re.sub(r"Required keyword: '\w+' missing for <class '[\w.]*\.(\w+)'>", r"\1 lacks an argument", what)
-    near = to_one_line(str(first.get("highlight") or ""))
-    at = f"near {near!r} (line {first['line']}, column {first['col']})" if near else f"in line {first['line']}"
-    return f"The SQL has a syntax error {at}: {what}."
+        return messages.unreadable_sql()
+    description = re.sub(
+        r"Required keyword: '\w+' missing for <class '[\w.]*\.(\w+)'>", r"\1 lacks an argument", description
+    )
+    excerpt = to_one_line(str(first.get("highlight") or ""))
+    if not excerpt:
+        return messages.syntax_error_in_line(first["line"], description)
+    return messages.syntax_error_near(excerpt, first["line"], first["col"], description)
 
 
 def _get_statement_name(sql: str) -> str:

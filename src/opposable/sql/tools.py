@@ -7,7 +7,8 @@ from typing import Any
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolRefused
 from opposable.sql.database import Database, QueryLimits, QueryResult
 from opposable.sql.function_allowlist import Dialect
-from opposable.sql.name_checker import NameProblem, check_names
+from opposable.sql.name_checker import check_names
+from opposable.sql.name_problems import NameProblem
 from opposable.sql.name_repair import RepairedQuery, repair_names
 from opposable.sql.placeholders import BoundSql, bind_placeholders
 from opposable.sql.schema import DatabaseSchema, Table, to_one_line

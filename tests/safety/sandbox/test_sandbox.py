@@ -123,7 +123,7 @@ async def test_leaving_stops_the_program():
 
 
 async def test_where_nothing_can_be_isolated_nothing_runs(monkeypatch):
-    monkeypatch.setattr(bubblewrap, "bwrap", lambda: None)
+    monkeypatch.setattr(bubblewrap, "find_bubblewrap", lambda: None)
     sandbox = Sandbox(SHORT_LIMITS)
     with pytest.raises(ToolUnavailable, match="needs bubblewrap"):
         await sandbox.run([sandbox.python_program, "-c", "print(1)"])
@@ -133,13 +133,13 @@ async def test_a_refusal_of_the_system_is_told_in_its_words(monkeypatch, tmp_pat
     refusing = tmp_path / "bwrap"
     refusing.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n")
     refusing.chmod(0o755)
-    monkeypatch.setattr(bubblewrap, "bwrap", lambda: str(refusing))
+    monkeypatch.setattr(bubblewrap, "find_bubblewrap", lambda: str(refusing))
     with pytest.raises(ToolUnavailable, match=r"none is run \(bwrap: No permissions to create a new namespace\)"):
         await Sandbox(SHORT_LIMITS).run(["/bin/true"])
 
 
 async def test_an_owner_may_allow_runs_without_isolation(monkeypatch):
-    monkeypatch.setattr(bubblewrap, "bwrap", lambda: None)
+    monkeypatch.setattr(bubblewrap, "find_bubblewrap", lambda: None)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     sandbox = Sandbox(SHORT_LIMITS, allow_unprotected=True)
     told = await sandbox.run([sandbox.python_program, "-c", "import os; print('OPENAI_API_KEY' in os.environ)"])

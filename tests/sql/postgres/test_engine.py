@@ -31,7 +31,7 @@ async def test_tables_of_all_schemas_are_listed_with_comments_and_keys(postgres_
     listed = {told["name"]: told for told in await SchemaTools(postgres_shop).list_tables()}
     assert listed["customers"] == {"name": "customers", "kind": "table", "columns": 4, "rows": 3, "comment": "who buys"}
     assert listed["hr.people"] == {"name": "hr.people", "kind": "table", "columns": 3, "rows": 1}
-    assert 'CREATE TABLE "Staff" (' in (await postgres_shop.schema()).text()
+    assert 'CREATE TABLE "Staff" (' in (await postgres_shop.get_schema()).to_ddl()
 
 
 async def test_names_get_the_quotes_that_keep_their_case(postgres_shop):

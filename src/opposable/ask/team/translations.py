@@ -70,7 +70,7 @@ _PROBLEM_TRANSLATIONS = (
     (r"The table (?P<list>.+) has a column (.+): join it\.", r"表 \1 有列 \2"),
     (r"(?P<list>.+) has it\.", r"\1 有这一列"),
     (r"(.+) is a column of (.+)\.", r"\1 是 \2 的列"),
-    (r"Text stands in single quotes, not double quotes\.", "文本要用单引号"),
+    (r"Text belongs in single quotes, not double quotes\.", "文本要用单引号"),
     (r"(?:sql: )?The SQL has a syntax error near (.+?) \(line \d+, column \d+\): .+\.", r"SQL 在 \1 附近有语法错误"),
     (r"(?:sql: )?The SQL has a syntax error in line (\d+): .+\.", r"SQL 第 \1 行有语法错误"),
     (r"(?:sql: )?The SQL cannot be read: check quotes, commas and parentheses\.", "SQL 无法解析"),

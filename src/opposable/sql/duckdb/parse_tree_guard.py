@@ -1,4 +1,4 @@
-"""DuckDB's own reading of a query, checked: what it calls and what it would build, not what another parser thinks."""
+"""A check of DuckDB's own parse tree: the functions a query calls, and the sizes it can reach."""
 
 import json
 import math
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from opposable.domain.errors import ToolRefused
+from opposable.sql import messages
 from opposable.sql.function_allowlist import DUCKDB_FUNCTIONS, DUCKDB_TABLE_FUNCTIONS
 from opposable.sql.schema import fold_name, to_one_line
 
@@ -18,11 +19,11 @@ _REPLACE_FUNCTIONS = frozenset({"replace", "regexp_replace"})
 _FORMAT_FUNCTIONS = frozenset({"printf", "format"})
 _LIST_FUNCTIONS = frozenset({"range", "generate_series"})
 _UNCOUNTED_GROWTH = 100
-"""Growth up to here is what formatting needs, and is not counted."""
+"""Growth that formatting needs; up to here it is not counted."""
 _MAX_GROWTH = 100_000
-"""How many times over a query may blow up text: memory for it is outside DuckDB's own limit."""
+"""Factor by which a query may lengthen text: its memory is not part of DuckDB's limit."""
 _MAX_LIST_ITEMS = 1_000_000
-"""Items of all lists written as range(…) in one query, multiplied."""
+"""Product of the lengths of all range(…) lists in one query."""
 
 
 def check_parse_tree(
@@ -31,21 +32,21 @@ def check_parse_tree(
     untrusted_macros: frozenset[str] = frozenset(),
     untrusted_views: frozenset[tuple[str, str]] = frozenset(),
 ) -> None:
-    """Lets `sql` pass when DuckDB itself reads it as one query that only reads, without these macros and views.
+    """Check that DuckDB parses `sql` as one read-only query without the untrusted macros and views.
 
     Raises:
-        ToolRefused: it is no single query, calls a function off the list, or builds huge values.
-        duckdb.ParserException: it is no SQL.
+        ToolRefused: It is not a single query, calls a function that is not allowed, or builds huge values.
+        duckdb.ParserException: It is not valid SQL.
     """
     import duckdb
 
     statements = cursor.extract_statements(sql)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise ToolRefused("The database refused it: only one SELECT statement may run here.")
+        raise _build_refusal("only one SELECT statement may run here.")
     (text,) = cursor.execute("SELECT json_serialize_sql(?)", [sql]).fetchone()
     tree = json.loads(text)
     if tree.get("error"):
-        raise ToolRefused(f"The database refused it: {tree.get('error_message')}")
+        raise _build_refusal(f"{tree.get('error_message')}")
     growth = items = 1.0
     for node, in_from in iter_nodes(tree["statements"]):
         _refuse_node(node)
@@ -62,7 +63,7 @@ def check_parse_tree(
 
 
 def is_allowed_node(node: dict[str, Any]) -> bool:
-    """Whether an object of the tree is a reading with functions from the list."""
+    """Whether a node only reads, with functions on the allow list."""
     try:
         _refuse_node(node)
     except ToolRefused:
@@ -73,20 +74,18 @@ def is_allowed_node(node: dict[str, Any]) -> bool:
 def _refuse_untrusted_names(
     node: dict[str, Any], untrusted_macros: frozenset[str], untrusted_views: frozenset[tuple[str, str]]
 ) -> None:
-    """Refuses the file's own code that asks for more than its tables; an unnamed schema may be any."""
+    """Refuse untrusted macros and views of the file; a view without a schema matches in every schema."""
     if untrusted_macros and fold_name(str(node.get("function_name", ""))) in untrusted_macros:
-        raise ToolRefused(
-            f"The database refused it: {to_one_line(str(node['function_name']))} is a macro of this file."
-        )
+        raise _build_refusal(f"{to_one_line(str(node['function_name']))} is a macro of this file.")
     if not untrusted_views or node.get("type") != "BASE_TABLE":
         return
-    space, name = fold_name(str(node["schema_name"])), fold_name(str(node["table_name"]))
-    if any(view == name and space in ("", its) for its, view in untrusted_views):
+    schema_name, name = fold_name(str(node["schema_name"])), fold_name(str(node["table_name"]))
+    if any(view == name and schema_name in ("", schema) for schema, view in untrusted_views):
         raise ToolRefused(f"The view {to_one_line(name)} may not be read: it asks for more than this file's tables.")
 
 
 def iter_nodes(root: Any) -> Iterator[tuple[dict[str, Any], bool]]:
-    """Every object of the tree, and whether it is a function in FROM."""
+    """Yield every object of the tree, and whether it is a function in FROM."""
     stack: list[tuple[Any, bool]] = [(root, False)]
     while stack:
         node, in_from = stack.pop()
@@ -98,24 +97,28 @@ def iter_nodes(root: Any) -> Iterator[tuple[dict[str, Any], bool]]:
             stack += [(value, from_function and key == "function") for key, value in node.items()]
 
 
+def _build_refusal(reason: str) -> ToolRefused:
+    return ToolRefused(messages.engine_refused(reason))
+
+
 def _refuse_node(node: dict[str, Any]) -> None:
     kind = str(node.get("type", ""))
     if kind.endswith("_NODE") and kind not in _QUERY_NODES:
-        raise ToolRefused(f"The database refused it: {kind.removesuffix('_NODE').replace('_', ' ')} is no reading.")
+        raise _build_refusal(f"{kind.removesuffix('_NODE').replace('_', ' ')} is no reading.")
     if kind in _REFUSED_NODES:
-        raise ToolRefused("The database refused it: SHOW and DESCRIBE are not allowed.")
+        raise _build_refusal("SHOW and DESCRIBE are not allowed.")
     if kind == "TABLE_FUNCTION":
         name = str(node["function"].get("function_name", "")).casefold()
         if name not in DUCKDB_TABLE_FUNCTIONS:
-            raise ToolRefused(f"The database refused it: the table function {name} is not available here.")
+            raise _build_refusal(f"the table function {name} is not available here.")
     elif node.get("class") == "FUNCTION" and not node.get("is_operator"):
         name = str(node["function_name"]).casefold()
         if name not in DUCKDB_FUNCTIONS | DUCKDB_TABLE_FUNCTIONS | _INTERNAL_FUNCTIONS and name[:1].isalpha():
-            raise ToolRefused(f"The database refused it: the function {name} is not available here.")
+            raise _build_refusal(f"the function {name} is not available here.")
 
 
 def _estimate_growth(node: dict[str, Any]) -> float:
-    """How many times longer than what it is given a function's value can be; 1 for harmless ones."""
+    """Return by what factor a function can lengthen its argument; 1 where it cannot."""
     name = str(node["function_name"]).casefold()
     arguments = _get_arguments(node)
     if name in _SIZED_FUNCTIONS:
@@ -128,7 +131,7 @@ def _estimate_growth(node: dict[str, Any]) -> float:
 
 
 def _count_list_items(node: dict[str, Any]) -> float:
-    """How many items a list made from numbers written out has; 1 for short ones and for what columns decide."""
+    """Return the length of a list between literal numbers; 1 for short lists and for bounds from columns."""
     if str(node["function_name"]).casefold() not in _LIST_FUNCTIONS:
         return 1.0
     numbers = [

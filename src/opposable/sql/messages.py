@@ -1,0 +1,207 @@
+"""The message catalog of the SQL package, in English and Chinese."""
+
+from collections.abc import Iterable, Sequence
+
+from opposable.domain.errors import InvalidArguments
+from opposable.domain.localized_text import LocalizedText, join_localized, localize
+
+_READ_ONLY_RULE = "only one reading statement (SELECT, WITH … SELECT, VALUES) may run here"
+
+
+def join_messages(messages: Iterable[LocalizedText]) -> LocalizedText:
+    """Join messages into one."""
+    return join_localized(messages, " ", "；")
+
+
+def get_error_message(error: BaseException) -> str:
+    """Return the message of an error of this package, with its translation where it has one."""
+    if not isinstance(error, InvalidArguments):
+        return error.args[0] if error.args and isinstance(error.args[0], LocalizedText) else str(error)
+    if not all(isinstance(problem.problem, LocalizedText) for problem in error.problems):
+        return str(error)
+    return LocalizedText(str(error), "；".join(localize(problem.problem, "zh") for problem in error.problems))
+
+
+# statements that the guard refuses
+
+
+def statement_not_allowed(statement: str) -> LocalizedText:
+    """A statement other than a read."""
+    return LocalizedText(
+        f"{statement} is not allowed: {_READ_ONLY_RULE}.", f"只能执行读取数据的语句，不允许 {statement}"
+    )
+
+
+def clause_not_allowed(clause: str) -> LocalizedText:
+    """A clause that a read has no use for."""
+    return LocalizedText(
+        f"{clause} is not allowed in a query: {_READ_ONLY_RULE}.", f"只能执行读取数据的语句，不允许 {clause}"
+    )
+
+
+def several_statements(count: int) -> LocalizedText:
+    """More or fewer statements than one."""
+    return LocalizedText(
+        f"The SQL holds {count} statements: {_READ_ONLY_RULE}.", f"只能执行一条语句，而这里有 {count} 条"
+    )
+
+
+def too_many(count: int, unit: str, limit: int) -> LocalizedText:
+    """A query with more characters, tokens or SELECTs than allowed."""
+    return LocalizedText(f"The SQL has {count} {unit}: at most {limit} are allowed.", "SQL 过长或过于复杂")
+
+
+def too_deep(depth: int, limit: int) -> LocalizedText:
+    """A query with more levels of nesting than allowed."""
+    return LocalizedText(f"The SQL is nested {depth} deep: at most {limit} levels are allowed.", "SQL 过长或过于复杂")
+
+
+def function_not_available(name: str, dialect: str, similar_names: Sequence[str]) -> LocalizedText:
+    """A function that is not on the allow list."""
+    refusal = LocalizedText(
+        f"The function {name} is not available here: use the usual functions of {dialect}.", f"不能使用函数 {name}"
+    )
+    return join_messages([refusal, did_you_mean(similar_names)] if similar_names else [refusal])
+
+
+def system_table(name: str) -> LocalizedText:
+    """A table of the engine's own catalog."""
+    return LocalizedText(
+        f"The system table {name} may not be read: use the tables of this database.", f"不能读取系统表 {name}"
+    )
+
+
+def file_not_readable(name: str) -> LocalizedText:
+    """A table name that is the path of a file."""
+    return LocalizedText(
+        f"Files may not be read: {name} is no table of this database.",
+        f"不能读取文件：{name} 不是这个数据库的表",
+    )
+
+
+def unlisted_table(name: str) -> LocalizedText:
+    """A table that the schema does not list."""
+    return LocalizedText(f"There is no table {name} here: use the tables of this database.", f"没有表 {name}")
+
+
+# syntax errors
+
+
+def unreadable_sql() -> LocalizedText:
+    """SQL that the parser rejects without saying where."""
+    return LocalizedText("The SQL cannot be read: check quotes, commas and parentheses.", "SQL 无法解析")
+
+
+def syntax_error_near(excerpt: str, line: int, column: int, description: str) -> LocalizedText:
+    """A syntax error with the SQL around it."""
+    return LocalizedText(
+        f"The SQL has a syntax error near {excerpt!r} (line {line}, column {column}): {description}.",
+        f"SQL 在 {excerpt!r} 附近有语法错误",
+    )
+
+
+def syntax_error_in_line(line: int, description: str) -> LocalizedText:
+    """A syntax error whose line alone is known."""
+    return LocalizedText(f"The SQL has a syntax error in line {line}: {description}.", f"SQL 第 {line} 行有语法错误")
+
+
+# names that do not exist
+
+
+def unknown_table(name: str) -> LocalizedText:
+    """A table that does not exist."""
+    return LocalizedText(f"There is no table {name}.", f"没有表 {name}")
+
+
+def table_is_a_column(name: str, tables: Sequence[str]) -> LocalizedText:
+    """A supposed table that is a column of `tables`."""
+    return LocalizedText(
+        f"{name} is a column of {', '.join(tables)}: use it there, without a join.",
+        f"{name} 是 {_list_in_chinese(tables)} 的列",
+    )
+
+
+def unknown_alias(owner: str, column: str, labels: Sequence[str]) -> LocalizedText:
+    """A qualifier that names nothing in FROM."""
+    return LocalizedText(
+        f"{owner} in {owner}.{column} is no table or alias of this FROM, which has {', '.join(labels) or 'none'}.",
+        f"{owner}.{column} 中的 {owner} 不是 FROM 中的表或别名，其中有 {_list_in_chinese(labels) or 'none'}",
+    )
+
+
+def column_of_source(column: str, source: str) -> LocalizedText:
+    """The source in FROM that has a column."""
+    return LocalizedText(f"{column} is a column of {source}.", f"{column} 是 {source} 的列")
+
+
+def source_lacks_column(source: str, column: str) -> LocalizedText:
+    """A column that its qualifier does not have."""
+    return LocalizedText(f"{source} has no column {column}.", f"{source} 没有列 {column}")
+
+
+def sources_have_it(sources: Sequence[str]) -> LocalizedText:
+    """The other sources in FROM that have the column."""
+    return LocalizedText(f"{' and '.join(sources)} has it.", f"{_list_in_chinese(sources)} 有这一列")
+
+
+def unknown_column(name: str, sources: Sequence[str]) -> LocalizedText:
+    """An unqualified column that no source in FROM has."""
+    return LocalizedText(
+        f"There is no column {name} in {', '.join(sources) or 'this query'}.",
+        f"{_list_in_chinese(sources) or 'this query'} 中没有列 {name}",
+    )
+
+
+def column_in_other_tables(column: str, tables: Sequence[str]) -> LocalizedText:
+    """The tables outside of FROM that have a column."""
+    return LocalizedText(
+        f"The table {' or '.join(tables)} has a column {column}: join it.",
+        f"表 {_list_in_chinese(tables)} 有列 {column}",
+    )
+
+
+def text_in_double_quotes() -> LocalizedText:
+    """Text written as a quoted identifier."""
+    return LocalizedText("Text belongs in single quotes, not double quotes.", "文本要用单引号")
+
+
+def did_you_mean(names: Sequence[str]) -> LocalizedText:
+    """The similar names that exist."""
+    return LocalizedText(f"Did you mean {' or '.join(names)}?", f"是否指 {_list_in_chinese(names)}")
+
+
+def existing_names(label: str, names: Sequence[str]) -> LocalizedText:
+    """All names that exist, where none is similar; `label` says of what, such as "Tables"."""
+    return LocalizedText(f"{label}: {', '.join(names)}.", f"现有的是 {_list_in_chinese(names)}")
+
+
+def name_replaced(kind: str, old: str, new: str) -> LocalizedText:
+    """A correction of a name; `kind` is table, column or alias."""
+    chinese = {"table": "表", "column": "列", "alias": "别名"}[kind]
+    return LocalizedText(f"{kind} {old} → {new}", f"{chinese} {old} → {new}")
+
+
+# errors of the engine
+
+
+def engine_refused(reason: str) -> LocalizedText:
+    """A query that the engine's own protection stopped; `reason` is in the engine's language."""
+    return LocalizedText(f"The database refused it: {reason}", f"数据库拒绝执行：{reason}")
+
+
+def engine_failed(reason: str, hint: str) -> LocalizedText:
+    """A query that failed in the engine; `reason` is in the engine's language."""
+    english = f"The database says: {reason}{f' Hint: {hint}.' if hint else ''}"
+    return LocalizedText(english, f"数据库报错：{reason}")
+
+
+def query_timed_out(seconds: float) -> LocalizedText:
+    """A query that took too long."""
+    return LocalizedText(
+        f"The query took longer than {seconds:g} seconds and was stopped. Hint: filter or aggregate earlier.",
+        f"查询超过 {seconds:g} 秒，已停止",
+    )
+
+
+def _list_in_chinese(names: Sequence[str]) -> str:
+    return "、".join(names)

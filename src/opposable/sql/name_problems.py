@@ -1,0 +1,164 @@
+"""Names of a query that the database does not have, and how to correct them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from opposable.domain.localized_text import LocalizedText
+from opposable.sql import messages
+from opposable.sql.function_allowlist import Dialect
+from opposable.sql.name_scopes import Ctes, FromSource, Scope
+from opposable.sql.name_similarity import find_sure_match, suggest_names
+from opposable.sql.schema import DatabaseSchema, Table, fold_name, quote_name, quote_table_path
+
+NameKind = Literal["table", "alias", "column"]
+
+_MAX_LISTED_NAMES = 20
+_MAX_LISTED_OWNERS = 5
+_MAX_LISTED_TABLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """New text for the characters `start` to `end` (exclusive) of a query; `description` is for readers."""
+
+    start: int
+    end: int
+    text: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class NameProblem:
+    """A name that the database does not have.
+
+    `message` says what is wrong and what exists. `repair` is set where only one name can be meant.
+    """
+
+    kind: NameKind
+    name: str
+    message: str
+    repair: Replacement | None = None
+
+
+def unknown_table(item: Any, ctes: Ctes, schema: DatabaseSchema, dialect: Dialect) -> NameProblem:
+    """Return the problem of a table that is neither in the schema nor a WITH name."""
+    names = [*(table.full_name for table in schema.tables), *(source.label for source in ctes.values())]
+    # Models take a column of codes or names for a table of its own.
+    owners = [table.full_name for table in schema.tables if table.find_column(item.name) is not None]
+    parts = [messages.unknown_table(item.name)]
+    parts += [messages.table_is_a_column(item.name, owners[:_MAX_LISTED_OWNERS])] if owners else []
+    parts += _list_choices("Tables", suggest_names(item.name, names), names)
+    match = find_sure_match(item.name, names)
+    repair = None if match is None else _replace(item.this, _quote_full_name(match, schema, dialect), "table")
+    return NameProblem("table", item.name, messages.join_messages(parts), repair)
+
+
+def miswritten_table(item: Any, table: Table) -> NameProblem:
+    """Return the problem of a table whose letter case PostgreSQL folds to another name."""
+    path = quote_table_path(table, "postgres")
+    identifier, schema = item.this, item.args.get("db")
+    start = schema.meta.get("start", identifier.meta.get("start")) if schema else identifier.meta.get("start")
+    end = identifier.meta.get("end")
+    message = f"{item.name} is no table as PostgreSQL reads it: write {path}."
+    repair = None
+    if start is not None and end is not None:
+        repair = Replacement(start, end + 1, path, messages.name_replaced("table", item.name, path))
+    return NameProblem("table", item.name, message, repair)
+
+
+def miswritten_column(name: Any, column: str) -> NameProblem:
+    """Return the problem of a column whose letter case PostgreSQL folds to another name."""
+    text = quote_name(column, "postgres")
+    message = f"{name.name} is no column as PostgreSQL reads it: write {text}."
+    return NameProblem("column", name.name, message, _replace(name, text, "column"))
+
+
+def unknown_alias(owner: Any, column: Any, scope: Scope, dialect: Dialect) -> NameProblem:
+    """Return the problem of a qualifier that is no table or alias in scope."""
+    sources = list({name: source for each in scope.iter_scopes() for name, source in each.sources.items()}.values())
+    having = [source for source in sources if source.columns is not None and source.has_column(column.name)]
+    of_table = [source for source in sources if source.table and fold_name(source.table.name) == fold_name(owner.name)]
+    candidates = of_table if len(of_table) == 1 else having
+    meant = candidates[0] if len(candidates) == 1 else None
+    parts = [messages.unknown_alias(owner.name, column.name, [source.label for source in sources])]
+    if meant is not None and meant in having:
+        parts.append(messages.column_of_source(column.name, meant.label))
+    repair = _replace(owner, quote_name(meant.label, dialect), "alias") if meant else None
+    return NameProblem("alias", owner.name, messages.join_messages(parts), repair)
+
+
+def misplaced_column(
+    owner: Any, column: Any, source: FromSource, scope: Scope, schema: DatabaseSchema, dialect: Dialect
+) -> NameProblem:
+    """Return the problem of a column that its qualifier, a source in scope, does not have."""
+    siblings = next(each for each in scope.iter_scopes() if source in each.sources.values()).sources.values()
+    others = [
+        other
+        for other in siblings
+        if other is not source and other.columns is not None and other.has_column(column.name)
+    ]
+    parts = [messages.source_lacks_column(_describe_source(source), column.name)]
+    repair = None
+    if others:
+        parts.append(messages.sources_have_it([_describe_source(other) for other in others]))
+        if len(others) == 1:
+            repair = _replace(owner, quote_name(others[0].label, dialect), "alias", f".{column.name}")
+    else:
+        names = source.columns or ()
+        parts += _list_choices("Its columns", suggest_names(column.name, names), names)
+        match = find_sure_match(column.name, names)
+        repair = _replace(column, quote_name(match, dialect), "column") if match else None
+        parts += [] if match else _list_other_tables(column.name, schema)
+    return NameProblem("column", column.name, messages.join_messages(parts), repair)
+
+
+def unknown_column(name: Any, scope: Scope, schema: DatabaseSchema, dialect: Dialect) -> NameProblem:
+    """Return the problem of an unqualified column that no source in scope has."""
+    sources = [source for each in scope.iter_scopes() for source in each.sources.values()]
+    names = [column for source in sources for column in source.columns or ()]
+    labels = list(dict.fromkeys(_describe_source(source) for source in sources))
+    parts = [messages.unknown_column(name.name, labels)]
+    parts += _list_choices("Columns", suggest_names(name.name, names), names)
+    match = find_sure_match(name.name, names)
+    repair = None
+    if match and sum(source.has_column(match) for source in sources if source.columns is not None) == 1:
+        repair = _replace(name, quote_name(match, dialect), "column")
+    elif not match:
+        parts += _list_other_tables(name.name, schema)
+        if dialect == "duckdb" and name.args.get("quoted"):
+            parts.append(messages.text_in_double_quotes())
+    return NameProblem("column", name.name, messages.join_messages(parts), repair)
+
+
+def _replace(name: Any, text: str, kind: NameKind, suffix: str = "") -> Replacement | None:
+    start, end = name.meta.get("start"), name.meta.get("end")
+    if start is None or end is None:
+        return None
+    description = messages.name_replaced(kind, f"{name.name}{suffix}", f"{text}{suffix}")
+    return Replacement(start, end + 1, text, description)
+
+
+def _describe_source(source: FromSource) -> str:
+    if source.table is None or fold_name(source.label) == fold_name(source.table.name):
+        return source.label or "the subquery"
+    return f"{source.table.full_name} (alias {source.label})"
+
+
+def _list_choices(label: str, similar_names: Sequence[str], names: Iterable[str]) -> list[LocalizedText]:
+    """Return the similar names as a message, or all names where none is similar."""
+    if similar_names:
+        return [messages.did_you_mean(similar_names)]
+    unique = list(dict.fromkeys(names))
+    listed = unique[:_MAX_LISTED_NAMES] + (["…"] if len(unique) > _MAX_LISTED_NAMES else [])
+    return [messages.existing_names(label, listed)] if listed else []
+
+
+def _list_other_tables(column: str, schema: DatabaseSchema) -> list[LocalizedText]:
+    tables = [table.full_name for table in schema.tables if table.find_column(column)]
+    return [messages.column_in_other_tables(column, tables[:_MAX_LISTED_TABLES])] if tables else []
+
+
+def _quote_full_name(full_name: str, schema: DatabaseSchema, dialect: Dialect) -> str:
+    table = schema.find_table(full_name)
+    return quote_name(full_name, dialect) if table is None else quote_table_path(table, dialect)
