@@ -17,7 +17,9 @@ MESSAGES = (
     system_message("Be short."),
     user_message("巴黎的天气？'; --"),
     assistant_message(
-        "", (ToolCall("c1", "weather", '{"city": "巴黎"', "hermes", ("brace",), truncated=True),), thinking="嗯"
+        "",
+        (ToolCall.from_json("c1", "weather", '{"city": "巴黎"', dialect="hermes", repairs=("brace",), truncated=True),),
+        thinking="嗯",
     ),
     tool_message("c1", "weather", "晴 🎉"),
     assistant_message("晴"),

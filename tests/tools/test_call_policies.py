@@ -6,13 +6,13 @@ import pytest
 
 from opposable.domain.call_context import ApprovalRequest, Approved, CallContext, Denied
 from opposable.domain.errors import ToolFailed, ToolRefused, ToolUnavailable
+from opposable.domain.rate_limits import InProcessRateLimiter
 from opposable.domain.specs import FunctionToolSpec, RateLimit
 from opposable.domain.tools import ToolDefinition
 from opposable.tools.call_policies import ToolRetryOptions
 from opposable.tools.circuit_breaker import CircuitBreakerOptions
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
-from opposable.tools.rate_limiter import LocalRateLimiter
 
 pytestmark = pytest.mark.anyio
 
@@ -231,7 +231,7 @@ async def test_a_rate_limit_says_when_and_holds_under_concurrency():
 
 async def test_a_shared_limiter_counts_for_several_libraries():
     clock = ManualClock()
-    shared = LocalRateLimiter(clock)
+    shared = InProcessRateLimiter(clock)
     rule = RateLimit(calls=1, seconds=10)
     first, second = (create_library(FlakyService("x"), limiter=shared, rate_limit=rule) for _ in range(2))
     assert (await first.call("fetch", {})).failure is None

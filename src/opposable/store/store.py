@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from opposable.domain.errors import StoreUnavailable
+from opposable.domain.rate_limits import InProcessRateLimiter, RateLimiter
 from opposable.store.agents import AgentRepository
 from opposable.store.approvals import ApprovalRepository
 from opposable.store.conversations import ConversationRepository, SqlConversationRepository
@@ -14,7 +15,6 @@ from opposable.store.executions import ExecutionRepository
 from opposable.store.failures import FailureRepository
 from opposable.store.keys import ApiKeyRepository
 from opposable.store.mcp_pins import McpPinRepository
-from opposable.store.rate_limits import InProcessRateLimiter, RateLimitBackend
 from opposable.store.retention import Retention
 from opposable.store.runs import RunRepository
 from opposable.store.schema_migration import migrate_schema
@@ -39,7 +39,7 @@ class Store:
     approvals: ApprovalRepository
     retention: Retention
     workers: WorkerRepository
-    limiter: RateLimitBackend
+    limiter: RateLimiter
     checks: dict[str, HealthCheck]
 
     async def check_health(self) -> dict[str, str]:
@@ -56,7 +56,7 @@ async def connect_store(url: str, valkey_url: str | None) -> AsyncIterator[Store
         await migrate_schema(database)
         checks: dict[str, HealthCheck] = {"database": database.ping}
         conversations: ConversationRepository = SqlConversationRepository(database)
-        limiter: RateLimitBackend = InProcessRateLimiter()
+        limiter: RateLimiter = InProcessRateLimiter()
         if valkey_url is not None:
             from opposable.store.valkey import open_valkey  # its client is an extra of its own
 

@@ -1,11 +1,14 @@
 """Conversations and rate limits in Valkey or Redis, for several processes."""
 
+import math
+import time
 from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from limits import RateLimitItem, RateLimitItemPerSecond
 from limits.aio.storage import RedisStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 from valkey.asyncio import Valkey
@@ -13,6 +16,7 @@ from valkey.exceptions import ResponseError, ValkeyError
 
 from opposable.domain.errors import BadInput, StoreUnavailable
 from opposable.domain.messages import Message
+from opposable.domain.rate_limits import RateLimitResult
 from opposable.domain.records import Conversation, ConversationTurn, Page, get_utc_now
 from opposable.domain.specs import RateLimit
 from opposable.store.column_types import from_json, to_json
@@ -23,7 +27,6 @@ from opposable.store.conversations import (
 )
 from opposable.store.message_json import message_from_json, message_to_json
 from opposable.store.pagination import decode_cursor, encode_cursor, validate_limit
-from opposable.store.rate_limits import RateLimitResult, count_hit
 
 KEY_NAMESPACE = "opposable"
 SOCKET_TIMEOUT_SECONDS = 5.0
@@ -204,18 +207,28 @@ class ValkeyConversationRepository:
 
 
 class ValkeyRateLimiter:
-    """A limiter that all processes share."""
+    """A rate limiter that all processes share through one Valkey server."""
 
     def __init__(self, client: Valkey) -> None:
-        # the client comes as its pool; the URL only names the kind of server
+        # The storage uses the client's connection pool; the URL only names the kind of server.
         options: Any = {"connection_pool": client.connection_pool, "key_prefix": f"{KEY_NAMESPACE}:limits"}
         storage = RedisStorage("async+valkey://", **options)
         self._window = MovingWindowRateLimiter(storage)
 
     async def hit(self, key: str, limit: RateLimit, cost: int = 1) -> RateLimitResult:
-        """Count a call, unless that goes over the limit. Raises: `StoreUnavailable`."""
+        """Count a call, unless it exceeds the limit. Raises: `StoreUnavailable`."""
+        item = _to_rate_limit_item(limit)
         with translate_valkey_errors():
-            return await count_hit(self._window, key, limit, cost)
+            allowed = await self._window.hit(item, key, cost=cost)
+            reset, remaining = await self._window.get_window_stats(item, key)
+        retry_after = 0.0 if allowed else max(0.0, reset - time.time())
+        return RateLimitResult(allowed, max(0, remaining), retry_after)
+
+
+def _to_rate_limit_item(limit: RateLimit) -> RateLimitItem:
+    """Round the window up to whole seconds and the calls down, so that the rate is never exceeded."""
+    seconds = math.ceil(limit.seconds)
+    return RateLimitItemPerSecond(max(1, math.floor(limit.calls * seconds / limit.seconds)), seconds)
 
 
 @dataclass(frozen=True, slots=True)

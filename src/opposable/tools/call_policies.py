@@ -10,10 +10,10 @@ from uuid import uuid4
 
 from opposable.domain.call_context import ApprovalHandler, ApprovalRequest, Approved, CallContext
 from opposable.domain.errors import InvalidArguments, OpposableError
+from opposable.domain.rate_limits import RateLimiter
 from opposable.tools import failure_messages as sentences
 from opposable.tools.circuit_breaker import CircuitBreaker, CircuitBreakerOptions
 from opposable.tools.invocation import InvocationResult, invoke
-from opposable.tools.rate_limiter import ToolRateLimiter
 from opposable.tools.registry import CallPolicy, RegisteredTool
 from opposable.tools.result_cache import ResultCache, canonicalize_arguments
 
@@ -45,7 +45,7 @@ class ToolRetryOptions:
 class PolicyContext:
     """What governed calls share. `alternatives` gives the names of tools that may do instead of one."""
 
-    rate_limiter: ToolRateLimiter
+    rate_limiter: RateLimiter
     cache: ResultCache
     retries: ToolRetryOptions
     circuit_breaker: CircuitBreakerOptions | None
@@ -167,7 +167,7 @@ def _check_circuit(
 
 
 async def _check_rate_limits(
-    tool: RegisteredTool, context: CallContext, rate_limiter: ToolRateLimiter
+    tool: RegisteredTool, context: CallContext, rate_limiter: RateLimiter
 ) -> InvocationResult | None:
     for key, limit in (tool.policy or DEFAULT_POLICY).rate_limits:
         try:

@@ -13,6 +13,7 @@ import orjson
 from opposable.domain.call_context import NO_CONTEXT, ApprovalHandler, CallContext
 from opposable.domain.errors import BadInput, InvalidArguments, ToolRegistrationError
 from opposable.domain.language import Language
+from opposable.domain.rate_limits import InProcessRateLimiter, RateLimiter
 from opposable.domain.tools import FailureKind, ToolDefinition, ToolResult, new_call_id
 from opposable.tools import failure_messages as sentences
 from opposable.tools.argument_validation import compile_validator, remove_optional_nulls
@@ -24,7 +25,6 @@ from opposable.tools.descriptions import Detail, describe_entries, get_examples
 from opposable.tools.function import FunctionTool
 from opposable.tools.invocation import InvocationResult
 from opposable.tools.meta_tools import SEARCH_TOOLS, MetaTools
-from opposable.tools.rate_limiter import LocalRateLimiter, ToolRateLimiter
 from opposable.tools.registry import (
     RESERVED_NAMES,
     TOOL_ID_PATTERN,
@@ -116,7 +116,7 @@ class ToolLibrary:
         timeout: float = DEFAULT_TIMEOUT_SECONDS,
         max_result_characters: int = DEFAULT_MAX_RESULT_CHARACTERS,
         approve: ApprovalHandler | None = None,
-        rate_limiter: ToolRateLimiter | None = None,
+        rate_limiter: RateLimiter | None = None,
         circuit_breaker: CircuitBreakerOptions | None = DEFAULT_CIRCUIT_BREAKER,
         retries: ToolRetryOptions = DEFAULT_RETRIES,
         disclosure: ToolDisclosure = DEFAULT_DISCLOSURE,
@@ -130,7 +130,7 @@ class ToolLibrary:
         self._registry: Registry | BoundRegistry = Registry()
         self._meta_tools: dict[str, RegisteredTool] | None = None
         self._policy_context = PolicyContext(
-            rate_limiter or LocalRateLimiter(clock),
+            rate_limiter or InProcessRateLimiter(clock),
             ResultCache(clock),
             retries,
             circuit_breaker,

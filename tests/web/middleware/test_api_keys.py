@@ -4,17 +4,17 @@ import asyncio
 
 import pytest
 from tests.servers import valkey_server, valkey_url  # noqa: F401 - fixtures
-from tests.web.api.pending_approvals import open_service_client
+from tests.web.api.asking import open_service_client
 
 from opposable.domain.events import Reply
 from opposable.domain.messages import assistant_message
+from opposable.domain.rate_limits import InProcessRateLimiter
 from opposable.domain.specs import RateLimit
 from opposable.domain.usage import Usage
 from opposable.models.scripted import ScriptedModel
 from opposable.store.database import StoreDatabase
 from opposable.store.database_urls import parse_database_url
 from opposable.store.keys import ApiKeyRepository
-from opposable.store.rate_limits import InProcessRateLimiter
 from opposable.store.schema_migration import migrate_schema
 from opposable.web.middleware.authentication import ApiKeyCache
 from opposable.web.middleware.request_limits import TokenUsageRecorder

@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from opposable.domain.errors import OpposableError
+from opposable.domain.rate_limits import RateLimiter
 from opposable.domain.records import ApiKey
 from opposable.store.keys import KEY_PREFIX, ApiKeyRepository, hash_key
-from opposable.store.rate_limits import RateLimitBackend
 from opposable.web.errors import ApiError, forbidden_error, to_api_error
 from opposable.web.middleware.request_limits import TokenUsageRecorder, check_rate_limit, check_token_budget
 from opposable.web.openai_errors import GatewayError
@@ -54,7 +54,7 @@ class ApiKeyCache:
     def __init__(
         self,
         keys: ApiKeyRepository,
-        limiter: RateLimitBackend,
+        limiter: RateLimiter,
         token_usage: TokenUsageRecorder,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from opposable.domain.errors import OpposableError
+from opposable.domain.rate_limits import RateLimiter
 from opposable.store.keys import ApiKeyRepository
-from opposable.store.rate_limits import RateLimitBackend
 from opposable.web.errors import ApiError
 from opposable.web.principal import Principal
 
@@ -123,7 +123,7 @@ class TokenUsageRecorder:
                 log.warning("Used tokens wait to be written: %s", error)
 
 
-async def check_rate_limit(principal: Principal, limiter: RateLimitBackend) -> ApiError | None:
+async def check_rate_limit(principal: Principal, limiter: RateLimiter) -> ApiError | None:
     """The refusal of a request beyond the key's rate limit, None within it. Raises: `StoreUnavailable`."""
     limit = principal.rate_limit
     if limit is None:
