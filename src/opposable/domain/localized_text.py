@@ -23,6 +23,10 @@ class LocalizedText(str):
         text.chinese = chinese
         return text
 
+    def __getnewargs__(self) -> tuple[str, str]:
+        """Return both translations, so that the text can be copied (`dataclasses.asdict` does) and pickled."""
+        return str(self), self.chinese
+
 
 def localize(text: str, language: Language) -> str:
     """Return `text` in `language`; a plain `str` has no translation and is returned as it is."""
