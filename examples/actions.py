@@ -56,7 +56,7 @@ async def main(model: Model | str) -> None:
         async for event in agent.stream("Put lemonade, tea and cake into the basket; what does it cost?"):
             if isinstance(event, ToolFinished):
                 print(
-                    f"{event.call.name}{event.call.arguments}: {event.result.failure or 'ok'}: {event.result.content}"
+                    f"{event.call.name}{event.call.arguments_json}: {event.result.failure or 'ok'}: {event.result.content}"
                 )
     print(f"the basket costs {basket.total()}")
 

@@ -55,7 +55,7 @@ async def main(model_name: str = "") -> None:
     if real:
         await real.aclose()
     for call in [call for message in end.messages for call in message.tool_calls]:
-        print(f"{call.name}{call.arguments} written as {call.dialect}, mended: {', '.join(call.repairs) or 'nothing'}")
+        print(f"{call.name}{call.arguments_json} written as {call.dialect}, mended: {', '.join(call.repairs) or 'nothing'}")
     print(end.text)
 
 

@@ -45,7 +45,7 @@ async def main(model: Model | str) -> None:
             print(f"task    {task}")
             for message in end.messages:
                 for made in message.tool_calls:
-                    print(f"call    {made.name}{made.arguments}")
+                    print(f"call    {made.name}{made.arguments_json}")
                 if message.role == "tool":
                     print(f"result  {message.content[:100]}")
             print(f"answer  {end.text}\n")

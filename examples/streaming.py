@@ -54,9 +54,9 @@ async def main(model: Model | str) -> None:
                 case TextDelta(text):
                     print(f"text    {text!r}")
                 case ToolStarted(call):
-                    print(f"call    {call.name}{call.arguments}")
+                    print(f"call    {call.name}{call.arguments_json}")
                 case ToolFinished(call, result):
-                    print(f"result  {call.arguments} -> {result.content}")
+                    print(f"result  {call.arguments_json} -> {result.content}")
                 case ModelReplied(turn):
                     print(f"reply   {turn}")
                 case RunFinished(text, reason):

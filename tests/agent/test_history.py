@@ -10,7 +10,7 @@ from opposable.domain.tools import ToolCall
 
 
 def reply_wanting_calls(*ids, text=""):
-    return assistant_message(text, tuple(ToolCall(one, "f", "{}") for one in ids))
+    return assistant_message(text, tuple(ToolCall.from_json(one, "f", "{}") for one in ids))
 
 
 A, B = tool_message("a", "f", "ra"), tool_message("b", "f", "rb")

@@ -3,7 +3,6 @@
 import asyncio
 from contextlib import aclosing
 
-import orjson
 import pytest
 
 from opposable.agent.limits import Limits
@@ -136,18 +135,18 @@ async def test_what_can_be_mended_is_and_history_stays_valid(name, arguments):
     [finished] = [event for event in events if type(event) is ToolFinished]
     assert (finished.result.failure, finished.result.content) == (None, "5")
     [kept] = model.requests[1].messages[-2].tool_calls
-    assert (kept.name, orjson.loads(kept.arguments)) == ("add", {"a": 2, "b": 3})
+    assert (kept.name, kept.arguments) == ("add", {"a": 2, "b": 3})
 
 
 async def test_unreadable_arguments_stand_in_the_history_as_an_object():
     model = ScriptedModel(reply_with_calls(tool_call("add", "nonsense", "c1"), tool_call("nope", "[1", "c2")), "sorry")
     await collect_events(model)
     kept = model.requests[1].messages[-3].tool_calls
-    assert [orjson.loads(one.arguments) for one in kept] == [{"unreadable": "nonsense"}, {"unreadable": "[1"}]
+    assert [one.arguments for one in kept] == [{"unreadable": "nonsense"}, {"unreadable": "[1"}]
 
 
 async def test_a_call_cut_off_by_the_token_limit_is_not_run():
-    cut = ToolCall("c1", "add", '{"a": 2, "b": 3}', truncated=True)
+    cut = ToolCall.from_json("c1", "add", '{"a": 2, "b": 3}', truncated=True)
     model = ScriptedModel(Reply(assistant_message("", (cut,)), "length"), "ok")
     events = await collect_events(model)
     [result] = [event.result for event in events if type(event) is ToolFinished]
@@ -158,7 +157,9 @@ async def test_a_call_cut_off_by_the_token_limit_is_not_run():
 async def test_repeated_or_missing_ids_become_unique():
     model = ScriptedModel(
         reply_with_calls(
-            ToolCall("x", "add", '{"a":1,"b":1}'), ToolCall("x", "add", '{"a":2,"b":2}'), ToolCall("", "boom", "{}")
+            ToolCall.from_json("x", "add", '{"a":1,"b":1}'),
+            ToolCall.from_json("x", "add", '{"a":2,"b":2}'),
+            ToolCall.from_json("", "boom", "{}"),
         ),
         "ok",
     )

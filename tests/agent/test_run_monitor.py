@@ -327,7 +327,9 @@ async def test_a_second_run_is_warned_in_the_tools_description():
 async def test_definitions_with_warnings_are_the_same_object_from_run_to_run():
     memory, library = FailureMemory(), ToolLibrary([click])
     await collect_events(
-        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done"), library, failure_memory=memory.scoped()
+        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done"),
+        library,
+        failure_memory=memory.scoped(),
     )
     patterns = await memory.get_patterns(library, "")
     first = memory.add_warnings(library.definitions, patterns, library, "en")
@@ -350,12 +352,16 @@ async def test_what_helped_before_stands_beside_the_same_failure():
 async def test_what_one_agent_learnt_is_its_own_and_what_is_shared_is_everybodys():
     memory, library = FailureMemory(), ToolLibrary([click])
     await collect_events(
-        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "."), library, failure_memory=memory.scoped("a1")
+        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "."),
+        library,
+        failure_memory=memory.scoped("a1"),
     )
     assert (await memory.get_patterns(library, "a2")).warnings == {}
     assert list((await memory.get_patterns(library, "a1")).warnings) == ["click"]
     await collect_events(
-        ScriptedModel(call_click("a.y", 1), call_click("a.social-link", 2), "."), library, failure_memory=memory.scoped()
+        ScriptedModel(call_click("a.y", 1), call_click("a.social-link", 2), "."),
+        library,
+        failure_memory=memory.scoped(),
     )
     assert "a.y" in (await memory.get_patterns(library, "a2")).warnings["click"][0]
 
@@ -406,7 +412,7 @@ async def test_a_declared_time_out_is_doubled_up_to_its_largest_value_and_told()
     assert given == [3, 6, 8]
     finished = [event for event in events if type(event) is ToolFinished]
     assert finished[1].result.repairs == ("timeout 3 → 6: it took longer before",)
-    assert finished[1].call.arguments == '{"name":"a","timeout":6}'
+    assert finished[1].call.arguments_json == '{"name":"a","timeout":6}'
     await collect_events(ScriptedModel(asked[0], "done"), library(), failure_memory=memory.scoped())
     assert given[3:] == [8]
 

@@ -57,12 +57,12 @@ def trace_of(*events) -> tuple[str, str]:
 
 
 def started(name: str = "echo", arguments: str = '{"text":"hi"}') -> ToolStarted:
-    return ToolStarted(ToolCall("c", name, arguments))
+    return ToolStarted(ToolCall.from_json("c", name, arguments))
 
 
 def finished(content: str, failure=None, repairs: tuple[str, ...] = ()) -> ToolFinished:
     result = ToolResult("c", "echo", content, failure, seconds=0.5, repairs=repairs)
-    return ToolFinished(ToolCall("c", "echo", "{}"), result)
+    return ToolFinished(ToolCall.from_json("c", "echo", "{}"), result)
 
 
 def ended(text: str, reason="answer") -> RunFinished:
@@ -191,7 +191,9 @@ def test_json_holds_what_was_given_and_nothing_obeyed(value, read) -> None:
 
 
 def test_the_end_of_a_run_as_json() -> None:
-    call = ToolFinished(ToolCall("c", "add", '{"a":1}'), ToolResult("c", "add", "1", seconds=0.25, repairs=("r",)))
+    call = ToolFinished(
+        ToolCall.from_json("c", "add", '{"a":1}'), ToolResult("c", "add", "1", seconds=0.25, repairs=("r",))
+    )
     end = RunFinished("One.", "answer", Usage(7, 3, 2), 2, 1, ())
     assert orjson.loads(to_json(run_to_json(end, [call]))) == {
         "text": "One.",

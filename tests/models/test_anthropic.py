@@ -17,7 +17,9 @@ ADD = ToolDefinition("add", "Add.", {"type": "object", "properties": {"a": {"typ
 HISTORY = (
     system_message("be brief"),
     user_message("add"),
-    assistant_message("sure", (ToolCall("c1", "add", '{"a": 1}'), ToolCall("c2", "add", '{"a": 2}'))),
+    assistant_message(
+        "sure", (ToolCall.from_json("c1", "add", '{"a": 1}'), ToolCall.from_json("c2", "add", '{"a": 2}'))
+    ),
     tool_message("c1", "add", "1"),
     tool_message("c2", "add", "2"),
     user_message("and?"),
@@ -90,7 +92,7 @@ async def test_a_streamed_reply_brings_thinking_text_and_calls():
     ]
     async with chat_server(respond_events(*stream, done=False, pieces=9)) as server:
         got = await collect_parts(server)
-    said = Message("assistant", "好", tool_calls=(ToolCall("c1", "add", '{"a": 1}'),), thinking="hm")
+    said = Message("assistant", "好", tool_calls=(ToolCall.from_json("c1", "add", '{"a": 1}'),), thinking="hm")
     assert got == [
         ThinkingDelta("hm"),
         TextDelta("好"),

@@ -42,9 +42,7 @@ async def test_a_call_in_the_text_comes_out_as_a_call_and_no_markup_is_shown():
     got = await collect_parts(model)
     reply = got[-1]
     assert "".join(part.text for part in got if type(part) is TextDelta).strip() == "Let me check."
-    assert [(c.name, orjson.loads(c.arguments)) for c in reply.message.tool_calls] == [
-        ("sql_validate", {"sql": "SELECT 1"})
-    ]
+    assert [(c.name, c.arguments) for c in reply.message.tool_calls] == [("sql_validate", {"sql": "SELECT 1"})]
     assert (reply.message.content.strip(), reply.finish, reply.usage) == (
         "Let me check.",
         "tool_calls",
@@ -59,7 +57,7 @@ async def test_the_seed_protocol_is_read_in_both_transfers(streamed):
     model = TextProtocolModel(ScriptedModel(SEED), "protocol")
     reply = (await collect_parts(model, options=ModelOptions(stream=streamed)))[-1]
     [made] = reply.message.tool_calls
-    assert (made.name, orjson.loads(made.arguments), reply.message.content) == ("sql_validate", {"sql": "SELECT 1"}, "")
+    assert (made.name, made.arguments, reply.message.content) == ("sql_validate", {"sql": "SELECT 1"}, "")
     assert made.id
 
 
@@ -79,7 +77,7 @@ async def test_a_model_that_repeats_the_placeholder_has_said_nothing():
 async def test_native_calls_are_taken_as_they_are_and_the_inner_model_gets_the_tools():
     inner = ScriptedModel(reply_with_calls(tool_call("sql_validate", '{"sql": "x"}', "n1"), text="ok"))
     reply = (await collect_parts(TextProtocolModel(inner)))[-1]
-    assert reply.message == assistant_message("ok", (ToolCall("n1", "sql_validate", '{"sql": "x"}'),))
+    assert reply.message == assistant_message("ok", (ToolCall.from_json("n1", "sql_validate", '{"sql": "x"}'),))
     assert inner.requests[0].tools == (VALIDATE,)
 
 
@@ -133,7 +131,11 @@ def test_tools_are_told_in_chinese_to_one_who_asks_in_chinese():
 HISTORY = (
     user_message("go"),
     assistant_message(
-        "", (ToolCall("c1", "sql_validate", '{"sql":"a"}'), ToolCall("c2", "sql_validate", '{"sql":"b"}'))
+        "",
+        (
+            ToolCall.from_json("c1", "sql_validate", '{"sql":"a"}'),
+            ToolCall.from_json("c2", "sql_validate", '{"sql":"b"}'),
+        ),
     ),
     tool_message("c1", "sql_validate", "fine"),
     tool_message("c2", "sql_validate", "broken"),

@@ -7,7 +7,6 @@ from contextlib import aclosing
 from pathlib import Path
 
 import aiohttp
-import orjson
 import pytest
 
 from opposable import Agent, TextDelta
@@ -55,7 +54,7 @@ async def test_asked_natively_it_writes_its_call_as_text_which_is_read(local):
     raw = [part async for part in local.stream((user_message(QUESTION),), tools)][-1]
     assert raw.message.tool_calls == ()
     read = [part async for part in TextProtocolModel(local).stream((user_message(QUESTION),), tools)][-1]
-    assert [(call.name, call.arguments) for call in read.message.tool_calls] == [("stock", '{"item":"bolt"}')]
+    assert [(call.name, call.arguments_json) for call in read.message.tool_calls] == [("stock", '{"item":"bolt"}')]
 
 
 @pytest.mark.parametrize("question", [QUESTION, "仓库里 'bolt' 还有多少件？请使用工具查询。"])
@@ -85,7 +84,7 @@ async def test_asked_as_python_it_calls_what_fits_and_else_answers(local, said, 
     model = PythonProtocolModel(local)
     tools = Agent(local, [stock]).library.definitions
     reply = [part async for part in model.stream((user_message(said),), tools, ModelOptions(max_tokens=60))][-1]
-    assert [orjson.loads(call.arguments)["item"].rstrip("s") for call in reply.message.tool_calls] == items
+    assert [call.arguments["item"].rstrip("s") for call in reply.message.tool_calls] == items
     assert bool(reply.message.content) is not bool(items)
 
 

@@ -108,7 +108,7 @@ class ExecutionContext:
         self.observations.append(step.result.content)
         if not self._failed_attempts:
             return
-        self._failed_attempts.pop((name, step.call.arguments), None)
+        self._failed_attempts.pop((name, step.call.arguments_json), None)
         for key in self._unresolved_by_tool.pop(name, ()):
             del self._unresolved[key]
             if key in self._failed_attempts:
@@ -116,7 +116,7 @@ class ExecutionContext:
 
     def _add_failure(self, step: Step) -> None:
         call, result = step.call, step.result
-        key = (call.name, call.arguments)
+        key = (call.name, call.arguments_json)
         before = self._failed_attempts.pop(key, None)
         keeps = before is not None and result.failure == "refused"  # the guard's word adds nothing to the tool's own
         reason = before.reason if keeps and before else result.content
@@ -173,7 +173,7 @@ def _iter_status_lines(context: ExecutionContext, is_chinese: bool, advice: str,
 def _format_attempt(attempt: FailedAttempt, with_reason: bool) -> str:
     times = f" ({attempt.count}×)" if attempt.count > 1 else ""
     reason = f": {_truncate_line(attempt.reason)}" if with_reason else ""
-    return f"- {attempt.call.name}{_truncate_line(attempt.call.arguments)}{times}{reason}"
+    return f"- {attempt.call.name}{_truncate_line(attempt.call.arguments_json)}{times}{reason}"
 
 
 def _truncate_line(text: str) -> str:

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from opposable.agent import prompts
 from opposable.agent.argument_suggestions import find_substituted_value, parse_listed_values
 from opposable.agent.failure_fingerprints import find_wrong_fields, format_arguments
@@ -104,7 +102,7 @@ class FollowUps:
 
     def note_withheld_calls(self, calls: Sequence[ToolCall]) -> None:
         """Calls that the model wrote and that were not taken for meant: it may not know enough for them yet."""
-        self._withheld_call = ForcedTool(calls[0].name, orjson.loads(calls[0].arguments)) if calls else None
+        self._withheld_call = ForcedTool(calls[0].name, calls[0].arguments) if calls else None
 
     def record_result(
         self,

@@ -72,7 +72,7 @@ def trim_messages(messages: Sequence[Message], max_tokens: int) -> list[Message]
 def estimate_tokens(messages: Iterable[Message]) -> int:
     """About how many tokens messages take: four characters of Latin text or two thirds of a Chinese one each."""
     return sum(
-        8 + estimate_text_tokens(m.content) + sum(8 + estimate_text_tokens(c.arguments) for c in m.tool_calls)
+        8 + estimate_text_tokens(m.content) + sum(8 + estimate_text_tokens(c.arguments_json) for c in m.tool_calls)
         for m in messages
     )
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-import orjson
-
 from opposable import parsers as dialects
 from opposable.agent import prompts
 from opposable.agent.argument_suggestions import suggest_arguments
@@ -127,7 +125,7 @@ class RunMonitor:
         if not told:
             return messages
         last = messages[-1]
-        return [*messages[:-1], replace(last, content=f"{last.content}\n\n{told}", wire_cache={})]
+        return [*messages[:-1], replace(last, content=f"{last.content}\n\n{told}")]
 
     def _collect_hints(self, task: str) -> dict[str, str]:
         """What is told beside the request of what put the same right before, by the names of tools."""
@@ -173,7 +171,7 @@ class RunMonitor:
         self._has_new_result = False
         self.follow_ups.begin_turn()
         for call in deferred_calls:
-            self.follow_ups.defer(ForcedTool(call.name, orjson.loads(call.arguments)))
+            self.follow_ups.defer(ForcedTool(call.name, call.arguments))
         if self._expects_plan and reply_text.strip():
             self._context.plan, self._expects_plan = reply_text.strip(), False
         if len(resolved_calls) == 1 or not self._guards.block_repeats:
@@ -205,7 +203,7 @@ class RunMonitor:
         """What makes a call the same as another, and its arguments without what makes no difference."""
         call = resolved_call.call
         if resolved_call.failure is not None:  # where there is no such tool, whatever is asked of it comes to the same
-            told = "" if resolved_call.failure.failure == "unknown_tool" else call.arguments
+            told = "" if resolved_call.failure.failure == "unknown_tool" else call.arguments_json
             return (call.name, told.encode()), {}
         arguments = normalize_arguments(resolved_call.arguments, self._tool_facts.get_parameters(call.name))
         return get_call_key(call.name, arguments), arguments
@@ -325,9 +323,7 @@ class RunMonitor:
                 told.append(f"{field} {given} → {value}: it took longer before")
         if not told:
             return resolved_call
-        call = replace(
-            resolved_call.call, arguments=orjson.dumps(better).decode(), repairs=(*resolved_call.call.repairs, *told)
-        )
+        call = replace(resolved_call.call, arguments=better, raw=None, repairs=(*resolved_call.call.repairs, *told))
         return ResolvedCall(call, better)
 
     # As they end

@@ -5,8 +5,6 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import orjson
-
 from opposable.domain.call_context import CallContext
 from opposable.domain.events import ToolDelta, ToolFinished, ToolStarted
 from opposable.domain.language import Language
@@ -43,6 +41,17 @@ def assign_unique_ids(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
         own.append(call if call.id and call.id not in taken else replace(call, id=new_call_id()))
         taken.add(own[-1].id)
     return tuple(own)
+
+
+def make_sendable(call: ToolCall, name: str, max_characters: int = 4000) -> ToolCall:
+    """Return the call as providers accept it in a history: under `name`, with arguments that are a JSON object.
+
+    Malformed arguments are quoted in an object, cut to `max_characters`.
+    """
+    if call.has_valid_arguments:
+        return replace(call, name=name)
+    text = (call.raw or "").encode("utf-8", "replace").decode()[:max_characters]
+    return replace(call, name=name, arguments={"unreadable": text}, raw=None)
 
 
 async def execute_calls(
@@ -99,26 +108,26 @@ def cancel_call(call: ToolCall, language: Language) -> ToolFinished:
 def _resolve_call(call: ToolCall, library: ToolLibrary, language: Language) -> ResolvedCall:
     tool = library.find_tool(call.name)
     if tool is None:
-        named = replace(call, name=to_safe_name(call.name or "unnamed"), arguments=_to_json_object(call.arguments))
-        told = library.get_unknown_tool_message(call.name, language)
-        return ResolvedCall(named, {}, ToolResult(call.id, named.name, told, "unknown_tool"))
+        name = to_safe_name(call.name or "unnamed")
+        message = library.get_unknown_tool_message(call.name, language)
+        return _reject_call(call, name, ToolResult(call.id, name, message, "unknown_tool"))
     name = tool.definition.name
     if call.truncated:
-        kept = replace(call, name=name, arguments=_to_json_object(call.arguments))
-        return ResolvedCall(
-            kept, {}, ToolResult(call.id, name, sentences.truncated_call_message(name, language), "invalid_arguments")
-        )
-    read = parse_arguments(call.arguments, tool.definition.parameters)
-    if read.value is None:
-        told = sentences.unreadable_arguments_message(name, read.problem or "", call.arguments, language)
-        kept = replace(call, name=name, arguments=_to_json_object(call.arguments))
-        return ResolvedCall(kept, {}, ToolResult(call.id, name, told, "invalid_arguments"))
-    if not read.repairs and name == call.name:
-        return ResolvedCall(call, read.value)
-    mended = replace(
-        call, name=name, arguments=orjson.dumps(read.value).decode(), repairs=(*call.repairs, *read.repairs)
-    )
-    return ResolvedCall(mended, read.value)
+        message = sentences.truncated_call_message(name, language)
+        return _reject_call(call, name, ToolResult(call.id, name, message, "invalid_arguments"))
+    parsed = parse_arguments(dict(call.arguments) if call.has_valid_arguments else call.raw, tool.definition.parameters)
+    if parsed.value is None:
+        message = sentences.unreadable_arguments_message(name, parsed.problem or "", call.arguments_json, language)
+        return _reject_call(call, name, ToolResult(call.id, name, message, "invalid_arguments"))
+    if not parsed.repairs and name == call.name:
+        return ResolvedCall(call, parsed.value)
+    repairs = (*call.repairs, *parsed.repairs)
+    return ResolvedCall(replace(call, name=name, arguments=parsed.value, raw=None, repairs=repairs), parsed.value)
+
+
+def _reject_call(call: ToolCall, name: str, failure: ToolResult) -> ResolvedCall:
+    """Return a call that is answered with a failure, with a name and arguments that every provider accepts."""
+    return ResolvedCall(make_sendable(call, name), {}, failure)
 
 
 async def _execute_call(
@@ -152,13 +161,3 @@ async def _execute_call(
 
 def _make_reporter(call: ToolCall, queue: "asyncio.Queue[Any]") -> Callable[[str], None]:
     return lambda text: queue.put_nowait(ToolDelta(call, text))
-
-
-def _to_json_object(arguments: str) -> str:
-    """Arguments that are shown again in the history: as they are when they are a JSON object, else quoted in one."""
-    try:
-        if isinstance(orjson.loads(arguments), dict):
-            return arguments
-    except orjson.JSONDecodeError:
-        pass
-    return orjson.dumps({"unreadable": arguments.encode("utf-8", "replace").decode()[:4000]}).decode()

@@ -68,7 +68,7 @@ class RunPrinter:
         if isinstance(event, TextDelta):
             self._write_text(event.text)
         elif isinstance(event, ToolStarted):
-            self._print_line(("→ ", "cyan"), (shorten(event.call.name), "bold"), shorten(event.call.arguments))
+            self._print_line(("→ ", "cyan"), (shorten(event.call.name), "bold"), shorten(event.call.arguments_json))
         elif isinstance(event, ToolFinished):
             result = event.result
             mark = ("  ✓ ", "green") if result.failure is None else (f"  ✗ {result.failure} ", "red")
@@ -189,7 +189,7 @@ def run_to_json(run_finished: RunFinished, results: Sequence[ToolFinished]) -> d
         "tool_calls": [
             {
                 "name": item.call.name,
-                "arguments": orjson.loads(item.call.arguments),
+                "arguments": dict(item.call.arguments),
                 "content": item.result.content,
                 "failure": item.result.failure,
                 "seconds": round(item.result.seconds, 4),

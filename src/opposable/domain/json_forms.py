@@ -3,8 +3,6 @@
 from dataclasses import asdict, fields
 from typing import Any
 
-import orjson
-
 from opposable.domain.events import (
     DataAnswered,
     DecisionMade,
@@ -24,7 +22,7 @@ from opposable.domain.tools import ToolCall, ToolResult
 
 def call_to_json(call: ToolCall) -> dict[str, Any]:
     """Return `call_id`, `name` and `arguments` (an object) of a call."""
-    return {"call_id": call.id, "name": call.name, "arguments": parse_call_arguments(call)}
+    return {"call_id": call.id, "name": call.name, "arguments": dict(call.arguments)}
 
 
 def result_to_json(result: ToolResult, *, include_data: bool = False) -> dict[str, Any]:
@@ -114,12 +112,6 @@ def execution_to_json(execution: Execution) -> dict[str, Any]:
     form = {name: getattr(execution, name) for name in _EXECUTION_FIELDS}
     form["repairs"] = list(execution.repairs)
     return form
-
-
-def parse_call_arguments(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments of a call; {} where their text is not a JSON object."""
-    value = orjson.loads(call.arguments or "{}")
-    return value if isinstance(value, dict) else {}
 
 
 _EXECUTION_FIELDS = tuple(field.name for field in fields(Execution))

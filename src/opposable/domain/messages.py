@@ -1,5 +1,6 @@
 """Messages of a conversation, as every provider is told them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -13,8 +14,7 @@ class Message:
     """One message.
 
     `tool_calls` belongs to role "assistant"; `call_id` and `name` to role "tool"; `thinking` is a reasoning model's
-    reasoning, kept apart from `content`. `memo` keeps a wire form once it is made (key: the wire format's name), so
-    that a message is serialised once however many turns it is sent in.
+    reasoning, kept apart from `content`.
     """
 
     role: Role
@@ -23,7 +23,14 @@ class Message:
     call_id: str = ""
     name: str = ""
     thinking: str = ""
-    wire_cache: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
+    _wire_cache: dict[str, bytes] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def encode_once(self, wire_format: str, encode: Callable[["Message"], bytes]) -> bytes:
+        """Return `encode(self)`, computed once for each wire format."""
+        encoded = self._wire_cache.get(wire_format)
+        if encoded is None:
+            encoded = self._wire_cache[wire_format] = encode(self)
+        return encoded
 
 
 def system_message(content: str) -> Message:

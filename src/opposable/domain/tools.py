@@ -1,8 +1,14 @@
 """Tools as a model knows them: definitions, calls, results."""
 
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import uuid4
+
+from opposable.domain.json_text import dump_json, parse_json
+
+_EMPTY_OBJECT = re.compile(r"\s*\{\s*\}\s*")
 
 FailureKind = Literal[
     "unknown_tool",
@@ -22,31 +28,69 @@ FailureKind = Literal[
 class ToolDefinition:
     """A tool as a model is told of it.
 
-    `name` fits `^[a-zA-Z0-9_-]{1,64}$`; `parameters` is a JSON Schema of type object. `memo` keeps a wire form once
-    it is made (key: the wire format's name).
+    `name` fits `^[a-zA-Z0-9_-]{1,64}$`; `parameters` is a JSON Schema of type object.
     """
 
     name: str
     description: str
     parameters: dict[str, Any]
-    wire_cache: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
+    _wire_cache: dict[str, bytes] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def encode_once(self, wire_format: str, encode: Callable[["ToolDefinition"], bytes]) -> bytes:
+        """Return `encode(self)`, computed once for each wire format."""
+        encoded = self._wire_cache.get(wire_format)
+        if encoded is None:
+            encoded = self._wire_cache[wire_format] = encode(self)
+        return encoded
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call a model wants made.
+    """A tool call requested by a model.
 
-    `arguments` is JSON text as the model wrote it: it may be broken. `dialect` tells how the call was written
-    ("native" when the provider parsed it) and `repairs` what was mended in reading it. `truncated` is true when the
-    model was cut off while writing the call: such a call is never run.
+    Attributes:
+        arguments: The arguments as a JSON object, {} where `raw` is not one. Treat it as read-only.
+        raw: The arguments as the model wrote them, which may be malformed JSON; None where only the object is known.
+        dialect: How the call was written; "native" when the provider parsed it.
+        repairs: What the parser repaired, in short phrases.
+        truncated: Whether the token limit cut the call off. Such a call is never run.
     """
 
     id: str
     name: str
-    arguments: str
+    arguments: Mapping[str, Any] = field(hash=False)
+    raw: str | None = None
     dialect: str = "native"
     repairs: tuple[str, ...] = ()
     truncated: bool = False
+
+    @classmethod
+    def from_json(
+        cls,
+        call_id: str,
+        name: str,
+        raw: str,
+        *,
+        dialect: str = "native",
+        repairs: tuple[str, ...] = (),
+        truncated: bool = False,
+    ) -> "ToolCall":
+        """Create a call from the JSON text of its arguments, parsed strictly."""
+        try:
+            value = parse_json(raw)
+        except ValueError:
+            value = None
+        return cls(call_id, name, value if isinstance(value, dict) else {}, raw, dialect, repairs, truncated)
+
+    @property
+    def has_valid_arguments(self) -> bool:
+        """Whether the arguments are a JSON object, rather than text that could not be parsed."""
+        return self.raw is None or bool(self.arguments) or _EMPTY_OBJECT.fullmatch(self.raw) is not None
+
+    @property
+    def arguments_json(self) -> str:
+        """The arguments as JSON text: as the model wrote them, else serialized."""
+        return dump_json(dict(self.arguments)).decode() if self.raw is None else self.raw
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ import orjson
 
 from opposable.domain.errors import ModelRejected
 from opposable.domain.events import CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
+from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
-from opposable.models.http_client import Endpoint, RetryPolicy, to_json
+from opposable.models.http_client import Endpoint, RetryPolicy
 
 API_VERSION = "2023-06-01"
 DEFAULT_MAX_TOKENS = 8192
@@ -79,7 +80,7 @@ def build_request(
             {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in tools
         ]
         body["tool_choice"] = _encode_tool_choice(options)
-    return to_json(body)
+    return dump_json(body)
 
 
 def parse_reply(response: Any) -> Reply:
@@ -90,19 +91,18 @@ def parse_reply(response: Any) -> Reply:
         thinking = "".join(block.get("thinking", "") for block in blocks if block["type"] == "thinking")
         finish = FINISH_REASONS.get(response.get("stop_reason"), "stop")
         uses = [block for block in blocks if block["type"] == "tool_use"]
-        calls = tuple(
-            ToolCall(
-                use["id"],
-                use["name"],
-                orjson.dumps(use["input"]).decode(),
-                truncated=finish == "length" and use is uses[-1],
-            )
-            for use in uses
-        )
+        calls = tuple(_parse_call(use, truncated=finish == "length" and use is uses[-1]) for use in uses)
         usage = response.get("usage") or {}
     except (KeyError, TypeError, AttributeError) as error:
         raise ModelRejected(f"The server sent no message: {str(response)[:200]}") from error
     return Reply(Message("assistant", text, tool_calls=calls, thinking=thinking), finish, _parse_usage(usage))
+
+
+def _parse_call(block: dict[str, Any], *, truncated: bool) -> ToolCall:
+    arguments = block["input"]
+    if isinstance(arguments, dict):
+        return ToolCall(block["id"], block["name"], arguments, truncated=truncated)
+    return ToolCall.from_json(block["id"], block["name"], dump_json(arguments).decode(), truncated=truncated)
 
 
 class _StreamAccumulator:
@@ -152,7 +152,7 @@ class _StreamAccumulator:
         finish = FINISH_REASONS.get(self._stop_reason, "stop")
         last = len(self._calls) - 1
         calls = tuple(
-            ToolCall(call[0], call[1], "".join(call[2:]) or "{}", truncated=finish == "length" and n == last)
+            ToolCall.from_json(call[0], call[1], "".join(call[2:]) or "{}", truncated=finish == "length" and n == last)
             for n, call in enumerate(self._calls)
         )
         message = Message("assistant", "".join(self._text), tool_calls=calls, thinking="".join(self._thinking))
@@ -165,7 +165,7 @@ def _encode_message(message: Message) -> dict[str, Any]:
         return {"role": "user", "content": [block]}
     blocks: list[dict[str, Any]] = [{"type": "text", "text": message.content}] if message.content.strip() else []
     blocks += [
-        {"type": "tool_use", "id": call.id, "name": call.name, "input": orjson.loads(call.arguments)}
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)}
         for call in message.tool_calls
     ]
     return {"role": message.role, "content": blocks or [{"type": "text", "text": "…"}]}

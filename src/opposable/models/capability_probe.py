@@ -97,7 +97,7 @@ async def probe_model(model: Model, questions: Sequence[ProbeQuestion] = PROBE_Q
         except ModelError as error:
             yield ProbeResult(question, False, str(error), time.perf_counter() - started, 0)
             continue
-        calls = [(call.name, _parse_arguments(call.arguments)) for call in reply.message.tool_calls]
+        calls = [(call.name, call.arguments) for call in reply.message.tool_calls]
         right = calls_match(question.expected_calls, calls) and bool(calls or reply.message.content.strip())
         came = ", ".join(f"{name}({orjson.dumps(given).decode()})" for name, given in calls) or reply.message.content
         yield ProbeResult(question, right, came, time.perf_counter() - started, reply.usage.total_tokens)
@@ -129,10 +129,3 @@ def _value_matches(actual: Any, expected: Any) -> bool:
     if isinstance(expected, str):
         return isinstance(actual, str) and expected.casefold() in actual.casefold()
     return bool(actual == expected)
-
-
-def _parse_arguments(text: str) -> Any:
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return {}

@@ -2,7 +2,6 @@
 
 import asyncio
 import email.utils
-import json
 import random
 import re
 import time
@@ -223,14 +222,6 @@ def _get_proxy(url: str) -> str | None:
     if host == "localhost" or host.startswith("127.") or host == "::1" or proxy_bypass(host):
         return None
     return getproxies().get(parts.scheme)
-
-
-def to_json(value: Any) -> bytes:
-    """JSON for the wire; half characters (lone surrogates), which no server takes, become question marks."""
-    try:
-        return orjson.dumps(value)
-    except TypeError:
-        return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _parse_retry_after(retry_after: str) -> float | None:

@@ -8,11 +8,12 @@ import orjson
 
 from opposable.domain.errors import ContextFull, ModelError, ModelRejected
 from opposable.domain.events import CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta, Token
+from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
-from opposable.models.http_client import CONTEXT_OVERFLOW_PATTERN, Endpoint, RetryPolicy, to_json
+from opposable.models.http_client import CONTEXT_OVERFLOW_PATTERN, Endpoint, RetryPolicy
 
 FINISH_REASONS: dict[str | None, FinishReason] = {
     "length": "length",
@@ -102,7 +103,7 @@ class OpenAICompatibleModel:
     def _build_body(self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions) -> bytes:
         """The request: the settings, then the messages' and tools' kept bytes."""
         wire = self._memo_key
-        pieces = [message.wire_cache.get(wire) or self._encode_message(message) for message in messages]
+        pieces = [message.encode_once(wire, self._encode_message) for message in messages]
         end = self._encode_tools(tools, options) if tools else b"}"
         return b"".join((self._encode_settings(options), b',"messages":[', b",".join(pieces), b"]", end))
 
@@ -135,7 +136,9 @@ class OpenAICompatibleModel:
     def _encode_tools(self, tools: Sequence[ToolDefinition], options: ModelOptions) -> bytes:
         kept = self._cached_tools.get(id(tools))
         if kept is None or kept[0] is not tools:
-            raw = b',"tools":[' + b",".join([_encode_tool(definition) for definition in tools]) + b"]"
+            raw = (
+                b',"tools":[' + b",".join([definition.encode_once("chat", _encode_tool) for definition in tools]) + b"]"
+            )
             if len(self._cached_tools) >= 64:
                 self._cached_tools.clear()
             kept = self._cached_tools[id(tools)] = (tools, raw)
@@ -153,13 +156,12 @@ class OpenAICompatibleModel:
         if message.tool_calls:
             wire["content"] = message.content or None
             wire["tool_calls"] = [
-                {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}}
+                {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments_json}}
                 for c in message.tool_calls
             ]
         if message.thinking and self._quirks.return_reasoning:
             wire["reasoning_content"] = message.thinking
-        raw = message.wire_cache[self._memo_key] = to_json(wire)
-        return raw
+        return dump_json(wire)
 
     def _parse_completion(self, response: Any) -> Reply:
         """The reply of an answer that came in one piece."""
@@ -238,7 +240,7 @@ class _StreamAccumulator:
         cut = self.finish == "length"
         last = len(self._calls) - 1
         calls = tuple(
-            ToolCall(call[0], call[1], "".join(call[2:]), truncated=cut and i == last)
+            ToolCall.from_json(call[0], call[1], "".join(call[2:]), truncated=cut and i == last)
             for i, call in enumerate(self._calls)
         )
         message = Message("assistant", "".join(self.text), tool_calls=calls, thinking="".join(self._thinking))
@@ -248,8 +250,11 @@ class _StreamAccumulator:
 def _parse_call(raw: dict[str, Any]) -> ToolCall:
     function = raw["function"]
     arguments = function.get("arguments")
-    text = arguments if isinstance(arguments, str) else orjson.dumps(arguments or {}).decode()
-    return ToolCall(raw.get("id") or new_call_id(), function.get("name") or "", text)
+    call_id, name = raw.get("id") or new_call_id(), function.get("name") or ""
+    if isinstance(arguments, dict) or (not arguments and not isinstance(arguments, str)):
+        return ToolCall(call_id, name, arguments or {})
+    text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+    return ToolCall.from_json(call_id, name, text)
 
 
 def _parse_finish_reason(raw_reason: str | None, has_calls: bool) -> FinishReason:
@@ -272,15 +277,8 @@ def _parse_tokens(raw: Any) -> tuple[Token, ...]:
 
 
 def _encode_tool(definition: ToolDefinition) -> bytes:
-    raw = definition.wire_cache.get("chat")
-    if raw is None:
-        function = {
-            "name": definition.name,
-            "description": definition.description,
-            "parameters": definition.parameters,
-        }
-        raw = definition.wire_cache["chat"] = to_json({"type": "function", "function": function})
-    return raw
+    function = {"name": definition.name, "description": definition.description, "parameters": definition.parameters}
+    return dump_json({"type": "function", "function": function})
 
 
 _ENCODED_TOOL_CHOICES = {"auto": b"}", "none": b',"tool_choice":"none"}', "required": b',"tool_choice":"required"}'}

@@ -57,13 +57,13 @@ class ScriptedModel:
         parts: list[ModelEvent] = [ThinkingDelta(message.thinking)] if message.thinking else []
         text, size = message.content, self._chunk_size
         parts += [TextDelta(text[at : at + size]) for at in range(0, len(text), size)]
-        parts += [CallDelta(i, call.id, call.name, call.arguments) for i, call in enumerate(message.tool_calls)]
+        parts += [CallDelta(i, call.id, call.name, call.arguments_json) for i, call in enumerate(message.tool_calls)]
         return parts
 
 
 def tool_call(name: str, arguments: str = "{}", call_id: str = "") -> ToolCall:
     """A call for a script; `arguments` is JSON text."""
-    return ToolCall(call_id or f"call_{name}", name, arguments)
+    return ToolCall.from_json(call_id or f"call_{name}", name, arguments)
 
 
 def reply_with_calls(*tool_calls: ToolCall, text: str = "") -> Message:

@@ -10,8 +10,6 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Literal
 
-import orjson
-
 from opposable import parsers as dialects
 from opposable.domain.events import CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.language import Language, detect_language
@@ -156,7 +154,7 @@ def merge_parsed_calls(reply: Reply, parse_result: ParseResult, trust_native_cal
     if said.tool_calls and trust_native_calls:
         return Reply(assistant_message(shown, said.tool_calls, thinking), reply.finish, reply.usage)
     calls = tuple(
-        ToolCall(call.id, call.name, orjson.dumps(call.arguments).decode(), call.parser, call.repairs)
+        ToolCall(call.id, call.name, call.arguments, dialect=call.parser, repairs=call.repairs)
         for call in parse_result.calls
     )
     calls += tuple(
@@ -170,7 +168,11 @@ _REPORTED_REASONS = {"unknown_tool", "truncated", "unreadable"}
 
 
 def _to_invalid_call(rejected: RejectedCall, index: int) -> ToolCall:
-    """What was meant as a call and cannot be made, as a call that the loop answers with what is wrong."""
-    return ToolCall(
-        f"unmade_{index}", rejected.name or "unknown", rejected.text, "text", truncated=rejected.reason == "truncated"
+    """Return text that looks like a call and is not one as a call, so that the loop reports the problem."""
+    return ToolCall.from_json(
+        f"unmade_{index}",
+        rejected.name or "unknown",
+        rejected.text,
+        dialect="text",
+        truncated=rejected.reason == "truncated",
     )

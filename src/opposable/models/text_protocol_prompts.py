@@ -95,7 +95,7 @@ def describe_type(schema: dict[str, Any] | bool) -> str:
 def render_calls(calls: Sequence[ToolCall]) -> str:
     """Calls of an earlier reply, as the protocol has them written."""
     written = ", ".join(
-        f'{{"name": {orjson.dumps(call.name).decode()}, "arguments": {call.arguments}}}' for call in calls
+        f'{{"name": {orjson.dumps(call.name).decode()}, "arguments": {call.arguments_json}}}' for call in calls
     )
     return f'{{"action": "tool_call", "tool_calls": [{written}]}}'
 

@@ -45,13 +45,15 @@ class ParsedArguments:
     is_cut_off: bool = False
 
 
-def parse_arguments(text: str, schema: dict[str, Any], truncated: bool = False) -> ParsedArguments:
-    """The arguments that `text` holds, typed by `schema` (a JSON Schema of type object).
+def parse_arguments(
+    raw_arguments: str | dict[str, Any] | None, schema: dict[str, Any], truncated: bool = False
+) -> ParsedArguments:
+    """Return the arguments in JSON text or in a decoded object, typed by `schema` (a JSON Schema of type object).
 
     `truncated` says that the model was stopped by its token limit: then nothing unfinished is mended. A value is
     never invented: what cannot be read faithfully is told as a problem. Never raises.
     """
-    return coerce_arguments(text, SchemaNode(schema), truncated)
+    return coerce_arguments(raw_arguments, SchemaNode(schema), truncated)
 
 
 def coerce_arguments(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import OpposableError
 from opposable.domain.events import DataAnswered, Event, ModelReplied, RunFinished, RunStarted, ToolFinished
-from opposable.domain.json_forms import event_to_json, parse_call_arguments
+from opposable.domain.json_forms import event_to_json
 from opposable.domain.messages import Message
 from opposable.domain.records import (
     Conversation,
@@ -241,9 +241,7 @@ class Runner:
                 active_run.finished_calls.append(event)
                 tool_id = self._get_tool_id(event.call.name)
                 ids = _get_run_ids(active_run.run)
-                self._recorder.record(
-                    execution_from_result(event.result, tool_id, parse_call_arguments(event.call), **ids)
-                )
+                self._recorder.record(execution_from_result(event.result, tool_id, dict(event.call.arguments), **ids))
             case ModelReplied():
                 active_run.usage += event.usage
                 active_run.turns += 1

@@ -1,6 +1,5 @@
 """Messages as JSON and back."""
 
-from dataclasses import asdict
 from typing import Any
 
 from opposable.domain.messages import Message
@@ -11,11 +10,34 @@ def message_to_json(message: Message) -> dict[str, Any]:
     """A message without what can be made again; empty fields are left out."""
     body: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
-        body["tool_calls"] = [asdict(call) for call in message.tool_calls]
+        body["tool_calls"] = [_call_to_json(call) for call in message.tool_calls]
     return body | {name: value for name in ("call_id", "name", "thinking") if (value := getattr(message, name))}
 
 
 def message_from_json(body: dict[str, Any]) -> Message:
     """The message that `message_as_json` wrote."""
-    calls = tuple(ToolCall(**{**call, "repairs": tuple(call["repairs"])}) for call in body.get("tool_calls", ()))
+    calls = tuple(map(_call_from_json, body.get("tool_calls", ())))
     return Message(**{**body, "tool_calls": calls})
+
+
+def _call_to_json(call: ToolCall) -> dict[str, Any]:
+    """Return a call with its arguments as JSON text, byte for byte as the model wrote them."""
+    return {
+        "id": call.id,
+        "name": call.name,
+        "arguments": call.arguments_json,
+        "dialect": call.dialect,
+        "repairs": list(call.repairs),
+        "truncated": call.truncated,
+    }
+
+
+def _call_from_json(body: dict[str, Any]) -> ToolCall:
+    return ToolCall.from_json(
+        body["id"],
+        body["name"],
+        body["arguments"],
+        dialect=body["dialect"],
+        repairs=tuple(body["repairs"]),
+        truncated=body["truncated"],
+    )

@@ -1,6 +1,5 @@
 """Calls that wait for what the others of a reply bring."""
 
-import orjson
 import pytest
 
 from opposable.domain.tools import ToolDefinition
@@ -32,7 +31,7 @@ def test_calls_wait_with_the_arguments_that_are_known(code, waiting):
     said = "Copy a to b. Book the room Blue at 11:00."
     made = build_calls(code, TOOLS, said)
     found = build_deferred_calls(code, TOOLS, said, made)
-    assert [(call.name, orjson.loads(call.arguments)) for call in found] == waiting
+    assert [(call.name, call.arguments) for call in found] == waiting
 
 
 def test_what_was_written_for_good_measure_does_not_wait():

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import orjson
 import pytest
 
 from opposable.domain.errors import ModelError
@@ -24,7 +23,7 @@ def define_tool(name: str, about: str = "", description: str = "", required: boo
 
 
 def build_call(**arguments) -> ToolCall:
-    return ToolCall("1", "tool", orjson.dumps(arguments).decode())
+    return ToolCall("1", "tool", arguments)
 
 
 @pytest.mark.parametrize(
@@ -138,9 +137,7 @@ async def test_a_call_that_the_model_leaned_towards_is_made_where_the_request_be
     model = PythonProtocolModel(inner)
     tools = (define_tool("command", "The command line."),)
     reply = [part async for part in model.stream((user_message(said),), tools, ModelOptions(max_tokens=900))][-1]
-    assert [orjson.loads(call.arguments) for call in reply.message.tool_calls] == (
-        [{"command": command}] if command else []
-    )
+    assert [call.arguments for call in reply.message.tool_calls] == ([{"command": command}] if command else [])
     assert reply.message.content == ("" if command else "I cannot tell.")
     assert inner.requests[1].messages[-1].content == f"{texts.REPLY_PREFIX}tool"
     assert inner.requests[1].messages[:-1] == inner.requests[0].messages[:-1], "a server keeps these worked out"

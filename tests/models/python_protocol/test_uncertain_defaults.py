@@ -1,6 +1,5 @@
 """Optional values that a model wavered over."""
 
-import orjson
 import pytest
 
 from opposable.domain.events import Token
@@ -34,10 +33,10 @@ def keep_certain_arguments(said: str, *pieces: str | tuple[str, str, float], **g
         Token(piece, ((piece, -0.1),)) if isinstance(piece, str) else Token(piece[0], ((piece[0], -0.6), piece[1:]))
         for piece in pieces
     ]
-    call = ToolCall("1", "list_files", orjson.dumps({"folder": "/", **given}).decode())
+    call = ToolCall("1", "list_files", {"folder": "/", **given})
     made = drop_uncertain_defaults(call, tokens, (LIST,), split_words(said))
     assert bool(made.repairs) == (made.arguments != call.arguments)
-    del (kept := orjson.loads(made.arguments))["folder"]
+    del (kept := made.arguments)["folder"]
     return kept
 
 

@@ -1,6 +1,5 @@
 """Values in the shape that the descriptions of their parameters show."""
 
-import orjson
 import pytest
 
 from opposable.domain.language import split_words
@@ -12,7 +11,7 @@ PLACE = "Where, in the form 'City, State (abbr)', such as 'San Francisco, CA', o
 
 def list_mismatches(about: str, value: str, **more) -> list[str]:
     tool = ToolDefinition("find", "", {"type": "object", "properties": {"at": {"description": about, **more}}})
-    call = ToolCall("1", "find", orjson.dumps({"at": value}).decode())
+    call = ToolCall("1", "find", {"at": value})
     return [each.prefix for each in find_format_mismatches(call, (tool,))]
 
 
@@ -65,7 +64,7 @@ def test_a_choice_has_no_shape_to_lack():
 )
 def test_what_the_model_goes_on_with_is_taken_where_it_makes_the_shape(about, value, rest, whole):
     tool = ToolDefinition("find", "", {"type": "object", "properties": {"at": {"description": about}}})
-    [each] = find_format_mismatches(ToolCall("1", "find", orjson.dumps({"at": value}).decode()), (tool,))
+    [each] = find_format_mismatches(ToolCall("1", "find", {"at": value}), (tool,))
     assert each.complete_value(rest, split_words("Find Hunger by Knut Hamsun")) == whole
 
 

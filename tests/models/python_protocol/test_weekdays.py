@@ -41,5 +41,5 @@ def test_today_may_be_told_before_the_request():
     on = ToolDefinition("on", "", {"type": "object", "properties": {"day": {"type": "string"}}})
     said = "Current date: 2026-11-20\nThe forecast for Sunday"
     [call] = build_calls("on(day='2026-11-21')", (on,), said, "The forecast for Sunday")
-    assert call.arguments == '{"day":"2026-11-22"}'
+    assert call.arguments_json == '{"day":"2026-11-22"}'
     assert call.repairs == ("day counted from today",)

@@ -40,7 +40,7 @@ async def get_reply(model, **body):
 
 
 def summarize_reply(reply):
-    return reply.message.content, [(c.name, c.arguments) for c in reply.message.tool_calls], reply.finish
+    return reply.message.content, [(c.name, c.arguments_json) for c in reply.message.tool_calls], reply.finish
 
 
 async def test_text_comes_as_it_comes_and_calls_come_whole_at_the_end():
@@ -48,7 +48,7 @@ async def test_text_comes_as_it_comes_and_calls_come_whole_at_the_end():
     assert await collect_parts(native, stream=True) == [
         TextDelta("I add "),
         TextDelta("two"),
-        Reply(assistant_message("I add two", (ToolCall("call_add", "add", '{"a": 1}'),)), "tool_calls", ONE),
+        Reply(assistant_message("I add two", (ToolCall.from_json("call_add", "add", '{"a": 1}'),)), "tool_calls", ONE),
     ]
 
 
@@ -93,7 +93,7 @@ async def test_a_call_of_no_tool_is_told_to_the_model_which_tries_once_more():
     assert said.usage == TWO
     assert model.requests[1].messages == (
         user_message("add 1"),
-        assistant_message("Hm.", (ToolCall("call_mul", "mul", '{"a": 1}'),)),
+        assistant_message("Hm.", (ToolCall.from_json("call_mul", "mul", '{"a": 1}'),)),
         tool_message("call_mul", "mul", "There is no tool named 'mul'. The tools are: add, sub."),
     )
 
@@ -132,7 +132,7 @@ async def test_arguments_nobody_can_read_are_told_and_mended_by_the_model():
     )
     assert summarize_reply(await get_reply(model)) == ("", [("add", '{"a": 2}')], "tool_calls")
     again = model.requests[1].messages
-    assert again[1].tool_calls[0].arguments == '{"unreadable":"{\\"a\\": ,,}"}'
+    assert again[1].tool_calls[0].arguments_json == '{"unreadable":"{\\"a\\": ,,}"}'
     assert "The arguments of add cannot be read" in again[2].content
 
 
@@ -157,7 +157,9 @@ CUT = '<tool_call>\n{"name": "add", "arguments": {"a": 1'
     "model",
     [
         ScriptedModel(Reply(reply_with_calls(tool_call("add", '{"a": 1'), text="Now:"), "length", ONE)),
-        ScriptedModel(Reply(reply_with_calls(ToolCall("x", "add", "", truncated=True), text="Now:"), "length", ONE)),
+        ScriptedModel(
+            Reply(reply_with_calls(ToolCall.from_json("x", "add", "", truncated=True), text="Now:"), "length", ONE)
+        ),
         TextProtocolModel(ScriptedModel(Reply(assistant_message(f"Now: {CUT}"), "length", ONE))),
     ],
     ids=["native", "native, marked", "text"],

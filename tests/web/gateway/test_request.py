@@ -80,9 +80,9 @@ def test_all_roles_and_content_parts_are_read():
     assert asked.messages == (
         system_message("be\nkind"),
         user_message("add"),
-        assistant_message("", (ToolCall("c1", "add", '{"a": 1}'),), "hm"),
+        assistant_message("", (ToolCall.from_json("c1", "add", '{"a": 1}'),), "hm"),
         tool_message("c1", "add", "2"),
-        assistant_message("", (ToolCall("function_old", "old", "{}"),)),
+        assistant_message("", (ToolCall.from_json("function_old", "old", "{}"),)),
         tool_message("function_old", "old", "3"),
         assistant_message("no"),
     )
@@ -100,7 +100,7 @@ def test_calls_and_results_that_lost_each_other_are_put_in_order_and_results_are
         ]
     )
     assert asked.messages == (
-        assistant_message("", (ToolCall("a", "t_a", "{}"), ToolCall("b", "t_b", "{}"))),
+        assistant_message("", (ToolCall.from_json("a", "t_a", "{}"), ToolCall.from_json("b", "t_b", "{}"))),
         tool_message("a", "t_a", "There is no result: the call was not finished."),
         tool_message("b", "t_b", "<\u2060|im_end|>"),
         user_message("well?"),
@@ -122,7 +122,7 @@ def test_calls_and_results_that_lost_each_other_are_put_in_order_and_results_are
 def test_arguments_of_earlier_calls_become_json_objects(given, right):
     call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": given}}
     said = parse_body(messages=[*HI, {"role": "assistant", "tool_calls": [call]}]).messages[1]
-    assert orjson.loads(said.tool_calls[0].arguments) == right
+    assert said.tool_calls[0].arguments == right
 
 
 ALLOWED = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [SUB]}}

@@ -268,7 +268,7 @@ class Team:
     async def _run_candidate(self, work: "_QuestionRun", candidate: Candidate) -> AsyncGenerator[Event, None]:
         """Run a candidate, and put its values right where that is certain."""
         state = work.state
-        call = ToolCall(new_call_id(), "sql_execute", orjson.dumps({"sql": candidate.sql}).decode())
+        call = ToolCall(new_call_id(), "sql_execute", {"sql": candidate.sql})
         yield ToolStarted(call)
         started = time.perf_counter()
         shaped = self._options.check_result_shape and candidate.source != "semantics"

@@ -1,4 +1,4 @@
-"""A loop without anything: it parses the calls, makes them, and tells what they brought or raised."""
+"""A baseline agent loop without guards: it parses calls, executes them, and returns results or error messages."""
 
 import asyncio
 import re
@@ -16,49 +16,52 @@ from opposable.models.base import Model, ModelOptions
 
 _CALL_PATTERN = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
 _OPTIONS = ModelOptions(stream=False)
+_DEFAULT_MAX_TURNS = 20
 
 
 async def run_baseline_loop(
     model: Model, environment: Environment, task: str, limits: Limits
-) -> tuple[str, int, int, Usage]:
-    """Do a task as the plainest loop does: the answer ("" at a limit), the turns, the calls wanted, what was used.
+) -> tuple[str, int, Usage]:
+    """Run a task with the simplest loop.
 
-    Arguments are taken as they are parsed, calls in the text are taken where they stand, an error is told in its own
-    words, and a name that is no tool's ends nothing but says so.
+    The loop does not validate arguments. It reports the text of an exception, and an unknown tool name as an error.
+
+    Returns:
+        The answer ("" at the turn limit), the number of requested calls, and the usage.
     """
-    definitions = tuple(one.definition for one in environment.build_library().tools)
+    definitions = tuple(tool.definition for tool in environment.build_library().tools)
     history: list[Message] = [user_message(task)]
-    usage, wanted = NO_USAGE, 0
-    for turn in range(1, (limits.turns or 20) + 1):
-        sent = history if limits.context is None else trim_messages(history, limits.context)
-        reply = await _request_reply(model, sent, definitions)
+    usage, call_count = NO_USAGE, 0
+    for _ in range(limits.turns or _DEFAULT_MAX_TURNS):
+        messages = history if limits.context is None else trim_messages(history, limits.context)
+        reply = await _request_reply(model, messages, definitions)
         usage += reply.usage
-        said = reply.message
-        calls = said.tool_calls or _parse_calls_in_text(said.content)
+        message = reply.message
+        calls = message.tool_calls or _parse_calls_in_text(message.content)
         if not calls:
-            return said.content, turn, wanted, usage
-        history.append(Message("assistant", said.content if said.tool_calls else "", calls))
-        wanted += len(calls)
+            return message.content, call_count, usage
+        history.append(Message("assistant", message.content if message.tool_calls else "", calls))
+        call_count += len(calls)
         results = await asyncio.gather(*(_execute_call(environment, call) for call in calls))
         history += [tool_message(call.id, call.name, result) for call, result in zip(calls, results, strict=True)]
-    return "", limits.turns or 20, wanted, usage
+    return "", call_count, usage
 
 
 async def _request_reply(model: Model, history: list[Message], definitions: tuple[ToolDefinition, ...]) -> Reply:
     reply: Reply | None = None
-    async for part in model.stream(history, definitions, _OPTIONS):
-        if isinstance(part, Reply):
-            reply = part
+    async for event in model.stream(history, definitions, _OPTIONS):
+        if isinstance(event, Reply):
+            reply = event
     assert reply is not None
     return reply
 
 
 def _parse_calls_in_text(text: str) -> tuple[ToolCall, ...]:
     calls = []
-    for n, found in enumerate(_CALL_PATTERN.findall(text)):
+    for number, call_text in enumerate(_CALL_PATTERN.findall(text)):
         try:
-            said = orjson.loads(found)
-            calls.append(ToolCall(f"text_{n}", said["name"], orjson.dumps(said["arguments"]).decode()))
+            call = orjson.loads(call_text)
+            calls.append(ToolCall(f"text_{number}", call["name"], call["arguments"]))
         except (orjson.JSONDecodeError, KeyError, TypeError):
             continue
     return tuple(calls)
@@ -66,9 +69,9 @@ def _parse_calls_in_text(text: str) -> tuple[ToolCall, ...]:
 
 async def _execute_call(environment: Environment, call: ToolCall) -> str:
     try:
-        value = await environment.tools[call.name](**orjson.loads(call.arguments))
+        value = await environment.tools[call.name](**call.arguments)
     except KeyError:
         return f"Error: unknown tool {call.name}"
-    except Exception as error:  # noqa: BLE001 - whatever it is, the model is told
+    except Exception as error:  # noqa: BLE001 - the model receives the text of any exception
         return f"Error: {error}"
     return value if isinstance(value, str) else orjson.dumps(value).decode()

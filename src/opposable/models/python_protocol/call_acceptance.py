@@ -11,7 +11,6 @@ from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.python_protocol import prompts as texts
 from opposable.models.python_protocol.dates import MONTH_ABBREVIATIONS, parse_unambiguous_date
 from opposable.models.python_protocol.request_grounding import get_word_overlap
-from opposable.parsers.lenient_json import parse_strict
 from opposable.parsers.schema_coercion import SchemaNode
 
 UNSEEN_LOGPROB = -12.0
@@ -75,7 +74,7 @@ def lacks_values(call: ToolCall, tools: Sequence[ToolDefinition], conversation: 
 
     No right call of 746 did, and 11 of 76 that were made though no function fitted.
     """
-    given = parse_strict(call.arguments)
+    given = dict(call.arguments)
     if not all(name in given for name in texts.get_schema(call, tools).required_names()):
         return True
     stand_ins = (match[0] for value in _iter_scalars(given) for match in _PLACEHOLDER_PATTERN.finditer(value))
@@ -121,9 +120,7 @@ def count_ungrounded_numbers(calls: Sequence[ToolCall], conversation: str) -> in
         {_get_significant_digits(number) for number in _NUMBER_PATTERN.findall(conversation)},
         set(split_words(conversation)),
     )
-    values = [
-        _without_implied_year(value, heard) for call in calls for value in _iter_scalars(parse_strict(call.arguments))
-    ]
+    values = [_without_implied_year(value, heard) for call in calls for value in _iter_scalars(dict(call.arguments))]
     numbers = [_get_significant_digits(number) for value in values for number in _NUMBER_PATTERN.findall(value)]
     return sum(len(number) >= 3 and not any(number in other for other in spoken) for number in numbers)
 
@@ -141,7 +138,7 @@ def get_grounding_score(calls: Sequence[ToolCall], tools: Sequence[ToolDefinitio
 
 
 def _get_grounded_shares(call: ToolCall, schema: SchemaNode, conversation_words: Sequence[str]) -> list[float]:
-    given: dict[str, Any] = parse_strict(call.arguments)
+    given: dict[str, Any] = dict(call.arguments)
     shares = []
     for name in schema.required_names():
         about, value = schema.get_property(name), given.get(name)

@@ -9,7 +9,6 @@ from typing import Any
 from opposable import parsers as dialects
 from opposable.domain.language import extract_numbers, split_words
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
-from opposable.models.http_client import to_json
 from opposable.models.python_protocol.argument_repairs import (
     convert_percentage,
     drop_unknown_arguments,
@@ -28,7 +27,6 @@ from opposable.models.python_protocol.request_grounding import (
 )
 from opposable.models.python_protocol.weekdays import find_requested_days, replace_ungrounded_days
 from opposable.parsers.arguments import coerce_arguments
-from opposable.parsers.lenient_json import parse_strict
 from opposable.parsers.schema_coercion import SchemaNode
 
 _STRAY_PREFIX = re.compile(
@@ -81,7 +79,7 @@ def build_calls(
 
 def leaves_out_optional(call: ToolCall, tools: Sequence[ToolDefinition]) -> bool:
     """Whether the call leaves optional parameters of its tool out."""
-    schema, given = get_schema(call, tools), parse_strict(call.arguments)
+    schema, given = get_schema(call, tools), dict(call.arguments)
     return not set(schema.properties()) <= {*given, *schema.required_names()}
 
 
@@ -102,8 +100,8 @@ def add_rest_arguments(
         return call
     repairs: list[str] = []
     given = add_requested_optionals(
-        parse_strict(call.arguments),
-        parse_strict(rest_calls[0].arguments),
+        dict(call.arguments),
+        dict(rest_calls[0].arguments),
         get_schema(call, tools),
         split_words(request),
         repairs,
@@ -113,14 +111,14 @@ def add_rest_arguments(
 
 def replace_argument(call: ToolCall, name: str, value: str) -> ToolCall:
     """The call with one argument in the shape its description shows (`python_shapes`)."""
-    given = {**parse_strict(call.arguments), name: value}
+    given = {**dict(call.arguments), name: value}
     return replace_arguments(call, given, ["value in the shape that its description shows"])
 
 
 def replace_arguments(call: ToolCall, arguments: dict[str, Any], repairs: Sequence[str]) -> ToolCall:
     """The call with other arguments, and what was mended by them."""
     told = tuple(dict.fromkeys([*call.repairs, *repairs]))
-    return replace(call, arguments=to_json(arguments).decode(), repairs=told)
+    return replace(call, arguments=arguments, raw=None, repairs=told)
 
 
 def _parse_line(line: str, parameters: Mapping[str, Sequence[str]], conversation: str) -> Sequence[CodeCall]:
@@ -182,7 +180,7 @@ def _to_tool_call(
             repairs.append(_UNGROUNDED_VALUE_REPAIR)
     given = match_choices_to_request(drop_unknown_arguments(given, schema, repairs), schema, request_words, repairs)
     given = replace_ungrounded_days(given, requested_days, conversation, repairs)
-    return ToolCall(new_call_id(), call.name, to_json(given).decode(), "python", tuple(dict.fromkeys(repairs)))
+    return ToolCall(new_call_id(), call.name, given, dialect="python", repairs=tuple(dict.fromkeys(repairs)))
 
 
 def _is_unneeded(name: str, arguments: dict[str, Any], schema: SchemaNode, conversation_words: Sequence[str]) -> bool:
@@ -222,9 +220,9 @@ def _drop_duplicates(calls: Iterable[ToolCall]) -> list[ToolCall]:
     kept: list[ToolCall] = []
     known: set[tuple[str, str]] = set()
     for call in calls:
-        if _UNGROUNDED_VALUE_REPAIR not in call.repairs or (call.name, call.arguments) not in known:
+        if _UNGROUNDED_VALUE_REPAIR not in call.repairs or (call.name, call.arguments_json) not in known:
             kept.append(call)
-        known.add((call.name, call.arguments))
+        known.add((call.name, call.arguments_json))
     return kept
 
 
@@ -233,7 +231,7 @@ def _drop_repeated_rounds(calls: list[ToolCall]) -> list[ToolCall]:
 
     One call written twice stands: two dice may be asked for.
     """
-    made = [(call.name, call.arguments) for call in calls]
+    made = [(call.name, call.arguments_json) for call in calls]
     for length in range(2, len(calls) // 2 + 1):
         rounds, left = divmod(len(calls), length)
         if not left and len(set(made[:length])) == length and made == made[:length] * rounds:
@@ -243,6 +241,6 @@ def _drop_repeated_rounds(calls: list[ToolCall]) -> list[ToolCall]:
 
 def _has_ungrounded_argument(call: ToolCall, schema: SchemaNode, conversation_words: Sequence[str]) -> bool:
     """Whether a required text of the call is made up, as an order's id before the orders are listed."""
-    given = parse_strict(call.arguments)
+    given = dict(call.arguments)
     required = [given.get(name) for name in schema.required_names()]
     return any(isinstance(value, str) and is_ungrounded(value, conversation_words) for value in required)

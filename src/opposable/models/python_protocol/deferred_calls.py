@@ -5,7 +5,6 @@ from typing import Any
 
 from opposable.domain.language import split_words
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
-from opposable.models.http_client import to_json
 from opposable.models.python_protocol.call_builder import is_ungrounded
 from opposable.models.python_protocol.code_parser import parse_ready_and_deferred
 from opposable.models.python_protocol.prompts import list_parameters
@@ -37,7 +36,7 @@ def build_deferred_calls(
         if call.name in {*waiting, *(one.name for one in ready_calls)} or call.line in doubtful_lines:
             continue
         known = _keep_known_arguments(call.arguments, schemas[call.name], spoken)
-        waiting[call.name] = ToolCall(new_call_id(), call.name, to_json(known).decode(), "python")
+        waiting[call.name] = ToolCall(new_call_id(), call.name, known, dialect="python")
     return tuple(waiting.values())
 
 

@@ -83,7 +83,7 @@ class PythonProtocolModel:
             reply = replace(reply, usage=spent + reply.usage)
             if reply.message.tool_calls:
                 for n, call in enumerate(reply.message.tool_calls if options.stream else ()):
-                    yield CallDelta(n, call.id, call.name, call.arguments)
+                    yield CallDelta(n, call.id, call.name, call.arguments_json)
                 yield reply
                 return
             spent, held = reply.usage, reply.withheld_calls

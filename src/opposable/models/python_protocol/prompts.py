@@ -12,8 +12,6 @@ import orjson
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.models.base import ForcedTool, ToolChoice
-from opposable.models.http_client import to_json
-from opposable.parsers.lenient_json import parse_strict
 from opposable.parsers.schema_coercion import SchemaNode
 
 CODE_FENCE = "```"
@@ -135,17 +133,15 @@ def build_forced_call(choice: ToolChoice, tools: Sequence[ToolDefinition]) -> tu
         return ()
     if not all(name in choice.arguments for name in tool.parameters.get("required") or ()):
         return ()
-    return (ToolCall(new_call_id(), tool.name, to_json(dict(choice.arguments)).decode(), "python"),)
+    return (ToolCall(new_call_id(), tool.name, dict(choice.arguments), dialect="python"),)
 
 
 def render_calls(calls: Sequence[ToolCall]) -> str:
     """Calls of an earlier reply, as a code block."""
-    written = []
-    for call in calls:
-        arguments: dict[str, Any] = parse_strict(call.arguments)
-        written.append(
-            f"{call.name}({', '.join(f'{name}={_render_literal(value)}' for name, value in arguments.items())})"
-        )
+    written = [
+        f"{call.name}({', '.join(f'{name}={_render_literal(value)}' for name, value in call.arguments.items())})"
+        for call in calls
+    ]
     return "\n".join([f"{CODE_FENCE}python", *written, CODE_FENCE])
 
 

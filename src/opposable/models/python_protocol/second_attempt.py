@@ -13,7 +13,6 @@ from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.python_protocol.call_acceptance import get_no_call_logprob
 from opposable.models.python_protocol.prompts import NO_CALL
 from opposable.models.python_protocol.request_grounding import find_requested_choices, matches_described_code
-from opposable.parsers.lenient_json import parse_strict
 from opposable.parsers.schema_coercion import SchemaNode
 
 _COMMAND_NAME_PATTERN = re.compile(
@@ -51,7 +50,7 @@ def is_fully_requested(
     tool = next((tool for tool in tools if tool.name == calls[0].name), None)
     schema = SchemaNode(tool.parameters if tool else {})
     run = _find_command_parameter(tool.description, schema) if tool else ""
-    given = parse_strict(calls[0].arguments)
+    given = dict(calls[0].arguments)
     return bool(schema.required_names()) and all(
         _is_command_requested(given.get(name), request_words)
         if name == run

@@ -19,7 +19,6 @@ from opposable.models.python_protocol.request_grounding import (
     get_word_overlap,
     matches_described_code,
 )
-from opposable.parsers.lenient_json import parse_strict
 from opposable.parsers.schema_coercion import SchemaNode
 
 _MIN_RIVAL_LOGPROB = -4.0
@@ -46,7 +45,7 @@ def drop_uncertain_defaults(
     `tokens` are those of a reply with this call alone.
     """
     schema = get_schema(call, tools)
-    given: dict[str, Any] = parse_strict(call.arguments)
+    given: dict[str, Any] = dict(call.arguments)
     optional = {name: schema.get_property(name) for name in given if name not in schema.required_names()}
     unsaid = {
         name: (str(given[name]), default)

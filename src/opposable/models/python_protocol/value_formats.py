@@ -8,7 +8,6 @@ from typing import Any
 from opposable.domain.language import split_words
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.python_protocol.prompts import get_schema
-from opposable.parsers.lenient_json import parse_strict
 
 _QUOTED_PATTERN = re.compile(r"""(?<!\w)'([^'\n]+)'(?!\w)|"([^"\n]+)"|`([^`\n]+)`|“([^”\n]+)”|「([^」\n]+)」""")
 _EXAMPLE_PLACE_PATTERN = re.compile(
@@ -53,7 +52,7 @@ class FormatMismatch:
 def find_format_mismatches(call: ToolCall, tools: Sequence[ToolDefinition]) -> Iterator[FormatMismatch]:
     """The texts of a call whose parameters' descriptions show another shape than they have."""
     schema = get_schema(call, tools)
-    given: dict[str, Any] = parse_strict(call.arguments)
+    given: dict[str, Any] = dict(call.arguments)
     for name, value in given.items():
         about = schema.get_property(name).description()
         if not isinstance(value, str) or not value.strip() or schema.get_property(name).choices():

@@ -6,7 +6,6 @@ import orjson
 from starlette.responses import Response
 
 from opposable.domain.events import ToolFinished
-from opposable.domain.json_forms import parse_call_arguments
 from opposable.domain.messages import Message
 from opposable.domain.records import Conversation
 from opposable.service.runner import ActiveRun
@@ -65,7 +64,7 @@ def serialize_message(message: Message) -> dict[str, Any]:
     shown: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         shown["tool_calls"] = [
-            {"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls
+            {"id": call.id, "name": call.name, "arguments": call.arguments_json} for call in message.tool_calls
         ]
     if message.role == "tool":
         shown |= {"call_id": message.call_id, "name": message.name}
@@ -77,7 +76,7 @@ def _serialize_call(finished_call: ToolFinished) -> dict[str, Any]:
     failed = result.failure is not None
     return {
         "tool": finished_call.call.name,
-        "arguments": parse_call_arguments(finished_call.call),
+        "arguments": dict(finished_call.call.arguments),
         "result": {
             "success": not failed,
             "output": None if failed else result.content if result.data is None else result.data,

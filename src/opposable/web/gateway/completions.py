@@ -171,7 +171,7 @@ def _get_unparsed_native_calls(triage: CallTriage, request: CompletionRequest) -
 
 def _get_raw_text(attempt: _Attempt) -> str:
     """The text of a try; where there is none, what it wrote that was taken for a call."""
-    return attempt.reply.message.content or "\n".join(call.arguments for call, _ in attempt.triage.invalid_calls)
+    return attempt.reply.message.content or "\n".join(call.arguments_json for call, _ in attempt.triage.invalid_calls)
 
 
 def _join_replies(first: Reply, second: Reply) -> Reply:

@@ -230,7 +230,7 @@ def _parse_tool_calls(raw: dict[str, Any], path: str) -> tuple[ToolCall, ...]:
             raise bad_request_error(
                 f"{path}.tool_calls[{n}]", f"{path}.tool_calls[{n}] must have an id and a function with a name."
             )
-        read.append(ToolCall(call["id"], function["name"], _normalize_arguments(function.get("arguments"))))
+        read.append(ToolCall.from_json(call["id"], function["name"], _normalize_arguments(function.get("arguments"))))
     return tuple(read)
 
 

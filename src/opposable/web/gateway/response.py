@@ -8,9 +8,9 @@ from uuid import uuid4
 import orjson
 
 from opposable.domain.events import Reply
+from opposable.domain.json_text import dump_json
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
-from opposable.models.http_client import to_json
 
 DONE_EVENT = b"data: [DONE]\n\n"
 
@@ -23,8 +23,8 @@ def serialize_completion(model: str, reply: Reply) -> bytes:
         message["reasoning_content"] = said.thinking
     if said.tool_calls:
         message["content"] = said.content or None
-        message["tool_calls"] = [_serialize_call(call, call.arguments) for call in said.tool_calls]
-    return to_json(
+        message["tool_calls"] = [_serialize_call(call, call.arguments_json) for call in said.tool_calls]
+    return dump_json(
         {
             "id": _create_id(),
             "object": "chat.completion",
@@ -43,7 +43,7 @@ class ChunkSerializer:
 
     def __init__(self, model: str, include_usage: bool) -> None:
         head = {"id": _create_id(), "object": "chat.completion.chunk", "created": int(time.time()), "model": model}
-        self._head = b"data: " + to_json(head)[:-1] + b',"choices":['
+        self._head = b"data: " + dump_json(head)[:-1] + b',"choices":['
         self._delta_prefix = self._head + b'{"index":0,"delta":'
         self._delta_suffix = (
             b',"logprobs":null,"finish_reason":null}]' + (b',"usage":null}' if include_usage else b"}") + b"\n\n"
@@ -56,20 +56,20 @@ class ChunkSerializer:
 
     def serialize_text(self, text: str) -> bytes:
         """A piece of text."""
-        return self._delta_prefix + b'{"content":' + to_json(text) + b"}" + self._delta_suffix
+        return self._delta_prefix + b'{"content":' + dump_json(text) + b"}" + self._delta_suffix
 
     def serialize_thinking(self, text: str) -> bytes:
         """A piece of reasoning, in the field that DeepSeek gave it."""
-        return self._delta_prefix + b'{"reasoning_content":' + to_json(text) + b"}" + self._delta_suffix
+        return self._delta_prefix + b'{"reasoning_content":' + dump_json(text) + b"}" + self._delta_suffix
 
     def serialize_calls(self, calls: Sequence[ToolCall]) -> bytes:
         """The calls, each in two chunks: its id and name, then its arguments."""
         deltas: list[dict[str, Any]] = []
         for index, call in enumerate(calls):
             deltas.append({"index": index, **_serialize_call(call, "")})
-            deltas.append({"index": index, "function": {"arguments": call.arguments}})
+            deltas.append({"index": index, "function": {"arguments": call.arguments_json}})
         return b"".join(
-            [self._delta_prefix + to_json({"tool_calls": [delta]}) + self._delta_suffix for delta in deltas]
+            [self._delta_prefix + dump_json({"tool_calls": [delta]}) + self._delta_suffix for delta in deltas]
         )
 
     def serialize_ending(self, reply: Reply) -> bytes:

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import orjson
-
 from opposable.agent.history import detect_conversation_language
-from opposable.agent.tool_execution import assign_unique_ids
+from opposable.agent.tool_execution import assign_unique_ids, make_sendable
 from opposable.domain.events import Reply
 from opposable.domain.language import Language
 from opposable.domain.messages import Message, assistant_message, tool_message, user_message
@@ -79,17 +77,17 @@ def _validate_call(
     choice = request.options.tool_choice
     if isinstance(choice, ForcedTool) and found.name != choice.name:
         return _build_call_demand([choice.name], language)
-    read = parse_arguments(call.arguments, found.parameters, is_last)
+    read = parse_arguments(dict(call.arguments) if call.has_valid_arguments else call.raw, found.parameters, is_last)
     if read.value is None:
         cut = is_last and read.is_cut_off
         return (
             None
             if cut
-            else sentences.unreadable_arguments_message(found.name, read.problem or "", call.arguments, language)
+            else sentences.unreadable_arguments_message(found.name, read.problem or "", call.arguments_json, language)
         )
-    if found.name == call.name and not read.repairs and call.arguments.lstrip()[:1] == "{":
+    if found.name == call.name and not read.repairs and call.has_valid_arguments:
         return call
-    return replace(call, name=found.name, arguments=orjson.dumps(read.value).decode())
+    return replace(call, name=found.name, arguments=read.value, raw=None)
 
 
 def _find_tool(name: str, tools: Sequence[ToolDefinition]) -> ToolDefinition | None:
@@ -103,13 +101,7 @@ def _find_tool(name: str, tools: Sequence[ToolDefinition]) -> ToolDefinition | N
 
 def _make_history_safe(call: ToolCall) -> ToolCall:
     """A wrong call as it can stand in a conversation: a name and arguments that every provider takes."""
-    try:
-        whole = isinstance(orjson.loads(call.arguments), dict)
-    except orjson.JSONDecodeError:
-        whole = False
-    shown = call.arguments.encode("utf-8", "replace").decode()[:2000]
-    arguments = call.arguments if whole else orjson.dumps({"unreadable": shown}).decode()
-    return replace(call, name=to_safe_name(call.name or "unnamed"), arguments=arguments)
+    return make_sendable(call, to_safe_name(call.name or "unnamed"), max_characters=2000)
 
 
 def _build_call_demand(names: Sequence[str], language: Language) -> str:

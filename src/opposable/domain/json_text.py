@@ -1,0 +1,35 @@
+"""Strict JSON text: whole numbers stay exact when parsed, and every value can be written."""
+
+import json
+import re
+from typing import Any
+
+import orjson
+
+_LONG_NUMBER = re.compile(r"\d{17}")
+
+
+def parse_json(text: str) -> Any:
+    """Parse JSON text.
+
+    Raises:
+        ValueError: `text` is not JSON, or is nested too deeply.
+    """
+    if _LONG_NUMBER.search(text):  # orjson rounds whole numbers beyond 64 bits
+        try:
+            return json.loads(text, parse_constant=_reject_constant)
+        except RecursionError as error:
+            raise ValueError("nested too deeply") from error
+    return orjson.loads(text)
+
+
+def dump_json(value: Any) -> bytes:
+    """Serialize a value as UTF-8 JSON; lone surrogates, which no server accepts, become question marks."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _reject_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
