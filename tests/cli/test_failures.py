@@ -65,15 +65,15 @@ def test_what_cannot_be_meant_is_told(said):
 
 
 def test_runs_are_measured_by_kind_and_variant():
-    done = CliRunner().invoke(cli, ["eval", "runs", "--kind", "switching tool", "--only", "all of it", "--json"])
+    done = CliRunner().invoke(cli, ["eval", "runs", "--kind", "switching tool", "--only", "all guards", "--json"])
     assert done.exit_code == 0
-    row = orjson.loads(done.stdout)["all of it"]
+    row = orjson.loads(done.stdout)["all guards"]
     assert (row["success %"], row["repeats"], row["failed"]) == (100.0, 0, [])
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
-    [(("--only", "half of it"), "--only takes one of 'all of it'"), (("--raw",), "name one with --model")],
+    [(("--only", "some guards"), "--only takes one of 'all guards'"), (("--raw",), "name one with --model")],
 )
 def test_what_cannot_be_measured_is_told(options, told):
     done = CliRunner().invoke(cli, ["eval", "runs", *options])

@@ -17,13 +17,10 @@ from opposable.evals.agent_runs.harness import (
     VARIANTS,
     ScenarioModelFactory,
     ScenarioScoreSheet,
-    make_faultless_model,
-    make_scripted_model,
-    make_text_calling_model,
+    score_scenarios,
 )
-from opposable.evals.agent_runs.harness import score_scenarios as runs_scored
-from opposable.evals.agent_runs.held_out_scenarios import HELD_OUT_SCENARIOS
-from opposable.evals.agent_runs.scenarios import SCENARIOS, Scenario
+from opposable.evals.agent_runs.scenario import Scenario
+from opposable.evals.agent_runs.scenario_loader import DEFAULT_SCENARIO_FOLDER, load_scenarios
 from opposable.evals.text_to_sql.datasets import EvalQuestion, read_questions, sample_questions, select_part
 from opposable.evals.text_to_sql.harness import AnswererFactory, SqlScoreSheet, make_answerers, score_questions
 from opposable.evals.text_to_sql.report import write_report
@@ -104,11 +101,14 @@ def evaluate_runs(
     ] = "bad",
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", help='Only this: "all of it", "without …", "bare loop"; again for more.'),
+        typer.Option("--only", help='Only this: "all guards", "without …", "bare loop"; again for more.'),
     ] = None,
     kind: Annotated[
         list[str] | None, typer.Option("--kind", help="Only scenarios of this kind; again for more.")
     ] = None,
+    scenario_folder: Annotated[
+        Path, typer.Option("--scenarios", help="Folder of the scenarios.", metavar="FOLDER")
+    ] = DEFAULT_SCENARIO_FOLDER,
     held_out: Annotated[
         bool,
         typer.Option("--held", help="The scenarios that were held out, in place of the others."),
@@ -123,15 +123,16 @@ def evaluate_runs(
 ) -> None:
     """Measure runs in simulated worlds: with all guarding, without each of its parts, and in a loop that has none.
 
-    Example: opposable eval runs --only "all of it" --only "bare loop"
+    Example: opposable eval runs --only "all guards" --only "bare loop"
     """
-    every = HELD_OUT_SCENARIOS if held_out else SCENARIOS
+    suite = load_scenarios(scenario_folder)
+    every = suite.held_out_scenarios if held_out else suite.scenarios
     kinds = list(dict.fromkeys(scenario.kind for scenario in every))
     for given, known, option in ((only, list(VARIANTS), "--only"), (kind, kinds, "--kind")):
         for name in given or ():
             if name not in known:
                 raise BadInput(f"{option} takes one of {', '.join(map(repr, known))}, not {name!r}.")
-    models = {"bad": make_scripted_model, "bad-text": make_text_calling_model, "good": make_faultless_model}
+    models = suite.scripted_models
     if unwrapped and model is None:
         raise BadInput("--raw says how a real model is asked: name one with --model.")
     if scripted_models not in models:
@@ -172,7 +173,7 @@ async def _score_variants(
                 continue
             sheet = sheets[name] = ScenarioScoreSheet()
             task = shown.add_task(name, total=len(scenarios))
-            async for score in runs_scored(scenarios, model_for, guarding, run_twice=twice):
+            async for score in score_scenarios(scenarios, model_for, guarding, run_twice=twice):
                 sheet.scores.append(score)
                 shown.update(task, advance=1, description=f"{name}: {sheet.summary()['success %']:g} % done")
     return sheets

@@ -1,5 +1,7 @@
 """Scenarios held out: they can be done, nothing does them by accident, and what holds for the others holds for them."""
 
+from pathlib import Path
+
 import orjson
 import pytest
 from typer.testing import CliRunner
@@ -9,21 +11,22 @@ from opposable.domain.errors import ToolFailed, ToolUnavailable
 from opposable.evals.agent_runs.harness import (
     VARIANTS,
     ScenarioScoreSheet,
-    make_faultless_model,
-    make_scripted_model,
-    make_text_calling_model,
     score_scenarios,
 )
-from opposable.evals.agent_runs.held_out_scenarios import HELD_OUT_SCENARIOS
-from opposable.evals.agent_runs.scenarios import SCENARIOS
+from opposable.evals.agent_runs.scenario_loader import load_scenarios
 
 pytestmark = pytest.mark.anyio
-NAMES = [scenario.name for scenario in HELD_OUT_SCENARIOS]
+SCENARIO_FOLDER = Path(__file__).parents[3] / "evals" / "agent_runs"
+SUITE = load_scenarios(SCENARIO_FOLDER)
+NAMES = [scenario.name for scenario in SUITE.held_out_scenarios]
 
 
 async def build_score_sheet(model_for, variant: str, twice: bool = True) -> ScenarioScoreSheet:
     return ScenarioScoreSheet(
-        [score async for score in score_scenarios(HELD_OUT_SCENARIOS, model_for, VARIANTS[variant], run_twice=twice)]
+        [
+            score
+            async for score in score_scenarios(SUITE.held_out_scenarios, model_for, VARIANTS[variant], run_twice=twice)
+        ]
     )
 
 
@@ -33,28 +36,30 @@ def list_tool_names(scenarios) -> set[str]:
 
 def test_they_are_other_tasks_with_other_tools_in_both_languages():
     assert len(set(NAMES)) == 16
-    assert not {one.task for one in HELD_OUT_SCENARIOS} & {one.task for one in SCENARIOS}
-    assert not list_tool_names(HELD_OUT_SCENARIOS) & list_tool_names(SCENARIOS)
-    assert sum(not scenario.task.isascii() for scenario in HELD_OUT_SCENARIOS) == 6
-    assert {scenario.kind for scenario in HELD_OUT_SCENARIOS} == {
+    assert not {one.task for one in SUITE.held_out_scenarios} & {one.task for one in SUITE.scenarios}
+    assert not list_tool_names(SUITE.held_out_scenarios) & list_tool_names(SUITE.scenarios)
+    assert sum(not scenario.task.isascii() for scenario in SUITE.held_out_scenarios) == 6
+    assert {scenario.kind for scenario in SUITE.held_out_scenarios} == {
         *("error recovery", "flaky tool", "argument name", "argument type", "missing data", "unknown tool", "polling"),
         *("long chain", "relevance", "switching tool", "injected instructions", "pagination"),
     }
 
 
-@pytest.mark.parametrize("variant", ["all of it", "without guarding", "bare loop"])
+@pytest.mark.parametrize("variant", ["all guards", "no guards", "bare loop"])
 async def test_each_can_be_done_by_its_plan(variant):
-    sheet = await build_score_sheet(make_faultless_model, variant, twice=False)
+    sheet = await build_score_sheet(SUITE.scripted_models["good"], variant, twice=False)
     assert [score.scenario.name for score in sheet.scores if not score.success] == []
     assert all(score.requested_call_count <= 7 for score in sheet.scores)
 
 
-@pytest.mark.parametrize("scenario", HELD_OUT_SCENARIOS, ids=NAMES)
+@pytest.mark.parametrize("scenario", SUITE.held_out_scenarios, ids=NAMES)
 def test_a_world_that_nobody_touched_is_no_success(scenario):
     assert not scenario.is_goal_reached(scenario.make_environment(), "Done. 完成。")
 
 
-@pytest.mark.parametrize("scenario", [one for one in HELD_OUT_SCENARIOS if len(one.plan) > 1], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "scenario", [one for one in SUITE.held_out_scenarios if len(one.plan) > 1], ids=lambda one: one.name
+)
 async def test_half_of_a_plan_is_no_success(scenario):
     world = scenario.make_environment()
     if world.state.get("timeouts"):
@@ -66,7 +71,7 @@ async def test_half_of_a_plan_is_no_success(scenario):
 
 
 async def test_a_valve_that_was_opened_without_a_reading_is_no_success():
-    scenario = next(one for one in HELD_OUT_SCENARIOS if one.name == "dry tomatoes")
+    scenario = next(one for one in SUITE.held_out_scenarios if one.name == "dry tomatoes")
     world = scenario.make_environment()
     with pytest.raises(ToolUnavailable):
         await world.tools["soil_moisture"](zone=2)
@@ -76,7 +81,7 @@ async def test_a_valve_that_was_opened_without_a_reading_is_no_success():
 
 @pytest.mark.parametrize(("employee", "success"), [("赵磊", True), ("李明", False)])
 async def test_leave_asked_for_in_another_name_is_no_success(employee, success):
-    scenario = next(one for one in HELD_OUT_SCENARIOS if one.name == "查不到的员工")
+    scenario = next(one for one in SUITE.held_out_scenarios if one.name == "查不到的员工")
     world = scenario.make_environment()
     with pytest.raises(ToolFailed):
         await world.tools["submit_leave"](
@@ -85,9 +90,9 @@ async def test_leave_asked_for_in_another_name_is_no_success(employee, success):
     assert scenario.is_goal_reached(world, f"工号不存在：{employee}") == success
 
 
-@pytest.mark.parametrize("model_for", [make_scripted_model, make_text_calling_model])
+@pytest.mark.parametrize("model_for", [SUITE.scripted_models["bad"], SUITE.scripted_models["bad-text"]])
 async def test_misbehaviour_is_recovered_from_without_one_repeated_failure(model_for):
-    sheet = await build_score_sheet(model_for, "all of it")
+    sheet = await build_score_sheet(model_for, "all guards")
     assert [score.scenario.name for score in sheet.scores if not score.success or not score.repeat_score.success] == []
     assert [
         score.scenario.name
@@ -100,12 +105,14 @@ async def test_misbehaviour_is_recovered_from_without_one_repeated_failure(model
 
 
 async def test_a_bare_loop_recovers_from_next_to_none_of_it():
-    assert (await build_score_sheet(make_scripted_model, "bare loop", twice=False)).summary()["success %"] < 10
+    assert (await build_score_sheet(SUITE.scripted_models["bad"], "bare loop", twice=False)).summary()["success %"] < 10
 
 
 def test_they_are_run_in_place_of_the_others():
     def kinds_run(*options: str) -> list[str]:
-        done = CliRunner().invoke(cli, ["eval", "runs", "--only", "bare loop", "--json", *options])
+        done = CliRunner().invoke(
+            cli, ["eval", "runs", "--scenarios", str(SCENARIO_FOLDER), "--only", "bare loop", "--json", *options]
+        )
         assert done.exit_code == 0
         return orjson.loads(done.stdout)["bare loop"]["failed"]
 

@@ -1,4 +1,4 @@
-"""Worlds to work in: a state, tools that change it, and a note of every call that was really made."""
+"""Simulated environments: a state, tools that change it, and a record of every executed call."""
 
 import copy
 import functools
@@ -21,7 +21,13 @@ FAST_RETRIES = ToolRetryOptions(first_wait_seconds=0.001, max_wait_seconds=0.002
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A call that reached its tool; `said` is how it failed, None where it worked. `passing` failures may be gone later."""
+    """A call that reached its tool.
+
+    Attributes:
+        arguments: The arguments as JSON with sorted keys.
+        error: The message of the exception the tool raised; None if it succeeded.
+        is_transient: Whether the same call may succeed later.
+    """
 
     name: str
     arguments: bytes
@@ -31,7 +37,13 @@ class RecordedCall:
 
 @dataclass(slots=True)
 class Environment:
-    """A state with its tools by name. `rules` are fields of a tool's spec, by the tool's name."""
+    """A state and the tools that read and change it.
+
+    Attributes:
+        tools: The tool functions by name.
+        spec_fields: Additional fields of a tool's spec, by tool name.
+        initial_state: A deep copy of the state at construction.
+    """
 
     state: EnvironmentState
     tools: dict[str, ToolFunction] = field(default_factory=dict)
@@ -44,43 +56,48 @@ class Environment:
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether nothing has been changed."""
+        """Whether the state equals the initial state."""
         return self.state == self.initial_state
 
     def add_tool(self, function: ToolFunction, **spec_fields: Any) -> None:
-        """Add a tool whose every call is noted."""
+        """Add a tool and record its calls."""
         name = function.__name__
 
         @functools.wraps(function)
-        async def noted(*args: Any, **given: Any) -> Any:
-            arguments = orjson.dumps(given, option=orjson.OPT_SORT_KEYS, default=str)
+        async def call_and_record(*args: Any, **kwargs: Any) -> Any:
+            arguments = orjson.dumps(kwargs, option=orjson.OPT_SORT_KEYS, default=str)
             try:
-                value = await function(*args, **given)
+                value = await function(*args, **kwargs)
             except Exception as error:
-                passing = isinstance(error, ToolUnavailable | TimeoutError | ConnectionError)
-                self.recorded_calls.append(RecordedCall(name, arguments, str(error), passing))
+                is_transient = isinstance(error, ToolUnavailable | TimeoutError | ConnectionError)
+                self.recorded_calls.append(RecordedCall(name, arguments, str(error), is_transient))
                 raise
             self.recorded_calls.append(RecordedCall(name, arguments, None))
             return value
 
-        self.tools[name] = noted
+        self.tools[name] = call_and_record
         self.spec_fields[name] = spec_fields
 
     def build_library(self) -> ToolLibrary:
-        """The tools in a library."""
+        """Return a library with the tools."""
         library = ToolLibrary(retries=FAST_RETRIES)
         for name, function in self.tools.items():
-            tool, rules = FunctionTool(function), self.spec_fields[name]
-            if not rules:
+            tool, spec_fields = FunctionTool(function), self.spec_fields[name]
+            if not spec_fields:
                 library.register(tool)
                 continue
-            about = tool.definition.description
-            spec = FunctionToolSpec(tool_id=name, description=about, module_path=__name__, function_name=name, **rules)
+            spec = FunctionToolSpec(
+                tool_id=name,
+                description=tool.definition.description,
+                module_path=__name__,
+                function_name=name,
+                **spec_fields,
+            )
             library.register(spec, [tool])
         return library
 
     @property
     def repeated_failure_count(self) -> int:
-        """Calls that failed just as the same call had failed before, other than such as may pass."""
-        failed = [one for one in self.recorded_calls if one.error is not None and not one.is_transient]
-        return len(failed) - len(set(failed))
+        """The number of calls that failed exactly as an earlier one, transient failures excluded."""
+        failed_calls = [call for call in self.recorded_calls if call.error is not None and not call.is_transient]
+        return len(failed_calls) - len(set(failed_calls))

@@ -1,4 +1,4 @@
-"""Scenarios run and scored: with all of the guarding, without each of its parts, and with a loop that has none."""
+"""Runs scenarios and scores them: with all guards, without each of them, and with a baseline loop."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -15,35 +15,36 @@ from opposable.domain.events import RunFinished
 from opposable.domain.messages import user_message
 from opposable.evals.agent_runs.baseline_loop import run_baseline_loop
 from opposable.evals.agent_runs.environment import Environment
-from opposable.evals.agent_runs.scenarios import Scenario
-from opposable.evals.agent_runs.scripted_policies import POLICIES, TextCallingModel
+from opposable.evals.agent_runs.scenario import Scenario
 from opposable.models.base import Model, ModelOptions
-from opposable.models.text_protocol import TextProtocolModel
 
 RUN_LIMITS = Limits(turns=24, tool_calls=40, seconds=300)
 
 VARIANTS: Mapping[str, GuardOptions | None] = {
-    "all of it": ALL_GUARDS,
-    "without refusing": replace(ALL_GUARDS, block_repeats=False),
-    "without telling": replace(ALL_GUARDS, status_notes=False),
-    "without learning": replace(ALL_GUARDS, failure_memory=False),
-    "without deciding": replace(ALL_GUARDS, replanning=False),
-    "without insisting": replace(ALL_GUARDS, follow_ups=False),
-    "without guarding": NO_GUARDS,
+    "all guards": ALL_GUARDS,
+    "without blocked repeats": replace(ALL_GUARDS, block_repeats=False),
+    "without status notes": replace(ALL_GUARDS, status_notes=False),
+    "without failure memory": replace(ALL_GUARDS, failure_memory=False),
+    "without replanning": replace(ALL_GUARDS, replanning=False),
+    "without follow-ups": replace(ALL_GUARDS, follow_ups=False),
+    "no guards": NO_GUARDS,
     "bare loop": None,
 }
-"""Ways to run: None is the bare loop, which has neither guarding nor this package's reading, checking and telling."""
+"""The guard options to compare, by name. None is the baseline loop, without guards and without this library's loop."""
 
 ScenarioModelFactory = Callable[[Scenario, bool], Model]
-"""The model for a scenario; the second argument says whether the loop around it reads calls from text by itself."""
+"""Takes a scenario and whether the loop under test parses calls from text; returns the model to run it with."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioScore:
-    """What came of a scenario.
+    """The result of one scenario.
 
-    `calls` were wanted by the model, `made` reached a tool, `repeats` of these failed just as they had failed before.
-    `again` is the score of the same scenario done once more with what the first run learnt.
+    Attributes:
+        requested_call_count: Calls the model requested.
+        executed_call_count: Calls that reached a tool.
+        repeated_failure_count: Executed calls that failed exactly as the same call had failed before.
+        repeat_score: The score of a second run that uses what the first run learned.
     """
 
     scenario: Scenario
@@ -64,44 +65,23 @@ class ScenarioScoreSheet:
     scores: list[ScenarioScore] = field(default_factory=list)
 
     def summary(self) -> dict[str, Any]:
-        """The figures of a table's row: successes in per cent, the rest as sums; "2nd" is of the runs done once more.
+        """Return the figures of one table row.
 
-        "made" are the calls that reached a tool, "repeats" those of them that failed just as the same call had before.
+        Successes are percentages, the other figures are sums. Keys that begin with "2nd" belong to the second runs.
         """
-        again = [score.repeat_score for score in self.scores if score.repeat_score is not None]
-        return {
+        second_scores = [score.repeat_score for score in self.scores if score.repeat_score is not None]
+        figures: dict[str, Any] = {
             "success %": _compute_success_percent(self.scores),
-            "calls": sum(one.requested_call_count for one in self.scores),
-            "made": sum(one.executed_call_count for one in self.scores),
-            "repeats": sum(one.repeated_failure_count for one in self.scores),
-            "tokens": sum(one.tokens for one in self.scores),
-            "s": round(sum(one.seconds for one in self.scores), 2),
-            **(
-                {"2nd %": _compute_success_percent(again), "2nd calls": sum(one.requested_call_count for one in again)}
-                if again
-                else {}
-            ),
+            "calls": sum(score.requested_call_count for score in self.scores),
+            "executed": sum(score.executed_call_count for score in self.scores),
+            "repeats": sum(score.repeated_failure_count for score in self.scores),
+            "tokens": sum(score.tokens for score in self.scores),
+            "s": round(sum(score.seconds for score in self.scores), 2),
         }
-
-
-def make_scripted_model(scenario: Scenario, parses_text_calls: bool) -> Model:
-    """The model that misbehaves as the scenario says."""
-    policy = POLICIES[scenario.fault](scenario.plan, scenario.answer)
-    if not scenario.writes_calls_as_text:
-        return policy
-    return TextCallingModel(policy) if parses_text_calls else TextProtocolModel(TextCallingModel(policy))
-
-
-def make_text_calling_model(scenario: Scenario, parses_text_calls: bool) -> Model:
-    """The model that misbehaves as the scenario says, and writes every call as text."""
-    return make_scripted_model(replace(scenario, writes_calls_as_text=True), parses_text_calls)
-
-
-def make_faultless_model(scenario: Scenario, parses_text_calls: bool) -> Model:
-    """A model that makes no mistake: to see that guarding leaves it alone."""
-    return make_scripted_model(
-        scenario if scenario.fault == "quoting" else replace(scenario, fault="none"), parses_text_calls
-    )
+        if second_scores:
+            figures["2nd %"] = _compute_success_percent(second_scores)
+            figures["2nd calls"] = sum(score.requested_call_count for score in second_scores)
+        return figures
 
 
 async def score_scenarios(
@@ -111,26 +91,36 @@ async def score_scenarios(
     *,
     run_twice: bool = True,
 ) -> AsyncIterator[ScenarioScore]:
-    """Each scenario's score; `twice` does it once more with what was learnt."""
+    """Run each scenario and yield its score.
+
+    With `run_twice`, run each one again with the failure memory of the first run.
+    """
     for scenario in scenarios:
-        learning = FailureMemory().scoped()
-        first = await _score_scenario(scenario, model_factory, guard_options, learning)
+        memory = FailureMemory().scoped()
+        score = await _score_scenario(scenario, model_factory, guard_options, memory)
         if run_twice:
-            first = replace(first, repeat_score=await _score_scenario(scenario, model_factory, guard_options, learning))
-        yield first
+            score = replace(score, repeat_score=await _score_scenario(scenario, model_factory, guard_options, memory))
+        yield score
 
 
 async def _score_scenario(
-    scenario: Scenario, model_factory: ScenarioModelFactory, guard_options: GuardOptions | None, learning: ScopedMemory
+    scenario: Scenario, model_factory: ScenarioModelFactory, guard_options: GuardOptions | None, memory: ScopedMemory
 ) -> ScenarioScore:
-    world = scenario.make_environment()
+    environment = scenario.make_environment()
     model = model_factory(scenario, guard_options is None)
-    start = time.perf_counter()
-    answer, calls, tokens = await _run_scenario(scenario, world, model, guard_options, learning)
-    seconds = time.perf_counter() - start
-    success = bool(answer.strip()) and scenario.is_goal_reached(world, answer)
+    started_at = time.perf_counter()
+    answer, call_count, tokens = await _run_scenario(scenario, environment, model, guard_options, memory)
+    seconds = time.perf_counter() - started_at
+    success = bool(answer.strip()) and scenario.is_goal_reached(environment, answer)
     return ScenarioScore(
-        scenario, success, calls, len(world.recorded_calls), world.repeated_failure_count, tokens, seconds, answer
+        scenario,
+        success,
+        call_count,
+        len(environment.recorded_calls),
+        environment.repeated_failure_count,
+        tokens,
+        seconds,
+        answer,
     )
 
 
@@ -139,14 +129,14 @@ async def _run_scenario(
     environment: Environment,
     model: Model,
     guard_options: GuardOptions | None,
-    learning: ScopedMemory,
+    memory: ScopedMemory,
 ) -> tuple[str, int, int]:
-    """The answer, the calls that were wanted, the tokens."""
+    """Return the answer, the number of requested calls, and the tokens used."""
     limits = replace(RUN_LIMITS, context=scenario.context_tokens)
     try:
         if guard_options is None:
-            answer, _, calls, usage = await run_baseline_loop(model, environment, scenario.task, limits)
-            return answer, calls, usage.total_tokens
+            answer, call_count, usage = await run_baseline_loop(model, environment, scenario.task, limits)
+            return answer, call_count, usage.total_tokens
         events = run(
             model,
             environment.build_library(),
@@ -154,16 +144,16 @@ async def _run_scenario(
             limits=limits,
             options=ModelOptions(stream=False),
             guards=guard_options,
-            failure_memory=learning,
+            failure_memory=memory,
         )
         async with aclosing(events):
             async for event in events:
                 if isinstance(event, RunFinished):
-                    end = event
+                    run_finished = event
     except ModelError as error:
         return f"{type(error).__name__}: {error}", 0, 0
-    return end.text, end.tool_calls, end.usage.total_tokens
+    return run_finished.text, run_finished.tool_calls, run_finished.usage.total_tokens
 
 
 def _compute_success_percent(scores: Sequence[ScenarioScore]) -> float:
-    return round(100 * sum(one.success for one in scores) / max(len(scores), 1), 1)
+    return round(100 * sum(score.success for score in scores) / max(len(scores), 1), 1)
