@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from opposable import Agent, Limits, Message, ToolLibrary
-from opposable.agent.guard_options import ALL_GUARDS, NO_GUARDS
+from opposable.agent.assistance.guard_options import ALL_GUARDS, NO_GUARDS
 from opposable.builtin_tools.browser.browser_navigator import BrowserNavigator
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import ToolFailed, ToolUnavailable

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from opposable.agent.agent import Agent
+from opposable.agent.assistance.guard_options import GuardOptions
 from opposable.agent.failure_memory import FailureMemory
-from opposable.agent.guard_options import GuardOptions
 from opposable.agent.limits import Limits
 from opposable.domain.call_context import ApprovalRequest, Approved, CallContext, Denied
 from opposable.domain.errors import (

@@ -5,8 +5,9 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
+from opposable.agent.assistance.guard_options import ALL_GUARDS, GuardOptions
+from opposable.agent.assistance.policy import assist
 from opposable.agent.failure_memory import FailureMemory, ScopedMemory
-from opposable.agent.guard_options import ALL_GUARDS, GuardOptions
 from opposable.agent.limits import DEFAULT_LIMITS, Limits
 from opposable.agent.loop import run
 from opposable.domain.call_context import NO_CONTEXT, CallContext
@@ -14,6 +15,7 @@ from opposable.domain.events import Event, RunFinished
 from opposable.domain.messages import Message, system_message, user_message
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.models.factory import create_model
+from opposable.models.profile import get_profile
 from opposable.tools.base import Tool
 from opposable.tools.library import ToolLibrary
 
@@ -38,14 +40,14 @@ class Agent:
         instructions: str = "",
         limits: Limits = DEFAULT_LIMITS,
         options: ModelOptions = DEFAULT_OPTIONS,
-        guards: GuardOptions = ALL_GUARDS,
+        assistance: bool | GuardOptions | None = None,
         failure_memory: ScopedMemory | None = None,
     ) -> None:
         self.model = create_model(model) if isinstance(model, str) else model
         self.library = tools if isinstance(tools, ToolLibrary) else ToolLibrary(tools)
         self._instructions = (system_message(instructions),) if instructions else ()
         self._limits = limits
-        self._guards = guards
+        self._assistance = assistance
         self._failure_memory = failure_memory or FailureMemory().scoped()
         self._stream_options = options
         self._no_stream_options = replace(options, stream=False)
@@ -68,14 +70,14 @@ class Agent:
 
     def _run_events(self, task: Task, options: ModelOptions, context: CallContext) -> AsyncGenerator[Event, None]:
         messages = (user_message(task),) if isinstance(task, str) else tuple(task)
-        return run(
+        return run_agent(
             self.model,
             self.library,
             (*self._instructions, *messages),
             limits=self._limits,
             options=options,
             context=context,
-            guards=self._guards,
+            assistance=self._assistance,
             failure_memory=self._failure_memory,
         )
 
@@ -88,3 +90,29 @@ class Agent:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+
+async def run_agent(
+    model: Model,
+    library: ToolLibrary,
+    messages: Sequence[Message],
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    options: ModelOptions = DEFAULT_OPTIONS,
+    context: CallContext = NO_CONTEXT,
+    assistance: bool | GuardOptions | None = None,
+    failure_memory: ScopedMemory | None = None,
+) -> AsyncGenerator[Event, None]:
+    """Run the loop with the policy that fits: assistance where the profile or the caller asks for it.
+
+    `assistance` None follows the model's profile. Raises: as `loop.run`.
+    """
+    policy = None
+    if get_profile(model).assisted if assistance is None else assistance:
+        guards = assistance if isinstance(assistance, GuardOptions) else ALL_GUARDS
+        model, policy = await assist(model, library, messages, guards, failure_memory)
+    async with aclosing(
+        run(model, library, messages, limits=limits, options=options, context=context, policy=policy)
+    ) as events:
+        async for event in events:
+            yield event

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from opposable.agent.assistance.grounding import get_content_words
 from opposable.agent.failure_fingerprints import format_arguments, format_correction, parse_failed_arguments
-from opposable.agent.grounding import get_content_words
 from opposable.domain.language import Language, split_words
 from opposable.domain.records import Failure
 from opposable.domain.tools import FailureKind, ToolDefinition

@@ -1,4 +1,4 @@
-"""One run: ask the model, make the calls it wants, tell it what came of them, until there is an answer."""
+"""The agent loop: ask the model, execute its calls, return the results, until there is an answer."""
 
 import logging
 from collections.abc import AsyncGenerator, Sequence
@@ -6,15 +6,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
-from opposable import parsers as dialects
-from opposable.agent import prompts
-from opposable.agent.execution_context import is_status_note
-from opposable.agent.failure_memory import NO_PATTERNS, ScopedMemory
-from opposable.agent.follow_ups import FollowUp
-from opposable.agent.guard_options import ALL_GUARDS, GuardOptions
+from opposable.agent import messages as texts
 from opposable.agent.history import detect_conversation_language, estimate_tokens, match_results_to_calls, trim_messages
 from opposable.agent.limits import DEFAULT_LIMITS, Deadline, DeadlineExceeded, Limits, find_exceeded_limit
-from opposable.agent.run_monitor import RunMonitor
+from opposable.agent.loop_detection import LoopDetection
+from opposable.agent.policy import Directive, RunPolicy, Step
 from opposable.agent.tool_execution import ResolvedCall, cancel_call, execute_calls, resolve_calls
 from opposable.agent.tool_selection import ToolSelection
 from opposable.domain.call_context import NO_CONTEXT, CallContext
@@ -30,13 +26,13 @@ from opposable.domain.events import (
     ToolFinished,
 )
 from opposable.domain.messages import Message, tool_message, user_message
-from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult
+from opposable.domain.tools import ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
-from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ToolChoice
+from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.tools.library import ToolLibrary
 
 MAX_FORCED_REPLIES = 3
-"""A forced tool choice holds until a call worked, for this many replies at most: forced for good, a run never ends."""
+"""A forced tool choice holds until a call succeeds, for this many replies at most."""
 
 log = logging.getLogger("opposable.agent")
 
@@ -49,293 +45,188 @@ async def run(
     limits: Limits = DEFAULT_LIMITS,
     options: ModelOptions = DEFAULT_OPTIONS,
     context: CallContext = NO_CONTEXT,
-    guards: GuardOptions = ALL_GUARDS,
-    failure_memory: ScopedMemory | None = None,
+    policy: RunPolicy | None = None,
 ) -> AsyncGenerator[Event, None]:
-    """Work on the last message of `messages` and tell everything that happens; the last event is `RunFinished`.
+    """Work on the last message of `messages` and yield every event; the last one is `RunFinished`.
 
-    `context` gives the ids the run is known by and whom to ask for approval; its run gets an id where it has none, and
-    its language is that of the messages. `guarding` says what keeps calls from failing twice, `learning` what is known
-    of failures in earlier runs and where this one's are remembered.
-    Leaving the iterator early stops the model and the tools. A limit ends the run in an answer too, whether the model
-    gives one or not. Raises: `ModelError` when the model does not answer before that.
+    A limit ends the run with an answer too. Closing the iterator cancels the model request and the tools. `policy` is
+    loop detection by default. Raises: `ModelError` when the model does not answer before a limit is reached.
     """
+    language = detect_conversation_language(messages)
+    context = replace(context, run_id=context.run_id or uuid4().hex, language=language)
     history = match_results_to_calls(messages)
-    context = replace(context, run_id=context.run_id or uuid4().hex, language=detect_conversation_language(messages))
-    watch = await _create_monitor(library, history, context, guards, failure_memory)
     selection = ToolSelection(library, history, options)
-    state = _RunState(history, context, options, limits.context, selection, watch, guards.follow_ups)
+    state = _Run(
+        model, library, limits, options, context, policy or LoopDetection(language=language), selection, history
+    )
     start = len(history)
-    over: StopReason | None = None
-    yield RunStarted(state.context.run_id)
-    with Deadline(limits.seconds) as alarm:
+    reason: StopReason = "answer"
+    yield RunStarted(context.run_id)
+    with Deadline(limits.seconds) as deadline:
         try:
-            while not state.is_answered:
-                over = find_exceeded_limit(limits, state.turn_count, state.call_count, state.usage)
-                if over is not None:
-                    break
-                async with aclosing(_request_reply(model, library, state, alarm)) as events:
+            while not state.is_finished:
+                exceeded = find_exceeded_limit(limits, state.turn_count, state.call_count, state.usage)
+                if exceeded is not None:
+                    reason = exceeded
+                    yield DecisionMade("complete", texts.explain_limit(exceeded, language))
+                    state.end_with_best_answer(texts.note_last_reply(exceeded, language))
+                async with aclosing(state.take_turn(deadline)) as events:
                     async for event in events:
                         yield event
-                if state.resolved_calls:
-                    async with aclosing(_execute_calls(library, limits, state, alarm)) as events:
-                        async for event in events:
-                            yield event
-                if state.gave_up:
-                    break
-            if over is not None:
-                yield DecisionMade("complete", prompts.explain_limit(over, state.context.language))
-            if over is not None or state.gave_up:
-                try:
-                    async with aclosing(_request_final_answer(model, library, state, over, alarm)) as events:
-                        async for event in events:
-                            yield event
-                except ModelError as error:  # the run is over all the same, with what it has
-                    log.warning("The model gave no answer at the end of run %s: %s", state.context.run_id, error)
         except DeadlineExceeded:
-            over = "time"
-            for end in state.cancel_unfinished_calls():
-                yield end
-    best = None if watch is None else watch.last_success
-    text = state.text or prompts.format_missing_answer(over or "answer", best, state.context.language)
-    added = tuple(state.history[start:])
+            reason = "time"
+            for event in state.cancel_unfinished_calls():
+                yield event
+    text = state.text or texts.format_missing_answer(reason, state.last_success, language)
     cost = None if limits.price is None else limits.price.compute_cost(state.usage)
-    yield RunFinished(text, over or "answer", state.usage, state.turn_count, state.call_count, added, cost)
+    added = tuple(state.history[start:])
+    yield RunFinished(text, reason, state.usage, state.turn_count, state.call_count, added, cost)
 
 
 @dataclass(slots=True)
-class _RunState:
-    """How far a run has come: what was said, what was used, the calls of the last reply and what came of them."""
+class _Run:
+    """The state of one run."""
 
-    history: list[Message]
-    context: CallContext
+    model: Model
+    library: ToolLibrary
+    limits: Limits
     options: ModelOptions
-    context_window: int | None
-    tool_selection: ToolSelection
-    monitor: RunMonitor | None
-    has_follow_ups: bool
+    context: CallContext
+    policy: RunPolicy
+    selection: ToolSelection
+    history: list[Message]
+    steps: list[Step] = field(default_factory=list)
+    calls: Sequence[ResolvedCall] = ()
+    results: dict[str, ToolResult] = field(default_factory=dict)
     usage: Usage = NO_USAGE
     turn_count: int = 0
     call_count: int = 0
     text: str = ""
-    is_answered: bool = False
-    was_reminded: bool = False
-    gave_up: bool = False
-    tool_choice_hint: ToolChoice = "auto"
-    deferred_calls: tuple[ToolCall, ...] = ()
-    resolved_calls: tuple[ResolvedCall, ...] = ()
-    results: dict[str, ToolResult] = field(default_factory=dict)
+    last_success: tuple[str, str] | None = None
+    context_window: int | None = None
+    is_last_turn: bool = False
+    is_finished: bool = False
+    had_empty_reply: bool = False
+
+    async def take_turn(self, deadline: Deadline) -> AsyncGenerator[Event, None]:
+        """Request one reply and execute its calls; a reply without calls is the answer."""
+        try:
+            async with aclosing(self._request_reply(deadline)) as events:
+                async for event in events:
+                    yield event
+        except ModelError as error:
+            if not self.is_last_turn:
+                raise
+            log.warning("Run %s ends without a final answer from the model: %s", self.context.run_id, error)
+        self.is_finished = self.is_finished or self.is_last_turn
+        if self.is_last_turn:  # calls made all the same are not executed
+            for event in self.cancel_unfinished_calls():
+                yield event
+        elif self.calls:
+            async with aclosing(self._execute_calls(deadline)) as events:
+                async for event in events:
+                    yield event
+
+    def end_with_best_answer(self, note: str) -> None:
+        """Make the next reply the last one, without tools; the last result has a note on why."""
+        self.is_last_turn = True
+        self.options = replace(self.options, tool_choice="none")
+        last = self.history[-1]
+        if last.role == "tool":
+            self.history[-1] = tool_message(last.call_id, last.name, f"{last.content}\n\n{note}")
 
     def cancel_unfinished_calls(self) -> list[ToolFinished]:
-        """End the calls that are left without a result, so that no call stands alone in the history."""
-        left = [read.call for read in self.resolved_calls if read.call.id not in self.results]
-        ends = [cancel_call(call, self.context.language) for call in left]
+        """Return the ends of the calls without a result; every call in the history needs one."""
+        unfinished = [resolved.call for resolved in self.calls if resolved.call.id not in self.results]
+        ends = [cancel_call(call, self.context.language) for call in unfinished]
         self.results |= {end.call.id: end.result for end in ends}
-        self.append_results()
+        self._append_results()
         return ends
 
-    def build_request(self) -> tuple[list[Message], tuple[ToolDefinition, ...]]:
-        """The messages that fit, with what the model should know of the run beside the last; and the tools."""
-        definitions, watch = self.tool_selection.definitions, self.monitor
-        if watch is None:
-            return self.history if self.context_window is None else trim_messages(
-                self.history, self.context_window
-            ), definitions
-        if self.context_window is None:
-            return watch.with_status_note(self.history, is_trimmed=False), watch.annotate_definitions(definitions)
-        sent = trim_messages(self.history, self.context_window - watch.reserved_tokens)
-        return watch.with_status_note(sent, is_trimmed=len(sent) < len(self.history)), watch.annotate_definitions(
-            definitions
-        )
-
-    def _quote_result(self, result_text: str) -> str:
-        """What a tool said, with its markup broken; that it is quoted, where it may hold a call."""
-        safe = dialects.escape_special_tokens(result_text)
-        names = (tool.name for tool in self.tool_selection.definitions)
-        if safe == result_text or self.monitor is None or not any(name in result_text for name in names):
-            return safe
-        return f"{safe}\n\n{prompts.note_quoted_text(self.context.language)}"
-
-    def follow_up_before_answer(self) -> FollowUp | None:
-        """What the model is asked in place of taking its answer; None where the answer is to be taken."""
-        if self.monitor is None or not self.has_follow_ups or self.options.tool_choice == "none":
-            return None
-        return self.monitor.follow_ups.before_answer(self.context.language)
-
-    def follow_up_after_turn(self) -> FollowUp | None:
-        """What a model that writes its calls as text is asked as a turn ends; None where it is to go on by itself."""
-        if self.monitor is None or not self.has_follow_ups or self.options.tool_choice == "none":
-            return None
-        if not any(call.dialect != "native" for call in self.history[-1].tool_calls):
-            return None
-        return self.monitor.follow_ups.after_turn(self.context.language)
-
-    def build_reminder(self, is_copied: bool) -> str:
-        """What asks for an answer where there was none: nothing, or a copy of what the run said of itself."""
-        if is_copied and self.monitor is not None:
-            self.monitor.is_silent = True
-            return prompts.ask_for_own_words(self.context.language)
-        return prompts.ask_again_after_empty_reply(self.context.language)
-
-    def append_follow_up(self, follow_up: FollowUp) -> DecisionMade:
-        """Ask the model on."""
-        self.history.append(user_message(follow_up.text))
-        self.tool_choice_hint = follow_up.tool_choice
-        return DecisionMade("replan", follow_up.text)
-
-    def update_calls(self, screened_calls: tuple[ResolvedCall, ...]) -> None:
-        """Take the calls as they will be made; the history shows what was adjusted in them."""
-        made = {read.call.id: read for read in screened_calls}
-        self.resolved_calls = tuple(made.get(read.call.id, read) for read in self.resolved_calls)
-        self.history[-1] = _with_resolved_calls(self.history[-1], self.resolved_calls)
-
-    def append_results(self) -> None:
-        """Put the results into the history in the order of their calls."""
-        self.history += [
-            tool_message(r.call.id, r.call.name, self._quote_result(self.results[r.call.id].content))
-            for r in self.resolved_calls
-        ]
-        self.call_count += len(self.resolved_calls)
-        self.resolved_calls, self.results = (), {}
-
-
-async def _request_reply(
-    model: Model, library: ToolLibrary, state: _RunState, deadline: Deadline
-) -> AsyncGenerator[Event, None]:
-    """One reply of the model."""
-    state.turn_count += 1
-    reply = None
-    options = (
-        state.options
-        if state.tool_choice_hint == "auto"
-        else replace(state.options, tool_choice_hint=state.tool_choice_hint)
-    )
-    state.tool_choice_hint = "auto"
-    while True:
-        sent, definitions = state.build_request()
-        try:
-            async with aclosing(deadline.iterate(model.stream(sent, definitions, options))) as parts:
-                async for part in parts:
-                    if type(part) is Reply:
-                        reply = part
-                    else:
-                        yield part  # type: ignore[misc]  # a Reply is the one part that is no event
-            break
-        except ContextFull:
-            state.context_window = (state.context_window or estimate_tokens(state.history)) // 2
-            if len(trim_messages(state.history, state.context_window)) == len(sent):
-                raise
-    if reply is None:
-        raise ModelError(f"The stream of model {model.name!r} ended without a reply.")
-    state.usage += reply.usage
-    state.resolved_calls = resolve_calls(reply.message.tool_calls, library, state.context.language)
-    said = _with_resolved_calls(reply.message, state.resolved_calls)
-    state.history.append(said)
-    yield ModelReplied(state.turn_count, said, reply.finish, reply.usage)
-    state.deferred_calls = reply.deferred_calls
-    if state.resolved_calls:
-        return
-    if state.monitor is not None:
-        state.monitor.follow_ups.note_withheld_calls(reply.withheld_calls)
-    state.text = said.content.strip() or state.text
-    wish = state.follow_up_before_answer()
-    if wish is not None:
-        yield state.append_follow_up(wish)
-        return
-    copied = state.monitor is not None and is_status_note(said.content)
-    state.is_answered = (bool(state.text) and not copied) or state.was_reminded
-    if not state.is_answered:
-        state.was_reminded = True
-        state.history.append(user_message(state.build_reminder(copied)))
-
-
-async def _execute_calls(
-    library: ToolLibrary, limits: Limits, state: _RunState, deadline: Deadline
-) -> AsyncGenerator[Event, None]:
-    """The calls of the last reply."""
-    watch = state.monitor
-    for part in (
-        (state.resolved_calls,)
-        if watch is None
-        else watch.begin_turn(state.history[-1].content, state.resolved_calls, state.deferred_calls)
-    ):
-        reads = part
-        if watch is not None:
-            reads = watch.screen_calls(part)
-            state.update_calls(reads)
-        room = None if limits.tool_calls is None else limits.tool_calls - state.call_count - len(state.results)
-        async with aclosing(
-            deadline.iterate(execute_calls(reads, library, room, state.context, state.turn_count))
-        ) as timed:
-            async for event in timed:
-                if type(event) is ToolFinished:
-                    if watch is not None:
-                        event = _record_result(event, watch)
-                    state.results[event.call.id] = event.result
+    async def _request_reply(self, deadline: Deadline) -> AsyncGenerator[Event, None]:
+        self.turn_count += 1
+        reply = None
+        while reply is None:
+            sent = self.history if self.context_window is None else trim_messages(self.history, self.context_window)
+            try:
+                stream = self.model.stream(sent, self.selection.definitions, self.options)
+                async with aclosing(deadline.iterate(stream)) as parts:
+                    async for part in parts:
+                        if type(part) is Reply:
+                            reply = part
+                        else:
+                            yield part  # type: ignore[misc]  # a Reply is the only part that is no event
+                if reply is None:
+                    raise ModelError(f"The stream of model {self.model.name!r} ended without a reply.")
+            except ContextFull:
+                self.context_window = (self.context_window or estimate_tokens(self.history)) // 2
+                if len(trim_messages(self.history, self.context_window)) == len(sent):
+                    raise
+        self.usage += reply.usage
+        self.calls = resolve_calls(reply.message.tool_calls, self.library, self.context.language)
+        message = _with_resolved_calls(reply.message, self.calls)
+        yield ModelReplied(self.turn_count, message, reply.finish, reply.usage)
+        if self.calls:
+            self.history.append(message)
+        else:
+            for event in self._take_answer(message):
                 yield event
-    worked = any(result.failure is None for result in state.results.values())
-    state.tool_selection.update_from_results(state.results.values())
-    wish = state.follow_up_after_turn()
-    state.append_results()
-    decision = None if watch is None else await watch.finish_turn()
-    if decision is not None:
-        state.gave_up = decision.action == "complete"
-        yield DecisionMade(decision.action, decision.reason)
-    if wish is not None and not state.gave_up:
-        yield state.append_follow_up(wish)
-    if state.options.tool_choice not in ("auto", "none") and (worked or state.turn_count >= MAX_FORCED_REPLIES):
-        state.options = replace(state.options, tool_choice="auto")
 
+    def _take_answer(self, message: Message) -> list[DecisionMade]:
+        self.text = message.content or self.text
+        directive = None if self.is_last_turn else self.policy.before_answer(message, self.steps)
+        if directive is None and not message.content.strip() and not self.had_empty_reply and not self.is_last_turn:
+            self.had_empty_reply = True  # the same request once more, with nothing added
+            return []
+        self.history.append(message)
+        self.is_finished = directive is None
+        return [] if directive is None else [self._follow(directive)]
 
-async def _request_final_answer(
-    model: Model, library: ToolLibrary, state: _RunState, exceeded_limit: StopReason | None, deadline: Deadline
-) -> AsyncGenerator[Event, None]:
-    """One more reply, without tools, for the answer; None is a run that came to nothing but refused calls."""
-    language = state.context.language
-    wish = (
-        prompts.ask_for_answer_after_blocked_calls(language)
-        if exceeded_limit is None
-        else prompts.ask_for_final_answer(exceeded_limit, language)
-    )
-    state.history.append(user_message(wish))
-    if state.monitor is not None:
-        state.monitor.advice = ""
-    state.options = replace(state.options, tool_choice="none")
-    async with aclosing(_request_reply(model, library, state, deadline)) as events:
-        async for event in events:
-            yield event
-    if state.resolved_calls:  # it called a tool all the same
-        for end in state.cancel_unfinished_calls():
-            yield end
+    async def _execute_calls(self, deadline: Deadline) -> AsyncGenerator[Event, None]:
+        self.calls = self.policy.screen(self.calls, self.steps)
+        self.history[-1] = _with_resolved_calls(self.history[-1], self.calls)
+        remaining = None if self.limits.tool_calls is None else self.limits.tool_calls - self.call_count
+        stream = execute_calls(self.calls, self.library, remaining, self.context, self.turn_count)
+        async with aclosing(deadline.iterate(stream)) as events:
+            async for event in events:
+                if type(event) is ToolFinished:
+                    self.results[event.call.id] = event.result
+                    self.last_success = (
+                        self.last_success if event.result.failure else (event.call.name, event.result.content)
+                    )
+                yield event
+        results = self._append_results()
+        self.selection.update_from_results(results)
+        if self.options.tool_choice not in ("auto", "none") and (
+            self.turn_count >= MAX_FORCED_REPLIES or any(result.failure is None for result in results)
+        ):
+            self.options = replace(self.options, tool_choice="auto")
+        directive = await self.policy.after_turn(self.steps)
+        if directive is not None:
+            yield self._follow(directive)
 
+    def _append_results(self) -> list[ToolResult]:
+        """Append the results of the turn to the steps and, annotated, to the history, in the order of their calls."""
+        results = [self.results[resolved.call.id] for resolved in self.calls]
+        self.steps += [
+            Step(self.turn_count, resolved.call, result) for resolved, result in zip(self.calls, results, strict=True)
+        ]
+        annotated = self.policy.annotate(results, self.steps) if results else ()
+        self.history += [tool_message(result.call_id, result.name, result.content) for result in annotated]
+        self.call_count += len(results)
+        self.calls, self.results = (), {}
+        return results
 
-async def _create_monitor(
-    library: ToolLibrary,
-    history: Sequence[Message],
-    context: CallContext,
-    guards: GuardOptions,
-    failure_memory: ScopedMemory | None,
-) -> RunMonitor | None:
-    """What watches the run, with what is known as it begins."""
-    if guards.is_disabled:
-        return None
-    known = (
-        NO_PATTERNS
-        if failure_memory is None or not guards.failure_memory
-        else await failure_memory.get_patterns(library)
-    )
-    task = next((message.content for message in reversed(history) if message.role == "user"), "")
-    return RunMonitor(library, task, context.language, guards, failure_memory, known)
-
-
-def _record_result(event: ToolFinished, monitor: RunMonitor) -> ToolFinished:
-    result = monitor.record_result(event.call, event.result)
-    return event if result is event.result else ToolFinished(event.call, result)
+    def _follow(self, directive: Directive) -> DecisionMade:
+        if directive.message:
+            self.history.append(user_message(directive.message))
+        if directive.action == "complete":
+            self.end_with_best_answer(f"[{directive.reason}]")
+        return DecisionMade(directive.action, directive.reason)
 
 
 def _with_resolved_calls(message: Message, resolved_calls: Sequence[ResolvedCall]) -> Message:
-    """The reply with its calls as they were understood."""
-    calls = tuple(read.call for read in resolved_calls)
+    calls = tuple(resolved.call for resolved in resolved_calls)
     if all(own is call for own, call in zip(calls, message.tool_calls, strict=True)):
         return message
-    return Message("assistant", message.content, tool_calls=calls, thinking=message.thinking)
+    return replace(message, tool_calls=calls)

@@ -111,6 +111,10 @@ class ToolFinished:
     result: ToolResult
 
 
+DecisionAction = Literal["execute", "replan", "switch_tool", "complete"]
+"""How a run goes on."""
+
+
 @dataclass(frozen=True, slots=True)
 class DecisionMade:
     """What is done next, and why.

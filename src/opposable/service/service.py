@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from opposable.agent.failure_memory import FailureMemory
 from opposable.agent.limits import Limits
-from opposable.agent.loop import run as run_loop
+from opposable.agent.agent import run_agent
 from opposable.app.agents import DEFAULT_INSTRUCTIONS
 from opposable.app.ask import TeamPool, create_ask_data_tool
 from opposable.app.inputs import FREE_PRICE
@@ -123,7 +123,7 @@ class Service:
         return await self.runner.start(
             run,
             asked,
-            lambda context: run_loop(
+            lambda context: run_agent(
                 model, library, messages, limits=bounds, options=options, context=context, failure_memory=learning
             ),
         )

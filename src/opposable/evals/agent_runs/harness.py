@@ -6,10 +6,10 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from opposable.agent.assistance.guard_options import ALL_GUARDS, NO_GUARDS, GuardOptions
 from opposable.agent.failure_memory import FailureMemory, ScopedMemory
-from opposable.agent.guard_options import ALL_GUARDS, NO_GUARDS, GuardOptions
 from opposable.agent.limits import Limits
-from opposable.agent.loop import run
+from opposable.agent.agent import run_agent
 from opposable.domain.errors import ModelError
 from opposable.domain.events import RunFinished
 from opposable.domain.messages import user_message
@@ -137,13 +137,13 @@ async def _run_scenario(
         if guard_options is None:
             answer, call_count, usage = await run_baseline_loop(model, environment, scenario.task, limits)
             return answer, call_count, usage.total_tokens
-        events = run(
+        events = run_agent(
             model,
             environment.build_library(),
             (user_message(scenario.task),),
             limits=limits,
             options=ModelOptions(stream=False),
-            guards=guard_options,
+            assistance=guard_options,
             failure_memory=memory,
         )
         async with aclosing(events):

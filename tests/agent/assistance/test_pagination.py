@@ -2,7 +2,7 @@
 
 import pytest
 
-from opposable.agent.pagination import (
+from opposable.agent.assistance.pagination import (
     count_requested_items,
     find_next_value,
     get_next_page_arguments,

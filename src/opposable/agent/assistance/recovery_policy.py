@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from opposable.agent import prompts
-from opposable.agent.guard_options import GuardOptions
+from opposable.agent.assistance import prompts
+from opposable.agent.assistance.guard_options import GuardOptions
 from opposable.domain.language import Language
 
 RecoveryAction = Literal["execute", "replan", "switch_tool", "complete"]

@@ -3,8 +3,8 @@
 import orjson
 import pytest
 
-from opposable.agent.guard_options import ALL_GUARDS
-from opposable.agent.loop_detection import (
+from opposable.agent.assistance.guard_options import ALL_GUARDS
+from opposable.agent.assistance.call_records import (
     CallRecord,
     get_call_key,
     is_pending,

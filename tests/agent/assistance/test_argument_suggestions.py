@@ -2,7 +2,7 @@
 
 import pytest
 
-from opposable.agent.argument_suggestions import (
+from opposable.agent.assistance.argument_suggestions import (
     MAX_VALUE_CHARACTERS,
     find_substituted_value,
     parse_listed_values,

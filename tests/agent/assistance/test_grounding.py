@@ -2,7 +2,7 @@
 
 import pytest
 
-from opposable.agent.grounding import get_content_words, is_number_grounded, is_ungrounded, is_user_value
+from opposable.agent.assistance.grounding import get_content_words, is_number_grounded, is_ungrounded, is_user_value
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import re
 from difflib import SequenceMatcher
 from typing import Any
 
-from opposable.agent.pinyin import is_pinyin_of
+from opposable.agent.assistance.pinyin import is_pinyin_of
 
 MAX_VALUE_CHARACTERS = 200
 """Characters of a value that is looked for, and of one that is found."""

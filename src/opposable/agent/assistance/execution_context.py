@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from opposable.agent.history import estimate_text_tokens
+from opposable.agent.policy import Step
 from opposable.domain.language import Language
-from opposable.domain.tools import ToolCall, ToolResult
+from opposable.domain.tools import ToolCall
 from opposable.parsers import escape_special_tokens
 
 MAX_OBSERVATIONS = 10
@@ -27,15 +28,6 @@ _STATUS_NOTE_START = re.compile(r"\W*(?:State of this task\W|任务状态\W+共)
 
 AttemptKey = tuple[str, str]
 """A call as it was written: its tool's name and its arguments."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A call as it ended."""
-
-    turn: int
-    call: ToolCall
-    result: ToolResult
 
 
 @dataclass(frozen=True, slots=True)

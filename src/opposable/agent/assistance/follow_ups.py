@@ -4,19 +4,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opposable.agent import prompts
-from opposable.agent.argument_suggestions import find_substituted_value, parse_listed_values
-from opposable.agent.failure_fingerprints import find_wrong_fields, format_arguments
-from opposable.agent.grounding import is_in_any_text, is_name, is_ungrounded, is_user_value, shares_word
-from opposable.agent.loop_detection import is_pending, is_transient
-from opposable.agent.pagination import (
+from opposable.agent.assistance import prompts
+from opposable.agent.assistance.argument_suggestions import find_substituted_value, parse_listed_values
+from opposable.agent.assistance.call_records import is_pending, is_transient
+from opposable.agent.assistance.grounding import is_in_any_text, is_name, is_ungrounded, is_user_value, shares_word
+from opposable.agent.assistance.pagination import (
     count_requested_items,
     find_next_value,
     get_next_page_arguments,
     is_about_whole_list,
 )
-from opposable.agent.pinyin import is_pinyin_of
-from opposable.agent.tool_facts import ToolFacts
+from opposable.agent.assistance.pinyin import is_pinyin_of
+from opposable.agent.assistance.tool_facts import ToolFacts
+from opposable.agent.failure_fingerprints import find_wrong_fields, format_arguments
 from opposable.domain.language import Language
 from opposable.domain.tools import FailureKind, ToolCall, ToolResult
 from opposable.models.base import ForcedTool, ToolChoice

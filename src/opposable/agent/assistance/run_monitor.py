@@ -6,16 +6,9 @@ from itertools import chain
 from typing import Any
 
 from opposable import parsers as dialects
-from opposable.agent import prompts
-from opposable.agent.argument_suggestions import suggest_arguments
-from opposable.agent.execution_context import ExecutionContext, Step, format_status_note
-from opposable.agent.failure_fingerprints import find_correction, format_arguments, format_correction
-from opposable.agent.failure_memory import NO_PATTERNS, FailurePatterns, ScopedMemory
-from opposable.agent.failure_warnings import format_hints
-from opposable.agent.follow_ups import FollowUps
-from opposable.agent.grounding import is_number_grounded, is_tool_named, split_identifier
-from opposable.agent.guard_options import GuardOptions
-from opposable.agent.loop_detection import (
+from opposable.agent.assistance import prompts
+from opposable.agent.assistance.argument_suggestions import suggest_arguments
+from opposable.agent.assistance.call_records import (
     TRANSIENT_FAILURES,
     CallKey,
     CallRecord,
@@ -26,9 +19,17 @@ from opposable.agent.loop_detection import (
     should_block,
     should_warn,
 )
-from opposable.agent.recovery_policy import FailureState, RecoveryDecision, choose_next_action
+from opposable.agent.assistance.execution_context import ExecutionContext, format_status_note
+from opposable.agent.assistance.follow_ups import FollowUps
+from opposable.agent.assistance.grounding import is_number_grounded, is_tool_named, split_identifier
+from opposable.agent.assistance.guard_options import GuardOptions
+from opposable.agent.assistance.recovery_policy import FailureState, RecoveryDecision, choose_next_action
+from opposable.agent.assistance.tool_facts import ToolFacts
+from opposable.agent.failure_fingerprints import find_correction, format_arguments, format_correction
+from opposable.agent.failure_memory import NO_PATTERNS, FailurePatterns, ScopedMemory
+from opposable.agent.failure_warnings import format_hints
+from opposable.agent.policy import Step
 from opposable.agent.tool_execution import ResolvedCall
-from opposable.agent.tool_facts import ToolFacts
 from opposable.domain.language import Language, split_words
 from opposable.domain.messages import Message
 from opposable.domain.records import ExecutionStats, Failure

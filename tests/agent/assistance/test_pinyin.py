@@ -2,8 +2,8 @@
 
 import pytest
 
-from opposable.agent.argument_suggestions import suggest_arguments
-from opposable.agent.pinyin import is_pinyin_of
+from opposable.agent.assistance.argument_suggestions import suggest_arguments
+from opposable.agent.assistance.pinyin import is_pinyin_of
 
 
 @pytest.mark.parametrize(

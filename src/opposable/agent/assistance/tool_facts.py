@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from opposable.agent.execution_context import ExecutionContext
-from opposable.agent.grounding import get_content_words, split_identifier
+from opposable.agent.assistance.execution_context import ExecutionContext
+from opposable.agent.assistance.grounding import get_content_words, split_identifier
 from opposable.domain.language import split_words
 from opposable.domain.tools import ToolDefinition
 from opposable.models.base import ForcedTool

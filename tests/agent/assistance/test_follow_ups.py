@@ -6,11 +6,11 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from opposable.agent.execution_context import ExecutionContext
-from opposable.agent.guard_options import ALL_GUARDS
+from opposable.agent.assistance.execution_context import ExecutionContext
+from opposable.agent.assistance.guard_options import ALL_GUARDS
 from opposable.agent.loop import run
-from opposable.agent.prompts import note_quoted_text
-from opposable.agent.tool_facts import ToolFacts
+from opposable.agent.assistance.prompts import note_quoted_text
+from opposable.agent.assistance.tool_facts import ToolFacts
 from opposable.domain.errors import ToolFailed
 from opposable.domain.events import DecisionMade, Reply
 from opposable.domain.messages import assistant_message, user_message

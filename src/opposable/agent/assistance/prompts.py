@@ -2,33 +2,7 @@
 
 from collections.abc import Sequence
 
-from opposable.domain.events import StopReason
 from opposable.domain.language import Language
-
-_LIMIT_NAMES: dict[StopReason, tuple[str, str]] = {
-    "turns": ("its number of steps", "步数"),
-    "tool_calls": ("its number of tool calls", "工具调用次数"),
-    "tokens": ("its number of tokens", "令牌数"),
-    "cost": ("what it may cost", "费用额度"),
-    "time": ("its time", "时间"),
-}
-
-
-def explain_limit(reason: StopReason, language: Language) -> str:
-    """Why a run is brought to its end at a limit."""
-    english, chinese = _LIMIT_NAMES[reason]
-    return f"本次任务的{chinese}已用完。" if language == "zh" else f"The task has used up {english}."
-
-
-def ask_for_final_answer(reason: StopReason, language: Language) -> str:
-    """Asks for the answer when a limit is reached and tools are gone."""
-    english, chinese = _LIMIT_NAMES[reason]
-    if language == "zh":
-        return f"本次任务的{chinese}已用完，不能再调用工具。请根据以上结果直接给出最终答案；如果不完整，请说明这只是部分结果、缺少什么。"
-    return (
-        f"This task has used up {english}; no more tools can be called. Answer now from the results above, "
-        "and say that it is partial and what is missing if it is not complete."
-    )
 
 
 def ask_again_after_empty_reply(language: Language) -> str:
@@ -159,18 +133,6 @@ def ask_to_confirm_call(name: str, language: Language) -> str:
     if language == "zh":
         return f"如果 {name} 能完成用户的要求，请现在调用。"
     return f"If {name} does what the user asked for, call it now."
-
-
-def format_missing_answer(reason: StopReason, last_success: tuple[str, str] | None, language: Language) -> str:
-    """The answer of a run whose model gave none: that it stopped, and the last result that was good, by its tool's name."""
-    english, chinese = _LIMIT_NAMES.get(reason, ("its end", "结束"))
-    if language == "zh":
-        said = f"任务在得出答案之前用完了{chinese}。" if reason != "answer" else "模型没有给出答案。"
-        return f"{said}以下只是部分结果，来自 {last_success[0]}：{last_success[1][:500]}" if last_success else said
-    said = (
-        f"The task used up {english} before there was an answer." if reason != "answer" else "The model gave no answer."
-    )
-    return f"{said} This is only a part, from {last_success[0]}: {last_success[1][:500]}" if last_success else said
 
 
 def ask_for_answer_after_blocked_calls(language: Language) -> str:

@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from opposable.agent.failure_memory import FailureMemory
-from opposable.agent.follow_ups import MAX_FAILURE_FOLLOW_UPS
-from opposable.agent.guard_options import NO_GUARDS
+from opposable.agent.assistance.follow_ups import MAX_FAILURE_FOLLOW_UPS
+from opposable.agent.assistance.guard_options import NO_GUARDS
 from opposable.agent.loop import run
 from opposable.domain.errors import ToolFailed, ToolRefused, ToolUnavailable
 from opposable.domain.events import DecisionMade

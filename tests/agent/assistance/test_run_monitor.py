@@ -8,7 +8,7 @@ import pytest
 
 from opposable.agent.agent import Agent
 from opposable.agent.failure_memory import FailureMemory
-from opposable.agent.guard_options import ALL_GUARDS, NO_GUARDS
+from opposable.agent.assistance.guard_options import ALL_GUARDS, NO_GUARDS
 from opposable.agent.limits import Limits
 from opposable.agent.loop import run
 from opposable.domain.call_context import CallContext

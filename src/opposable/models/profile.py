@@ -1,0 +1,42 @@
+"""What is known about a model: how it calls tools, and whether it needs assistance."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+Calling = Literal["native", "auto", "text", "constrained"]
+"""How a model writes its tool calls.
+
+`native`: the provider parses calls, and the text of a reply is text. `auto`: native, and a reply without native calls
+is searched for whole calls in a chat template's own markers. `text`: calls are parsed from the reply in every form.
+`constrained`: a grammar or schema enforces the form of the reply.
+"""
+
+CALLING: tuple[Calling, ...] = get_args(Calling)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProfile:
+    """What is known about a model. The factory sets it; the loop and `ask` read only `assisted`.
+
+    Attributes:
+        calling: How the model writes its tool calls.
+        assisted: Whether assistance for small models is on.
+        images: Whether messages may contain images.
+        reasoning: Whether replies carry reasoning apart from the answer.
+        context: The context window in tokens; None where it is not known.
+    """
+
+    calling: Calling = "native"
+    assisted: bool = False
+    images: bool = False
+    reasoning: bool = False
+    context: int | None = None
+
+
+DEFAULT_PROFILE = ModelProfile()
+
+
+def get_profile(model: Any) -> ModelProfile:
+    """Return a model's `profile`; a model without one calls tools natively and needs no assistance."""
+    profile = getattr(model, "profile", None)
+    return profile if isinstance(profile, ModelProfile) else DEFAULT_PROFILE
