@@ -207,6 +207,6 @@ async def test_a_new_file_is_for_its_owner_alone_and_its_folder_is_made(tmp_path
 
 async def test_a_place_where_no_file_can_be_is_told(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(BadInput, match=r"The store cannot be at .*file/store\.db"):
+    with pytest.raises(BadInput, match=r"The store cannot create `.*file/store\.db`"):
         async with open_store(f"sqlite:///{tmp_path}/file/store.db"):
             pytest.fail("opened")

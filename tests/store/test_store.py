@@ -195,7 +195,7 @@ async def test_an_agent_that_cannot_be_kept_is_told(store):
     with pytest.raises(BadInput, match="at most 36"):
         await store.agents.add(AgentSpec(agent_id="a" * 37))
     await store.agents.add(AgentSpec(agent_id="a"))
-    with pytest.raises(BadInput, match="There is an agent 'a' already"):
+    with pytest.raises(BadInput, match="The agent 'a' already exists"):
         await store.agents.add(AgentSpec(agent_id="a"))
     with pytest.raises(BadInput, match="not in the store; add it first"):
         await store.agents.bind("a", AgentToolBinding(tool_id="none"))

@@ -77,18 +77,16 @@ class SqlConversationRepository:
     async def get(self, conversation_id: str) -> Conversation | None:
         """The conversation of that id."""
         query = select(conversations).where(conversations.c.id == conversation_id)
-        async with self._database.begin_inline_read() as connection:
-            row = (await connection.execute(query)).one_or_none()
-        return None if row is None else _to_conversation(row)
+        [rows] = await self._database.fetch_inline(query)
+        return _to_conversation(rows[0]) if rows else None
 
     async def list_messages(self, conversation_id: str, *, start: int = 0) -> tuple[Message, ...]:
         """What was said, in order, from message number `start` on (counted from 0)."""
         query = select(messages.c.body).where(
             messages.c.conversation_id == conversation_id, messages.c.position >= start
         )
-        async with self._database.begin_inline_read() as connection:
-            bodies = (await connection.scalars(query.order_by(messages.c.position))).all()
-        return tuple(message_from_json(body) for body in bodies)
+        [rows] = await self._database.fetch_inline(query.order_by(messages.c.position))
+        return tuple(message_from_json(row.body) for row in rows)
 
     async def append_messages(
         self, conversation_id: str, new_messages: Sequence[Message], *, expected_count: int | None = None
