@@ -18,6 +18,7 @@ from opposable.ask.sql_repair.literals import QueryValueFinder, ValueLocation
 from opposable.ask.team.generator import Brief
 from opposable.ask.team.team import SemanticInterpretation
 from opposable.domain.language import Language
+from opposable.domain.localized_text import localize
 from opposable.domain.text_normalization import has_cjk, normalize_text
 from opposable.sql.database import Database
 from opposable.sql.schema import Table
@@ -116,10 +117,11 @@ class SemanticModelInterpreter:
         today = self._today()
         parsed = await self._parser.parse(question, today)
         if parsed.is_resolved:
-            made = compile_intent(parsed.intent, self._semantics, self._database.dialect, today, language)
+            made = compile_intent(parsed.intent, self._semantics, self._database.dialect, today)
             if isinstance(made, CompiledQuery):
+                assumptions = (*parsed.assumptions, *made.assumptions)
                 return SemanticInterpretation(
-                    made.sql, parsed.confidence, assumptions=(*parsed.assumptions, *made.assumptions)
+                    made.sql, parsed.confidence, assumptions=tuple(localize(text, language) for text in assumptions)
                 )
         intent = parsed.intent
         named = intent.metrics or intent.dimensions or intent.filters
