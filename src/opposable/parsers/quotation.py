@@ -35,14 +35,14 @@ def is_quoted(before: str) -> bool:
     If the sentence has both kinds of cue, quoting ("for example", "the page says") and calling ("I will", "let me"),
     the later one counts.
     """
-    shown, made = _find_cues(before)
-    return shown > made
+    quoting_end, calling_end = _find_cues(before)
+    return quoting_end > calling_end
 
 
 def announces_call(before: str) -> bool:
     """Return whether the text before a call announces that it is about to be made."""
-    shown, made = _find_cues(before)
-    return made > shown
+    quoting_end, calling_end = _find_cues(before)
+    return calling_end > quoting_end
 
 
 def describes_example(after: str) -> bool:
