@@ -525,15 +525,15 @@ async def until(condition) -> None:
 # --- bad input ---
 
 BAD = {
-    "no such database": (("ask", "x", "--db", "none.db"), 2, "There is no file none.db: give duckdb:///path"),
+    "no such database": (("ask", "x", "--db", "none.db"), 2, "File `none.db` does not exist. Use duckdb:///path"),
     "no database": (("ask", "x"), 2, "Say which database to ask: --db"),
-    "broken database": (("ask", "x", "--db", "broken.sqlite"), 2, "broken.sqlite is a damaged SQLite file"),
+    "broken database": (("ask", "x", "--db", "broken.sqlite"), 2, "SQLite cannot read `broken.sqlite`; the file may be damaged"),
     "empty database": (("ask", "x", "--db", "empty.db"), 2, "empty.db is empty"),
-    "a text file": (("ask", "x", "--db", "a.txt"), 2, "a.txt is no DuckDB or SQLite database"),
+    "a text file": (("ask", "x", "--db", "a.txt"), 2, "`a.txt` is not a DuckDB or SQLite database"),
     "a directory": (("ask", "x", "--db", "."), 2, ". is a directory"),
-    "another kind of database": (("ask", "x", "--db", "oracle://x/y"), 2, "oracle: databases cannot be opened"),
-    "chat without its database": (("chat", "--db", "none.db"), 2, "There is no file none.db"),
-    "tools of no database": (("tools", "list", "--db", "none.db"), 2, "There is no file none.db"),
+    "another kind of database": (("ask", "x", "--db", "oracle://x/y"), 2, "`oracle:` databases are not supported"),
+    "chat without its database": (("chat", "--db", "none.db"), 2, "File `none.db` does not exist"),
+    "tools of no database": (("tools", "list", "--db", "none.db"), 2, "File `none.db` does not exist"),
     "unknown model": (("run", "x", "-m", "gpt"), 2, "There is no model named 'gpt'. A model is named as one of: local"),
     "no model's name": (("run", "x", "-m", "openai:"), 2, "There is no model named 'openai:'"),
     "missing key": (("run", "x", "-m", "openai:o"), 2, "openai:o needs a key: set the environment variable OPENAI_AP"),

@@ -81,7 +81,7 @@ async def test_two_turns_at_once_in_one_conversation_both_stay_whole(tmp_path):
 
 async def test_an_agent_that_names_no_model_of_this_service_is_told_so(tmp_path):
     async with open_service(create_settings(tmp_path), {"m": ScriptedModel("ok")}) as service:
-        with pytest.raises(BadInput, match="no model 'gpt' here; the models are: m"):
+        with pytest.raises(BadInput, match="There is no model 'gpt'. Available models: m"):
             await service.chat(AgentSpec(agent_id="a", model="gpt"), "hi")
         with pytest.raises(BadInput, match="tool_choice names 'sum'"):
             await service.chat(AgentSpec(agent_id="a", tool_choice="sum"), "hi")

@@ -1,4 +1,4 @@
-"""What is tried to make a reading database write, or read what is not its own; and what there is of files to compare."""
+"""SQL that tries to write or to read other files, and snapshots of files to compare."""
 
 import hashlib
 from pathlib import Path

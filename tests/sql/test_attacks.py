@@ -1,4 +1,4 @@
-"""Whatever SQL is given, nothing is written, no other file is read or made, and time and memory stay bounded."""
+"""No SQL writes, reads another file, or exceeds the limits of time and memory."""
 
 import resource
 import sqlite3
@@ -96,8 +96,8 @@ EXPENSIVE_QUERIES = {
 
 
 @pytest.fixture
-def looked_at(request: pytest.FixtureRequest, engine: str, shop_files: dict[str, Path]) -> Callable[[], dict[str, str]]:
-    """What there is of files and, on PostgreSQL, of tables and rights: to be compared with the same later."""
+def snapshot(request: pytest.FixtureRequest, engine: str, shop_files: dict[str, Path]) -> Callable[[], dict[str, str]]:
+    """A function that returns the state of all files and, on PostgreSQL, of tables and privileges."""
     folder = shop_files["sqlite"].parent
     if engine != "postgres":
         return lambda: snapshot_folder(folder)
@@ -105,36 +105,36 @@ def looked_at(request: pytest.FixtureRequest, engine: str, shop_files: dict[str,
     return lambda: snapshot_folder(folder) | read_postgres_contents(owner)
 
 
-def test_the_table_is_large_enough():
+def test_there_are_at_least_150_attacks():
     assert len(set(ATTACKS)) >= 150
 
 
-async def test_every_attack_is_refused_and_leaves_everything_as_it_was(shop, engine, shop_files, looked_at):
-    before = looked_at()
+async def test_every_attack_is_refused_and_changes_nothing(shop, engine, shop_files, snapshot):
+    before = snapshot()
     tools = SqlTools(shop, QueryLimits(timeout_seconds=3))
-    passed = []
+    successes = []
     for sql in list_attacks(engine, shop_files["sqlite"].parent):
         try:
-            passed.append((sql[:80], await tools.execute(sql)))
+            successes.append((sql[:80], await tools.execute(sql)))
         except (ToolRefused, InvalidArguments) as error:
-            passed += [(sql[:80], str(error))] if "SECRET-4711" in str(error) else []
-    assert passed == []
-    assert looked_at() == before
+            successes += [(sql[:80], str(error))] if "SECRET-4711" in str(error) else []
+    assert successes == []
+    assert snapshot() == before
 
 
-async def test_the_engine_alone_keeps_the_data_when_the_guard_is_passed_by(shop, engine, shop_files, looked_at):
-    before = looked_at()
+async def test_the_engine_protects_the_data_without_the_guard(shop, engine, shop_files, snapshot):
+    before = snapshot()
     for sql in list_attacks(engine, shop_files["sqlite"].parent):
         with suppress(ToolError, ValueError):
             assert "SECRET-4711" not in repr(await shop.run(sql, limits=QueryLimits(timeout_seconds=1)))
-    assert looked_at() == before
+    assert snapshot() == before
     assert (await shop.run("SELECT count(*) FROM orders")).rows == ((4,),)
 
 
-async def test_postgresqls_transaction_itself_writes_nothing_whatever_the_role(
+async def test_the_postgres_transaction_writes_nothing_with_any_role(
     postgres_owner, postgres_url, shop_files, monkeypatch
 ):
-    """Neither the guard nor the tree is asked here: only the role, the read-only transaction and the named cursor."""
+    """Only the role, the read-only transaction and the named cursor protect the data here."""
     monkeypatch.setattr(postgres_server, "parse_safe_query", lambda *_: None)
     monkeypatch.setattr(postgres_server, "refuse_unlisted_tables", lambda *_: None)
     before = read_postgres_contents(postgres_owner)
@@ -153,7 +153,7 @@ async def test_postgresqls_transaction_itself_writes_nothing_whatever_the_role(
     assert read_postgres_contents(postgres_owner) == before
 
 
-def test_duckdbs_connection_itself_neither_writes_nor_reads_other_files(shop_files):
+def test_the_duckdb_connection_neither_writes_nor_reads_other_files(shop_files):
     folder = shop_files["duckdb"].parent
     before = snapshot_folder(folder)
     connection = connect_duckdb(shop_files["duckdb"])
@@ -167,7 +167,7 @@ def test_duckdbs_connection_itself_neither_writes_nor_reads_other_files(shop_fil
     assert snapshot_folder(folder) == before
 
 
-async def test_sqlites_connection_itself_neither_writes_nor_reads_other_files(sqlite_shop, shop_files):
+async def test_the_sqlite_connection_neither_writes_nor_reads_other_files(sqlite_shop, shop_files):
     folder = shop_files["sqlite"].parent
     before = snapshot_folder(folder)
     assert isinstance(sqlite_shop, SqliteDatabase)
@@ -180,19 +180,19 @@ async def test_sqlites_connection_itself_neither_writes_nor_reads_other_files(sq
     assert snapshot_folder(folder) == before
 
 
-async def test_bombs_end_within_their_time_and_memory(shop, engine):
+async def test_expensive_queries_end_within_limits_of_time_and_memory(shop, engine):
     tools = SqlTools(shop, QueryLimits(timeout_seconds=0.3))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for bomb in EXPENSIVE_QUERIES[engine]:
+    for query in EXPENSIVE_QUERIES[engine]:
         started = time.perf_counter()
         with suppress(ToolRefused, ToolFailed):
-            found = await tools.execute(bomb, limit=10)
-            assert len(str(found)) < 30_000, bomb
-        assert time.perf_counter() - started < 4, bomb
+            found = await tools.execute(query, limit=10)
+            assert len(str(found)) < 30_000, query
+        assert time.perf_counter() - started < 4, query
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024 < 1_000
 
 
-async def test_after_a_time_out_the_database_answers_at_once(shop: Database):
+async def test_the_database_answers_at_once_after_a_time_out(shop: Database):
     slow = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r"
     for _ in range(3):
         with pytest.raises(ToolFailed, match=r"took longer than 0\.2 seconds and was stopped"):

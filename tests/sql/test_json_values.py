@@ -1,4 +1,4 @@
-"""What engines return, as JSON."""
+"""Engine values become JSON values."""
 
 import datetime
 import json
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
         (None, None),
         (True, True),
@@ -43,43 +43,43 @@ pytestmark = pytest.mark.anyio
         ({"a": Decimal(1), 2: None}, {"a": 1, "2": None}),
     ],
 )
-def test_values_become_json(value, told):
-    assert to_json_value(value) == told
+def test_values_become_json(value, expected):
+    assert to_json_value(value) == expected
     json.dumps(to_json_value(value), allow_nan=False)
 
 
 @pytest.mark.parametrize(
-    ("value", "cut"),
+    ("value", "expected"),
     [("abcdef", ("abc…", True)), ("abc", ("abc", False)), ([1, 2, 3], ("[1,…", True)), (12345, (12345, False))],
 )
-def test_long_cells_are_cut_and_said_to_be(value, cut):
-    assert truncate_cell(value, 3) == cut
+def test_long_cells_are_truncated_and_marked(value, expected):
+    assert truncate_cell(value, 3) == expected
 
 
-async def test_rows_and_cells_beyond_the_limits_are_left_out_and_counted(shop):
-    rows = await shop.run(
+async def test_rows_and_cells_beyond_the_limits_are_omitted_and_counted(shop):
+    result = await shop.run(
         "SELECT id, note FROM orders ORDER BY id", limits=QueryLimits(max_rows=3, max_cell_characters=4)
     )
-    assert rows.rows == ((1, "firs…"), (2, None), (3, "50% …"))
-    assert (rows.truncated, rows.truncated_cells) == (True, 2)
+    assert result.rows == ((1, "firs…"), (2, None), (3, "50% …"))
+    assert (result.truncated, result.truncated_cells) == (True, 2)
     assert (await shop.run("SELECT id FROM orders", limits=QueryLimits(max_rows=4))).truncated is False
 
 
-async def test_broken_text_and_blobs_in_sqlite_are_told_not_raised(tmp_path):
-    with sqlite3.connect(tmp_path / "odd.db") as made:
-        made.execute("CREATE TABLE t (a TEXT, b BLOB, c)")
-        made.execute("INSERT INTO t VALUES (CAST(x'ff41' AS TEXT), x'0001', 9223372036854775807)")
-    made.close()
+async def test_invalid_text_and_blobs_in_sqlite_are_converted(tmp_path):
+    with sqlite3.connect(tmp_path / "odd.db") as connection:
+        connection.execute("CREATE TABLE t (a TEXT, b BLOB, c)")
+        connection.execute("INSERT INTO t VALUES (CAST(x'ff41' AS TEXT), x'0001', 9223372036854775807)")
+    connection.close()
     database = await open_database(str(tmp_path / "odd.db"))
     assert (await database.run("SELECT * FROM t")).rows == (("\ufffdA", "<blob 2 bytes>", "9223372036854775807"),)
     await database.close()
 
 
-async def test_cells_larger_than_sqlites_bound_are_refused_alone(tmp_path):
-    with sqlite3.connect(tmp_path / "big.db") as made:
-        made.execute("CREATE TABLE t (id INTEGER, photo BLOB, name TEXT)")
-        made.execute("INSERT INTO t VALUES (1, zeroblob(3000000), 'x')")
-    made.close()
+async def test_only_cells_larger_than_the_sqlite_limit_are_refused(tmp_path):
+    with sqlite3.connect(tmp_path / "big.db") as connection:
+        connection.execute("CREATE TABLE t (id INTEGER, photo BLOB, name TEXT)")
+        connection.execute("INSERT INTO t VALUES (1, zeroblob(3000000), 'x')")
+    connection.close()
     database = await open_database(str(tmp_path / "big.db"))
     assert (await database.run("SELECT id, length(photo), name FROM t")).rows == ((1, 3000000, "x"),)
     with pytest.raises(Exception, match=r"string or blob too big. Hint: leave very large texts or blobs out"):

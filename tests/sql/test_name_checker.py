@@ -1,11 +1,9 @@
-"""Wrong names are found, told with what exists, and put right only where that is certain."""
+"""Wrong names are reported, and corrected only where one name can be meant."""
 
 import pytest
 
-from opposable.domain.errors import InvalidArguments
 from opposable.sql.name_checker import check_names
 from opposable.sql.name_repair import repair_names
-from opposable.sql.name_similarity import find_sure_match, suggest_names
 from opposable.sql.schema import Column, DatabaseSchema, Table
 from opposable.sql.statement_guard import parse_safe_query
 
@@ -65,7 +63,7 @@ SHOP_SCHEMA = DatabaseSchema(
         ),
     ],
 )
-def test_certain_mistakes_are_put_right(dialect, sql, fixed, corrections):
+def test_unambiguous_mistakes_are_corrected(dialect, sql, fixed, corrections):
     found = repair_names(sql, dialect, SHOP_SCHEMA)
     assert found.problems == ()
     if fixed is not None:
@@ -101,7 +99,7 @@ def test_certain_mistakes_are_put_right(dialect, sql, fixed, corrections):
     ],
 )
 @pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
-def test_what_is_not_certain_is_told_with_what_exists(dialect, sql, sentence):
+def test_other_mistakes_are_reported_with_the_existing_names(dialect, sql, sentence):
     found = repair_names(sql, dialect, SHOP_SCHEMA)
     assert any(sentence in problem.message for problem in found.problems), found.problems
     assert found.corrections == ()
@@ -129,18 +127,18 @@ def test_what_is_not_certain_is_told_with_what_exists(dialect, sql, sentence):
         "SELECT a.id FROM orders a JOIN (orders b JOIN customers c ON b.customer_id = c.id) ON a.id = b.id",
     ],
 )
-def test_right_names_are_left_alone(dialect, sql):
+def test_correct_names_are_unchanged(dialect, sql):
     assert check_names(parse_safe_query(sql, dialect, SHOP_SCHEMA), SHOP_SCHEMA) == ()
 
 
-def test_double_quoted_text_is_text_in_sqlite_and_told_in_duckdb():
+def test_double_quoted_text_is_text_in_sqlite_and_a_problem_in_duckdb():
     sql = 'SELECT name FROM customers WHERE city = "Paris"'
     assert check_names(parse_safe_query(sql, "sqlite", SHOP_SCHEMA), SHOP_SCHEMA) == ()
     (problem,) = check_names(parse_safe_query(sql, "duckdb", SHOP_SCHEMA), SHOP_SCHEMA)
     assert problem.message.endswith("Text belongs in single quotes, not double quotes.")
 
 
-def test_nothing_is_guessed_between_two_near_names():
+def test_nothing_is_guessed_between_two_similar_names():
     near = DatabaseSchema(
         (build_table("t", "amount_1", "amount_2"), build_table("a_x", "id"), build_table("a_y", "id"))
     )
@@ -153,42 +151,3 @@ def test_nothing_is_guessed_between_two_near_names():
 def test_a_repair_that_would_be_ambiguous_is_not_made():
     twice = DatabaseSchema((build_table("t", "label"), build_table("u", "label")))
     assert repair_names("SELECT lable FROM t, u", "sqlite", twice).corrections == ()
-
-
-@pytest.mark.parametrize(
-    ("name", "names", "sure"),
-    [
-        ("custmer", ["customer", "order"], "customer"),
-        ("CustomerID", ["customer_id", "customer"], "customer_id"),
-        ("行政", ["行政管理", "研发"], "行政管理"),
-        ("部们", ["部门编号", "预算"], None),
-        ("xyz", ["name", "city"], None),
-        ("x", [], None),
-    ],
-)
-def test_the_nearest_name_is_taken_only_when_it_is_near_and_alone(name, names, sure):
-    assert find_sure_match(name, names) == sure
-
-
-def test_suggestions_are_ordered_by_likeness():
-    assert suggest_names("naem", ["city", "name", "names", "nation"])[0] == "name"
-
-
-@pytest.mark.parametrize(
-    ("sql", "sentence"),
-    [
-        ("", "The SQL is empty: write one SELECT statement."),
-        ("SELCT 1", "The SQL must begin with SELECT or WITH, not selct."),
-        ("SELECT (1", "The SQL has a syntax error near '1' (line 1, column 9): Expecting )."),
-        ("SELECT 'a", "A string that begins at character 8 is never closed."),
-        ("SELECT 1 FROM", "The SQL has a syntax error"),
-        ("SELECT", "A SELECT here selects nothing: name its columns."),
-    ],
-)
-def test_broken_sql_is_told_in_one_sentence(sql, sentence):
-    with pytest.raises(InvalidArguments) as raised:
-        parse_safe_query(sql, "duckdb", SHOP_SCHEMA)
-    (problem,) = raised.value.problems
-    assert problem.field == "sql"
-    assert problem.problem.startswith(sentence)
-    assert "Token" not in problem.problem

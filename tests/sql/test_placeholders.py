@@ -1,4 +1,4 @@
-"""`{{name}}` becomes a bound parameter wherever it stands; nothing is pasted."""
+"""`{{name}}` becomes a bound parameter; values never enter the SQL text."""
 
 import datetime
 
@@ -33,7 +33,7 @@ def test_placeholders_are_bound(sql, parameters, bound, values):
     assert "{{" not in bound or found.restore_placeholders(found.sql) == bound
 
 
-def test_the_bound_sql_can_be_told_with_its_placeholders():
+def test_the_bound_sql_can_be_shown_with_its_placeholders():
     found = bind_placeholders("SELECT {{a}} FROM t WHERE x = {{b}}", "sqlite", {"a": 1, "b": 2})
     assert found == BoundSql("SELECT :p1 FROM t WHERE x = :p2", {"p1": 1, "p2": 2}, {":p1": "{{a}}", ":p2": "{{b}}"})
     assert found.restore_placeholders("SELECT :p1 FROM tt WHERE x = :p2 AND y = ':p1'") == (
@@ -55,11 +55,11 @@ def test_the_bound_sql_can_be_told_with_its_placeholders():
         (
             'SELECT "{{a}}"',
             {"a": 1},
-            FieldProblem("sql", "a placeholder stands for a value, not for a name", '"{{a}}"'),
+            FieldProblem("sql", "a placeholder replaces a value, not a name", '"{{a}}"'),
         ),
     ],
 )
-def test_what_cannot_be_bound_is_named(sql, parameters, problem):
+def test_values_that_cannot_be_bound_are_reported(sql, parameters, problem):
     with pytest.raises(InvalidArguments) as raised:
         bind_placeholders(sql, "duckdb", parameters)
     assert raised.value.problems == (problem,)

@@ -1,4 +1,4 @@
-"""Ordinary queries that must work, on every engine, in several tongues."""
+"""Ordinary queries run unchanged on every engine."""
 
 import json
 from pathlib import Path
@@ -269,7 +269,7 @@ ENGINE_QUERIES = {
 }
 
 
-async def test_queries_of_every_usual_shape_run_unchanged(shop, engine):
+async def test_usual_queries_run_unchanged(shop, engine):
     tools = SqlTools(shop)
     wrong = []
     for sql, rows in [
@@ -281,7 +281,7 @@ async def test_queries_of_every_usual_shape_run_unchanged(shop, engine):
     assert wrong == []
 
 
-async def test_zoned_times_are_told_in_iso_form(duckdb_shop):
+async def test_times_with_a_zone_are_in_iso_form(duckdb_shop):
     found = await SqlTools(duckdb_shop).execute("SELECT TIMESTAMPTZ '2024-01-01 00:00:00+00' AS t")
     assert found["rows"][0][0].startswith(("2024-01-01T00:00:00", "2023-12-31T", "2024-01-01T"))
 
@@ -290,15 +290,10 @@ def public_questions() -> Path:
     return Path(__file__).parents[3] / "shared" / "data" / "text2sql" / "questions.jsonl"
 
 
-async def test_every_gold_query_of_the_public_sets_passes_and_brings_its_rows(file_engine, shop_files):
-    """With the public sets beside the repository: all of them; elsewhere: the queries above stand for them."""
+async def test_every_gold_query_of_the_public_sets_returns_its_rows(file_engine):
     questions = public_questions()
     if not questions.exists():
-        shop = await open_database(str(shop_files[file_engine]))
-        tables = await SqlTools(shop).execute("SELECT count(*) FROM orders")
-        await shop.close()
-        assert tables["rows"] == [[4]]
-        return
+        pytest.skip(f"the public question sets are not at {questions}")
     opened: dict[Path, Database] = {}
     wrong = []
     for line in questions.read_text("utf-8").splitlines():

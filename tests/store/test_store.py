@@ -178,7 +178,7 @@ async def test_an_agent_has_versions_and_bindings(store):
     ]
     assert (await store.agents.list()).items == (third,)
     assert (await store.agents.list_versions("helper"))[-1].spec == AGENT
-    with pytest.raises(StoreConflict, match="is at version 3; this change was made from 1"):
+    with pytest.raises(StoreConflict, match="is at version 3; the change is based on version 1"):
         await store.agents.update(AGENT, expected_version=1)
     assert await store.tools.delete("weather")
     assert [binding.tool_id for binding in (await store.agents.get("helper")).spec.tools] == ["skill"]
@@ -189,15 +189,15 @@ async def test_an_agent_has_versions_and_bindings(store):
 
 
 async def test_an_agent_that_cannot_be_kept_is_told(store):
-    with pytest.raises(BadInput, match="not in the store; add it first"):
+    with pytest.raises(BadInput, match="not in the store. Add it first"):
         await store.agents.add(AGENT)
     assert await store.agents.get("helper") is None
-    with pytest.raises(BadInput, match="at most 36"):
+    with pytest.raises(BadInput, match="the limit is 36"):
         await store.agents.add(AgentSpec(agent_id="a" * 37))
     await store.agents.add(AgentSpec(agent_id="a"))
-    with pytest.raises(BadInput, match="There is an agent 'a' already"):
+    with pytest.raises(BadInput, match="The agent 'a' already exists"):
         await store.agents.add(AgentSpec(agent_id="a"))
-    with pytest.raises(BadInput, match="not in the store; add it first"):
+    with pytest.raises(BadInput, match="not in the store. Add it first"):
         await store.agents.bind("a", AgentToolBinding(tool_id="none"))
 
 

@@ -92,7 +92,7 @@ async def test_the_server_behind_sees_it_too():
 
 
 async def test_a_silent_model_keeps_the_connection_alive_with_comments(monkeypatch):
-    monkeypatch.setattr(sse, "SILENCE", 0.05)
+    monkeypatch.setattr(sse, "KEEPALIVE_SECONDS", 0.05)
     async with serve_models(SlowModel(0.2, 2)) as url, aiohttp.ClientSession() as session:
         response = await session.post(f"{url}/chat/completions", json=BODY | {"stream": True})
         lines = (await response.read()).decode().split("\n\n")

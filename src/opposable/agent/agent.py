@@ -1,4 +1,4 @@
-"""An agent: a model, its tools, its instructions and its limits, ready for many runs."""
+"""The agent: a model with tools, instructions and limits, for any number of runs."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
@@ -20,16 +20,25 @@ from opposable.tools.base import Tool
 from opposable.tools.library import ToolLibrary
 
 Task = str | Sequence[Message]
-"""What to do: one sentence, or a conversation whose last message is to be answered."""
+"""A task: text, or a conversation whose last message the model answers."""
 
 
 class Agent:
-    """A model with tools. One agent serves many runs, also at once; each run starts afresh from its task.
+    """A model with tools. One agent can run many tasks concurrently; runs share nothing but the failure memory.
 
-    `model` is a `Model` or a name for `models.build`; `tools` are functions, `Tool`s, or a whole `ToolLibrary`. Close
-    it with `aclose`, or use it in `async with`. `guarding` says what keeps its calls from failing twice. What its runs
-    learn of failures it remembers itself, or in the memory `learning` is of. Raises: `BadInput` for a name no model can
-    be built from and for a function no tool can be made of.
+    Close it with `aclose`, or use it in `async with`.
+
+    Args:
+        model: A `Model`, or a name that `opposable.models.factory.create_model` accepts, such as "openai:gpt-5".
+        tools: Functions, `Tool` objects, or a `ToolLibrary`.
+        instructions: The system message of every run.
+        limits: What each run may use.
+        options: Options of every model request.
+        guards: Which guards are on, such as loop detection.
+        failure_memory: Where failed calls are remembered across runs. By default the agent has a memory of its own.
+
+    Raises:
+        BadInput: The model name is unknown, or a function cannot become a tool.
     """
 
     def __init__(
@@ -53,19 +62,27 @@ class Agent:
         self._no_stream_options = replace(options, stream=False)
 
     async def run(self, task: Task, context: CallContext = NO_CONTEXT) -> RunFinished:
-        """Do the task and give the end of the run: its text, why it ended, what it used and said.
+        """Run a task and return how it ended: the answer, the stop reason, the usage and the new messages.
 
-        `context` gives the ids the run is known by, and whom to ask for approval. Raises: `ModelError` when the model
-        does not answer.
+        Args:
+            task: What to do.
+            context: The ids of the run and the approval handler.
+
+        Raises:
+            ModelError: The model does not answer.
         """
         async with aclosing(self._run_events(task, self._no_stream_options, context)) as events:
             async for event in events:
                 if type(event) is RunFinished:
-                    end = event
-        return end
+                    run_finished = event
+        return run_finished
 
     def stream(self, task: Task, context: CallContext = NO_CONTEXT) -> AsyncGenerator[Event, None]:
-        """Do the task and tell everything as it happens. Leaving early stops it. Raises: as `run`."""
+        """Run a task and yield its events. Closing the iterator cancels the run.
+
+        Raises:
+            ModelError: The model does not answer.
+        """
         return self._run_events(task, self._stream_options, context)
 
     def _run_events(self, task: Task, options: ModelOptions, context: CallContext) -> AsyncGenerator[Event, None]:

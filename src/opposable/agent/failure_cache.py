@@ -1,4 +1,4 @@
-"""Failures kept in the process: a bounded number of each tool, apart for each agent."""
+"""An in-process cache of failures: a bounded number for each tool and scope."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator
 from opposable.domain.records import SHARED_SCOPE, Failure
 
 MAX_CACHED_FAILURES = 10_000
-"""Failures kept in the process."""
+"""Failures in the cache."""
 MAX_FAILURES_PER_TOOL = 20
-"""Failures of one tool that are kept there for each scope, the last ones; pinned ones come on top.
+"""Failures of one tool and scope, the latest ones; pinned failures do not count.
 
-What came once and was not put right goes first.
+Failures that occurred once and have no correction are dropped first.
 """
 
 
 class FailureCache:
-    """Failures by id, and by scope and tool."""
+    """Failures indexed by id, and by scope and tool."""
 
     def __init__(self) -> None:
         self._failures_by_id: OrderedDict[str, Failure] = OrderedDict()
@@ -26,68 +26,72 @@ class FailureCache:
         return len(self._failures_by_id)
 
     def get(self, failure_id: str) -> Failure | None:
-        """The failure of that id."""
+        """Return the failure of an id, if cached."""
         return self._failures_by_id.get(failure_id)
 
     def put(self, failure_id: str, failure: Failure) -> None:
-        """Keep a failure as the last one; the oldest goes where there are too many."""
-        tool = get_qualified_tool_id(failure)
-        own = self._failures_by_tool.setdefault(failure.scope, {}).setdefault(tool, {})
-        own.pop(failure_id, None)
-        own[failure_id] = failure
+        """Add a failure as the latest one; drop the oldest if there are too many."""
+        tool_id = get_qualified_tool_id(failure)
+        tool_failures = self._failures_by_tool.setdefault(failure.scope, {}).setdefault(tool_id, {})
+        tool_failures.pop(failure_id, None)
+        tool_failures[failure_id] = failure
         self._failures_by_id[failure_id] = failure
         self._failures_by_id.move_to_end(failure_id)
-        self._mark_changed(failure.scope, tool)
-        if len(own) > MAX_FAILURES_PER_TOOL:
-            loose = [one for one, kept in own.items() if not kept.pinned]
-            if len(loose) > MAX_FAILURES_PER_TOOL:
-                self.drop(next((one for one in loose[:-1] if not _is_useful(own[one])), loose[0]))
+        self._mark_changed(failure.scope, tool_id)
+        if len(tool_failures) > MAX_FAILURES_PER_TOOL:
+            unpinned = [other_id for other_id, other in tool_failures.items() if not other.pinned]
+            if len(unpinned) > MAX_FAILURES_PER_TOOL:
+                self.drop(
+                    next(
+                        (other_id for other_id in unpinned[:-1] if not _is_useful(tool_failures[other_id])), unpinned[0]
+                    )
+                )
         if len(self._failures_by_id) > MAX_CACHED_FAILURES:
             self.drop(next(iter(self._failures_by_id)))
 
     def drop(self, failure_id: str) -> None:
-        """Keep a failure no longer."""
+        """Remove a failure."""
         failure = self._failures_by_id.pop(failure_id)
-        tool = get_qualified_tool_id(failure)
-        tools = self._failures_by_tool[failure.scope]
-        del tools[tool][failure_id]
-        if not tools[tool]:
-            del tools[tool]
-        self._mark_changed(failure.scope, tool)
+        tool_id = get_qualified_tool_id(failure)
+        failures_by_tool = self._failures_by_tool[failure.scope]
+        del failures_by_tool[tool_id][failure_id]
+        if not failures_by_tool[tool_id]:
+            del failures_by_tool[tool_id]
+        self._mark_changed(failure.scope, tool_id)
 
     def list_for_tool(self, scope: str, tool: str) -> tuple[Failure, ...]:
-        """What a scope knows of a tool's action, and what all share of it: its own first, each the last one first."""
+        """Return the failures of a tool in a scope and in the shared scope, its own first, the latest first."""
         scopes = (scope,) if scope == SHARED_SCOPE else (scope, SHARED_SCOPE)
         return tuple(
-            one
-            for each in scopes
-            for one in reversed(tuple(self._failures_by_tool.get(each, {}).get(tool, {}).values()))
+            failure
+            for each_scope in scopes
+            for failure in reversed(tuple(self._failures_by_tool.get(each_scope, {}).get(tool, {}).values()))
         )
 
     def iter_useful_ids(self, scopes: Iterable[str], owners: Iterable[str]) -> Iterator[str]:
-        """The ids of what teaches these scopes something of these tools, whatever their action."""
-        wanted = set(owners)
+        """Yield the ids of the failures of these tools that are worth a warning."""
+        owner_ids = set(owners)
         for scope in scopes:
-            for own in self._failures_by_tool.get(scope, {}).values():
-                if next(iter(own.values())).tool_id in wanted:
-                    yield from (failure_id for failure_id, one in own.items() if _is_useful(one))
+            for tool_failures in self._failures_by_tool.get(scope, {}).values():
+                if next(iter(tool_failures.values())).tool_id in owner_ids:
+                    yield from (failure_id for failure_id, failure in tool_failures.items() if _is_useful(failure))
 
     def list_tools(self, scope: str) -> set[str]:
-        """The tools of which a scope, or all, know something."""
+        """Return the tools with failures in a scope or in the shared scope."""
         return set(self._failures_by_tool.get(scope, ())) | set(self._failures_by_tool.get(SHARED_SCOPE, ()))
 
     def take_changed_tools(self, scope: str) -> set[str]:
-        """The tools of which a scope knows something else than when this was last asked; the first time, all of them."""
-        found = self._changed_tools.get(scope)
-        if found is None:
-            found = self.list_tools(scope)
+        """Return the tools whose failures have changed since the last call; all of them at first."""
+        changed_tools = self._changed_tools.get(scope)
+        if changed_tools is None:
+            changed_tools = self.list_tools(scope)
             self._changed_tools[scope] = set()
-        elif found:
+        elif changed_tools:
             self._changed_tools[scope] = set()
-        return found
+        return changed_tools
 
     def stop_tracking(self, scope: str) -> None:
-        """Note no longer what changes for a scope, until it is asked for again."""
+        """Stop tracking the changes of a scope until the next `take_changed_tools`."""
         self._changed_tools.pop(scope, None)
 
     def _mark_changed(self, scope: str, tool: str) -> None:
@@ -95,8 +99,8 @@ class FailureCache:
             if scope in self._changed_tools:
                 self._changed_tools[scope].add(tool)
             return
-        for noted in self._changed_tools.values():
-            noted.add(tool)
+        for changed_tools in self._changed_tools.values():
+            changed_tools.add(tool)
 
 
 def _is_useful(failure: Failure) -> bool:
@@ -104,5 +108,5 @@ def _is_useful(failure: Failure) -> bool:
 
 
 def get_qualified_tool_id(failure: Failure) -> str:
-    """The id of the tool's action that failed."""
+    """Return the id of the tool with its action."""
     return f"{failure.tool_id}.{failure.action}" if failure.action else failure.tool_id

@@ -1,4 +1,4 @@
-"""What of a conversation is sent: whole pairs of calls and results, and not more than fits. Pure functions."""
+"""Pure functions that prepare a message history for a request: matched results, and a bounded length."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,7 +7,7 @@ from opposable.domain.messages import Message, tool_message
 from opposable.domain.tools import ToolCall
 
 MISSING_RESULT = {"en": "There is no result: the call was not finished.", "zh": "没有结果：该调用没有完成。"}
-"""What stands for a result that was lost. It blames nobody, so that a model draws no conclusion from it."""
+"""The content of a missing result. It names no cause, so that the model draws no conclusion from it."""
 
 OMITTED_MESSAGES_NOTE = {
     "en": "[Earlier messages were left out here to make room.]",
@@ -16,61 +16,62 @@ OMITTED_MESSAGES_NOTE = {
 
 
 def detect_conversation_language(messages: Sequence[Message]) -> Language:
-    """The language of the last thing a user said."""
+    """Return the language of the last user message."""
     return next((detect_language(message.content) for message in reversed(messages) if message.role == "user"), "en")
 
 
 def match_results_to_calls(messages: Sequence[Message]) -> list[Message]:
-    """The messages with every call followed by its result, and no result without its call.
+    """Return the messages with every call followed by its result, and no result without a call.
 
-    A provider refuses a conversation that breaks either rule, each time it is sent again. A call without a result gets
-    one that says so; a result without a call, or a second one, is dropped; results that come late are put behind
-    their calls.
+    Providers reject a conversation that breaks either rule. A call without a result gets one that says so. A result
+    without a call, or a second one, is dropped. A late result moves to its call.
     """
     if _are_results_matched(messages):
         return list(messages)
     results = _index_results(messages)
-    mended: list[Message] = []
-    for n, message in enumerate(messages):
+    matched: list[Message] = []
+    for index, message in enumerate(messages):
         if message.role == "tool":
             continue
-        mended.append(message)
-        mended += [
-            results.pop((n, call.id)) if (n, call.id) in results else _make_missing_result(call, message.content)
+        matched.append(message)
+        matched += [
+            results.pop((index, call.id))
+            if (index, call.id) in results
+            else _make_missing_result(call, message.content)
             for call in message.tool_calls
         ]
-    return mended
+    return matched
 
 
 def trim_messages(messages: Sequence[Message], max_tokens: int) -> list[Message]:
-    """The messages that fit into about `tokens`: the oldest go first, calls together with their results.
+    """Return the messages that fit into about `max_tokens`, without the oldest ones.
 
-    What is never dropped: the system's words, the first thing the user said, the last thing the user said and what
-    came after it, except the oldest of these calls where nothing else is left to drop.
+    Calls go together with their results. System messages, the first and the last user message always stay. What
+    follows the last user message goes only when nothing else is left to drop, the oldest calls first.
     """
     groups = _group_messages(messages)
-    kept = [True] * len(groups)
-    over = estimate_tokens(messages) - max_tokens
-    for n in _list_droppable_groups(groups):
-        if over <= 0:
+    is_included = [True] * len(groups)
+    excess_tokens = estimate_tokens(messages) - max_tokens
+    for index in _list_droppable_groups(groups):
+        if excess_tokens <= 0:
             break
-        kept[n] = False
-        over -= estimate_tokens(groups[n])
-    if all(kept):
+        is_included[index] = False
+        excess_tokens -= estimate_tokens(groups[index])
+    if all(is_included):
         return list(messages)
-    out: list[Message] = []
-    said = False
-    for group, stays in zip(groups, kept, strict=True):
-        if stays:
-            out += group
-        elif not said:
-            said = True
-            out.append(Message("user", OMITTED_MESSAGES_NOTE[detect_language(messages[-1].content)]))
-    return out
+    trimmed: list[Message] = []
+    has_note = False
+    for group, included in zip(groups, is_included, strict=True):
+        if included:
+            trimmed += group
+        elif not has_note:
+            has_note = True
+            trimmed.append(Message("user", OMITTED_MESSAGES_NOTE[detect_language(messages[-1].content)]))
+    return trimmed
 
 
 def estimate_tokens(messages: Iterable[Message]) -> int:
-    """About how many tokens messages take: four characters of Latin text or two thirds of a Chinese one each."""
+    """Estimate the tokens of messages."""
     return sum(
         8 + estimate_text_tokens(m.content) + sum(8 + estimate_text_tokens(c.arguments_json) for c in m.tool_calls)
         for m in messages
@@ -78,13 +79,13 @@ def estimate_tokens(messages: Iterable[Message]) -> int:
 
 
 def estimate_text_tokens(text: str) -> int:
-    """About how many tokens a text takes."""
+    """Estimate the tokens of a text: 4 Latin characters, or 1.5 Chinese ones, for each token."""
     wide = 0 if text.isascii() else sum(character > "\u2e7f" for character in text)
     return (len(text) - wide) // 4 + wide * 2 // 3
 
 
 def _are_results_matched(messages: Sequence[Message]) -> bool:
-    """Whether each run of calls is followed by just its results."""
+    """Return whether the results of every reply directly follow it."""
     open_calls: list[str] = []
     for message in messages:
         if message.role == "tool":
@@ -99,15 +100,15 @@ def _are_results_matched(messages: Sequence[Message]) -> bool:
 
 
 def _index_results(messages: Sequence[Message]) -> dict[tuple[int, str], Message]:
-    """Results by the place of their call's message and the call's id; ids may come again later in a conversation."""
-    found: dict[tuple[int, str], Message] = {}
-    asked: dict[str, int] = {}
-    for n, message in enumerate(messages):
+    """Map (position of the reply, call id) to the result; a conversation can reuse a call id."""
+    results: dict[tuple[int, str], Message] = {}
+    call_positions: dict[str, int] = {}
+    for index, message in enumerate(messages):
         for call in message.tool_calls:
-            asked[call.id] = n
-        if message.role == "tool" and message.call_id in asked:
-            found.setdefault((asked[message.call_id], message.call_id), message)
-    return found
+            call_positions[call.id] = index
+        if message.role == "tool" and message.call_id in call_positions:
+            results.setdefault((call_positions[message.call_id], message.call_id), message)
+    return results
 
 
 def _make_missing_result(call: ToolCall, reply_text: str) -> Message:
@@ -115,7 +116,7 @@ def _make_missing_result(call: ToolCall, reply_text: str) -> Message:
 
 
 def _group_messages(messages: Sequence[Message]) -> list[list[Message]]:
-    """Messages that stay or go together: a reply with its results, any other alone."""
+    """Group each reply with its results; every other message is a group of its own."""
     groups: list[list[Message]] = []
     for message in messages:
         if message.role == "tool" and groups:
@@ -126,9 +127,11 @@ def _group_messages(messages: Sequence[Message]) -> list[list[Message]]:
 
 
 def _list_droppable_groups(groups: Sequence[list[Message]]) -> list[int]:
-    """The groups that may go, in the order in which they go."""
-    users = [n for n, group in enumerate(groups) if group[0].role == "user"]
-    first, last = (users[0], users[-1]) if users else (0, 0)
-    before = [n for n in range(len(groups)) if n < last and n != first and groups[n][0].role != "system"]
-    after = [n for n in range(last + 1, len(groups) - 1) if groups[n][0].role == "assistant"]
+    """Return the positions of the groups that may be dropped, in the order of dropping."""
+    user_positions = [index for index, group in enumerate(groups) if group[0].role == "user"]
+    first, last = (user_positions[0], user_positions[-1]) if user_positions else (0, 0)
+    before = [
+        index for index in range(len(groups)) if index < last and index != first and groups[index][0].role != "system"
+    ]
+    after = [index for index in range(last + 1, len(groups) - 1) if groups[index][0].role == "assistant"]
     return before + after

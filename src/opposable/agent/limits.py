@@ -1,4 +1,4 @@
-"""How far a run may go, and an alarm that ends one wait at the limit of time."""
+"""The limits of a run, and the deadline that ends a wait when its time is used up."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -17,10 +17,22 @@ T = TypeVar("T")
 class Limits:
     """What one run may use; None is no limit.
 
-    `turns` counts model replies, `tool_calls` calls made, `input_tokens` and `output_tokens` those of all requests and
-    `tokens` both together, `cost` what they cost at `price`, `seconds` wall time. At a limit the model is asked once
-    more for its answer, without tools; after `seconds` it is not asked any more. `context` is the window in tokens that the messages sent are trimmed to, the oldest going first;
-    without it they are trimmed when a server says that they do not fit. Raises: `BadInput` for a cost without a price.
+    At a limit the model gets one more request, without tools, for its answer. After `seconds` there is no more request.
+
+    Attributes:
+        turns: Model replies.
+        tool_calls: Tool calls.
+        tokens: Tokens of all requests, input and output together.
+        seconds: Wall time.
+        context: Tokens of the context window. Older messages are left out to fit it. By default they are left out
+            only when the server reports that the messages do not fit.
+        input_tokens: Input tokens of all requests.
+        output_tokens: Output tokens of all requests.
+        cost: Cost of all requests, in the currency of `price`.
+        price: The price of the model. A limit on the cost needs it.
+
+    Raises:
+        BadInput: There is a `cost` without a `price`.
     """
 
     turns: int | None = 20
@@ -35,24 +47,26 @@ class Limits:
 
     def __post_init__(self) -> None:
         if self.cost is not None and self.price is None:
-            raise BadInput("A limit on the cost needs the model's price: what a million tokens cost, read and written.")
+            raise BadInput(
+                "A limit on the cost needs the model's price. Pass `price` with the cost of a million input and output tokens."
+            )
 
 
 DEFAULT_LIMITS = Limits()
 
 
 def find_exceeded_limit(limits: Limits, turn_count: int, call_count: int, usage: Usage) -> StopReason | None:
-    """The limit that is used up, if any."""
+    """Return the limit that is used up, if any."""
     if limits.turns is not None and turn_count >= limits.turns:
         return "turns"
     if limits.tool_calls is not None and call_count >= limits.tool_calls:
         return "tool_calls"
-    spent = (
+    token_limits = (
         (limits.tokens, usage.total_tokens),
         (limits.input_tokens, usage.input_tokens),
         (limits.output_tokens, usage.output_tokens),
     )
-    if any(most is not None and used >= most for most, used in spent):
+    if any(limit is not None and used >= limit for limit, used in token_limits):
         return "tokens"
     if limits.cost is not None and limits.price is not None and limits.price.compute_cost(usage) >= limits.cost:
         return "cost"
@@ -60,14 +74,14 @@ def find_exceeded_limit(limits: Limits, turn_count: int, call_count: int, usage:
 
 
 class DeadlineExceeded(Exception):
-    """The alarm rang."""
+    """The time of a run is used up."""
 
 
 class Deadline:
-    """Ends a run's waiting when its time is used up, with `OutOfTime`.
+    """A deadline that interrupts the waits of an async generator with `DeadlineExceeded`.
 
-    `asyncio.timeout` may not be held open across a `yield`: it could strike in the consumer's code. This one strikes
-    only while the run itself waits, and costs next to nothing for each piece of a stream.
+    `asyncio.timeout` must not stay open across a `yield`, because it could cancel the consumer's code. A `Deadline`
+    cancels only while the generator itself waits. It adds almost no cost per item.
     """
 
     def __init__(self, seconds: float | None) -> None:
@@ -88,7 +102,11 @@ class Deadline:
             self._timer.cancel()
 
     async def iterate(self, source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-        """What `source` yields, which is closed at the end. Raises: `OutOfTime` once the alarm has rung."""
+        """Yield the items of `source` and close it at the end.
+
+        Raises:
+            DeadlineExceeded: The time is used up.
+        """
         try:
             while True:
                 if self._is_expired:

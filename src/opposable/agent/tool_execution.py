@@ -1,4 +1,4 @@
-"""The calls of one reply: each read, made beside the others, and told the moment it ends."""
+"""Resolution and concurrent execution of the tool calls of one reply."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -17,10 +17,12 @@ from opposable.tools.tool_names import to_safe_name
 
 @dataclass(frozen=True, slots=True)
 class ResolvedCall:
-    """A call as it was understood.
+    """A tool call matched to a tool of the library.
 
-    `call` is what stands in the history: a safe name, an id of its own, arguments that are a JSON object, so that no
-    provider chokes on it later. `arguments` are to be run, unless `failure` already says why they are not.
+    Attributes:
+        call: The call for the history: a safe name, a unique id, and arguments that every provider accepts.
+        arguments: The arguments to run the tool with, typed by its schema.
+        failure: The result of a call that cannot be run; None if it can.
     """
 
     call: ToolCall
@@ -29,18 +31,18 @@ class ResolvedCall:
 
 
 def resolve_calls(calls: Sequence[ToolCall], library: ToolLibrary, language: Language) -> tuple[ResolvedCall, ...]:
-    """Understand the calls of a reply; what cannot be read is told, never guessed."""
+    """Resolve the calls of a reply; one that cannot be resolved gets a failure, never a guess."""
     return tuple(_resolve_call(call, library, language) for call in assign_unique_ids(calls))
 
 
 def assign_unique_ids(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-    """The calls, each with an id that no other of them has."""
-    taken: set[str] = set()
-    own = []
+    """Return the calls, each with an id of its own."""
+    used_ids: set[str] = set()
+    unique_calls = []
     for call in calls:
-        own.append(call if call.id and call.id not in taken else replace(call, id=new_call_id()))
-        taken.add(own[-1].id)
-    return tuple(own)
+        unique_calls.append(call if call.id and call.id not in used_ids else replace(call, id=new_call_id()))
+        used_ids.add(unique_calls[-1].id)
+    return tuple(unique_calls)
 
 
 def make_sendable(call: ToolCall, name: str, max_characters: int = 4000) -> ToolCall:
@@ -61,32 +63,42 @@ async def execute_calls(
     context: CallContext,
     turn: int = 0,
 ) -> AsyncGenerator[ToolStarted | ToolDelta | ToolFinished, None]:
-    """Make the calls together and yield each one's beginning, what it tells meanwhile and its end as they happen.
+    """Run the calls concurrently and yield their events as they happen.
 
-    Calls beyond `room` are refused. `turn` tells the idempotency keys of calls apart whose ids recur in a run. Leaving
-    early cancels what still runs.
+    Closing the iterator cancels the calls that still run.
+
+    Args:
+        resolved_calls: The calls of one reply.
+        library: The tools to run.
+        remaining: Calls the run may still make; further ones are refused. None is no limit.
+        context: The context of the run.
+        turn: The turn of the run, part of each idempotency key: call ids can recur in a run.
     """
     if remaining is not None:
-        told = sentences.call_limit_message(context.language)
+        message = sentences.call_limit_message(context.language)
         resolved_calls = [
-            read if n < remaining else replace(read, failure=ToolResult(read.call.id, read.call.name, told, "refused"))
-            for n, read in enumerate(resolved_calls)
+            resolved_call
+            if index < remaining
+            else replace(
+                resolved_call, failure=ToolResult(resolved_call.call.id, resolved_call.call.name, message, "refused")
+            )
+            for index, resolved_call in enumerate(resolved_calls)
         ]
-    for read in resolved_calls:
-        yield ToolStarted(read.call)
+    for resolved_call in resolved_calls:
+        yield ToolStarted(resolved_call.call)
     if len(resolved_calls) == 1 and not library.can_stream(resolved_calls[0].call.name):
         yield ToolFinished(resolved_calls[0].call, await _execute_call(resolved_calls[0], library, context, turn, None))
         return
-    told_of: asyncio.Queue[ToolDelta | asyncio.Task[ToolResult]] = asyncio.Queue()
+    queue: asyncio.Queue[ToolDelta | asyncio.Task[ToolResult]] = asyncio.Queue()
     tasks: dict[asyncio.Task[ToolResult], ToolCall] = {}
-    for read in resolved_calls:
-        report = _make_reporter(read.call, told_of) if library.can_stream(read.call.name) else None
-        task = asyncio.create_task(_execute_call(read, library, context, turn, report))
-        task.add_done_callback(told_of.put_nowait)
-        tasks[task] = read.call
+    for resolved_call in resolved_calls:
+        report = _make_reporter(resolved_call.call, queue) if library.can_stream(resolved_call.call.name) else None
+        task = asyncio.create_task(_execute_call(resolved_call, library, context, turn, report))
+        task.add_done_callback(queue.put_nowait)
+        tasks[task] = resolved_call.call
     try:
         while tasks:
-            item = await told_of.get()
+            item = await queue.get()
             if isinstance(item, ToolDelta):
                 yield item
             else:
@@ -99,7 +111,7 @@ async def execute_calls(
 
 
 def cancel_call(call: ToolCall, language: Language) -> ToolFinished:
-    """The end of a call that the run's end cut short."""
+    """Return the event of a call that the end of the run cancelled."""
     return ToolFinished(
         call, ToolResult(call.id, call.name, sentences.cancelled_call_message(call.name, language), "cancelled")
     )
@@ -139,19 +151,19 @@ async def _execute_call(
 ) -> ToolResult:
     if resolved_call.failure is not None:
         return resolved_call.failure
-    key = f"{run_context.run_id}-{turn}-{resolved_call.call.id}"
-    own = CallContext(
+    idempotency_key = f"{run_context.run_id}-{turn}-{resolved_call.call.id}"
+    call_context = CallContext(
         run_context.run_id,
         resolved_call.call.id,
         run_context.language,
         run_context.trace_id,
         run_context.agent_id,
         run_context.conversation_id,
-        key,
+        idempotency_key,
         report,
         run_context.approve,
     )
-    result = await library.call(resolved_call.call.name, resolved_call.arguments, own)
+    result = await library.call(resolved_call.call.name, resolved_call.arguments, call_context)
     return (
         replace(result, repairs=(*resolved_call.call.repairs, *result.repairs))
         if resolved_call.call.repairs

@@ -18,11 +18,12 @@ from opposable.ask.semantics.lint import Finding, lint_semantic_model
 from opposable.ask.semantics.loader import load_semantic_model
 from opposable.ask.team import answer_text as telling
 from opposable.ask.team.factory import open_team
-from opposable.ask.team.team import Team, TeamOptions
-from opposable.ask.team.translations import translate_message
+from opposable.ask.team.interfaces import TeamOptions
+from opposable.ask.team.team import Team
 from opposable.domain.answers import DataAnswer
 from opposable.domain.events import RunFinished
 from opposable.domain.language import Language, detect_language
+from opposable.domain.localized_text import localize
 from opposable.domain.tools import ToolResult
 from opposable.domain.usage import Usage
 from opposable.models.base import ForcedTool, Model, ModelOptions
@@ -213,7 +214,7 @@ def answer_from_run(run_finished: RunFinished, results: Sequence[ToolResult], la
         rows,
         bool(data.get("truncated")),
         telling.build_chart(columns, rows),
-        corrections=tuple(translate_message(told, language) for told in data.get("corrections", ())),
+        corrections=tuple(localize(correction, language) for correction in data.get("corrections", ())),
         confidence=0.5 if data else 0.0,
     )
 

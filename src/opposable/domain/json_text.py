@@ -33,3 +33,9 @@ def dump_json(value: Any) -> bytes:
 
 def _reject_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+def preview_json(value: Any, max_characters: int = 200) -> str:
+    """Return a value as JSON for a message, truncated to `max_characters`."""
+    text = orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    return text if len(text) <= max_characters else text[:max_characters] + "…"

@@ -2,7 +2,6 @@
 
 import asyncio
 import email.utils
-import random
 import re
 import time
 from collections.abc import AsyncGenerator, Awaitable
@@ -15,6 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import orjson
 
+from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.errors import (
     ContextFull,
     ModelError,
@@ -138,13 +138,11 @@ class Endpoint:
             await asyncio.sleep(wait)
 
     def _get_wait_seconds(self, attempt: int, retry_after: str | None) -> float:
-        """Seconds to wait: what the server asks for, else doubling with jitter."""
-        if retry_after is not None and (asked := _parse_retry_after(retry_after)) is not None:
-            return asked
-        jitter = random.uniform(0.7, 1.3)  # noqa: S311 - no secret hangs on it
-        return float(
-            min(self._retry_policy.max_wait_seconds, self._retry_policy.initial_wait_seconds * 2.0 ** (attempt - 1))
-            * jitter
+        """Return the seconds to wait: what the server asks for, else an exponential backoff."""
+        if retry_after is not None and (seconds := _parse_retry_after(retry_after)) is not None:
+            return seconds
+        return get_backoff_seconds(
+            attempt, self._retry_policy.initial_wait_seconds, self._retry_policy.max_wait_seconds
         )
 
     def _to_model_error(self, status: int, raw: bytes, retry_after: str | None) -> ModelError:

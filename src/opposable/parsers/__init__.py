@@ -1,7 +1,7 @@
-"""Every way a language model writes a tool call as text, read into calls.
+"""Parsers for tool calls that a language model writes as text.
 
-The reader is loaded when it is first asked for: its patterns take some 50 ms to make ready, which a program that only
-describes its tools need not wait for.
+The stream parser is imported on first use: compiling its patterns takes about 50 ms, which a program that only
+describes its tools does not need.
 """
 
 from importlib import import_module
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opposable.parsers.token_escaping import escape_special_tokens
     from opposable.parsers.tool_names import ToolLike
 
-_LATER = {
+_LAZY_ATTRIBUTES = {
     "ToolLike": "tool_names",
     "StreamParser": "stream_parser",
     "aliases_from_template": "marker_aliases",
@@ -51,9 +51,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """A name that is loaded when it is first asked for."""
-    if name not in _LATER:
+    """Import an attribute on first use."""
+    if name not in _LAZY_ATTRIBUTES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    value = getattr(import_module(f"{__name__}.{_LAZY_ATTRIBUTES[name]}"), name)
     globals()[name] = value
     return value

@@ -1,4 +1,4 @@
-"""Reads the arguments of one call, native or written, as the tool's schema types them."""
+"""Parsing of the arguments of one call, with the types of the tool's schema."""
 
 import re
 from dataclasses import dataclass
@@ -27,16 +27,19 @@ WRAPPER_KEYS = (
     "action_input",
     "properties",
 )
-"""Names that models put around all of the arguments."""
+"""Keys that models put around all of the arguments."""
 MAX_UNWRAPPINGS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedArguments:
-    """Arguments that were read.
+    """The arguments of a call.
 
-    `value` is None exactly where `problem` tells, in a sentence for the model, why they cannot be read faithfully.
-    `repairs` says what was mended. `cut` is true where the text only ends too early.
+    Attributes:
+        value: The arguments, or None if they cannot be parsed without guessing.
+        problem: A sentence for the model that says why `value` is None.
+        repairs: Short descriptions of the repairs.
+        is_cut_off: Whether the text only ends too early.
     """
 
     value: dict[str, Any] | None
@@ -48,10 +51,12 @@ class ParsedArguments:
 def parse_arguments(
     raw_arguments: str | dict[str, Any] | None, schema: dict[str, Any], truncated: bool = False
 ) -> ParsedArguments:
-    """Return the arguments in JSON text or in a decoded object, typed by `schema` (a JSON Schema of type object).
+    """Parse the arguments of a call. Never raises, and never invents a value.
 
-    `truncated` says that the model was stopped by its token limit: then nothing unfinished is mended. A value is
-    never invented: what cannot be read faithfully is told as a problem. Never raises.
+    Args:
+        raw_arguments: The arguments as the model wrote them, or already decoded.
+        schema: A JSON Schema of type object.
+        truncated: Whether the model stopped at its token limit. If so, unfinished text is not repaired.
     """
     return coerce_arguments(raw_arguments, SchemaNode(schema), truncated)
 
@@ -59,18 +64,25 @@ def parse_arguments(
 def coerce_arguments(
     raw_arguments: Any, schema: SchemaNode, truncated: bool = False, earlier_repairs: tuple[str, ...] = ()
 ) -> ParsedArguments:
-    """The arguments in `given`, which is JSON text or a value already decoded; `noted` are repairs made before."""
+    """Parse JSON text, or an already decoded value, as arguments.
+
+    Args:
+        raw_arguments: The JSON text or the value.
+        schema: The schema of the arguments.
+        truncated: Whether the model stopped at its token limit.
+        earlier_repairs: Repairs already made, to be reported with the new ones.
+    """
     repairs = Repairs(dict.fromkeys(earlier_repairs))
     try:
-        value = _unwrap_object(raw_arguments, schema, repairs)
+        decoded = _unwrap_object(raw_arguments, schema, repairs)
         if repairs.is_unfinished:
-            _reject_unfinished(value, schema, truncated)
-        result = coerce_value(value, schema, repairs)
-    except UnreadableText as problem:
-        return ParsedArguments(None, f"The arguments cannot be read: {problem}.", tuple(repairs), problem.is_cut_off)
+            _reject_unfinished(decoded, schema, truncated)
+        coerced = coerce_value(decoded, schema, repairs)
+    except UnreadableText as error:
+        return ParsedArguments(None, f"The arguments cannot be read: {error}.", tuple(repairs), error.is_cut_off)
     except RecursionError:
         return ParsedArguments(None, "The arguments cannot be read: nested too deeply.", tuple(repairs))
-    return ParsedArguments(result, None, tuple(repairs))
+    return ParsedArguments(coerced, None, tuple(repairs))
 
 
 def _reject_unfinished(value: dict[str, Any], schema: SchemaNode, truncated: bool) -> None:
@@ -86,11 +98,11 @@ def _unwrap_object(raw_arguments: Any, schema: SchemaNode, repairs: Repairs) -> 
         if isinstance(raw_arguments, str):
             raw_arguments = _decode_text(raw_arguments, schema, repairs)
         if isinstance(raw_arguments, dict):
-            inner = _get_wrapped_arguments(raw_arguments, schema)
-            if inner is None:
+            wrapped_arguments = _get_wrapped_arguments(raw_arguments, schema)
+            if wrapped_arguments is None:
                 return raw_arguments
             repairs.add("wrapper around the arguments dropped")
-            raw_arguments = inner
+            raw_arguments = wrapped_arguments
         elif isinstance(raw_arguments, list) and len(raw_arguments) == 1 and isinstance(raw_arguments[0], dict):
             repairs.add("list around the arguments dropped")
             raw_arguments = raw_arguments[0]
@@ -104,7 +116,7 @@ def _unwrap_object(raw_arguments: Any, schema: SchemaNode, repairs: Repairs) -> 
 
 
 def _decode_text(text: str, schema: SchemaNode, repairs: Repairs) -> Any:
-    """The value of arguments text, which may stand in a fence."""
+    """Decode the text of the arguments, which may be in a code fence."""
     try:
         return parse_strict(text)
     except ValueError:
@@ -127,7 +139,7 @@ def _empty_arguments(schema: SchemaNode) -> dict[str, Any]:
 
 
 def _get_wrapped_arguments(value: dict[str, Any], schema: SchemaNode) -> Any:
-    """What stands inside a wrapper such as {"arguments": {…}}; None where `value` is no wrapper."""
+    """Return the content of a wrapper such as {"arguments": {…}}, or None."""
     properties = schema.properties()
     keys = [key for key in value if key in WRAPPER_KEYS and key not in properties]
     others = [key for key in value if key not in keys]
@@ -139,19 +151,19 @@ def _get_wrapped_arguments(value: dict[str, Any], schema: SchemaNode) -> Any:
 
 
 def parse_keywords(text: str, schema: SchemaNode, repairs: Repairs) -> dict[str, Any]:
-    """Arguments written as `a=2, b="x"`; every name must be one the schema knows.
+    """Parse arguments written as `a=2, b="x"`.
 
     Raises:
-        Unreadable: it is not written so, or names something else.
+        UnreadableText: The text has another form, or names a property that the schema lacks.
     """
     properties = schema.properties()
-    reader = LenientJsonParser(text, repairs)
+    parser = LenientJsonParser(text, repairs)
     result: dict[str, Any] = {}
     at = 0
     while match := _KEYWORD.match(text, at):
         if match[1] not in properties or match[1] in result:
             break
-        result[match[1]], at = reader.parse_value(match.end())
+        result[match[1]], at = parser.parse_value(match.end())
         at = skip_space(text, at)
         if at >= len(text):
             repairs.add("keyword arguments for JSON")

@@ -1,4 +1,4 @@
-"""Finds where a bracketed value ends, in pieces: strings are skipped, and what was looked at is not looked at again."""
+"""Incremental scanner for the end of a bracketed value."""
 
 import re
 
@@ -8,7 +8,7 @@ _STRUCTURE_CHARACTERS = re.compile(r"""["'{}\[\]()<]""")
 _PLAIN_STRING_PATTERNS = {
     quote: re.compile(rf"[^{quote}\\<]*(?:\\.[^{quote}\\<]*){{0,1000}}", re.DOTALL) for quote in ('"', "'")
 }
-"""The plain part of a string, with what is escaped in it."""
+"""The plain part of a string, including escaped characters."""
 _STRING_MARKS = ("<escape>", '<|"|>')
 _LOOK_BACK_CHARACTERS = 64
 _WAIT = -1
@@ -16,10 +16,12 @@ _CONTINUE = -2
 
 
 class BracketScan:
-    """Scans one value that begins with a bracket at `start`.
+    """The scan of one value that begins with a bracket at `start`.
 
-    `complete` tells whether the value's own bracket closed it; otherwise a marker, or the end of the text, did. A
-    marker inside a string ends the value only if its own end never comes, or at once where `hard` is set.
+    Attributes:
+        is_complete: Whether the value's own bracket closed it, rather than a marker or the end of the text.
+        markers_end_strings: Whether a marker inside a string ends the value at once. Otherwise it ends the value only
+            if no closing bracket arrives.
     """
 
     __slots__ = ("_depth", "_fallback_end", "_quote", "at", "end", "is_complete", "markers_end_strings", "start")
@@ -34,7 +36,7 @@ class BracketScan:
         self._fallback_end = -1
 
     def scan(self, text: str, final: bool) -> int | None:
-        """The position after the value, or None while more text is needed; once found, it stays."""
+        """Return the position after the value, or None if more text is needed."""
         if self.end is None:
             self.end = self._find_end(text, final)
         return self.end
@@ -57,7 +59,7 @@ class BracketScan:
 
     @property
     def ended_at_fallback(self) -> bool:
-        """Whether the value ended, for want of its own end, at a marker inside a string."""
+        """Whether the value has no end of its own and ended at a marker inside a string."""
         return bool(self._quote) and self._fallback_end >= 0
 
     def _scan_marked_string(self, text: str) -> int:
@@ -70,8 +72,8 @@ class BracketScan:
         return _CONTINUE
 
     def _scan_string(self, text: str, final: bool) -> int:
-        found = _PLAIN_STRING_PATTERNS[self._quote].match(text, self.at)
-        self.at = found.end() if found else self.at
+        match = _PLAIN_STRING_PATTERNS[self._quote].match(text, self.at)
+        self.at = match.end() if match else self.at
         if self.at >= len(text):
             return _WAIT
         char = text[self.at]
@@ -90,11 +92,11 @@ class BracketScan:
         return _CONTINUE
 
     def _scan_structure(self, text: str, final: bool) -> int:
-        found = _STRUCTURE_CHARACTERS.search(text, self.at)
-        if found is None:
+        match = _STRUCTURE_CHARACTERS.search(text, self.at)
+        if match is None:
             self.at = len(text)
             return _WAIT
-        self.at, char = found.start(), found[0]
+        self.at, char = match.start(), match[0]
         if char == "<":
             return self._scan_marker(text, final)
         self.at += 1
@@ -110,21 +112,23 @@ class BracketScan:
         return _CONTINUE
 
     def _scan_marker(self, text: str, final: bool) -> int:
-        for mark in _STRING_MARKS:
-            if text.startswith(mark, self.at):
-                self._quote = mark
-                self.at += len(mark)
+        for string_mark in _STRING_MARKS:
+            if text.startswith(string_mark, self.at):
+                self._quote = string_mark
+                self.at += len(string_mark)
                 return _CONTINUE
         if match_stop(text, self.at):
             return self.at
-        left = text[self.at : self.at + MAX_MARKER_CHARACTERS]
-        if not final and (may_become_stop(text, self.at) or any(mark.startswith(left) for mark in _STRING_MARKS)):
+        upcoming = text[self.at : self.at + MAX_MARKER_CHARACTERS]
+        if not final and (
+            may_become_stop(text, self.at) or any(string_mark.startswith(upcoming) for string_mark in _STRING_MARKS)
+        ):
             return _WAIT
         self.at += 1
         return _CONTINUE
 
 
 def _opens_string(text: str, at: int) -> bool:
-    """Whether a single quote begins a string here, rather than being an apostrophe."""
+    """Return whether a single quote at `at` opens a string, unlike an apostrophe."""
     before = text[max(0, at - _LOOK_BACK_CHARACTERS) : at].rstrip()
     return not before or before[-1] in "{[(,:="

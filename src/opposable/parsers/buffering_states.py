@@ -1,8 +1,8 @@
-"""Modes in which text is held because it may be a call without a marker: JSON, Python, fences."""
+"""Parser states that buffer possible calls: JSON, Python and code fences."""
 
 import re
 
-from opposable.parsers import quotation as provenance
+from opposable.parsers import quotation
 from opposable.parsers.bracket_scanner import BracketScan
 from opposable.parsers.call_candidates import (
     CALL_INFO_STRINGS,
@@ -29,19 +29,20 @@ _CODE_OR_TEXT_FENCES = frozenset({"python", "py", "text", "plaintext", "txt", "p
 
 
 class BufferingStates(FinalAnswerStates):
-    """Held text: it becomes a call, or is told as it stands."""
+    """The states that buffer a possible call, then emit it as a call or as text."""
 
     def _enter_brackets(self, text: str, start: int, final: bool) -> bool | None:
+        """Start buffering a bracketed value; return None if it cannot be a call."""
         if (
             self._emitter.has_no_text
             and not self._is_addressed_to_user
             and (answer := self._enter_answer(text, start, final)) is not None
         ):
             return answer
-        verdict = may_be_call(text, start, self._tools)
-        if verdict is None and not final:
+        may_be = may_be_call(text, start, self._tools)
+        if may_be is None and not final:
             return len(text) - start >= MAX_LOOKAHEAD_CHARACTERS and None
-        if verdict is False or self._is_addressed_to_user:
+        if may_be is False or self._is_addressed_to_user:
             return None
         self._emit_whitespace_until(start)
         self._start, self._bracket_scan = start, BracketScan(start)
@@ -49,7 +50,7 @@ class BufferingStates(FinalAnswerStates):
         return True
 
     def _buffer_brackets(self, final: bool) -> bool:
-        """A value that may be a call, held to its end."""
+        """Buffer a value that may be a call, up to its end."""
         scan = self._bracket_scan
         assert scan is not None
         end = scan.scan(self._buffer, final)
@@ -57,26 +58,28 @@ class BufferingStates(FinalAnswerStates):
             return False
         self._bracket_scan = None
         raw = self._buffer[self._start : end]
-        held = classify_candidate(raw, self._tools)
-        if held is None:
+        candidate = classify_candidate(raw, self._tools)
+        if candidate is None:
             self._state = self._parse_text
             return self._emit_until(end)
-        self._set_pending_candidate(held, raw, end, is_fenced=False)
+        self._set_pending_candidate(candidate, raw, end, is_fenced=False)
         return True
 
     def _enter_backticks(self, final: bool) -> bool:
+        """Enter inline code or a code fence."""
         text, at = self._buffer, self._at
-        ticks = _BACKTICKS.match(text, at)
-        size = ticks.end() - at if ticks else 1
-        if not final and at + size >= len(text) and size < 16:
+        match = _BACKTICKS.match(text, at)
+        count = match.end() - at if match else 1
+        if not final and at + count >= len(text) and count < 16:
             return False
-        if size < 3:
-            self._closer = "`" * size
+        if count < 3:
+            self._closer = "`" * count
             self._state = self._pass_inline_code
-            return self._emit_until(at + size)
+            return self._emit_until(at + count)
         return self._enter_fence(text, at, final)
 
     def _enter_fence(self, text: str, at: int, final: bool) -> bool:
+        """Enter a code fence: pass it through as code, or buffer it if it may be a call."""
         opened = _FENCE_OPEN.match(text, at)
         assert opened is not None
         end = opened.end()
@@ -87,10 +90,10 @@ class BufferingStates(FinalAnswerStates):
         first = skip_whitespace(text, body)
         if first >= len(text) and not final and first - body < MAX_LOOKAHEAD_CHARACTERS:
             return False
-        verdict = self._fence_may_be_call(text, first, opened, final)
-        if verdict is None:
+        may_be = self._fence_may_be_call(text, first, opened, final)
+        if may_be is None:
             return False
-        if not verdict:
+        if not may_be:
             return self._enter_code(opened["ticks"], end)
         self._fence_info, self._closer = opened["info"].lower(), opened["ticks"]
         self._start, self._body_start, self._search_from = at, first, first
@@ -99,7 +102,7 @@ class BufferingStates(FinalAnswerStates):
         return True
 
     def _fence_may_be_call(self, text: str, first: int, opened: re.Match[str], final: bool) -> bool | None:
-        """Whether a fence may be a call; None while that is not clear."""
+        """Return whether a fence may be a call; None if more text is needed."""
         info = opened["info"].lower()
         if not self._tools or self._is_addressed_to_user or info not in FENCE_INFO_STRINGS or first >= len(text):
             return False
@@ -113,8 +116,8 @@ class BufferingStates(FinalAnswerStates):
         if text[first] in "<[]":
             if not final and text[first : first + MAX_MARKER_CHARACTERS] in INLINE_MARKER_PREFIXES:
                 return None
-            mark = INLINE_MARKER_PATTERN.match(text, first)
-            return mark is not None and (mark[0] in OPENERS or mark[0] in TAGGED_CALL_STARTS)
+            match = INLINE_MARKER_PATTERN.match(text, first)
+            return match is not None and (match[0] in OPENERS or match[0] in TAGGED_CALL_STARTS)
         if info in ("tool_code", "python", "py", ""):
             word = WORD_PATTERN.match(text, first)
             if word is None:
@@ -125,7 +128,7 @@ class BufferingStates(FinalAnswerStates):
         return False
 
     def _buffer_fence(self, final: bool) -> bool:
-        """A fence that may be a call, held to its end."""
+        """Buffer a fence that may be a call, up to its end."""
         text = self._buffer
         body_end, end = self._find_fence_end(text, final)
         if end < 0:
@@ -135,25 +138,25 @@ class BufferingStates(FinalAnswerStates):
         self._bracket_scan = None
         body = text[self._start : end]
         inner = text[self._body_start : body_end]
-        held = classify_candidate(inner, self._tools, self._fence_info)
-        if held is None or (not held.spans and not held.answer):
+        candidate = classify_candidate(inner, self._tools, self._fence_info)
+        if candidate is None or (not candidate.spans and not candidate.answer):
             self._state = self._parse_text
             return self._emit_until(end)
-        self._set_pending_candidate(held, body, end, is_fenced=True)
+        self._set_pending_candidate(candidate, body, end, is_fenced=True)
         return True
 
     def _find_fence_end(self, text: str, final: bool) -> tuple[int, int]:
-        """Where the fence's body and the fence end; -1 where the end has not come."""
+        """Return where the fence's body and the fence end; -1 if the end has not arrived."""
         close = "\n" + self._closer
-        found = text.find(close, max(self._search_from, self._start))
+        close_at = text.find(close, max(self._search_from, self._start))
         if self._bracket_scan is not None:
             value_end = self._bracket_scan.scan(text, False)
-            if value_end is not None and (found < 0 or value_end <= found):
-                after = skip_whitespace(text, value_end)
-                if text.startswith(self._closer, after):
-                    return value_end, after + len(self._closer)
-        if found >= 0:
-            return found, found + len(close)
+            if value_end is not None and (close_at < 0 or value_end <= close_at):
+                value_close = skip_whitespace(text, value_end)
+                if text.startswith(self._closer, value_close):
+                    return value_end, value_close + len(self._closer)
+        if close_at >= 0:
+            return close_at, close_at + len(close)
         self._search_from = max(self._search_from, len(text) - len(close) + 1)
         return -1, -1
 
@@ -163,19 +166,19 @@ class BufferingStates(FinalAnswerStates):
         self._state = self._buffer_following_text
 
     def _buffer_following_text(self, final: bool) -> bool:
-        """What follows a held call tells whether it was one."""
+        """Buffer the text after a candidate, which decides whether it is a call."""
         text, at = self._buffer, self._at
-        found = _CALL_SEPARATORS.match(text, at)
-        start = found.end() if found else at
+        match = _CALL_SEPARATORS.match(text, at)
+        start = match.end() if match else at
         if start >= len(text):
             return self._resolve_candidate("", same_line=False) if final else False
         if not final and text[start : start + MAX_MARKER_CHARACTERS] in INLINE_MARKER_PREFIXES:
             return False
-        mark = INLINE_MARKER_PATTERN.match(text, start)
-        if mark and (mark[0] in IGNORED_MARKERS or mark[0] in CLOSERS):
-            self._at = mark.end()
+        marker = INLINE_MARKER_PATTERN.match(text, start)
+        if marker and (marker[0] in IGNORED_MARKERS or marker[0] in CLOSERS):
+            self._at = marker.end()
             return True
-        if mark or text.startswith("```", start) or (text[start] in "{[" and not self._is_pending_fenced):
+        if marker or text.startswith("```", start) or (text[start] in "{[" and not self._is_pending_fenced):
             self._at = start
             return self._resolve_candidate("", same_line=False)
         if not self._is_pending_fenced and (follows := self._call_follows(text, start, final)) is not False:
@@ -190,7 +193,7 @@ class BufferingStates(FinalAnswerStates):
         return self._resolve_candidate(after, same_line="\n" not in text[at:start])
 
     def _call_follows(self, text: str, start: int, final: bool) -> bool | None:
-        """Whether another call in Python follows; None while that is not clear."""
+        """Return whether another call in Python follows; None if more text is needed."""
         word = WORD_PATTERN.match(text, start)
         if word is None:
             return False
@@ -199,41 +202,45 @@ class BufferingStates(FinalAnswerStates):
         return text.startswith("(", word.end()) and self._tools.find(word[0])[0] is not None
 
     def _resolve_candidate(self, after: str, same_line: bool) -> bool:
-        held, raw = self._pending_candidate, self._pending_raw
-        assert held is not None
+        """Emit the pending candidate as calls, or as text if it is only quoted."""
+        candidate, raw = self._pending_candidate, self._pending_raw
+        assert candidate is not None
         self._state = self._parse_text
-        act = self._is_call(self._emitter.get_preceding_text(), after, same_line)
+        is_call = self._is_call(self._emitter.get_preceding_text(), after, same_line)
         self._pending_candidate = None
-        if act:
-            if held.thinking:
-                self._emitter.emit_thinking(held.thinking)
-            for found in held.spans:
-                self._emitter.emit_call(found, raw, self._truncated)
+        if is_call:
+            if candidate.thinking:
+                self._emitter.emit_thinking(candidate.thinking)
+            for span in candidate.spans:
+                self._emitter.emit_call(span, raw, self._truncated)
             self._emitter.mark_gap()
-            if held.answer:
-                self._emitter.emit_text(held.answer)
+            if candidate.answer:
+                self._emitter.emit_text(candidate.answer)
                 self._emitter.mark_gap()
         else:
-            for found in held.spans:
-                self._emitter.reject_call(raw, found.call.name if found.call else "", "quoted")
+            for span in candidate.spans:
+                self._emitter.reject_call(raw, span.call.name if span.call else "", "quoted")
             self._emitter.emit_text(raw)
         return True
 
     def _is_call(self, lead: str, after: str, same_line: bool) -> bool:
-        """Whether a held call is the model's act: the reply itself, or led up to and followed by no more than that."""
+        """Return whether a candidate is a call that the model makes.
+
+        That is the case if it is the whole reply, or if the text before and after it only announces it.
+        """
         before = lead.strip()
-        if provenance.describes_example(after) or provenance.is_quoted(before):
+        if quotation.describes_example(after) or quotation.is_quoted(before):
             return False
         if self._pending_candidate is not None and not self._pending_candidate.spans:
             return True
         if self._is_pending_fenced:
             if self._fence_info in _CODE_OR_TEXT_FENCES and (before or after):
-                return provenance.announces_call(before) and (self._fence_info == "text" or not after)
+                return quotation.announces_call(before) and (self._fence_info == "text" or not after)
             return (
                 self._fence_info in CALL_INFO_STRINGS
-                or len(before) < provenance.MAX_LEAD_CHARACTERS
-                or provenance.announces_call(before)
+                or len(before) < quotation.MAX_LEAD_CHARACTERS
+                or quotation.announces_call(before)
             )
         if after and same_line:
             return False
-        return not before or provenance.announces_call(before)
+        return not before or quotation.announces_call(before)

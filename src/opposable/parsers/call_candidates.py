@@ -1,4 +1,4 @@
-"""Text that is held back because it may turn out to be a call: what it may be, and what it is."""
+"""Classification of buffered text: which calls it is, if any."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ FENCE_INFO_STRINGS = frozenset({
     "", "json", "json5", "jsonc", "tool_call", "tool_calls", "tool-call", "toolcall", "tool_code", "tool", "tool_use", "tools",
     "function_call", "function_calls", "function", "xml", "python", "py", "text", "plaintext", "txt", "plain",
 })  # fmt: skip
-"""What may stand behind the backticks of a fence that is an act."""
+"""Info strings of a code fence that may be a call."""
 
 CALL_INFO_STRINGS = frozenset(
     {
@@ -29,7 +29,7 @@ CALL_INFO_STRINGS = frozenset(
         "function_calls",
     }
 )
-"""What stands there only if it is one."""
+"""Info strings of a code fence that is always a call."""
 
 _FIRST_KEY = re.compile(
     r"""\{[\s{]*(?P<quote>["'“‘]?)(?P<key>[^"'“”‘’:：=,{}\[\]\n]{0,64})(?P<end>["'”’]|\s*[:：=])?"""
@@ -40,7 +40,10 @@ _VALUE_SEPARATOR = re.compile(r"[\s,;]*")
 
 
 def may_be_call(text: str, at: int, tools: ToolIndex) -> bool | None:
-    """Whether what begins with a bracket at `at` may be a call; None while too little of it is there."""
+    """Return whether the bracketed value at `at` may be a call.
+
+    None if more text is needed.
+    """
     for _ in range(4):
         at = skip_space(text, at)
         if at >= len(text):
@@ -60,18 +63,18 @@ def may_be_call(text: str, at: int, tools: ToolIndex) -> bool | None:
 
 
 def _key_may_begin_call(text: str, at: int, tools: ToolIndex) -> bool | None:
-    found = _FIRST_KEY.match(text, at)
-    if found is None:
+    match = _FIRST_KEY.match(text, at)
+    if match is None:
         return False
-    if found["end"] is None:
-        return None if found.end() >= len(text) else False
-    key = found["key"].strip()
+    if match["end"] is None:
+        return None if match.end() >= len(text) else False
+    key = match["key"].strip()
     return key in FIRST_KEYS or tools.find(key)[0] is not None
 
 
 @dataclass(slots=True)
 class CallCandidate:
-    """What a held text is: calls, or the seed protocol's final answer, with the reasoning beside them."""
+    """The content of buffered text: calls or a final answer, with reasoning."""
 
     spans: list[CallSpan]
     answer: str = ""
@@ -79,7 +82,10 @@ class CallCandidate:
 
 
 def classify_candidate(text: str, tools: ToolIndex, fence_info: str | None = None) -> CallCandidate | None:
-    """What a held text is from beginning to end; None where it is no call. `fence` is the word behind its backticks."""
+    """Classify buffered text; return None if it is not a call.
+
+    `fence_info` is the info string of its code fence.
+    """
     body = text.strip()
     if not body:
         return None
@@ -92,8 +98,8 @@ def classify_candidate(text: str, tools: ToolIndex, fence_info: str | None = Non
         fence_info is None and not body.startswith("[") and not all(tools.find(call.name)[0] for call in calls)
     ):
         return None
-    dialect = "tool_code" if fence_info == "tool_code" else "pythonic"
-    return CallCandidate([CallSpan(call, 0, 0, dialect, call.id) for call in calls])
+    parser = "tool_code" if fence_info == "tool_code" else "pythonic"
+    return CallCandidate([CallSpan(call, 0, 0, parser, call.id) for call in calls])
 
 
 def _parse_marked_calls(body: str, tools: ToolIndex) -> CallCandidate | None:
@@ -105,28 +111,28 @@ def _parse_marked_calls(body: str, tools: ToolIndex) -> CallCandidate | None:
 
 
 def _parse_json_values(body: str, tools: ToolIndex) -> CallCandidate | None:
-    """One JSON value or several, one after another."""
-    result = CallCandidate([])
+    """Parse one or several JSON values."""
+    candidate = CallCandidate([])
     at = 0
     while at < len(body):
         repairs = Repairs()
         try:
             value, at = _parse_json_value(body, at, repairs)
         except (UnreadableText, RecursionError):
-            broken = find_broken_call(body, tools)
-            return CallCandidate([*result.spans, CallSpan(broken, 0, 0, "json")]) if broken else None
+            broken_call = find_broken_call(body, tools)
+            return CallCandidate([*candidate.spans, CallSpan(broken_call, 0, 0, "json")]) if broken_call else None
         shape = classify_value(value, tools, is_marked=False)
-        if shape is None or (result.spans and not shape.calls):
+        if shape is None or (candidate.spans and not shape.calls):
             return None
-        result.spans.extend(_to_span(call, repairs, shape.parser) for call in shape.calls)
-        result.answer = result.answer or shape.answer or ""
-        result.thinking = result.thinking or shape.thinking
-    return result
+        candidate.spans.extend(_to_span(call, repairs, shape.parser) for call in shape.calls)
+        candidate.answer = candidate.answer or shape.answer or ""
+        candidate.thinking = candidate.thinking or shape.thinking
+    return candidate
 
 
 def _to_span(call: RawCall, repairs: Repairs, parser: str) -> CallSpan:
-    mended = RawCall(call.name, call.raw_arguments, call.id, (*repairs, *call.repairs))
-    return CallSpan(JsonCall(mended, repairs.is_unfinished), 0, 0, parser, call.id)
+    repaired_call = RawCall(call.name, call.raw_arguments, call.id, (*repairs, *call.repairs))
+    return CallSpan(JsonCall(repaired_call, repairs.is_unfinished), 0, 0, parser, call.id)
 
 
 def _parse_json_value(body: str, at: int, repairs: Repairs) -> tuple[object, int]:
@@ -146,5 +152,5 @@ def _parse_json_value(body: str, at: int, repairs: Repairs) -> tuple[object, int
 
 
 def _skip_separators(body: str, at: int) -> int:
-    found = _VALUE_SEPARATOR.match(body, at)
-    return found.end() if found else at
+    match = _VALUE_SEPARATOR.match(body, at)
+    return match.end() if match else at

@@ -1,4 +1,4 @@
-"""Reads what stands behind a call marker: one call or several, in whichever way the family writes them."""
+"""Scanner for the calls after a marker, in any of the marked formats."""
 
 import re
 from typing import Protocol
@@ -47,18 +47,21 @@ _CONTINUE = -2
 
 
 class UntypedCall(Protocol):
-    """A call as a section hands it on: its name and a way to its arguments."""
+    """A call whose arguments have not been coerced to the tool's schema yet."""
 
     @property
     def name(self) -> str:
         """The tool's name as written."""
 
     def parse_arguments(self, schema: SchemaNode, truncated: bool) -> ParsedArguments:
-        """The arguments, typed by the tool's schema."""
+        """Parse the arguments and coerce them to the tool's schema."""
 
 
 class CallSpan:
-    """One thing found in a section: a call, or what could not be read as one (`written` is None)."""
+    """A call found in the text and its position.
+
+    `call` is None if the call could not be parsed.
+    """
 
     __slots__ = ("call", "end", "id", "parser", "start")
 
@@ -71,9 +74,9 @@ class CallSpan:
 
 
 class CallSection:
-    """A run of calls that begins at `start`, scanned in pieces. `found` fills as calls are complete.
+    """A sequence of calls that begins at `start`, scanned incrementally.
 
-    `told` is for the reader: how many of them it has handed on.
+    `spans` grows as calls are completed. The stream parser counts the calls it has emitted in `emitted_count`.
     """
 
     def __init__(
@@ -100,7 +103,7 @@ class CallSection:
         self._is_fenced = False
 
     def scan(self, text: str, final: bool) -> int | None:
-        """The position after the section, or None while more text is needed."""
+        """Return the position after the section, or None if more text is needed."""
         while True:
             step = (
                 self._scan_item(text, final) if self._active_scan is not None else self._scan_between_calls(text, final)
@@ -111,19 +114,19 @@ class CallSection:
                 return step
 
     def _scan_item(self, text: str, final: bool) -> int:
-        active = self._active_scan
-        assert active is not None
-        end = active.scan(text, final)
+        scan = self._active_scan
+        assert scan is not None
+        end = scan.scan(text, final)
         if end is None:
             return _WAIT
         self._active_scan = None
         self.at = end
-        if isinstance(active, BracketScan):
-            self._finish_brackets(text, active, end)
+        if isinstance(scan, BracketScan):
+            self._finish_brackets(text, scan, end)
         else:
-            family = active.tag_format.parser if isinstance(active, TaggedScan) else "minimax_m3"
-            dialect = self.parser if self.parser not in ("", "hermes", "function_calls") else family
-            self.spans.append(CallSpan(active, self._item_start, end, dialect))
+            default_parser = scan.tag_format.parser if isinstance(scan, TaggedScan) else "minimax_m3"
+            parser = self.parser if self.parser not in ("", "hermes", "function_calls") else default_parser
+            self.spans.append(CallSpan(scan, self._item_start, end, parser))
             self.allows_bare_names = False
         return _CONTINUE
 
@@ -133,15 +136,15 @@ class CallSection:
             self.markers_end_strings = self.markers_end_strings or self.fallback_count >= MAX_FALLBACKS
         value = text[scan.start : end]
         if self._pending_name:
-            written: UntypedCall = RawCall(self._pending_name, _decode_braces(value, self.parser), self._pending_id)
-            self.spans.append(CallSpan(written, self._item_start, end, self.parser, self._pending_id))
+            call: UntypedCall = RawCall(self._pending_name, _decode_braces(value, self.parser), self._pending_id)
+            self.spans.append(CallSpan(call, self._item_start, end, self.parser, self._pending_id))
             self._pending_name = self._pending_id = ""
             return
         self._finish_value(value, self._item_start, end)
 
     def _finish_value(self, value: str, start: int, end: int) -> None:
-        python = value[:1] not in ("{", "[") or pythonic.LIST_PATTERN.match(value)
-        if python and (calls := pythonic.parse_python_calls(value, self.tools)) is not None:
+        may_be_python = value[:1] not in ("{", "[") or pythonic.LIST_PATTERN.match(value)
+        if may_be_python and (calls := pythonic.parse_python_calls(value, self.tools)) is not None:
             self.spans.extend(CallSpan(call, start, end, self._get_parser_name("pythonic")) for call in calls)
             return
         repairs = Repairs()
@@ -153,23 +156,25 @@ class CallSection:
             self.spans.append(CallSpan(find_broken_call(value, self.tools), start, end, self._get_parser_name("json")))
             return
         for call in shape.calls:
-            mended = RawCall(call.name, call.raw_arguments, call.id, (*repairs, *call.repairs))
+            repaired_call = RawCall(call.name, call.raw_arguments, call.id, (*repairs, *call.repairs))
             self.spans.append(
-                CallSpan(JsonCall(mended, repairs.is_unfinished), start, end, self._get_parser_name("json"), call.id)
+                CallSpan(
+                    JsonCall(repaired_call, repairs.is_unfinished), start, end, self._get_parser_name("json"), call.id
+                )
             )
 
     def _get_parser_name(self, default: str) -> str:
         return self.parser or default
 
     def _scan_between_calls(self, text: str, final: bool) -> int:
-        """Between calls: a marker, the next call, or the section's end."""
+        """Scan the text between calls: a marker, the next call, or the end of the section."""
         if self._is_fenced and not self._skip_fence_end(text, final):
             return _WAIT
         at = self._skip_separators(text)
         if at >= len(text):
             return self.at if final else _WAIT
-        if mark := _MARKER_PATTERN.match(text, at):
-            return self._handle_marker(mark[0], at)
+        if match := _MARKER_PATTERN.match(text, at):
+            return self._handle_marker(match[0], at)
         if not final and (text[at : at + 64] in _MARKER_PREFIXES or may_become_call(text, at)):
             return _WAIT
         if self._enter_tagged_call(text, at):
@@ -185,7 +190,10 @@ class CallSection:
         return self.at
 
     def _skip_fence_end(self, text: str, final: bool) -> bool:
-        """Step over the end of the fence around the arguments; false while it may still come."""
+        """Skip the end of a code fence around the arguments.
+
+        Return False if it may still arrive.
+        """
         at = _skip_whitespace(text, self.at)
         if not final and text[at : at + 3] in ("", "`", "``"):
             return False
@@ -194,8 +202,8 @@ class CallSection:
         return True
 
     def _skip_separators(self, text: str) -> int:
-        found = (_WHITESPACE if self.is_closed or not self.spans else _CALL_SEPARATORS).match(text, self.at)
-        at = found.end() if found else self.at
+        match = (_WHITESPACE if self.is_closed or not self.spans else _CALL_SEPARATORS).match(text, self.at)
+        at = match.end() if match else self.at
         if not self.is_closed:
             self.at = at
         return at
@@ -216,39 +224,39 @@ class CallSection:
         if not text.startswith(TAGGED_CALL_STARTS, at):
             return False
         self._item_start = at
-        if m3 := minimax_m3.match_opening_tag(text, at):
-            self._active_scan = m3
-        elif family := match_opening_tag(text, at):
+        if m3_scan := minimax_m3.match_opening_tag(text, at):
+            self._active_scan = m3_scan
+        elif opening_tag := match_opening_tag(text, at):
             self._active_scan = TaggedScan(
-                family[0], family[1], family[2], markers_end_strings=self.markers_end_strings
+                opening_tag[0], opening_tag[1], opening_tag[2], markers_end_strings=self.markers_end_strings
             )
         self.is_closed = False
         return self._active_scan is not None
 
     def _enter_named_call(self, text: str, at: int, final: bool) -> int:
-        """A call that begins with the tool's bare name; while that is not clear, more text is waited for."""
-        found = _BARE_NAME.match(text, at)
-        if found is not None and (final or found.end() < len(text)):
+        """Enter a call that begins with a bare tool name."""
+        match = _BARE_NAME.match(text, at)
+        if match is not None and (final or match.end() < len(text)):
             self._item_start = at
-            if self._enter_arguments(text, _strip_escaped_newlines(found["name"]), found.end(), final):
+            if self._enter_arguments(text, _strip_escaped_newlines(match["name"]), match.end(), final):
                 return _CONTINUE
         return self.at if final or len(text) - at >= MAX_BARE_CALL_CHARACTERS else _WAIT
 
     def _enter_arguments(self, text: str, name: str, end: int, final: bool) -> bool:
-        """Whether what follows the name makes it a call."""
+        """Enter the arguments after a bare name; return False if the text is not a call."""
         at = _skip_whitespace(text, end)
-        if (joint := _NAME_SEPARATOR.match(text, end)) and "sep" in joint[0]:
+        if (separator := _NAME_SEPARATOR.match(text, end)) and "sep" in separator[0]:
             if name == "function":
-                self.at = joint.end()
+                self.at = separator.end()
                 return True
-            at = _skip_whitespace(text, joint.end())
+            at = _skip_whitespace(text, separator.end())
         if text.startswith("<arg_key>", at) or text.startswith(_CLOSER_STRINGS, at):
             self._active_scan = TaggedScan(KEY_VALUE_FORMAT, name, at, markers_end_strings=self.markers_end_strings)
             return True
         if call_id := _CALL_ID.match(text, end):
             self._pending_id, at = call_id["id"], _skip_whitespace(text, call_id.end())
-        elif joint:
-            at = _skip_whitespace(text, joint.end())
+        elif separator:
+            at = _skip_whitespace(text, separator.end())
         fence = _FENCE.match(text, at)
         if fence:
             at = fence.end()
@@ -272,7 +280,7 @@ class CallSection:
 
 
 class _PythonScan(BracketScan):
-    """A bare Python call: its brackets are those of its arguments, its text begins with its name."""
+    """The scan of a bare Python call, whose text begins with the tool's name."""
 
     def __init__(self, at: int, start: int, markers_end_strings: bool) -> None:
         super().__init__(at, markers_end_strings)
@@ -280,7 +288,7 @@ class _PythonScan(BracketScan):
 
 
 class JsonCall:
-    """A call from a JSON value whose own brackets may have been missing."""
+    """A call from a JSON value that may have lacked closing brackets."""
 
     __slots__ = ("call", "is_unfinished", "name")
 
@@ -290,7 +298,7 @@ class JsonCall:
         self.is_unfinished = is_unfinished
 
     def parse_arguments(self, schema: SchemaNode, truncated: bool) -> ParsedArguments:
-        """The arguments, typed by the tool's schema."""
+        """Parse the arguments; report a truncated call if required ones are missing."""
         result = self.call.parse_arguments(schema, truncated)
         if result.value is None or not self.is_unfinished:
             return result
@@ -300,25 +308,25 @@ class JsonCall:
 
 
 def _skip_whitespace(text: str, at: int) -> int:
-    found = _WHITESPACE.match(text, at)
-    return found.end() if found else at
+    match = _WHITESPACE.match(text, at)
+    return match.end() if match else at
 
 
 def _strip_escaped_newlines(name: str) -> str:
-    """The name without the line breaks behind it that were escaped."""
+    """Return the name without escaped line breaks at its end."""
     while name.endswith("\\n") and len(name) > 2:
         name = name[:-2]
     return name
 
 
 def _strip_counter(name: str) -> str:
-    """The tool's name without the counter that Kimi adds."""
-    found = _NAME_COUNTER.match(name)
-    return found["name"] if found else name
+    """Return the tool's name without the counter that Kimi appends."""
+    match = _NAME_COUNTER.match(name)
+    return match["name"] if match else name
 
 
 def _decode_braces(value: str, parser: str) -> object:
-    """Arguments in braces; Gemma's have bare keys and their own quotation marks."""
+    """Decode arguments in braces; Gemma writes bare keys and its own quotation marks."""
     if parser not in ("gemma4", "function_gemma"):
         return value
     try:

@@ -1,4 +1,4 @@
-"""What a reader has told so far: text, thinking, calls and what was refused, with the parts not yet handed on."""
+"""The emitter: collects text, reasoning, calls and the events to return."""
 
 import json
 from collections.abc import Callable
@@ -21,7 +21,12 @@ from opposable.parsers.tool_names import ToolIndex
 
 
 class Emitter:
-    """Collects what is read. `parts` are those not yet handed on; `blank` tells whether the line so far is empty."""
+    """Collects the result.
+
+    Attributes:
+        events: The events not yet returned by `take_events`.
+        is_line_blank: Whether the current line has only white space so far.
+    """
 
     __slots__ = (
         "_call_count",
@@ -54,12 +59,12 @@ class Emitter:
         self._call_count = 0
 
     def emit_plain_text(self, text: str) -> TextDelta:
-        """Text in the middle of a line, with nothing in it to look at: the short way."""
+        """Emit text from the middle of a line without special characters (fast path)."""
         self._text_deltas.append(text)
         return TextDelta(text)
 
     def emit_text(self, text: str) -> None:
-        """Text for the user."""
+        """Emit text for the user."""
         if not self._text_deltas or self._is_after_gap:
             text = text.lstrip()
             if text and self._text_deltas and not self._text_deltas[-1][-1].isspace():
@@ -73,7 +78,7 @@ class Emitter:
         self.events.append(TextDelta(text))
 
     def emit_thinking(self, text: str) -> None:
-        """A piece of the model's reasoning."""
+        """Emit a delta of the model's reasoning."""
         if not self._thinking_deltas or self._is_thinking_after_gap:
             text = text.lstrip()
             if text and self._thinking_deltas and not self._thinking_deltas[-1][-1].isspace():
@@ -85,41 +90,41 @@ class Emitter:
         self.events.append(ThinkingDelta(text))
 
     def mark_gap(self) -> None:
-        """Something that is not shown stood here: what follows begins a line of its own."""
+        """Note that something was left out here; the next text starts on a new line."""
         self._is_after_gap = True
         self.is_line_blank = True
 
     def end_thinking(self) -> None:
-        """A block of reasoning ended."""
+        """End a block of reasoning."""
         self._is_thinking_after_gap = True
         self.mark_gap()
 
     @property
     def has_no_text(self) -> bool:
-        """Whether nothing was told to the user yet."""
+        """Whether no text has been emitted yet."""
         return not self._text_deltas
 
     def get_text_tail(self, size: int) -> str:
-        """The last characters told to the user."""
-        pieces: list[str] = []
+        """Return the last characters of the emitted text."""
+        deltas: list[str] = []
         length = 0
-        for piece in reversed(self._text_deltas):
-            pieces.append(piece)
-            length += len(piece)
+        for delta in reversed(self._text_deltas):
+            deltas.append(delta)
+            length += len(delta)
             if length >= size:
                 break
-        return "".join(reversed(pieces))[-size:]
+        return "".join(reversed(deltas))[-size:]
 
     def get_thinking_tail(self, size: int) -> str:
-        """The last characters of the reasoning."""
+        """Return the last characters of the reasoning."""
         return "".join(self._thinking_deltas[-size:])[-size:]
 
     def get_preceding_text(self) -> str:
-        """What was said since the last gap that matters for a call: the text before it."""
+        """Return the text before a call, since the last gap, at most 600 characters."""
         return "" if self._is_after_gap else self.get_text_tail(600)
 
     def reclassify_text_as_thinking(self) -> None:
-        """Everything told so far was reasoning."""
+        """Turn everything emitted so far into reasoning."""
         if not self._text_deltas and not self._calls:
             return
         self._thinking_deltas.extend(self._text_deltas)
@@ -131,15 +136,15 @@ class Emitter:
         self.events.append(TextWasThinking())
 
     def reject_call(self, text: str, name: str, reason: RejectionReason, detail: str = "") -> None:
-        """Note what looked like a call and is none."""
+        """Record text that looked like a call but is not one."""
         self._rejected.append(RejectedCall(text, name, reason, detail))
 
     def emit_call(self, span: CallSpan, raw: str, truncated: bool, repair_note: str = "") -> None:
-        """Make a call of what was found, or say why it cannot be one."""
+        """Emit a call, or reject it if its tool or arguments are invalid."""
         if span.call is None:
             self.reject_call(raw, "", "unreadable", "It names no tool, or its JSON cannot be read.")
             return
-        tool, repair = self._tools.find(span.call.name)
+        tool, name_repair = self._tools.find(span.call.name)
         if tool is None:
             self.reject_call(raw, span.call.name, "unknown_tool")
             return
@@ -149,15 +154,17 @@ class Emitter:
                 raw, tool.name, "truncated" if arguments.is_cut_off else "unreadable", arguments.problem or ""
             )
             return
-        repairs = tuple(mended for mended in (repair, repair_note, *arguments.repairs) if mended)
+        repairs = tuple(repair for repair in (name_repair, repair_note, *arguments.repairs) if repair)
         self._append_call(ParsedCall(self._claim_id(span.id), tool.name, arguments.value, span.parser, repairs), raw)
 
     def _claim_id(self, call_id: str) -> str:
-        own = call_id if call_id and call_id not in self._used_ids else self._new_id()
-        self._used_ids.add(own)
-        return own
+        """Return the model's id for a call, or a new one if it is missing or used."""
+        unique_id = call_id if call_id and call_id not in self._used_ids else self._new_id()
+        self._used_ids.add(unique_id)
+        return unique_id
 
     def _append_call(self, call: ParsedCall, raw: str) -> None:
+        """Store a call and emit its events."""
         index = self._call_count
         self._call_count += 1
         self._calls.append(call)
@@ -167,13 +174,13 @@ class Emitter:
         self.events.append(CallFinished(index, call))
 
     def take_events(self) -> tuple[ParserEvent, ...]:
-        """The parts not yet handed on."""
+        """Return the events that have not been returned yet."""
         parts = tuple(self.events)
         self.events.clear()
         return parts
 
     def build_result(self) -> ParseResult:
-        """All that was read."""
+        """Return everything parsed so far."""
         return ParseResult(
             "".join(self._text_deltas).strip(),
             "".join(self._thinking_deltas).strip(),
@@ -183,7 +190,8 @@ class Emitter:
 
 
 def _dump_arguments(arguments: dict[str, Any]) -> str:
+    """Return arguments as JSON text."""
     try:
         return orjson.dumps(arguments).decode()
-    except (TypeError, ValueError):  # a whole number beyond 64 bits, or half of a surrogate pair
+    except (TypeError, ValueError):  # an integer beyond 64 bits or a lone surrogate
         return json.dumps(arguments)

@@ -1,4 +1,4 @@
-"""The mode of a final answer in the seed protocol: its text is told while it is written, not when its JSON closes."""
+"""Parser state for the final answer `{"action": "finish", "content": "…"}`."""
 
 import json
 import re
@@ -17,18 +17,22 @@ _MAX_REST_CHARACTERS = 2000
 
 
 class FinalAnswerStates(PassthroughStates):
-    """A reply `{"action": "finish", "content": "…"}`."""
+    """The states for a JSON final answer."""
 
     def _enter_answer(self, text: str, start: int, final: bool) -> bool | None:
-        """Enter the mode where an answer's head stands; None where it does not, False to wait."""
+        """Enter the answer state at the head of an answer.
+
+        Returns:
+            None if there is no head, False if more text is needed.
+        """
         at = start
         for token in _HEAD_TOKENS:
             while at < len(text) and text[at] in _WHITESPACE:
                 at += 1
-            left = text[at : at + len(token)]
-            if left != token:
-                unfinished = token.startswith(left) and at + len(left) == len(text)
-                return False if unfinished and not final and at - start < _MAX_HEAD_CHARACTERS else None
+            upcoming = text[at : at + len(token)]
+            if upcoming != token:
+                may_continue = token.startswith(upcoming) and at + len(upcoming) == len(text)
+                return False if may_continue and not final and at - start < _MAX_HEAD_CHARACTERS else None
             at += len(token)
         self._emit_whitespace_until(start)
         self._at = at
@@ -36,7 +40,7 @@ class FinalAnswerStates(PassthroughStates):
         return True
 
     def _parse_answer(self, final: bool) -> bool:
-        """The text of the answer, up to the quote that ends it."""
+        """Emit the text of the answer, up to the closing quotation mark."""
         text = self._buffer
         while True:
             stop = _STOP.search(text, self._at)
@@ -56,25 +60,28 @@ class FinalAnswerStates(PassthroughStates):
             self._emit_until(self._at + 1)
 
     def _emit_escape(self, text: str, final: bool) -> bool:
-        """Tell an escaped character; false where it is not whole yet."""
+        """Emit an escaped character; return False if it is incomplete."""
         if len(text) - self._at < _MAX_ESCAPE_CHARACTERS and not final:
             head = text[self._at : self._at + 2]
             if len(head) < 2 or head == "\\u":
                 return False
-        found = _ESCAPE.match(text, self._at)
-        raw = found[0] if found else text[self._at]
+        match = _ESCAPE.match(text, self._at)
+        raw = match[0] if match else text[self._at]
         try:
-            said = str(json.loads(f'"{raw}"'))
+            character = str(json.loads(f'"{raw}"'))
         except ValueError:
-            said = raw
-        self._emitter.emit_text(said.encode("utf-8", "replace").decode())
+            character = raw
+        self._emitter.emit_text(character.encode("utf-8", "replace").decode())
         self._at += len(raw)
         return True
 
     def _quote_ends_answer(self, text: str, final: bool) -> bool | None:
-        """Whether the quote here ends the text (a bracket or another field follows); None where that is not clear yet.
+        """Return whether the quotation mark here ends the answer.
 
-        Models forget to escape quotes inside an answer: such a quote is told.
+        None if more text is needed.
+
+        It does if a bracket or another field follows. Models forget to escape quotation marks inside an answer: those
+        are emitted as text.
         """
         at = self._at + 1
         while at < len(text) and text[at] in _WHITESPACE:
@@ -91,7 +98,7 @@ class FinalAnswerStates(PassthroughStates):
         return after[:1] == '"'
 
     def _skip_answer_rest(self, final: bool) -> bool:
-        """What stands behind the answer in its JSON is not shown."""
+        """Skip the JSON after the answer."""
         text = self._buffer
         rest = _ANSWER_REST.match(text, self._at, self._at + _MAX_REST_CHARACTERS)
         if rest is None and not final and len(text) - self._at < _MAX_REST_CHARACTERS:

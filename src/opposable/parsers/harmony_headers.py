@@ -1,4 +1,4 @@
-"""Message headers of the harmony form (GPT-OSS and its kin): who speaks, on which channel, to whom."""
+"""Message headers of the harmony format (GPT-OSS): role, channel and recipient."""
 
 import re
 from dataclasses import dataclass
@@ -14,16 +14,19 @@ BodyKind = Literal["text", "thinking", "call", "nothing"]
 
 @dataclass(frozen=True, slots=True)
 class MessageHeader:
-    """What a header says of the body behind it; `tool` is the recipient where that is a tool."""
+    """What a header says about the message body.
+
+    `tool` is the recipient if that is a tool.
+    """
 
     body: BodyKind
     tool: str = ""
 
 
 def parse_header(text: str) -> MessageHeader:
-    """The meaning of a header: all that stands before `<|message|>`."""
-    recipients = [found["to"] for found in _RECIPIENT.finditer(text)]
-    channels = [found["channel"] for found in _CHANNEL.finditer(text)]
+    """Parse a header: the text before `<|message|>`."""
+    recipients = [match["to"] for match in _RECIPIENT.finditer(text)]
+    channels = [match["channel"] for match in _CHANNEL.finditer(text)]
     recipient = next((to for to in reversed(recipients) if to != "assistant"), "")
     if recipient in ("user", "all"):
         return MessageHeader("text")

@@ -1,4 +1,4 @@
-"""Which JSON values are calls: every shape in which a model writes a call as an object or a list."""
+"""Classification of JSON values: the shapes in which models write calls."""
 
 import re
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ MAX_ENVELOPES = 4
 
 @dataclass(frozen=True, slots=True)
 class RawCall:
-    """A call as written: the name unresolved, the arguments untyped."""
+    """A call as written: the tool name is not resolved, the arguments are not typed."""
 
     name: str
     raw_arguments: Any
@@ -38,13 +38,13 @@ class RawCall:
     repairs: tuple[str, ...] = ()
 
     def parse_arguments(self, schema: SchemaNode, truncated: bool) -> ParsedArguments:
-        """The arguments, typed by the tool's schema."""
+        """Parse the arguments and coerce them to the tool's schema."""
         return coerce_arguments(self.raw_arguments, schema, truncated, self.repairs)
 
 
 @dataclass(slots=True)
 class CallShape:
-    """What a JSON value was found to be: calls, or the seed protocol's final answer."""
+    """The content of a JSON value: calls, or a final answer."""
 
     calls: list[RawCall] = field(default_factory=list)
     answer: str | None = None
@@ -53,9 +53,9 @@ class CallShape:
 
 
 def classify_value(value: Any, tools: ToolIndex, is_marked: bool, depth: int = 0) -> CallShape | None:
-    """The calls that a JSON value is; None where it is no call shape.
+    """Return the calls in a JSON value, or None if it is not a call.
 
-    `marked` says that the value stands behind a call marker, where a looser shape is enough.
+    `is_marked` means that the value follows a call marker, where a looser shape is accepted.
     """
     if depth > MAX_ENVELOPES:
         return None
@@ -71,13 +71,13 @@ def classify_value(value: Any, tools: ToolIndex, is_marked: bool, depth: int = 0
 
 
 def _classify_list(values: list[Any], tools: ToolIndex, is_marked: bool, depth: int) -> CallShape | None:
-    result = CallShape(parser="json_list")
+    list_shape = CallShape(parser="json_list")
     for value in values:
-        shape = classify_value(value, tools, is_marked, depth + 1)
-        if shape is None or shape.answer is not None:
+        item_shape = classify_value(value, tools, is_marked, depth + 1)
+        if item_shape is None or item_shape.answer is not None:
             return None
-        result.calls.extend(shape.calls)
-    return result if result.calls else None
+        list_shape.calls.extend(item_shape.calls)
+    return list_shape if list_shape.calls else None
 
 
 def _classify_envelope(value: dict[str, Any], tools: ToolIndex, is_marked: bool, depth: int) -> CallShape | None:
@@ -85,25 +85,25 @@ def _classify_envelope(value: dict[str, Any], tools: ToolIndex, is_marked: bool,
     answer = next((value[key] for key in ANSWER_KEYS if isinstance(value.get(key), str)), None)
     for key in LIST_KEYS:
         if isinstance(value.get(key), list) and value[key] and _has_only_keys(value, key):
-            found = _classify_list(value[key], tools, is_marked=True, depth=depth)
-            if found and all(isinstance(item, dict) for item in value[key]):
-                return CallShape(found.calls, answer or None, thinking, _get_list_parser(value, key))
+            inner = _classify_list(value[key], tools, is_marked=True, depth=depth)
+            if inner and all(isinstance(item, dict) for item in value[key]):
+                return CallShape(inner.calls, answer or None, thinking, _get_list_parser(value, key))
     for key in ENVELOPE_KEYS:
         if isinstance(value.get(key), dict) and _has_only_keys(value, key):
-            found = classify_value(value[key], tools, is_marked, depth + 1)
-            if found:
-                ids = [call if call.id else _add_id(call, _get_id(value)) for call in found.calls]
-                return CallShape(ids, answer or None, thinking, "openai")
+            inner = classify_value(value[key], tools, is_marked, depth + 1)
+            if inner:
+                calls = [call if call.id else _add_id(call, _get_id(value)) for call in inner.calls]
+                return CallShape(calls, answer or None, thinking, "openai")
     if (
         _is_final_answer(value)
-        and (said := answer if answer is not None else _get_text(value.get("action_input"))) is not None
+        and (answer_text := answer if answer is not None else _get_text(value.get("action_input"))) is not None
     ):
-        return CallShape([], said, thinking, "seed")
+        return CallShape([], answer_text, thinking, "seed")
     return None
 
 
 def _is_final_answer(value: dict[str, Any]) -> bool:
-    """Whether this is a final answer: the seed protocol's, or a JSON agent's."""
+    """Return whether this is the final answer of a JSON agent."""
     action = _get_text(value.get("action"))
     if action is None or action.strip().casefold().replace(" ", "_") not in FINAL_ACTIONS:
         return False
@@ -121,7 +121,7 @@ def _get_list_parser(value: dict[str, Any], key: str) -> str:
 
 
 def _has_only_keys(value: dict[str, Any], *keys: str) -> bool:
-    """Whether `value` says nothing but `keys` and what usually stands around a call."""
+    """Return whether `value` has only `keys` and keys that commonly accompany a call."""
     return all(key in META_KEYS or key in keys for key in value)
 
 
@@ -130,12 +130,12 @@ def _add_id(call: RawCall, call_id: str) -> RawCall:
 
 
 def _get_id(value: dict[str, Any]) -> str:
-    found = next((value[key] for key in ID_KEYS if isinstance(value.get(key), str | int)), "")
-    return str(found)
+    call_id = next((value[key] for key in ID_KEYS if isinstance(value.get(key), str | int)), "")
+    return str(call_id)
 
 
 def _classify_named_call(value: dict[str, Any], tools: ToolIndex, is_marked: bool) -> CallShape | None:
-    """`{"name": …, "arguments": …}` under any of the names models use for the two."""
+    """Classify `{"name": …, "arguments": …}`, under any keys that models use."""
     name_key = next((key for key in NAME_KEYS if isinstance(value.get(key), str)), None)
     if name_key is None:
         return None
@@ -144,23 +144,23 @@ def _classify_named_call(value: dict[str, Any], tools: ToolIndex, is_marked: boo
     argument_key = next((key for key in ARGUMENT_KEYS if key in value and key != name_key), None)
     if argument_key is None:
         return _classify_flat_call(value, name_key, tools, is_marked)
-    written = value[argument_key]
-    if _is_definition(value, written):
+    raw_arguments = value[argument_key]
+    if _is_definition(value, raw_arguments):
         return None
     repairs: tuple[str, ...] = () if argument_key == "arguments" else (f"key {argument_key!r} for 'arguments'",)
-    if tool is not None and argument_key in ("action_input", "tool_input") and _is_plain_text(written):
+    if tool is not None and argument_key in ("action_input", "tool_input") and _is_plain_text(raw_arguments):
         names = list(tool.schema.properties())
         if len(names) == 1:
-            written, repairs = {names[0]: written}, (*repairs, "the one argument given without its name")
+            raw_arguments, repairs = {names[0]: raw_arguments}, (*repairs, "the one argument given without its name")
     if is_marked:
-        return CallShape([RawCall(name, written, _get_id(value), repairs)], parser="json")
-    if not _has_only_keys(value, name_key, argument_key) or not _may_be_arguments(written):
+        return CallShape([RawCall(name, raw_arguments, _get_id(value), repairs)], parser="json")
+    if not _has_only_keys(value, name_key, argument_key) or not _may_be_arguments(raw_arguments):
         return None
-    plainly = name_key in ("name", "tool_name", "function_name") or argument_key == "action_input"
-    if tool is None and not (plainly and isinstance(written, dict)):
+    has_usual_keys = name_key in ("name", "tool_name", "function_name") or argument_key == "action_input"
+    if tool is None and not (has_usual_keys and isinstance(raw_arguments, dict)):
         return None
     return CallShape(
-        [RawCall(name, written, _get_id(value), repairs)], parser="react_json" if name_key == "action" else "json"
+        [RawCall(name, raw_arguments, _get_id(value), repairs)], parser="react_json" if name_key == "action" else "json"
     )
 
 
@@ -177,7 +177,7 @@ def _may_be_arguments(raw_arguments: Any) -> bool:
 
 
 def _is_definition(value: dict[str, Any], raw_arguments: Any) -> bool:
-    """Whether this is a tool's description repeated, with a schema where arguments would stand."""
+    """Return whether this is a tool's definition, with a schema for arguments."""
     if not isinstance(raw_arguments, dict):
         return False
     return isinstance(raw_arguments.get("properties"), dict) and (
@@ -186,7 +186,7 @@ def _is_definition(value: dict[str, Any], raw_arguments: Any) -> bool:
 
 
 def _classify_flat_call(value: dict[str, Any], name_key: str, tools: ToolIndex, is_marked: bool) -> CallShape | None:
-    """`{"name": "f", "x": 1}`: the arguments stand beside the name."""
+    """Classify `{"name": "f", "x": 1}`: the arguments are siblings of the name."""
     tool, _ = tools.find(value[name_key])
     if tool is None:
         return (
@@ -195,33 +195,35 @@ def _classify_flat_call(value: dict[str, Any], name_key: str, tools: ToolIndex, 
             else None
         )
     properties = tool.schema.properties()
-    rest = {key: item for key, item in value.items() if key != name_key and (key in properties or key not in META_KEYS)}
-    if name_key in properties or any(key not in properties for key in rest):
+    arguments = {
+        key: item for key, item in value.items() if key != name_key and (key in properties or key not in META_KEYS)
+    }
+    if name_key in properties or any(key not in properties for key in arguments):
         return None
-    if not rest and not is_marked:
+    if not arguments and not is_marked:
         return None
-    if any(key not in rest for key in tool.schema.required_names()):
+    if any(key not in arguments for key in tool.schema.required_names()):
         return None
-    repairs = ("arguments beside the name",) if rest else ()
-    return CallShape([RawCall(value[name_key], rest, _get_id(value), repairs)], parser="json")
+    repairs = ("arguments next to the name",) if arguments else ()
+    return CallShape([RawCall(value[name_key], arguments, _get_id(value), repairs)], parser="json")
 
 
 def _classify_keyed_calls(value: dict[str, Any], tools: ToolIndex, is_marked: bool) -> CallShape | None:
-    """`{"f": {"x": 1}}`: the tool's name is the key."""
+    """Classify `{"f": {"x": 1}}`: the tool's name is the key."""
     calls = []
-    for name, written in value.items():
+    for name, raw_arguments in value.items():
         tool, repair = tools.find(name)
-        if not isinstance(written, dict) or (tool is None and not (is_marked and len(value) == 1)):
+        if not isinstance(raw_arguments, dict) or (tool is None and not (is_marked and len(value) == 1)):
             return None
         if tool is None:
-            calls.append(RawCall(name, written))
+            calls.append(RawCall(name, raw_arguments))
             continue
         properties = tool.schema.properties()
-        strange = [key for key in written if key not in properties]
-        missing = [key for key in tool.schema.required_names() if key not in written]
-        if not is_marked and (strange or missing or not written or repair):
+        unknown = [key for key in raw_arguments if key not in properties]
+        missing = [key for key in tool.schema.required_names() if key not in raw_arguments]
+        if not is_marked and (unknown or missing or not raw_arguments or repair):
             return None
-        calls.append(RawCall(name, written))
+        calls.append(RawCall(name, raw_arguments))
     return CallShape(calls, parser="name_as_key")
 
 
@@ -232,10 +234,13 @@ _ARGUMENTS_FIELD = re.compile(r"""["'](?:arguments|parameters|args|action_input|
 
 
 def find_broken_call(body: str, tools: ToolIndex) -> RawCall | None:
-    """A call that cannot be read, which the model can be told of: it names an offered tool and begins its arguments."""
+    """Return a call that cannot be parsed but can be reported to the model.
+
+    It names an available tool and begins its arguments.
+    """
     name = _NAME_FIELD.search(body, 0, 4000)
     if name is None or tools.find(name["name"])[0] is None or not _ARGUMENTS_FIELD.search(body, 0, 4000):
         return None
-    begun = _ARGUMENTS_FIELD.search(body, name.end()) or _ARGUMENTS_FIELD.search(body)
-    written = body[begun.end() :] if begun else body
-    return RawCall(name["name"], written.strip())
+    arguments_start = _ARGUMENTS_FIELD.search(body, name.end()) or _ARGUMENTS_FIELD.search(body)
+    raw_arguments = body[arguments_start.end() :] if arguments_start else body
+    return RawCall(name["name"], raw_arguments.strip())

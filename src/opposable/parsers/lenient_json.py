@@ -1,4 +1,4 @@
-"""Reads JSON as models write it: strictly when it is JSON, leniently when only the writing is wrong, never by guessing."""
+"""Parsing of JSON as models write it: repairs the notation, never guesses."""
 
 import json
 import re
@@ -26,7 +26,10 @@ _PLAIN_CHARACTERS = {quote: re.compile(rf"[^\\{re.escape(end)}]+") for quote, en
 
 
 class UnreadableText(Exception):
-    """The text cannot be read faithfully; `cut` is true when it only ends too early."""
+    """The text cannot be parsed without guessing.
+
+    `is_cut_off` means that it only ends too early.
+    """
 
     def __init__(self, problem: str, is_cut_off: bool = False) -> None:
         super().__init__(problem)
@@ -35,13 +38,13 @@ class UnreadableText(Exception):
 
 @dataclass(slots=True)
 class Repairs:
-    """The repairs made while one text is read, each told once, in the order they were made."""
+    """The repairs made while parsing one text, each listed once, in order."""
 
     entries: dict[str, None] = field(default_factory=dict)
     is_unfinished: bool = False
 
     def add(self, repair: str) -> None:
-        """Note a repair."""
+        """Record a repair."""
         self.entries[repair] = None
 
     def __iter__(self) -> Any:
@@ -49,12 +52,12 @@ class Repairs:
 
 
 def parse_strict(text: str) -> Any:
-    """The value of JSON text.
+    """Parse JSON text.
 
     Raises:
-        ValueError: it is not JSON.
+        ValueError: The text is not JSON.
     """
-    if _LONG_NUMBER.search(text):  # orjson would round what does not fit 64 bits
+    if _LONG_NUMBER.search(text):  # orjson would round integers beyond 64 bits
         try:
             return json.loads(text, parse_constant=_reject_constant)
         except RecursionError as error:
@@ -67,10 +70,10 @@ def _reject_constant(name: str) -> Any:
 
 
 def parse_lenient(text: str, repairs: Repairs) -> Any:
-    """The one value that `text` holds, mended where only the writing is wrong; each repair is noted.
+    """Parse the one value in `text`, repairing and recording errors of notation.
 
     Raises:
-        Unreadable: it cannot be read faithfully.
+        UnreadableText: The text cannot be parsed without guessing.
     """
     try:
         return parse_strict(text)
@@ -87,13 +90,16 @@ def parse_lenient(text: str, repairs: Repairs) -> Any:
 
 
 def skip_space(text: str, at: int) -> int:
-    """The position of the first character at or after `at` that is neither white space nor a comment."""
+    """Return the first position at or after `at` outside white space and comments."""
     match = _SPACE.match(text, at)
     return match.end() if match else at
 
 
 class LenientJsonParser:
-    """A recursive reader of one text; every method takes a position and gives a value with the position after it."""
+    """A recursive-descent parser of JSON with errors of notation.
+
+    Every method takes a position and returns a value with the position after it.
+    """
 
     def __init__(self, text: str, repairs: Repairs, allows_bare_words: bool = False) -> None:
         self.text = text
@@ -102,7 +108,7 @@ class LenientJsonParser:
         self.depth = 0
 
     def parse_value(self, at: int) -> tuple[Any, int]:
-        """The value at `at`."""
+        """Parse the value at `at`."""
         at = skip_space(self.text, at)
         if at >= len(self.text):
             raise UnreadableText("the JSON ends where a value should stand", is_cut_off=True)
@@ -126,8 +132,8 @@ class LenientJsonParser:
     def _parse_object(self, at: int) -> tuple[dict[str, Any], int]:
         at += 1
         inner = skip_space(self.text, at)
-        doubled = self.text.startswith("{", inner)
-        if doubled:
+        has_double_braces = self.text.startswith("{", inner)
+        if has_double_braces:
             self.repairs.add("doubled braces")
             at = inner + 1
         result: dict[str, Any] = {}
@@ -136,7 +142,7 @@ class LenientJsonParser:
             result[key], at = self.parse_value(at)
             at = self._skip_comma(at, "}")
         at = self._skip_close(at)
-        if doubled and (end := skip_space(self.text, at)) < len(self.text) and self.text[end] == "}":
+        if has_double_braces and (end := skip_space(self.text, at)) < len(self.text) and self.text[end] == "}":
             at = end + 1
         return result, at
 
@@ -161,7 +167,7 @@ class LenientJsonParser:
         if self.text[at] == closing:
             return True
         if self.text[at] in "}])":
-            raise UnreadableText(f"{self.text[at]!r} stands where {closing!r} should")
+            raise UnreadableText(f"{self.text[at]!r} appears where {closing!r} should")
         return False
 
     def _skip_close(self, at: int) -> int:
@@ -224,19 +230,22 @@ class LenientJsonParser:
         return end
 
     def _parse_number(self, text: str) -> int | float | str:
-        """The number; as text where zeros lead it, as an account's do: its schema makes a number of it if it wants one."""
+        """Parse a number.
+
+        Return it as text if it has leading zeros, as account numbers do. The schema decides its type.
+        """
         try:
             return parse_strict(text)  # type: ignore[no-any-return]
         except ValueError:
-            plain = text.replace("_", "")
-        if plain[0] == "0" and plain.isdigit():
-            return plain
+            digits = text.replace("_", "")
+        if digits[0] == "0" and digits.isdigit():
+            return digits
         self.repairs.add("number rewritten")
-        value = float(plain)
-        return int(plain) if plain.lstrip("+-").isdigit() and len(plain) < 300 else value
+        value = float(digits)
+        return int(digits) if digits.lstrip("+-").isdigit() and len(digits) < 300 else value
 
     def parse_string(self, at: int, is_key: bool = False) -> tuple[str, int]:
-        """The string that begins at `at` with any kind of quotation mark."""
+        """Parse the string at `at`, in any kind of quotation marks."""
         for mark in _STRING_MARKS:
             if self.text.startswith(mark, at):
                 return self._parse_marked_string(at + len(mark), mark)
@@ -264,20 +273,20 @@ class LenientJsonParser:
 
     def _parse_quoted(self, at: int, quote: str, is_key: bool) -> tuple[str, int]:
         text, closing, plain = self.text, _CLOSING_QUOTE[quote], _PLAIN_CHARACTERS[quote]
-        pieces: list[str] = []
+        parts: list[str] = []
         while at < len(text):
-            if run := plain.match(text, at):
-                pieces.append(run[0])
-                at = run.end()
+            if match := plain.match(text, at):
+                parts.append(match[0])
+                at = match.end()
                 continue
             if text[at] == "\\":
-                piece, at = self._parse_escape(at)
-                pieces.append(piece)
+                character, at = self._parse_escape(at)
+                parts.append(character)
                 continue
             if _string_may_end(text, at + 1, is_key):
-                return self._note_line_breaks("".join(pieces)), at + 1
+                return self._note_line_breaks("".join(parts)), at + 1
             self.repairs.add("unescaped quotation mark")
-            pieces.append(closing)
+            parts.append(closing)
             at += 1
         raise UnreadableText("the text ends in the middle of a string", is_cut_off=True)
 
@@ -295,7 +304,7 @@ class LenientJsonParser:
             return self._parse_unicode_escape(int(digits[0], 16), digits.end())
         if char in _ESCAPES:
             return _ESCAPES[char], at + 2
-        self.repairs.add("unknown escape kept")
+        self.repairs.add("unknown escape left unchanged")
         return "\\" + char, at + 2
 
     def _parse_unicode_escape(self, code: int, at: int) -> tuple[str, int]:
@@ -321,10 +330,10 @@ def _find_bare_word_end(text: str, at: int) -> int:
 
 
 def _string_may_end(text: str, at: int, is_key: bool) -> bool:
-    """Whether a quotation mark before `at` can be the string's end: what follows must be structure."""
+    """Return whether a quotation mark before `at` can end a string."""
     return (_AFTER_KEY if is_key else _AFTER_STRING).match(text, at) is not None
 
 
 _AFTER_KEY = re.compile(r"\s*(?:[:：=]|\Z)")
 _AFTER_STRING = re.compile(r"""\s*(?:[}\])]|[,，、]\s*(?![,，、\s])|\Z)|[^\S\n]*\n\s*["'][\w .$-]{1,64}["']\s*:""")
-"""What may follow a string: a bracket, a comma, the end; or, where a comma was forgotten, a key on the next line."""
+"""What may follow a string: a bracket, a comma, the end, or (if a comma is missing) a key on the next line."""

@@ -1,4 +1,4 @@
-"""Families whose markup says the same in other words: what each of their markers means in words the reader knows."""
+"""Model families whose markers are synonyms of markers the parser knows."""
 
 import re
 from collections.abc import Mapping
@@ -49,13 +49,14 @@ MARKER_ALIASES: dict[str, str] = {
     # MiniCPM, where a tokenizer drops the space of a tag or writes its own sign for it
     **{f"<{tag}{space}name=": f"<{tag} name=" for tag in ("function", "param") for space in ("", "Ġ", "▁")},
 }
-"""Markers that are read as others."""
+"""Markers, mapped to the known markers that replace them."""
 
 
 class MarkerTranslator:
-    """Replaces markers in a text that comes in pieces; holds back only what may yet become one.
+    """Replaces aliases in text that arrives in deltas, with minimal buffering.
 
-    `usual` tells that every marker begins as markers do, so that text without such a character needs no look.
+    `uses_standard_starts` means that every alias starts with a character that also starts a known marker, so text
+    without such a character can skip the translator.
     """
 
     def __init__(self, aliases: Mapping[str, str]) -> None:
@@ -68,24 +69,24 @@ class MarkerTranslator:
         self.uses_standard_starts = all(alias[0] in "<[]◁" for alias in aliases)
 
     def feed(self, delta: str) -> str:
-        """The text that is certain now."""
+        """Translate a delta and return the text that is now certain."""
         text = self.buffered + delta
         if not self._first_characters.search(text):
             self.buffered = ""
             return text
         text = self._pattern.sub(self._translate, text)
         end = len(text)
-        for found in self._first_characters.finditer(text, max(0, end - self._max_alias_characters)):
-            if text[found.start() :] in self._prefixes:
-                end = found.start()
+        for match in self._first_characters.finditer(text, max(0, end - self._max_alias_characters)):
+            if text[match.start() :] in self._prefixes:
+                end = match.start()
                 break
         self.buffered = text[end:]
         return text[:end]
 
     def close(self) -> str:
-        """What was held back."""
-        held, self.buffered = self.buffered, ""
-        return held
+        """Return the buffered text."""
+        buffered, self.buffered = self.buffered, ""
+        return buffered
 
     def _translate(self, match: re.Match[str]) -> str:
         return self._aliases[match[0]]
@@ -95,7 +96,7 @@ _BUILT_IN_TRANSLATOR = MarkerTranslator(MARKER_ALIASES)
 
 
 def create_translator(aliases: Mapping[str, str] | None) -> MarkerTranslator:
-    """A translation of the built-in markers, and of `aliases` besides."""
+    """Create a translator for the built-in aliases and for `aliases`."""
     if aliases:
         return MarkerTranslator({**MARKER_ALIASES, **aliases})
     result = MarkerTranslator.__new__(MarkerTranslator)
@@ -104,10 +105,11 @@ def create_translator(aliases: Mapping[str, str] | None) -> MarkerTranslator:
 
 
 def aliases_from_template(response_template: Mapping[str, Any]) -> dict[str, str]:
-    """The markers of a Hugging Face `response_template` (of a model's `tokenizer_config.json`), for `Reader(aliases=…)`.
+    """Derive aliases from a Hugging Face `response_template`.
 
-    Literal `open` and `close` of the thinking and tool-call fields are taken; what is written as a pattern, or is
-    known to the reader, needs no alias.
+    The template is part of a model's `tokenizer_config.json`. Only literal `open` and `close` markers of the thinking
+    and tool-call fields are used. Patterns, and markers that the parser knows, need no alias. Pass the result to
+    `StreamParser(aliases=…)`.
     """
     fields = response_template.get("fields")
     fields = fields if isinstance(fields, Mapping) else {}
@@ -118,9 +120,9 @@ def aliases_from_template(response_template: Mapping[str, Any]) -> dict[str, str
         ("tool_calls", "<tool_call>", "</tool_call>"),
     ):
         field = fields.get(name)
-        opens = _get_literals(field, "open")
-        if opens and not any(_is_known(literal) for literal in opens):
-            result.update(dict.fromkeys(opens, opening))
+        opening_markers = _get_literals(field, "open")
+        if opening_markers and not any(_is_known(literal) for literal in opening_markers):
+            result.update(dict.fromkeys(opening_markers, opening))
             result.update(dict.fromkeys(_get_literals(field, "close"), closing))
     return result
 

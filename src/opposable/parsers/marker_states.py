@@ -1,10 +1,9 @@
-"""Modes behind a marker: sections of calls, calls in thinking, message headers, ReAct."""
+"""Parser states entered at a marker, a message header or a ReAct label."""
 
 import re
 from itertools import takewhile
 
-from opposable.parsers import quotation as provenance
-from opposable.parsers import react
+from opposable.parsers import quotation, react
 from opposable.parsers.bracket_scanner import BracketScan
 from opposable.parsers.buffering_states import BufferingStates
 from opposable.parsers.call_section import MAX_FALLBACKS, CallSection, CallSpan
@@ -43,21 +42,25 @@ _ONLY_IGNORED_MARKERS = re.compile(rf"(?:\s|{build_alternatives(IGNORED_MARKERS)
 
 
 class MarkerStates(BufferingStates):
-    """Calls that a marker, a header or a label announces."""
+    """The states for calls announced by a marker, a header or a label."""
 
     def _enter_section(self, start: int, opener: str) -> bool:
-        """Calls begin behind `opener`, which stands at `start` ("" where the call itself does)."""
+        """Enter a section of calls after the marker `opener` at `start`.
+
+        `opener` is "" if the call has no marker.
+        """
         self._emit_whitespace_until(start)
-        known = OPENERS.get(opener)
-        at = start + len(opener) - (known.shared_characters if known else 0)
-        dialect = known.parser if known else ("functionary" if opener == ">>>" else "")
-        naked = known.allows_bare_names if known else True
+        marker = OPENERS.get(opener)
+        at = start + len(opener) - (marker.shared_characters if marker else 0)
+        parser = marker.parser if marker else ("functionary" if opener == ">>>" else "")
+        allows_bare_names = marker.allows_bare_names if marker else True
         self._start, self._opener = start, opener
-        self._section = CallSection(self._tools, at, dialect, naked, self._fallback_count >= MAX_FALLBACKS)
+        self._section = CallSection(self._tools, at, parser, allows_bare_names, self._fallback_count >= MAX_FALLBACKS)
         self._state = self._parse_section
         return True
 
     def _parse_section(self, final: bool) -> bool:
+        """Scan a section to its end, then emit or reject its calls."""
         section = self._section
         assert section is not None
         end = section.scan(self._buffer, final)
@@ -71,8 +74,8 @@ class MarkerStates(BufferingStates):
             return False
         raw = self._buffer[self._start : end]
         lead = self._emitter.get_preceding_text()
-        shown = self._is_addressed_to_user or self._is_quoted(lead, line_end)
-        if shown:
+        is_quoted = self._is_addressed_to_user or self._is_quoted(lead, line_end)
+        if is_quoted:
             self._reject_quoted_calls(section.spans, raw)
         else:
             self._emit_calls(section.spans[section.emitted_count :], end)
@@ -81,98 +84,105 @@ class MarkerStates(BufferingStates):
         return True
 
     def _emit_complete_calls(self, section: CallSection) -> bool:
-        """Calls that are complete are told at once where nothing that may follow can make them a quotation."""
+        """Emit complete calls early if no later text can turn them into a quotation."""
         if section.emitted_count < len(section.spans) and not self._is_addressed_to_user:
             lead = self._emitter.get_preceding_text()
             line = _last_line(lead)
-            certain = not line.strip() or provenance.ends_sentence(line)
-            if certain and not self._is_quoted(lead, ""):
-                complete = list(takewhile(lambda found: found.call, section.spans[section.emitted_count :]))
-                section.emitted_count += len(complete)
-                self._emit_calls(complete, section.at)
+            is_line_complete = not line.strip() or quotation.ends_sentence(line)
+            if is_line_complete and not self._is_quoted(lead, ""):
+                complete_spans = list(takewhile(lambda span: span.call, section.spans[section.emitted_count :]))
+                section.emitted_count += len(complete_spans)
+                self._emit_calls(complete_spans, section.at)
         return False
 
     def _is_quoted(self, lead: str, after: str) -> bool:
-        """Whether calls behind `lead`, with `after` behind them on their line, are shown rather than made."""
-        known = OPENERS.get(self._opener)
+        """Return whether calls are quoted rather than made.
+
+        `lead` is the text before the calls; `after` is the text after them on the same line.
+        """
+        marker = OPENERS.get(self._opener)
         return (
-            provenance.is_quoted(lead)
-            or provenance.is_mentioned(_last_line(lead), after)
-            or (not (known and known.is_control_token) and provenance.is_indented_code(lead))
+            quotation.is_quoted(lead)
+            or quotation.is_mentioned(_last_line(lead), after)
+            or (not (marker and marker.is_control_token) and quotation.is_indented_code(lead))
         )
 
     def _emit_calls(self, spans: list[CallSpan], end: int) -> None:
-        for found in spans:
-            raw = self._buffer[found.start : found.end] or self._buffer[self._start : end]
-            self._emitter.emit_call(found, raw, self._truncated)
+        for span in spans:
+            raw = self._buffer[span.start : span.end] or self._buffer[self._start : end]
+            self._emitter.emit_call(span, raw, self._truncated)
 
     def _reject_quoted_calls(self, spans: list[CallSpan], raw: str) -> None:
-        for one in spans:
-            self._emitter.reject_call(raw, one.call.name if one.call else "", "quoted")
+        for span in spans:
+            self._emitter.reject_call(raw, span.call.name if span.call else "", "quoted")
         self._emitter.emit_text(raw)
 
     def _leave_empty_section(self, section: CallSection) -> bool:
-        """Behind the marker stands no call: a control token is dropped, a tag is text."""
+        """Leave a section without calls: drop a control token, emit a tag as text."""
         self._section, self._state = None, self._parse_text
-        known = OPENERS.get(self._opener)
+        marker = OPENERS.get(self._opener)
         after = max(section.at, section.start) if section.at > self._start else self._start + 1
-        if known and known.is_control_token:
+        if marker and marker.is_control_token:
             return self._drop_characters(after - self._at)
         return self._emit_until(after)
 
     def _get_rest_of_line(self, end: int, final: bool) -> str | None:
-        """What stands behind `end` on its line, as far as it is there; None where nothing is there yet."""
-        left = self._buffer[end : end + 80]
-        line = left.split("\n", 1)[0]
+        """Return the rest of the line after `end`, or None if it has not arrived."""
+        upcoming = self._buffer[end : end + 80]
+        line = upcoming.split("\n", 1)[0]
         if (
             not final
             and line.strip()
             and line.lstrip()[:MAX_MARKER_CHARACTERS] in INLINE_MARKER_PREFIXES
-            and "\n" not in left
+            and "\n" not in upcoming
         ):
             return None
         if line.strip():
             return "" if INLINE_MARKER_PATTERN.match(line.lstrip()) else line
-        return line if final or "\n" in left or len(left) >= 80 else None
+        return line if final or "\n" in upcoming or len(upcoming) >= 80 else None
 
     def _parse_thinking(self, final: bool) -> bool:
+        """Emit reasoning up to its closing marker, or up to a call inside it."""
         text, at = self._buffer, self._at
-        mark = _THINKING_MARKER.search(text, at)
+        match = _THINKING_MARKER.search(text, at)
         start = (
-            mark.start() if mark else (len(text) if final else find_partial_marker(text, at, _THINKING_MARKER_PREFIXES))
+            match.start()
+            if match
+            else (len(text) if final else find_partial_marker(text, at, _THINKING_MARKER_PREFIXES))
         )
         if start > at:
             self._emitter.emit_thinking(text[at:start])
             self._at = start
-        if mark is None:
+        if match is None:
             return False
-        if mark[0] == self._closer or (self._closer == ANY_THINKING_END and mark[0] in THINKING_ENDS):
-            self._at = mark.end()
+        if match[0] == self._closer or (self._closer == ANY_THINKING_END and match[0] in THINKING_ENDS):
+            self._at = match.end()
             self._state = self._parse_text
             self._emitter.end_thinking()
             return True
-        if self._tools and (mark[0] in OPENERS or mark[0] in TAGGED_CALL_STARTS):
-            return self._enter_thinking_section(mark[0], start)
-        self._emitter.emit_thinking(mark[0])
-        self._at = mark.end()
+        if self._tools and (match[0] in OPENERS or match[0] in TAGGED_CALL_STARTS):
+            return self._enter_thinking_section(match[0], start)
+        self._emitter.emit_thinking(match[0])
+        self._at = match.end()
         return True
 
     def _enter_thinking_section(self, marker: str, start: int) -> bool:
-        known = OPENERS.get(marker)
-        at = start + (len(marker) - known.shared_characters if known else 0)
+        """Enter a section of calls inside reasoning."""
+        opening = OPENERS.get(marker)
+        at = start + (len(marker) - opening.shared_characters if opening else 0)
         self._start, self._opener = start, marker
         self._section = CallSection(
             self._tools,
             at,
-            known.parser if known else "",
-            bool(known and known.allows_bare_names),
+            opening.parser if opening else "",
+            bool(opening and opening.allows_bare_names),
             markers_end_strings=True,
         )
         self._state = self._parse_thinking_section
         return True
 
     def _parse_thinking_section(self, final: bool) -> bool:
-        """A call inside thinking is one only where the reply ends with it and the thinking was never closed."""
+        """Accept calls in reasoning only if they end the reply and it was never closed."""
         section = self._section
         assert section is not None
         text = self._buffer
@@ -180,18 +190,19 @@ class MarkerStates(BufferingStates):
         if end is None:
             return False
         self._section, self._state = None, self._parse_thinking
-        known = OPENERS.get(self._opener)
+        marker = OPENERS.get(self._opener)
         tail = self._emitter.get_thinking_tail(80)
-        acts = (known is not None and known.is_control_token) or not tail.rpartition("\n")[2].strip()
-        whole = final and _ONLY_IGNORED_MARKERS.match(text, end) is not None
-        if whole and acts and not self._truncated and section.spans and not provenance.is_quoted(tail):
-            for found in section.spans:
-                self._emitter.emit_call(found, text[self._start : end], False, "call in thinking that was never closed")
+        is_control_token = marker is not None and marker.is_control_token
+        is_call = is_control_token or not _last_line(tail).strip()
+        ends_reply = final and not self._truncated and _ONLY_IGNORED_MARKERS.match(text, end) is not None
+        if ends_reply and is_call and section.spans and not quotation.is_quoted(tail):
+            for span in section.spans:
+                self._emitter.emit_call(span, text[self._start : end], False, "call in thinking that was never closed")
             self._at = len(text)
             return False
-        for found in section.spans:
-            if found.call:
-                self._emitter.reject_call(text[self._start : end], found.call.name, "in_thinking")
+        for span in section.spans:
+            if span.call:
+                self._emitter.reject_call(text[self._start : end], span.call.name, "in_thinking")
         stop = max(end, self._start + len(self._opener)) if section.spans else self._start + len(self._opener)
         self._emitter.emit_thinking(text[self._start : stop])
         self._at = stop
@@ -204,6 +215,7 @@ class MarkerStates(BufferingStates):
         return True
 
     def _parse_header(self, final: bool) -> bool:
+        """Parse a harmony message header and enter the state of its body."""
         text, at = self._buffer, self._at
         end = text.find(MESSAGE_MARKER, at, at + MAX_HEADER_CHARACTERS)
         if end < 0:
@@ -224,8 +236,8 @@ class MarkerStates(BufferingStates):
         return True
 
     def _drop_header(self, text: str, at: int) -> bool:
-        mark = next((mark for mark in HEADER_MARKERS if text.startswith(mark, at)), "")
-        return self._drop_characters(len(mark)) if mark else self._emit_until(at + 1)
+        marker = next((marker for marker in HEADER_MARKERS if text.startswith(marker, at)), "")
+        return self._drop_characters(len(marker)) if marker else self._emit_until(at + 1)
 
     def _enter_call_body(self, tool: str) -> None:
         self._header_tool = tool
@@ -234,7 +246,7 @@ class MarkerStates(BufferingStates):
         self._state = self._parse_call_body
 
     def _parse_call_body(self, final: bool) -> bool:
-        """The body of a message that is addressed to a tool."""
+        """Parse the body of a message addressed to a tool."""
         text = self._buffer
         first = skip_whitespace(text, self._start)
         if first >= len(text) and not final:
@@ -247,15 +259,15 @@ class MarkerStates(BufferingStates):
             self._bracket_scan = self._bracket_scan or BracketScan(first)
             end = self._bracket_scan.scan(text, final)
         else:
-            found = BODY_END_PATTERN.search(text, self._search_from)
+            match = BODY_END_PATTERN.search(text, self._search_from)
             self._search_from = max(self._search_from, len(text) - 12)
-            end = found.start() if found else (len(text) if final else None)
+            end = match.start() if match else (len(text) if final else None)
         if end is None:
             return False
         self._bracket_scan = None
-        written = text[first:end]
-        found_call = CallSpan(RawCall(self._header_tool, written), first, end, "harmony")
-        self._emitter.emit_call(found_call, text[self._start : end], self._truncated)
+        raw_arguments = text[first:end]
+        span = CallSpan(RawCall(self._header_tool, raw_arguments), first, end, "harmony")
+        self._emitter.emit_call(span, text[self._start : end], self._truncated)
         self._at, self._state = end, self._parse_text
         self._emitter.mark_gap()
         return True
@@ -268,6 +280,7 @@ class MarkerStates(BufferingStates):
         return True
 
     def _parse_react(self, final: bool) -> bool:
+        """Parse a ReAct action."""
         scan = self._react_scan
         assert scan is not None
         verdict = scan.scan(self._buffer, final)
@@ -276,20 +289,18 @@ class MarkerStates(BufferingStates):
         self._react_scan, self._state = None, self._parse_text
         if verdict == "text":
             return self._emit_until(scan.end)
-        if verdict == "label":  # the call itself follows as JSON, with or without a fence
+        if verdict == "label":  # the call follows as JSON, with or without a fence
             self._at = scan.end
             self._emitter.mark_gap()
             return True
         raw = self._buffer[self._start : scan.end]
-        found = CallSpan(
+        span = CallSpan(
             RawCall(scan.name, scan.get_raw_arguments(), repairs=scan.repairs), self._start, scan.end, "react"
         )
-        if self._is_addressed_to_user or provenance.is_quoted(
-            react.remove_thoughts(self._emitter.get_preceding_text())
-        ):
-            self._reject_quoted_calls([found], raw)
+        if self._is_addressed_to_user or quotation.is_quoted(react.remove_thoughts(self._emitter.get_preceding_text())):
+            self._reject_quoted_calls([span], raw)
         else:
-            self._emitter.emit_call(found, raw, self._truncated)
+            self._emitter.emit_call(span, raw, self._truncated)
             self._emitter.mark_gap()
         self._at = scan.end
         if scan.has_invented_result:
@@ -298,7 +309,7 @@ class MarkerStates(BufferingStates):
         return True
 
     def _drop_invented_result(self, final: bool) -> bool:
-        """A tool result the model made up, and all that follows from it."""
+        """Drop a tool result made up by the model, and everything after it."""
         if not final:
             return False
         text = self._buffer[self._at :]

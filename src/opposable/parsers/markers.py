@@ -1,4 +1,4 @@
-"""The markup of every model family, as data: a new family is a line here."""
+"""The markers of every model family; to support a new family, add a line here."""
 
 import re
 from collections.abc import Iterable
@@ -9,11 +9,14 @@ MAX_MARKER_CHARACTERS = 48
 
 @dataclass(frozen=True, slots=True)
 class OpeningMarker:
-    """A marker behind which calls stand.
+    """A marker that announces calls.
 
-    `naked` says that a call may begin with the tool's bare name; `control` that the marker is one token of the
-    model's vocabulary, which is not written by way of mention; `keep` is the number of the marker's last characters
-    that belong to the call itself.
+    Attributes:
+        parser: The name of the call format.
+        allows_bare_names: Whether a call may begin with the bare name of a tool.
+        is_control_token: Whether the marker is one token of the model's vocabulary, so that text never only mentions
+            it.
+        shared_characters: How many of the marker's last characters belong to the call itself.
     """
 
     parser: str
@@ -23,12 +26,12 @@ class OpeningMarker:
 
 
 def _deepseek_variants(word: str) -> list[str]:
-    """The ways in which DeepSeek's distilled models write the marker `word`, whose parts are joined by `_`."""
-    return [f"<{bar}{word.replace('_', joint)}{bar}>" for bar in "｜|" for joint in ("▁", "_", " ", "\\_")]
+    """Return how DeepSeek's distilled models spell a marker; `_` joins its parts."""
+    return [f"<{bar}{word.replace('_', separator)}{bar}>" for bar in "｜|" for separator in ("▁", "_", " ", "\\_")]
 
 
 TAG_NAMESPACE = "antml:"
-"""The name space of one family's tags."""
+"""The namespace of one family's tags."""
 
 _TAG_OPENERS = {
     "<tool_call>": OpeningMarker("hermes", allows_bare_names=True),
@@ -76,9 +79,9 @@ _CONTROL_OPENERS = {
     "-> tool/function_call": OpeningMarker("hyperclovax", is_control_token=True),
 }
 LINE_OPENERS = ("functools[", "function call<|role_sep|>", "-> tool/function_call")
-"""Openers that count at the beginning of a line alone."""
+"""Openers that count only at the beginning of a line."""
 OPENERS = _TAG_OPENERS | _CONTROL_OPENERS
-"""Every marker behind which calls stand."""
+"""Every marker that announces calls."""
 
 CLOSERS = frozenset({
     "</tool_call>", "</tool_calls>", "</tools>", "</tool>", "</function_call>", "</function_calls>",
@@ -90,10 +93,10 @@ CLOSERS = frozenset({
     "</function>", "</invoke>",
     *_deepseek_variants("tool_calls_end"), *_deepseek_variants("tool_call_end"),
 })  # fmt: skip
-"""Every marker that ends a call, or a run of them."""
+"""Every marker that ends a call or a sequence of calls."""
 
 FILLER_MARKERS = frozenset({"<|plugin|>", "<|interpreter|>", "<|call|>"})
-"""Markers that stand between a call's marker and the call, and say nothing."""
+"""Markers without meaning between an opener and its call."""
 
 IGNORED_MARKERS = frozenset({
     "<|im_end|>", "<|im_start|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>",
@@ -107,7 +110,7 @@ IGNORED_MARKERS = frozenset({
     "<|inner_suffix|>", "<|response_prefix|>", "[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]", "[e~[", "<end_function_call>",
     *_deepseek_variants("tool_calls_end"), *_deepseek_variants("tool_call_end"),
 })  # fmt: skip
-"""Markers that mean nothing where they stand alone and that a user never sees."""
+"""Markers without meaning of their own, never shown to the user."""
 
 THINKING_MARKERS = {
     "<think>": "</think>",
@@ -125,14 +128,14 @@ THINKING_MARKERS = {
     "<|channel>thought": "<channel|>",
     "<|open|>think<|sep|>": "<|close|>think<|sep|>",
 }
-"""What opens the model's reasoning, and what closes it."""
+"""The markers that open reasoning, mapped to those that close it."""
 
 THINKING_ENDS = frozenset({*THINKING_MARKERS.values(), "[BEGIN FINAL RESPONSE]"}) - {
     "<channel|>",
     "<|inner_suffix|>",
     "<|end_message|>",
 }
-"""What closes reasoning even where nothing in the reply opened it: the prompt did."""
+"""The markers that close reasoning even if the reply did not open it (the prompt did)."""
 
 QUOTED_ELEMENTS = {
     "<!--": "-->",
@@ -180,25 +183,28 @@ QUOTED_ELEMENTS = {
     "<|START_TOOL_RESULT|>": "<|END_TOOL_RESULT|>",
     "<｜tool▁outputs▁begin｜>": "<｜tool▁outputs▁end｜>",
 }
-"""Elements whose content is shown or repeated, and other people's turns made up by the model: never done."""
+"""Elements with quoted content, and turns of other speakers made up by the model: calls in them are never executed."""
 
 HEADER_MARKERS = ("<|start|>", "<|channel|>")
-"""What begins a message header in the harmony form; `<|message|>` ends it."""
+"""The markers that begin a message header in the harmony format; `<|message|>` ends it."""
 
 TAGGED_CALL_STARTS = (
     "<function=", "<function name=", "<invoke name=", "<atem:invoke name=", f"<{TAG_NAMESPACE}invoke name=", "<steptml:invoke name=",
     "<｜DSML｜invoke name=", "]<]minimax[>[<invoke name=", "<|open|>call tool=",
 )  # fmt: skip
-"""How a call begins whose arguments stand in tags."""
+"""The beginnings of calls whose arguments are written in tags."""
 
 
 def compile_alternatives(literals: Iterable[str]) -> re.Pattern[str]:
-    """A pattern that matches the longest of `literals`, by way of their common beginnings: it fails fast."""
+    """Compile a pattern that matches the longest of `literals`.
+
+    Common prefixes are shared, so mismatches fail fast.
+    """
     return re.compile(build_alternatives(literals))
 
 
 def build_alternatives(literals: Iterable[str]) -> str:
-    """The text of that pattern."""
+    """Return the source of that pattern."""
     tails: dict[str, list[str]] = {}
     ends = False
     for literal in literals:
@@ -215,7 +221,7 @@ def build_alternatives(literals: Iterable[str]) -> str:
 
 
 def get_prefixes(literals: Iterable[str]) -> frozenset[str]:
-    """Every beginning of every literal, short of the whole."""
+    """Return every proper prefix of every literal."""
     return frozenset(literal[:size] for literal in literals for size in range(1, len(literal)))
 
 
@@ -227,11 +233,11 @@ _STOP_PREFIXES = get_prefixes(_STOP_LITERALS)
 
 
 def match_stop(text: str, at: int) -> str:
-    """The marker at `at` where a call's value cannot go on; "" where there is none."""
-    found = _STOP_PATTERN.match(text, at)
-    return found[0] if found else ""
+    """Return the marker at `at` that ends the value of a call, or ""."""
+    match = _STOP_PATTERN.match(text, at)
+    return match[0] if match else ""
 
 
 def may_become_stop(text: str, at: int) -> bool:
-    """Whether the text, which ends soon after `at`, may go on to be such a marker."""
+    """Return whether the text, which ends soon after `at`, may become such a marker."""
     return len(text) - at < MAX_MARKER_CHARACTERS and text[at:] in _STOP_PREFIXES

@@ -1,4 +1,4 @@
-"""MiniMax M3: every tag is prefixed, the parameter's name is the tag, objects and arrays are nested tags."""
+"""The MiniMax M3 format: prefixed tags, nested for objects and arrays."""
 
 import re
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _TAG = re.compile(re.escape(TAG_PREFIX) + r"<(?P<close>/?)(?P<name>[^<>/\s]{1,20
 
 @dataclass(slots=True)
 class TagElement:
-    """A tag: where its content begins and ends, and the tags in it."""
+    """A tag: where its content begins and ends, and the tags inside it."""
 
     name: str
     start: int
@@ -26,7 +26,7 @@ class TagElement:
 
 @dataclass(slots=True)
 class MiniMaxM3Scan:
-    """Scans the body of one call, from after its opening tag at `at` to after its end."""
+    """The scan of the body of one call, from after its opening tag to after its end."""
 
     name: str
     at: int
@@ -35,7 +35,7 @@ class MiniMaxM3Scan:
     is_complete: bool = False
 
     def scan(self, text: str, final: bool) -> int | None:
-        """The position after the call, or None while more text is needed."""
+        """Return the position after the call, or None if more text is needed."""
         if self.start < 0:
             self.start = self.at
         end = text.find(_CALL_END, self.at)
@@ -49,7 +49,7 @@ class MiniMaxM3Scan:
         return len(text)
 
     def parse_arguments(self, schema: SchemaNode, truncated: bool) -> ParsedArguments:
-        """The arguments, typed by the tool's schema."""
+        """Parse the arguments and coerce them to the tool's schema."""
         if not self.is_complete:
             return ParsedArguments(None, "The call ends in the middle.", is_cut_off=True)
         repairs = Repairs()
@@ -61,13 +61,16 @@ class MiniMaxM3Scan:
 
 
 def match_opening_tag(text: str, at: int) -> MiniMaxM3Scan | None:
-    """The scan of the call whose opening tag stands at `at`."""
-    found = _CALL.match(text, at)
-    return MiniMaxM3Scan(found["name"], found.end()) if found else None
+    """Return a scan of the call whose opening tag is at `at`, or None."""
+    match = _CALL.match(text, at)
+    return MiniMaxM3Scan(match["name"], match.end()) if match else None
 
 
 def _parse_elements(text: str) -> list[TagElement]:
-    """The outermost tags of `text`, each with its children; a closing tag without its opening one is passed over."""
+    """Return the outermost tags of `text`, with their children.
+
+    A closing tag without an opening one is ignored.
+    """
     root = TagElement("", 0, len(text), [])
     open_elements = [root]
     for tag in _TAG.finditer(text):
@@ -82,20 +85,23 @@ def _parse_elements(text: str) -> list[TagElement]:
 
 
 def _coerce_element(text: str, element: TagElement, schema: SchemaNode, repairs: Repairs) -> Any:
-    written = text[element.start : element.end]
-    kinds = schema.allowed_types()
-    if not element.children or "string" in kinds:
-        return coerce_text(written, schema, repairs)
-    if "array" in kinds or (not kinds and all(child.name == "item" for child in element.children)):
+    """Coerce the content of a tag to its schema."""
+    content = text[element.start : element.end]
+    types = schema.allowed_types()
+    if not element.children or "string" in types:
+        return coerce_text(content, schema, repairs)
+    if "array" in types or (not types and all(child.name == "item" for child in element.children)):
         fields = {child.name for child in element.children}
         if fields == {"item"}:
-            array = schema.get_alternative("array")
+            array_schema = schema.get_alternative("array")
             return [
-                _coerce_element(text, child, array.get_item_schema(i), repairs)
+                _coerce_element(text, child, array_schema.get_item_schema(i), repairs)
                 for i, child in enumerate(element.children)
             ]
-    branch = schema.get_alternative("object")
+    object_schema = schema.get_alternative("object")
     values: dict[str, list[Any]] = {}
     for child in element.children:
-        values.setdefault(child.name, []).append(_coerce_element(text, child, branch.get_property(child.name), repairs))
+        values.setdefault(child.name, []).append(
+            _coerce_element(text, child, object_schema.get_property(child.name), repairs)
+        )
     return {name: found[0] if len(found) == 1 else found for name, found in values.items()}

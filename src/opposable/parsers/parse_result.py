@@ -1,4 +1,4 @@
-"""What a reading gives: calls, what was refused to be one, and the parts told while a reply streams."""
+"""The output of the parsers: parsed calls, rejected calls and streaming events."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -6,20 +6,27 @@ from typing import Any, Literal
 from opposable.domain.events import CallDelta, TextDelta, ThinkingDelta
 
 RejectionReason = Literal["unknown_tool", "truncated", "quoted", "in_thinking", "unreadable", "invented_result"]
-"""Why something that looked like a call was not promoted: a closed set.
+"""Why text that looked like a call was rejected (a closed set).
 
-`unknown_tool`: the tool is not offered. `truncated`: the reply ended in the middle of the arguments. `quoted`: it
-stands in quotes, code, a citation or an explanation. `in_thinking`: the model was only thinking of it. `unreadable`:
-its arguments cannot be read faithfully. `invented_result`: it follows a tool result that the model made up.
+`unknown_tool`: no available tool has this name.
+`truncated`: the reply ended inside the arguments.
+`quoted`: the call appears in quotes, code, a citation or an explanation.
+`in_thinking`: the call is part of the model's reasoning.
+`unreadable`: the arguments cannot be parsed without guessing.
+`invented_result`: the call follows a tool result that the model made up.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedCall:
-    """A call the model made in its text.
+    """A tool call parsed from the model's text.
 
-    `arguments` are typed by the tool's schema. `dialect` names the wire form it was written in, and `repairs` says
-    in short phrases what had to be mended to read it.
+    Attributes:
+        id: The id the model gave, or a generated one.
+        name: The name of an available tool.
+        arguments: The arguments, coerced to the types of the tool's schema.
+        parser: The format the call was written in, such as "hermes" or "pythonic".
+        repairs: Short descriptions of each repair made to the text.
     """
 
     id: str
@@ -31,7 +38,7 @@ class ParsedCall:
 
 @dataclass(frozen=True, slots=True)
 class RejectedCall:
-    """A piece of text that looked like a call and is not one; `name` is "" where none could be read."""
+    """Text that looked like a call but was rejected; `name` may be ""."""
 
     text: str
     name: str
@@ -41,10 +48,13 @@ class RejectedCall:
 
 @dataclass(frozen=True, slots=True)
 class ParseResult:
-    """A whole reply, read.
+    """A whole parsed reply.
 
-    `text` is what a user should see, without markup; `thinking` is the model's reasoning; `calls` are in the order
-    in which they were written.
+    Attributes:
+        text: The text for the user, without call markup.
+        thinking: The model's reasoning.
+        calls: The calls, in the order in which they were written.
+        rejected: The texts that looked like calls but were rejected.
     """
 
     text: str
@@ -55,7 +65,7 @@ class ParseResult:
 
 @dataclass(frozen=True, slots=True)
 class CallFinished:
-    """A call is complete: the last part of it. `index` is the one its `CallDelta` parts had."""
+    """The last event of a call; `index` matches the `index` of its `CallDelta` events."""
 
     index: int
     call: ParsedCall
@@ -63,9 +73,10 @@ class CallFinished:
 
 @dataclass(frozen=True, slots=True)
 class TextWasThinking:
-    """All text and calls told so far were reasoning: the model closed a thinking block that its prompt had opened.
+    """All text and calls emitted so far were reasoning.
 
-    It never comes where the reader was told so beforehand (`Reader(tools, thinking=True)`).
+    Emitted if the model closes a thinking block that the prompt had opened. A parser created with `thinking=True` never
+    emits it.
     """
 
 

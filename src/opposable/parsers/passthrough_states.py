@@ -1,4 +1,4 @@
-"""Modes in which text goes through as it comes: code, what is only shown, reasoning."""
+"""Parser states that emit text as it arrives: code, quotations, reasoning."""
 
 import re
 
@@ -10,38 +10,40 @@ BODY_END_PATTERN = re.compile(r"<\|(?:end|return|eot|eom|start|call|im_end|chann
 
 
 class PassthroughStates(StateMachine):
-    """Code, what is only shown, and reasoning on a channel of its own."""
+    """The states for code, quoted elements, and reasoning in a harmony message."""
 
     def _enter_code(self, ticks: str, end: int) -> bool:
+        """Enter a code fence that is not a call."""
         self._closer = ticks
         self._state = self._pass_code
         return self._emit_until(end)
 
     def _pass_code(self, final: bool) -> bool:
-        """A fence that shows code: it goes through as it is."""
+        """Emit a code fence unchanged."""
         return self._pass_until(self._closer, final)
 
     def _pass_quotation(self, final: bool) -> bool:
-        """An element that shows or repeats something: it goes through as it is."""
+        """Emit a quoted element unchanged."""
         return self._pass_until(self._closer, final)
 
     def _pass_until(self, closer: str, final: bool) -> bool:
+        """Emit text up to and including `closer`."""
         text, at = self._buffer, self._at
         end = text.find(closer, at)
         if end >= 0:
             self._state = self._parse_text
             return self._emit_until(end + len(closer))
-        keep = (
+        partial_size = (
             0
             if final
             else next((n for n in range(min(len(closer) - 1, len(text) - at), 0, -1) if text.endswith(closer[:n])), 0)
         )
-        if len(text) - keep > at:
-            self._emit_until(len(text) - keep)
+        if len(text) - partial_size > at:
+            self._emit_until(len(text) - partial_size)
         return False
 
     def _pass_inline_code(self, final: bool) -> bool:
-        """Code in a line: it goes through as it is, up to its backticks or the end of the line."""
+        """Emit inline code unchanged, up to its closing backticks or the end of the line."""
         text, at = self._buffer, self._at
         line = text.find("\n", at)
         end = text.find(self._closer, at, line if line >= 0 else len(text))
@@ -51,9 +53,9 @@ class PassthroughStates(StateMachine):
         if line >= 0:
             self._state = self._parse_text
             return self._emit_until(line) if line > at else True
-        keep = 0 if final or len(self._closer) == 1 or not text.endswith("`") else 1
-        if len(text) - keep > at:
-            self._emit_until(len(text) - keep)
+        partial_size = 0 if final or len(self._closer) == 1 or not text.endswith("`") else 1
+        if len(text) - partial_size > at:
+            self._emit_until(len(text) - partial_size)
         return False
 
     def _enter_thinking_block(self, marker: str) -> bool:
@@ -69,7 +71,7 @@ class PassthroughStates(StateMachine):
         self._state = self._parse_thinking
 
     def _leave_thinking(self, marker: str, final: bool) -> bool:
-        """A closing mark without an opening one: if it is the first, the prompt had opened the block."""
+        """Leave reasoning; if no marker opened it, the prompt had."""
         text, at = self._buffer, self._at
         after = at + len(marker)
         if after >= len(text) and not final:
@@ -85,14 +87,16 @@ class PassthroughStates(StateMachine):
         return True
 
     def _pass_thinking_body(self, final: bool) -> bool:
-        """Reasoning on a channel of its own, up to the end of its message."""
+        """Emit the reasoning of a harmony message, up to the end of the message."""
         text, at = self._buffer, self._at
-        found = BODY_END_PATTERN.search(text, at)
-        hold = 0 if found or final else next((n for n in range(min(12, len(text) - at), 0, -1) if text[-n] == "<"), 0)
-        end = found.start() if found else len(text) - hold
+        match = BODY_END_PATTERN.search(text, at)
+        partial_size = (
+            0 if match or final else next((n for n in range(min(12, len(text) - at), 0, -1) if text[-n] == "<"), 0)
+        )
+        end = match.start() if match else len(text) - partial_size
         self._emitter.emit_thinking(text[at:end])
         self._at = end
-        if found is None:
+        if match is None:
             return False
         self._emitter.end_thinking()
         self._state = self._parse_text

@@ -1,4 +1,4 @@
-"""Calls written as Python: `f(x=1)`, `[f(x=1), g(y="a")]`, `print(f(x=1))`."""
+"""The Pythonic format: `f(x=1)`, `[f(x=1), g(y="a")]`, `print(f(x=1))`."""
 
 import re
 from typing import Any
@@ -15,26 +15,29 @@ _MAX_CALLS = 256
 
 
 def parse_python_calls(text: str, tools: ToolIndex) -> list[RawCall] | None:
-    """The calls that `text` is; None where it is anything else, or names a tool that is not offered."""
+    """Parse text that consists of Python calls.
+
+    Return None if it contains anything else.
+    """
     at = skip_space(text, 0)
-    listed = text.startswith("[", at)
-    at = at + 1 if listed else at
-    result: list[RawCall] = []
-    while found := CALL_PATTERN.match(text, at):
-        if len(result) >= _MAX_CALLS:
+    is_list = text.startswith("[", at)
+    at = at + 1 if is_list else at
+    calls: list[RawCall] = []
+    while match := CALL_PATTERN.match(text, at):
+        if len(calls) >= _MAX_CALLS:
             return None
-        call, at = _parse_call(text, found, tools)
+        call, at = _parse_call(text, match, tools)
         if call is None:
             return None
-        result.append(call)
+        calls.append(call)
         at = skip_space(text, at)
         if at < len(text) and text[at] in ",;":
             at = skip_space(text, at + 1)
-    if listed and at < len(text) and text[at] == "]":
+    if is_list and at < len(text) and text[at] == "]":
         at = skip_space(text, at + 1)
-    elif listed:
-        result = [_add_repair(call, "missing closing bracket added") for call in result]
-    return result if result and at >= len(text) else None
+    elif is_list:
+        calls = [_add_repair(call, "missing closing bracket added") for call in calls]
+    return calls if calls and at >= len(text) else None
 
 
 def _add_repair(call: RawCall, repair: str) -> RawCall:
@@ -42,6 +45,7 @@ def _add_repair(call: RawCall, repair: str) -> RawCall:
 
 
 def _parse_call(text: str, match: re.Match[str], tools: ToolIndex) -> tuple[RawCall | None, int]:
+    """Parse one call; return the call and the position after it."""
     name = match["name"]
     tool, _ = tools.find(name)
     if tool is None and name.endswith(".call"):  # Llama's built-in tools: brave_search.call(query="…")
@@ -49,26 +53,29 @@ def _parse_call(text: str, match: re.Match[str], tools: ToolIndex) -> tuple[RawC
         tool, _ = tools.find(name)
     repairs = Repairs()
     try:
-        written, at = _parse_arguments(text, match.end(), tool.schema if tool else SchemaNode({}), repairs)
+        arguments, at = _parse_arguments(text, match.end(), tool.schema if tool else SchemaNode({}), repairs)
     except (UnreadableText, RecursionError):
         return None, match.end()
     if match[0].lstrip().startswith("print") and text.startswith(")", skip_space(text, at)):
         at = skip_space(text, at) + 1
-    return RawCall(name, written, repairs=_select_reported_repairs(repairs)), at
+    return RawCall(name, arguments, repairs=_select_reported_repairs(repairs)), at
 
 
 def _select_reported_repairs(repairs: Repairs) -> tuple[str, ...]:
-    """Python's own ways of writing need no mending here."""
-    usual = ("single quotes", "Python literal", "Python tuple", "triple quotes")
-    return tuple(repair for repair in repairs if repair not in usual)
+    """Return the repairs without those that are plain Python notation."""
+    python_notation = ("single quotes", "Python literal", "Python tuple", "triple quotes")
+    return tuple(repair for repair in repairs if repair not in python_notation)
 
 
 def _parse_arguments(text: str, at: int, schema: SchemaNode, repairs: Repairs) -> tuple[dict[str, Any], int]:
-    """The arguments from after the opening bracket at `at`, and the position after the closing one."""
-    reader = LenientJsonParser(text, repairs)
+    """Parse the arguments after the opening bracket.
+
+    Return them and the position after the closing bracket.
+    """
+    parser = LenientJsonParser(text, repairs)
     result: dict[str, Any] = {}
     names = list(schema.properties())
-    named = False
+    has_keyword = False
     while True:
         at = skip_space(text, at)
         if at >= len(text):
@@ -77,17 +84,17 @@ def _parse_arguments(text: str, at: int, schema: SchemaNode, repairs: Repairs) -
             return result, at + 1
         if keyword := _KEYWORD.match(text, at):
             key, at = keyword[1], keyword.end()
-            named = True
-        elif not result and text.startswith("{", at) and (whole := _parse_single_object(reader, at, names)):
-            return whole
-        elif not named and len(result) < len(names):
+            has_keyword = True
+        elif not result and text.startswith("{", at) and (single_object := _parse_single_object(parser, at, names)):
+            return single_object
+        elif not has_keyword and len(result) < len(names):
             key = names[len(result)]
             repairs.add("arguments named by their order")
         else:
             raise UnreadableText("an argument without a name")
         if key in result:
             raise UnreadableText(f"{key} is given twice")
-        result[key], at = reader.parse_value(at)
+        result[key], at = parser.parse_value(at)
         at = skip_space(text, at)
         if at < len(text) and text[at] == ",":
             at += 1
@@ -96,7 +103,10 @@ def _parse_arguments(text: str, at: int, schema: SchemaNode, repairs: Repairs) -
 
 
 def _parse_single_object(reader: LenientJsonParser, at: int, names: list[str]) -> tuple[dict[str, Any], int] | None:
-    """All arguments given as one object: `f({"x": 1})`; None where the object is itself the first argument."""
+    """Parse arguments given as one object, `f({"x": 1})`.
+
+    Return None if the object is itself the first argument.
+    """
     value, end = reader.parse_value(at)
     end = skip_space(reader.text, end)
     if reader.text.startswith(")", end) and isinstance(value, dict) and value and all(key in names for key in value):

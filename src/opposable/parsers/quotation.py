@@ -1,4 +1,4 @@
-"""Whether a call in the text is the model's act, or is shown, quoted, or told of."""
+"""Detection of quoted calls, which the model shows or cites but does not make."""
 
 import re
 
@@ -30,41 +30,44 @@ _LIST_ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)、])\s*\Z")
 
 
 def is_quoted(before: str) -> bool:
-    """Whether the sentence that leads up to a call tells of it rather than makes it.
+    """Return whether the sentence before a call presents it as a quotation.
 
-    `before` is the text before it. Of a word that shows ("for example", "the page says") and one that makes ("I will",
-    "let me"), the later one counts.
+    If the sentence has both kinds of cue, quoting ("for example", "the page says") and calling ("I will", "let me"),
+    the later one counts.
     """
-    shown, made = _find_cues(before)
-    return shown > made
+    quoting_end, calling_end = _find_cues(before)
+    return quoting_end > calling_end
 
 
 def announces_call(before: str) -> bool:
-    """Whether the text before a call says that it is about to be made."""
-    shown, made = _find_cues(before)
-    return made > shown
+    """Return whether the text before a call announces that it is about to be made."""
+    quoting_end, calling_end = _find_cues(before)
+    return calling_end > quoting_end
 
 
 def describes_example(after: str) -> bool:
-    """Whether the text after a call speaks of it as of an example."""
+    """Return whether the text after a call describes it as an example."""
     return _EXPLAINING_CUES.search(_normalize_text(after[:LOOK_AHEAD_CHARACTERS])) is not None
 
 
 def _find_cues(before: str) -> tuple[int, int]:
-    """Where the last word that shows and the last one that makes end; -1 where there is none."""
+    """Return where the last quoting cue and the last calling cue end.
+
+    -1 if the cue is missing.
+    """
     if not before or before.isspace():
         return -1, -1
     sentence = _normalize_text(_get_last_sentence(before[-LOOK_BACK_CHARACTERS:]))
-    shown = max((found.end() for found in _QUOTING_CUES.finditer(sentence)), default=-1)
-    made = max((found.end() for found in _CALLING_CUES.finditer(sentence)), default=-1)
+    quoting_end = max((match.end() for match in _QUOTING_CUES.finditer(sentence)), default=-1)
+    calling_end = max((match.end() for match in _CALLING_CUES.finditer(sentence)), default=-1)
     if (
-        shown < 0
-        and made < 0
+        quoting_end < 0
+        and calling_end < 0
         and not sentence.rstrip().endswith((".", "!", "?", "。", "！", "？"))
         and _CONTAINER_CUES.search(sentence)
     ):
         return 0, -1
-    return shown, made
+    return quoting_end, calling_end
 
 
 def _normalize_text(text: str) -> str:
@@ -74,25 +77,30 @@ def _normalize_text(text: str) -> str:
 def _get_last_sentence(text: str) -> str:
     text = text.rstrip()
     start = 0
-    for end in _SENTENCE_END.finditer(text):
-        if end.end() < len(text):
-            start = end.end()
+    for match in _SENTENCE_END.finditer(text):
+        if match.end() < len(text):
+            start = match.end()
     return text[start:]
 
 
 def ends_sentence(line: str) -> bool:
-    """Whether a line ends with what ends a sentence or leads up to something."""
+    """Return whether a line ends a sentence or introduces what follows."""
     return _ENDS_SENTENCE.search(line.rstrip()) is not None
 
 
 def is_indented_code(lead: str) -> bool:
-    """Whether what follows `lead` is indented as Markdown's code is, below other text."""
+    """Return whether the text after `lead` is an indented Markdown code block."""
     text, _, line = lead.rpartition("\n")
     return bool(text.strip()) and not line.strip() and len(line.expandtabs(4)) >= 4
 
 
 def is_mentioned(line: str, after: str) -> bool:
-    """Whether a call stands inside a sentence: `line` is what is before it on its line, `after` what follows on it."""
+    """Return whether a call is part of a sentence.
+
+    Args:
+        line: The text before the call on its line.
+        after: The text after the call on its line.
+    """
     before = line.rstrip()
     if _SPEAKER.fullmatch(before):
         return True

@@ -1,4 +1,4 @@
-"""Words that tell whether a call is shown or made, as data, in English and Chinese."""
+"""Phrases that show whether a call is quoted or made, in English and Chinese."""
 
 SUBJECTS = ("you", "users", "user", "people", "developers", "models", "model", "agents", "one", "someone", "they")
 MODALS = (
@@ -49,7 +49,7 @@ QUOTING_CUES = (
     "hypothetically", "translate", "translates", "translation", "explain", "explains", "explained", "explaining", "illustrate", "illustrates",
     "demonstrate", "demonstrates", "show", "shows", "shown", "showing", "describe", "describes", "describing",
 )  # fmt: skip
-"""Said before a call that is told of."""
+"""Phrases before a call that is only quoted."""
 
 CONTAINER_CUES = (
     *(
@@ -58,7 +58,7 @@ CONTAINER_CUES = (
         for thing in CONTAINERS
     ),
 )
-"""Named right before a call, where nothing says that it is made: then the call is part of that thing."""
+"""Phrases right before a call that make the call part of the named thing, unless a calling cue occurs too."""
 
 QUOTING_CUES_CHINESE = (
     "例如", "比如", "譬如", "示例", "举例", "样例", "范例", "例子", "格式", "语法", "写道", "写着", "写的是", "说：", "说:", "内容是", "内容为", "内容如", "内容：", "显示",
@@ -78,7 +78,7 @@ CALLING_CUES = (
     *(f"{here} the {thing}" for here in ("here is", "here's") for thing in ("json", "tool", "function", "response", "output")),
     "use the following tool", "using the following tool", "going to call", "going to use", "proceed to call",
 )  # fmt: skip
-"""Said before a call that is made."""
+"""Phrases before a call that is made."""
 
 CALLING_CUES_CHINESE = (
     "我将", "我会", "我来", "让我", "我需要", "我要", "我先", "我这就", "现在调用", "调用工具", "调用函数", "正在", "接下来", "下面我", "我们来", "我现在", "我去", "我帮",
@@ -93,7 +93,7 @@ EXPLAINING_CUES = (
     "not a call", "not a real call", "not executed", "not execute", "not run", "not called", "not real", "never", "ignore", "injected", "injection", "malicious",
     "suspicious", "is what", "is how", "is used", "is written", "is sent", "is the json", "the json you",
 )  # fmt: skip
-"""Said after a call that was shown."""
+"""Phrases after a call that was only quoted."""
 
 EXPLAINING_CUES_CHINESE = (
     "例如", "比如", "示例", "举例", "样例", "格式", "语法", "你可以", "您可以", "不要", "请勿", "切勿", "忽略", "并未", "没有执行", "没有调用", "只是", "仅供", "替换",

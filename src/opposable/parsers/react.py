@@ -1,4 +1,4 @@
-"""ReAct: `Action: f`, `Action Input: …`, and what models make of it."""
+"""The ReAct format: `Action: f`, `Action Input: …`, and its variants."""
 
 import re
 from typing import Any, Literal
@@ -24,21 +24,25 @@ Verdict = Literal["call", "label", "text"]
 
 
 def is_action_start(text: str, at: int) -> bool:
-    """Whether an action's label stands at `at`."""
+    """Return whether the label of an action is at `at`."""
     return _ACTION.match(text, at) is not None
 
 
 def remove_thoughts(text: str) -> str:
-    """The lead of an action without the model's thoughts, which may speak of anything."""
+    """Return the text before an action without the model's thoughts."""
     return _THOUGHT.sub("", text).strip()
 
 
 class ReactScan:
-    """Scans one action that begins with its label at `start`.
+    """The scan of one action that begins with its label at `start`.
 
-    `scan` gives None while more text is needed; then "call" (`name`, `written()`, `end` are set), "label" (the call
-    follows as JSON at `end`), or "text" (it is none, and goes on at `end`). `invented` tells that the model goes on to
-    make up the result.
+    `scan` returns None if more text is needed, else a verdict:
+
+    - "call": `name`, `get_raw_arguments()` and `end` are set;
+    - "label": the call follows as JSON at `end`;
+    - "text": there is no call, and the text continues at `end`.
+
+    `has_invented_result` means that the model goes on to make up the result.
     """
 
     def __init__(self, start: int, tools: ToolIndex) -> None:
@@ -54,7 +58,7 @@ class ReactScan:
         self._search_from = start
 
     def scan(self, text: str, final: bool) -> Verdict | None:
-        """What the action is, once that is clear."""
+        """Return the verdict on the action, or None if more text is needed."""
         if self._input_start < 0:
             verdict = self._scan_label(text, final)
             if verdict != "call" or self._input_start < 0:
@@ -65,8 +69,8 @@ class ReactScan:
         label = _ACTION.match(text, self.start)
         assert label is not None
         at = label.end()
-        blank = _WHITESPACE.match(text, at)
-        first = blank.end() if blank else at
+        whitespace = _WHITESPACE.match(text, at)
+        first = whitespace.end() if whitespace else at
         if first >= len(text):
             return self._finish_as_text(at) if final else None
         if text[first] in "{[`":
@@ -81,26 +85,26 @@ class ReactScan:
 
     def _scan_tool_name(self, text: str, line: re.Match[str], at: int, final: bool) -> Verdict | None:
         name = line["name"].strip().strip("*`\"'[] ")
-        known = self._tools.find(name)[0] is not None
-        found = _INPUT.match(text, line.end("name"))
-        if found is None:
-            left = text[line.end("name") :].lstrip()
+        is_known = self._tools.find(name)[0] is not None
+        match = _INPUT.match(text, line.end("name"))
+        if match is None:
+            upcoming = text[line.end("name") :].lstrip()
             if (
                 not final
-                and len(left) < MAX_LABEL_CHARACTERS
-                and any(word.lower().startswith(left.lower()) for word in _INPUT_WORDS)
+                and len(upcoming) < MAX_LABEL_CHARACTERS
+                and any(word.lower().startswith(upcoming.lower()) for word in _INPUT_WORDS)
             ):
                 return None
-            if not known or not left.startswith("{") or not final:
-                return self._scan_python_call(line, at, known, final)
-            found = _WHITESPACE.match(text, line.end("name"))
-        assert found is not None
-        if not known and not re.fullmatch(r"[\w.\-]{1,64}", name):
+            if not is_known or not upcoming.startswith("{") or not final:
+                return self._scan_python_call(line, at, is_known, final)
+            match = _WHITESPACE.match(text, line.end("name"))
+        assert match is not None
+        if not is_known and not re.fullmatch(r"[\w.\-]{1,64}", name):
             return self._finish_as_text(at)
         self.name = name
-        if found.end() >= len(text) and not final:
+        if match.end() >= len(text) and not final:
             return None
-        self._input_start = self._search_from = found.end()
+        self._input_start = self._search_from = match.end()
         return "call"
 
     def _scan_python_call(self, line: re.Match[str], at: int, is_known: bool, final: bool) -> Verdict:
@@ -133,16 +137,16 @@ class ReactScan:
         return self._finish_call(text, first, end, fence is not None, final)
 
     def _finish_call(self, text: str, first: int, end: int, is_fenced: bool, final: bool) -> Verdict | None:
-        after = _WHITESPACE.match(text, end)
-        start = after.end() if after else end
+        whitespace = _WHITESPACE.match(text, end)
+        start = whitespace.end() if whitespace else end
         if is_fenced and text.startswith("```", start):
-            after = _WHITESPACE.match(text, start + 3)
-            end, start = start + 3, after.end() if after else start + 3
-        left = text[start : start + 13]
+            whitespace = _WHITESPACE.match(text, start + 3)
+            end, start = start + 3, whitespace.end() if whitespace else start + 3
+        upcoming = text[start : start + 13]
         if (
             not final
-            and (not left or any(word.startswith(left) for word in ("```", "Observation", "**Observation")))
-            and len(left) < 11
+            and (not upcoming or any(word.startswith(upcoming) for word in ("```", "Observation", "**Observation")))
+            and len(upcoming) < 11
         ):
             return None
         self._input_text = text[first:end].removesuffix("```").strip()
@@ -151,7 +155,7 @@ class ReactScan:
         return "call"
 
     def get_raw_arguments(self) -> Any:
-        """The arguments as written: JSON text, or the one value of a tool that takes one."""
+        """Return the arguments as written: JSON text, or a tool's only argument."""
         tool, _ = self._tools.find(self.name)
         if tool is None or self._input_text[:1] in ("{", "[", ""):
             return self._input_text

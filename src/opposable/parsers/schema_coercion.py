@@ -1,8 +1,9 @@
-"""Gives values the types that a tool's JSON Schema asks for, and touches nothing else."""
+"""Coercion of values to the types of a tool's JSON Schema."""
 
 import re
 from typing import Any
 
+from opposable.domain.json_pointer import resolve_pointer
 from opposable.parsers.lenient_json import Repairs, UnreadableText, parse_lenient, parse_strict
 
 _INTEGER = re.compile(r"[+-]?\d{1,300}")
@@ -16,12 +17,12 @@ _TYPE_ALIASES = {
     "int": "integer", "long": "integer", "float": "number", "double": "number", "decimal": "number", "bool": "boolean",
     "str": "string", "text": "string", "list": "array", "tuple": "array", "dict": "object", "map": "object", "none": "null",
 }  # fmt: skip
-"""Names of types that are not JSON Schema's, as tools written by hand have them."""
+"""Type names in hand-written tool definitions, mapped to those of JSON Schema."""
 MAX_REFERENCE_DEPTH = 32
 
 
 class SchemaNode:
-    """One node of a JSON Schema, with the references of its root resolved."""
+    """One node of a JSON Schema, with local references resolved."""
 
     __slots__ = ("node", "root")
 
@@ -33,30 +34,25 @@ class SchemaNode:
         for _ in range(MAX_REFERENCE_DEPTH):
             if not isinstance(node, dict) or not isinstance(node.get("$ref"), str):
                 break
-            node = self._resolve_pointer(node["$ref"])
+            try:
+                node = resolve_pointer(self.root, node["$ref"])
+            except LookupError:
+                return {}
         return node if isinstance(node, dict) else {}
 
-    def _resolve_pointer(self, reference: str) -> Any:
-        found: Any = self.root
-        if not reference.startswith("#"):
-            return {}
-        for part in reference[1:].split("/")[1:]:
-            found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
-        return found
-
     def properties(self) -> dict[str, Any]:
-        """The properties named here and in `allOf`."""
-        found = dict(_as_mapping(self.node.get("properties")))
-        for part in _as_sequence(self.node.get("allOf")):
-            found.update(SchemaNode(part, self.root).properties() if part is not self.node else {})
-        return found
+        """Return the properties of this node and of its `allOf`."""
+        properties = dict(_as_mapping(self.node.get("properties")))
+        for subschema in _as_sequence(self.node.get("allOf")):
+            properties.update(SchemaNode(subschema, self.root).properties() if subschema is not self.node else {})
+        return properties
 
     def required_names(self) -> tuple[str, ...]:
-        """The names of the properties that must be given."""
+        """Return the names of the required properties."""
         return tuple(name for name in _as_sequence(self.node.get("required")) if isinstance(name, str))
 
     def get_property(self, name: str) -> "SchemaNode":
-        """The schema of one property; an empty one where nothing is said of it."""
+        """Return the schema of a property; an empty one if it has none."""
         properties = _as_mapping(self.node.get("properties"))
         if name not in properties and "allOf" in self.node:
             properties = self.properties()
@@ -65,59 +61,63 @@ class SchemaNode:
         return SchemaNode(self.node.get("additionalProperties"), self.root)
 
     def description(self) -> str:
-        """What is said of it in words; "" where nothing is."""
+        """Return the description, or ""."""
         return str(self.node.get("description") or "")
 
     def get_item_schema(self, index: int) -> "SchemaNode":
-        """The schema of an array's item."""
+        """Return the schema of the array item at `index`."""
         first = _as_sequence(self.node.get("prefixItems"))
         return SchemaNode(first[index] if index < len(first) else self.node.get("items"), self.root)
 
     def alternatives(self) -> list["SchemaNode"]:
-        """The alternatives of `anyOf` and `oneOf`, or this node alone."""
-        found = [*_as_sequence(self.node.get("anyOf")), *_as_sequence(self.node.get("oneOf"))]
-        return [SchemaNode(node, self.root) for node in found] or [self]
+        """Return the alternatives of `anyOf` and `oneOf`, or this node alone."""
+        nodes = [*_as_sequence(self.node.get("anyOf")), *_as_sequence(self.node.get("oneOf"))]
+        return [SchemaNode(node, self.root) for node in nodes] or [self]
 
     def allowed_types(self, depth: int = 0) -> frozenset[str]:
-        """The JSON types allowed here; empty where the schema does not say."""
+        """Return the JSON types allowed here; empty if the schema does not restrict them."""
         if depth > 8:
             return frozenset()
-        found = set(_get_declared_types(self.node))
-        branches = self.alternatives()
-        if branches != [self]:
-            found.update(kind for branch in branches for kind in branch.allowed_types(depth + 1))
-        if not found:
-            for part in _as_sequence(self.node.get("allOf")):
-                found.update(SchemaNode(part, self.root).allowed_types(depth + 1))
-        if found and self.node.get("nullable") is True:
-            found.add("null")
-        return frozenset(found)
+        types = set(_get_declared_types(self.node))
+        alternatives = self.alternatives()
+        if alternatives != [self]:
+            types.update(
+                type_name for alternative in alternatives for type_name in alternative.allowed_types(depth + 1)
+            )
+        if not types:
+            for subschema in _as_sequence(self.node.get("allOf")):
+                types.update(SchemaNode(subschema, self.root).allowed_types(depth + 1))
+        if types and self.node.get("nullable") is True:
+            types.add("null")
+        return frozenset(types)
 
     def get_alternative(self, type_name: str) -> "SchemaNode":
-        """The alternative that allows `kind`."""
-        for branch in self.alternatives():
-            if type_name in branch.allowed_types(1) or (type_name == "integer" and "number" in branch.allowed_types(1)):
-                return branch
+        """Return the alternative that allows `type_name`."""
+        for alternative in self.alternatives():
+            if type_name in alternative.allowed_types(1) or (
+                type_name == "integer" and "number" in alternative.allowed_types(1)
+            ):
+                return alternative
         return self
 
     def choices(self) -> list[Any]:
-        """The values of `enum`, with those of the alternatives."""
-        found = list(_as_sequence(self.node.get("enum")))
+        """Return the values of `enum` and `const`, including those of the alternatives."""
+        values = list(_as_sequence(self.node.get("enum")))
         if "const" in self.node:
-            found.append(self.node["const"])
-        for branch in self.alternatives():
-            if branch is not self:
-                found.extend(_as_sequence(branch.node.get("enum")))
-                found.extend([branch.node["const"]] if "const" in branch.node else [])
-        return found
+            values.append(self.node["const"])
+        for alternative in self.alternatives():
+            if alternative is not self:
+                values.extend(_as_sequence(alternative.node.get("enum")))
+                values.extend([alternative.node["const"]] if "const" in alternative.node else [])
+        return values
 
 
 def _get_declared_types(node: dict[str, Any]) -> list[str]:
-    kinds = node.get("type")
-    if isinstance(kinds, str):
-        return [_TYPE_ALIASES.get(kinds, kinds)]
-    if isinstance(kinds, list):
-        return [_TYPE_ALIASES.get(kind, kind) for kind in kinds if isinstance(kind, str)]
+    declared = node.get("type")
+    if isinstance(declared, str):
+        return [_TYPE_ALIASES.get(declared, declared)]
+    if isinstance(declared, list):
+        return [_TYPE_ALIASES.get(type_name, type_name) for type_name in declared if isinstance(type_name, str)]
     values = [*_as_sequence(node.get("enum")), *([node["const"]] if "const" in node else [])]
     if values:
         return list({_JSON_TYPE_NAMES.get(type(value), "null") for value in values})
@@ -135,18 +135,18 @@ def _as_sequence(value: Any) -> list[Any]:
 
 
 def coerce_value(value: Any, schema: SchemaNode, repairs: Repairs) -> Any:
-    """A value that came as JSON, with the type its schema asks for where that can be had without guessing."""
-    kinds = schema.allowed_types()
+    """Coerce a decoded JSON value to the type of its schema, without guessing."""
+    types = schema.allowed_types()
     if isinstance(value, str):
-        return _coerce_string(value, schema, kinds, repairs)
+        return _coerce_string(value, schema, types, repairs)
     if isinstance(value, dict):
         return _coerce_object(value, schema.get_alternative("object"), repairs)
     if isinstance(value, list):
-        branch = schema.get_alternative("array")
-        return [coerce_value(item, branch.get_item_schema(index), repairs) for index, item in enumerate(value)]
-    if isinstance(value, bool) or value is None or not kinds:
+        array_schema = schema.get_alternative("array")
+        return [coerce_value(item, array_schema.get_item_schema(index), repairs) for index, item in enumerate(value)]
+    if isinstance(value, bool) or value is None or not types:
         return value
-    return _coerce_number(value, kinds, repairs)
+    return _coerce_number(value, types, repairs)
 
 
 def _coerce_object(value: dict[str, Any], schema: SchemaNode, repairs: Repairs) -> dict[str, Any]:
@@ -156,19 +156,19 @@ def _coerce_object(value: dict[str, Any], schema: SchemaNode, repairs: Repairs) 
 def _coerce_property(value: Any, schema: SchemaNode, repairs: Repairs) -> Any:
     if not isinstance(value, str):
         return coerce_value(value, schema, repairs)
-    kinds = schema.allowed_types()
-    return _coerce_choice_list(_coerce_string(value, schema, kinds, repairs), schema, kinds, repairs)
+    types = schema.allowed_types()
+    return _coerce_choice_list(_coerce_string(value, schema, types, repairs), schema, types, repairs)
 
 
 def _coerce_choice_list(value: Any, schema: SchemaNode, types: frozenset[str], repairs: Repairs) -> Any:
-    """A text that is choices, one behind the other, as the list that its schema wants; else the value."""
+    """Coerce a text that lists choices to a list; return other values unchanged."""
     if "array" not in types or "string" in types or not isinstance(value, str):
         return value
-    made = _split_choices(value, schema.get_alternative("array"))
-    if not made:
+    choices = _split_choices(value, schema.get_alternative("array"))
+    if not choices:
         return value
     repairs.add("choices given as one text")
-    return made
+    return choices
 
 
 def _coerce_number(value: float, types: frozenset[str], repairs: Repairs) -> Any:
@@ -191,25 +191,25 @@ def _coerce_string(value: str, schema: SchemaNode, types: frozenset[str], repair
         return number
     if not types or "string" in types:
         return value
-    found = _parse_text(value, schema, types, Repairs())
-    if found is not value:
+    decoded = _parse_text(value, schema, types, Repairs())
+    if decoded is not value:
         repairs.add("value given as text")
-        if isinstance(found, dict | list):
-            return coerce_value(found, schema, repairs)
-    return found
+        if isinstance(decoded, dict | list):
+            return coerce_value(decoded, schema, repairs)
+    return decoded
 
 
 def _split_choices(text: str, schema: SchemaNode) -> list[str]:
-    """The choices that a text puts one behind the other, "a, b"; none where anything else stands there."""
+    """Split a text such as "a, b" into choices; return [] if any part is not a choice."""
     choices = [choice for choice in schema.get_item_schema(0).choices() if isinstance(choice, str)]
     folded = [choice.casefold() for choice in choices]
-    made = []
+    selected = []
     for part in _CHOICE_SEPARATOR.split(text) if choices else ():
-        written = part.strip()
-        if written not in choices and folded.count(written.casefold()) != 1:
+        text_part = part.strip()
+        if text_part not in choices and folded.count(text_part.casefold()) != 1:
             return []
-        made.append(written if written in choices else choices[folded.index(written.casefold())])
-    return made
+        selected.append(text_part if text_part in choices else choices[folded.index(text_part.casefold())])
+    return selected
 
 
 def _coerce_choice(value: str, choices: list[Any], types: frozenset[str], repairs: Repairs) -> Any:
@@ -218,39 +218,40 @@ def _coerce_choice(value: str, choices: list[Any], types: frozenset[str], repair
     if len(same) == 1:
         repairs.add("case of a choice")
         return same[0]
-    written = [choice for choice in choices if not isinstance(choice, str) and str(choice).casefold() == folded]
-    if len(written) == 1 and "string" not in types:
+    non_text = [choice for choice in choices if not isinstance(choice, str) and str(choice).casefold() == folded]
+    if len(non_text) == 1 and "string" not in types:
         repairs.add("value given as text")
-        return written[0]
+        return non_text[0]
     return value
 
 
 def coerce_text(text: str, schema: SchemaNode, repairs: Repairs) -> Any:
-    """The value of an argument written as bare text, as tag forms carry it, typed by its schema.
+    """Coerce an argument written as bare text, as in tag formats.
 
-    Where the schema allows text, text stays text unless it is exactly a value of another allowed type. Where the
-    schema says nothing, only objects and arrays are decoded. What does not fit is handed back as it stands.
+    If the schema allows strings, the text stays a string unless it is exactly a value of another allowed type. If the
+    schema does not restrict types, only objects and arrays are decoded. A value that does not fit is returned
+    unchanged.
     """
-    kinds = schema.allowed_types()
-    return _coerce_choice_list(_parse_text(text, schema, kinds, repairs), schema, kinds, repairs)
+    types = schema.allowed_types()
+    return _coerce_choice_list(_parse_text(text, schema, types, repairs), schema, types, repairs)
 
 
 def _parse_text(text: str, schema: SchemaNode, types: frozenset[str], repairs: Repairs) -> Any:
     if types == {"string"}:
         return _coerce_string(text, schema, types, repairs)
-    written = text.strip()
+    stripped = text.strip()
     if not types:
-        return _parse_container(written, text, Repairs()) if written[:1] in ("{", "[") else text
-    if "null" in types and written.casefold() in _NULL_WORDS:
+        return _parse_container(stripped, text, Repairs()) if stripped[:1] in ("{", "[") else text
+    if "null" in types and stripped.casefold() in _NULL_WORDS:
         return None
-    found = _parse_scalar(written, types)
-    if found is not None:
-        return found
-    if types & {"object", "array"} and written[:1] in ("{", "["):
-        mended = Repairs() if "string" in types else repairs
-        value = _parse_container(written, text, mended)
+    scalar = _parse_scalar(stripped, types)
+    if scalar is not None:
+        return scalar
+    if types & {"object", "array"} and stripped[:1] in ("{", "["):
+        container_repairs = Repairs() if "string" in types else repairs
+        value = _parse_container(stripped, text, container_repairs)
         fits = ("object" if isinstance(value, dict) else "array") in types
-        if value is not text and fits and not (mended.entries and "string" in types):
+        if value is not text and fits and not (container_repairs.entries and "string" in types):
             return coerce_value(value, schema, repairs)
     if "string" in types:
         return _coerce_string(text, schema, types, repairs)
@@ -258,7 +259,7 @@ def _parse_text(text: str, schema: SchemaNode, types: frozenset[str], repairs: R
 
 
 def _parse_scalar(text: str, types: frozenset[str]) -> Any:
-    """The number or truth value that `written` is, if one of `kinds`; None where it is none."""
+    """Parse a number or boolean of one of `types`; return None if `text` is not one."""
     if types & {"integer", "number"}:
         if _INTEGER.fullmatch(text):
             return int(text)
@@ -280,20 +281,23 @@ def _parse_container(text: str, default: str, repairs: Repairs) -> Any:
         return parse_strict(text)
     except ValueError:
         pass
-    mended = Repairs()
+    new_repairs = Repairs()
     try:
-        value = _parse_escaped_json(text, mended) or parse_lenient(text, mended)
+        value = _parse_escaped_json(text, new_repairs) or parse_lenient(text, new_repairs)
     except UnreadableText:
         return default
-    if mended.is_unfinished or not isinstance(value, dict | list):
+    if new_repairs.is_unfinished or not isinstance(value, dict | list):
         return default
-    for repair in mended:
+    for repair in new_repairs:
         repairs.add(repair)
     return value
 
 
 def _parse_escaped_json(text: str, repairs: Repairs) -> Any:
-    """The value of JSON whose quotation marks are all escaped, as inside a string; None where it is not that."""
+    """Parse JSON whose quotation marks are all escaped, as inside a string.
+
+    Return None for other text.
+    """
     if '\\"' not in text or _BARE_QUOTE.search(text):
         return None
     try:

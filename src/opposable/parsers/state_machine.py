@@ -1,4 +1,4 @@
-"""The state every mode of the reader works on: the text not yet told, and what was told."""
+"""The data that all parser states share: the text to parse and the emitter."""
 
 import re
 from abc import ABC, abstractmethod
@@ -30,7 +30,7 @@ from opposable.parsers.tool_names import ToolLike, get_tool_index
 INLINE_MARKERS = frozenset({
     *OPENERS.keys() - set(LINE_OPENERS), *CLOSERS, *IGNORED_MARKERS, *THINKING_MARKERS, *THINKING_ENDS, *QUOTED_ELEMENTS, *HEADER_MARKERS, *TAGGED_CALL_STARTS,
 })  # fmt: skip
-"""All markup that may stand in the middle of text."""
+"""All markers that may occur in the middle of text."""
 
 INLINE_MARKER_PATTERN = compile_alternatives(INLINE_MARKERS)
 INLINE_MARKER_PREFIXES = get_prefixes(INLINE_MARKERS)
@@ -42,18 +42,18 @@ _MARKER_START_PATTERN = re.compile(r"[<\[\]◁]")
 _PASSTHROUGH_STATES = frozenset(
     {"_parse_text", "_parse_thinking", "_pass_code", "_pass_quotation", "_pass_inline_code", "_pass_thinking_body"}
 )
-"""The modes in which what was told is no longer needed."""
+"""Names of the states that no longer need the text they have emitted."""
 
 
 _LINE_START_CHARACTERS = frozenset("{[>*-Af t")
-"""What begins a line that may be more than text, besides the tools' names."""
+"""First characters of a line that may begin a call, in addition to those of the tools' names."""
 
 
 class StateMachine(ABC):
-    """The reader's state.
+    """The shared state of the parser.
 
-    A mode is a method that looks at the text from `_at` on: it gives True where there is more to do at once (in
-    whichever mode it set), and False where it waits for more text. `final` says that none will come.
+    A state is a method that parses the text from `_at` on. It returns True if there is more to parse at once (in
+    whichever state it selected), and False if it needs more text. `final` means that no more text will come.
     """
 
     def __init__(self, tools: Sequence[ToolLike], new_id: Callable[[], str], translator: MarkerTranslator) -> None:
@@ -82,25 +82,29 @@ class StateMachine(ABC):
 
     @abstractmethod
     def _parse_text(self, final: bool) -> bool:
-        """The mode of plain text."""
+        """Parse plain text."""
 
     @abstractmethod
     def _parse_thinking(self, final: bool) -> bool:
-        """The mode of reasoning."""
+        """Parse reasoning."""
 
     def _advance(self, final: bool) -> None:
+        """Run states until one needs more text."""
         while self._state(final):
             pass
         if self._at and self._state.__name__ in _PASSTHROUGH_STATES:
             self._buffer = self._buffer[self._at :]
             self._at = 0
-        flowing = self._state.__name__ == "_parse_text" and not self._emitter.is_line_blank
+        is_text_flowing = self._state.__name__ == "_parse_text" and not self._emitter.is_line_blank
         self._is_plain_text = (
-            flowing and not self._buffer and not self._translator.buffered and self._translator.uses_standard_starts
+            is_text_flowing
+            and not self._buffer
+            and not self._translator.buffered
+            and self._translator.uses_standard_starts
         )
 
     def _emit_until(self, end: int) -> bool:
-        """Tell the text before `end`; false where there was none."""
+        """Emit the text before `end`; return False if it is empty."""
         if end <= self._at:
             return False
         self._emitter.emit_text(self._buffer[self._at : end])
@@ -108,16 +112,18 @@ class StateMachine(ABC):
         return True
 
     def _emit_whitespace_until(self, start: int) -> None:
-        """Tell the white space before something that is held."""
+        """Emit the white space that precedes buffered text."""
         if start > self._at:
             self._emit_until(start)
 
     def _drop_characters(self, count: int) -> bool:
+        """Skip characters that are not shown to the user."""
         self._at += count
         self._emitter.mark_gap()
         return True
 
     def _marker_may_begin(self, text: str, start: int, final: bool) -> bool:
+        """Return whether a marker begins, or may begin, at `start`."""
         if INLINE_MARKER_PATTERN.match(text, start):
             return True
         return (
@@ -128,14 +134,17 @@ class StateMachine(ABC):
 
 
 def skip_whitespace(text: str, at: int) -> int:
-    """The position of the first character at or after `at` that is no white space."""
-    found = WHITESPACE_PATTERN.match(text, at)
-    return found.end() if found else at
+    """Return the first position at or after `at` that is not white space."""
+    match = WHITESPACE_PATTERN.match(text, at)
+    return match.end() if match else at
 
 
 def find_partial_marker(text: str, at: int, prefixes: frozenset[str]) -> int:
-    """The end of `text` without what may become a marker."""
-    for found in _MARKER_START_PATTERN.finditer(text, max(at, len(text) - MAX_MARKER_CHARACTERS)):
-        if text[found.start() :] in prefixes:
-            return found.start()
+    """Return where an incomplete marker at the end of `text` begins.
+
+    Return the length of `text` if no marker begins there.
+    """
+    for match in _MARKER_START_PATTERN.finditer(text, max(at, len(text) - MAX_MARKER_CHARACTERS)):
+        if text[match.start() :] in prefixes:
+            return match.start()
     return len(text)

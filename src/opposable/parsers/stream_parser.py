@@ -1,23 +1,24 @@
-"""Reads a reply as it comes: what is plain goes through at once, what may be a call is held until that is decided.
+"""The streaming parser: emits plain text at once and buffers possible calls.
 
-How the folder fits together, from what is told down to what is data:
+How the modules of this package relate:
 
-- `reader` has plain text and sees where it ends; below it are the other modes: `marked` (behind a marker, a header or a
-  label), `holding` (JSON, Python and fences that may be calls), `answering` (the seed protocol's answer), `flowing` (code,
-  reasoning), all on one state in `machine`. `output` collects what is told and makes the calls; `reading` has the classes that come out.
-- `section` reads what stands behind a marker; `held` and `shapes` say what JSON may mean; `tagged`, `pythonic`, `react`,
-  `headers` and `minimax_m3` are ways of writing; `brackets` finds where a value ends.
-- `provenance` decides whether a call is made or shown, by the words in `cues`.
-- `arguments`, `lenient_json` and `by_schema` read arguments; `names` finds the tool that is meant.
-- `markers` and `aliases` are data: a new family is a line there, a new way of writing one small file.
+- `stream_parser` holds the plain-text state. Its base classes add the other states: `marker_states` (calls announced by
+  a marker, a header or a label), `buffering_states` (JSON, Python and code fences that may be calls), `final_answer`
+  (the JSON final answer) and `passthrough_states` (code, reasoning). They share one state in `state_machine`.
+- `emitter` collects events and creates the calls. `parse_result` has the classes of the result.
+- `call_section` parses what follows a marker. `call_candidates` and `json_calls` classify JSON values.
+- `tagged_calls`, `pythonic`, `react`, `harmony_headers` and `minimax_m3` each parse one format.
+- `bracket_scanner` finds where a bracketed value ends.
+- `quotation` decides whether a call is made or only quoted, using the phrases in `quotation_patterns`.
+- `arguments`, `lenient_json` and `schema_coercion` parse arguments. `tool_names` resolves tool names.
+- `markers` and `marker_aliases` are data: to support a new model family, add a line there.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 
 from opposable.domain.tools import new_call_id
-from opposable.parsers import quotation as provenance
-from opposable.parsers import react
+from opposable.parsers import quotation, react
 from opposable.parsers.bracket_scanner import BracketScan
 from opposable.parsers.marker_aliases import create_translator
 from opposable.parsers.marker_states import MarkerStates
@@ -60,23 +61,30 @@ _FUNCTIONARY_CALL = re.compile(r">>>(?P<name>[\w.\-]{1,128})\n")
 
 
 def parse(text: str, tools: Sequence[ToolLike], truncated: bool = False, thinking: bool = False) -> ParseResult:
-    """Read a whole reply.
+    """Parse a whole reply. Never raises; linear in the length of the text.
 
-    `tools` are the tools offered: only these can be called. `truncated` says that the model was stopped by its token
-    limit: then nothing unfinished becomes a call. `thinking` says that the prompt had already opened a thinking
-    block. Never raises; takes time in proportion to the text.
+    Args:
+        text: The reply.
+        tools: The available tools; only these can be called.
+        truncated: Whether the model stopped at its token limit. If so, no unfinished call is repaired.
+        thinking: Whether the prompt already opened a thinking block.
     """
-    reader = StreamParser(tools, thinking)
-    reader.feed(text)
-    return reader.close(truncated)
+    parser = StreamParser(tools, thinking)
+    parser.feed(text)
+    return parser.close(truncated)
 
 
 class StreamParser(MarkerStates):
-    """Reads a reply in pieces, cut anywhere; what comes out is the same however it is cut.
+    """Parses a reply that arrives in deltas, however the reply is split.
 
-    `feed` gives the parts that the piece made certain. After `close`, `rest` holds the last parts. The calls of the
-    reading are the ones to act on: parts are for showing what happens. `aliases` gives markers of a family that the
-    reader does not know, with what they mean (see `aliases_of`).
+    `feed` returns the events that a delta makes certain. After `close`, `final_events` holds the last ones. Execute the
+    calls of the `ParseResult` only; events are for display.
+
+    Args:
+        tools: The available tools; only these can be called.
+        thinking: Whether the prompt already opened a thinking block.
+        new_id: Creates an id for a call that has none.
+        aliases: Extra markers, mapped to the markers they stand for (see `aliases_from_template`).
     """
 
     def __init__(
@@ -92,18 +100,22 @@ class StreamParser(MarkerStates):
             self._enter_thinking(ANY_THINKING_END)
 
     def feed(self, delta: str) -> tuple[ParserEvent, ...]:
-        """The parts that this piece of the reply made certain."""
+        """Parse the next delta and return the events that are now certain."""
         if self._is_plain_text and not _TRIGGER_CHARACTERS.search(delta):
             return (self._emitter.emit_plain_text(delta),) if delta else ()
         buffer, self._buffer = self._buffer, ""
-        buffer += self._translator.feed(delta)  # on a local name, so that CPython extends the text in place
+        buffer += self._translator.feed(delta)  # a local variable lets CPython extend the string in place
         self._buffer = buffer
         del buffer
         self._advance(final=False)
         return self._emitter.take_events()
 
     def close(self, truncated: bool = False) -> ParseResult:
-        """All that was read. `truncated` says that the model was stopped by its token limit."""
+        """Parse the rest of the buffer and return the whole result.
+
+        Args:
+            truncated: Whether the model stopped at its token limit.
+        """
         self._truncated = truncated
         self._buffer += self._translator.close()
         self._advance(final=True)
@@ -111,7 +123,7 @@ class StreamParser(MarkerStates):
         return self._emitter.build_result()
 
     def _parse_text(self, final: bool) -> bool:
-        """Text for the user, up to what may be more than text. True where there is more to do."""
+        """Emit text for the user up to the next special character."""
         text, at = self._buffer, self._at
         if at >= len(text):
             return False
@@ -122,32 +134,36 @@ class StreamParser(MarkerStates):
             if (step := self._parse_line_start(text, start, final)) is not None:
                 return step
             at = start
-        found = SPECIAL_TEXT_PATTERN.search(text, at)
-        if found is None:
+        match = SPECIAL_TEXT_PATTERN.search(text, at)
+        if match is None:
             return self._emit_until(len(text) if final else find_partial_marker(text, at, INLINE_MARKER_PREFIXES))
-        if found[0] == "\n":
-            blank = WHITESPACE_PATTERN.match(text, found.start())
-            return self._emit_until(blank.end() if blank else found.end())
-        if found.start() > self._at:
-            self._emit_until(found.start())
+        if match[0] == "\n":
+            whitespace = WHITESPACE_PATTERN.match(text, match.start())
+            return self._emit_until(whitespace.end() if whitespace else match.end())
+        if match.start() > self._at:
+            self._emit_until(match.start())
         if not final and len(text) - self._at < MAX_MARKER_CHARACTERS and text[self._at :] in INLINE_MARKER_PREFIXES:
             return False
-        return self._enter_backticks(final) if found[0] == "`" else self._parse_marker(found[0], final)
+        return self._enter_backticks(final) if match[0] == "`" else self._parse_marker(match[0], final)
 
     def _parse_line_start(self, text: str, start: int, final: bool) -> bool | None:
-        """What can only begin at the beginning of a line; None where nothing does, False to wait."""
+        """Enter a state that can only begin at the start of a line.
+
+        Returns:
+            None if no such state begins here, False if more text is needed.
+        """
         if text[start] not in self._line_start_characters or not self._tools:
             return None
         if text[start] == "-" and text[start + 1 : start + 2] not in (">", ""):  # an item of a list
             return None
-        left = text[start : start + MAX_MARKER_CHARACTERS]
-        if not final and left in _LINE_START_PREFIXES:
+        upcoming = text[start : start + MAX_MARKER_CHARACTERS]
+        if not final and upcoming in _LINE_START_PREFIXES:
             return False
-        if self._emitter.has_no_text and left.startswith("to="):
+        if self._emitter.has_no_text and upcoming.startswith("to="):
             return self._enter_header(start)
-        if left.startswith(LINE_OPENERS):
-            return self._enter_section(start, next(opener for opener in LINE_OPENERS if left.startswith(opener)))
-        if left.startswith(">>>"):
+        if upcoming.startswith(LINE_OPENERS):
+            return self._enter_section(start, next(opener for opener in LINE_OPENERS if upcoming.startswith(opener)))
+        if upcoming.startswith(">>>"):
             return self._parse_functionary(text, start, final)
         if text[start] in "{[" and not self._marker_may_begin(text, start, final):
             return self._enter_brackets(text, start, final)
@@ -156,21 +172,25 @@ class StreamParser(MarkerStates):
         return self._enter_named_call(text, start, final)
 
     def _parse_functionary(self, text: str, start: int, final: bool) -> bool | None:
-        found = _FUNCTIONARY_CALL.match(text, start)
-        if found is None:
+        """Enter a call in the Functionary format, `>>>name` on a line of its own."""
+        match = _FUNCTIONARY_CALL.match(text, start)
+        if match is None:
             return None if final or "\n" in text[start : start + 140] or len(text) - start > 140 else False
-        if found["name"] == "all":
-            self._at = found.end()
+        if match["name"] == "all":
+            self._at = match.end()
             self._emitter.mark_gap()
             return True
-        if found.end() >= len(text) and not final:
+        if match.end() >= len(text) and not final:
             return False
-        if self._tools.find(found["name"])[0] is None and not text.startswith("{", found.end()):
+        if self._tools.find(match["name"])[0] is None and not text.startswith("{", match.end()):
             return None
         return self._enter_section(start, ">>>")
 
     def _enter_named_call(self, text: str, start: int, final: bool) -> bool | None:
-        """A tool's bare name at the very beginning: `f(x=1)`, `f[ARGS]{…}`, or `f` with its JSON on the next line."""
+        """Enter a call that starts with a bare tool name.
+
+        Forms: `f(x=1)`, `f[ARGS]{…}`, or `f` followed by JSON on the next line.
+        """
         word = WORD_PATTERN.match(text, start)
         if word is None:
             return None
@@ -178,21 +198,21 @@ class StreamParser(MarkerStates):
             return False if self._tools.may_start_name(word[0]) else None
         if self._tools.find(word[0])[0] is None:
             return None
-        left = text[word.end() : word.end() + 8]
-        if left.startswith("[ARGS]"):
+        upcoming = text[word.end() : word.end() + 8]
+        if upcoming.startswith("[ARGS]"):
             return self._enter_section(start, "")
-        if not final and "[ARGS]".startswith(left):
+        if not final and "[ARGS]".startswith(upcoming):
             return False
         if self._is_addressed_to_user:
             return None
-        if left.startswith("(") and (
-            self._emitter.has_no_text or provenance.announces_call(self._emitter.get_preceding_text())
+        if upcoming.startswith("(") and (
+            self._emitter.has_no_text or quotation.announces_call(self._emitter.get_preceding_text())
         ):
             self._emit_whitespace_until(start)
             self._start, self._bracket_scan = start, BracketScan(word.end())
             self._state = self._buffer_brackets
             return True
-        if self._emitter.has_no_text and left.startswith(("\n", "\r\n")):
+        if self._emitter.has_no_text and upcoming.startswith(("\n", "\r\n")):
             after = skip_whitespace(text, word.end())
             if after >= len(text) and not final:
                 return False
@@ -201,6 +221,7 @@ class StreamParser(MarkerStates):
         return None
 
     def _parse_marker(self, marker: str, final: bool) -> bool:
+        """Handle a marker in the middle of text."""
         at = self._at
         if marker in THINKING_MARKERS:
             return self._enter_thinking_block(marker)

@@ -1,4 +1,4 @@
-"""Calls whose arguments stand in tags of their own: one line of data for each family."""
+"""The tagged formats: arguments in tags, with one line of data per model family."""
 
 import re
 from dataclasses import dataclass, field
@@ -25,10 +25,16 @@ MAX_END_TAG_CHARACTERS = 40
 
 @dataclass(frozen=True, slots=True)
 class TagFormat:
-    """How one family writes the parts of a call.
+    """How one family writes a call in tags.
 
-    `call` and `parameter` are patterns of opening tags with the groups `name` and `key`; `parameter` may have the
-    group `kind`, which tells how the value is written where the schema says nothing.
+    Attributes:
+        parser: The name of the format.
+        call_start: The pattern of a call's opening tag, with the group `name`.
+        parameter_start: The pattern of a parameter's opening tag, with the group `key`. An optional group `kind` says
+            how
+            the value is written if the schema does not restrict its type.
+        parameter_end: The closing tag of a parameter.
+        call_end: The closing tag of a call.
     """
 
     parser: str
@@ -76,7 +82,7 @@ KEY_VALUE_FORMAT = _compile_tag_format(
     "</arg_value>",
     "</tool_call>",
 )
-"""GLM and Hunyuan: the name stands bare before the first key."""
+"""GLM and Hunyuan: the bare name precedes the first key."""
 
 _PARAMETER_STARTS = (
     "<parameter",
@@ -108,29 +114,29 @@ _PARTIAL_CALL = re.compile(
         for stem in TAGGED_CALL_STARTS
     )
 )
-"""An opening tag of a call whose end has not come."""
+"""The opening tag of a call, without its end."""
 _THINKING_END_PATTERN = compile_alternatives(THINKING_ENDS)
 _WHITESPACE = re.compile(r"\s*(?:\\n\s*)*")
-"""White space, and line breaks that were escaped."""
+"""White space and escaped line breaks."""
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
 
 
 def match_opening_tag(text: str, at: int) -> tuple[TagFormat, str, int] | None:
-    """The family, name and end of the opening tag of a call at `at`."""
-    for family in TAG_FORMATS:
-        if found := family.call_start.match(text, at):
-            return family, _unescape_attribute(found["name"]), found.end()
+    """Return the format, tool name and end of the call's opening tag at `at`."""
+    for tag_format in TAG_FORMATS:
+        if match := tag_format.call_start.match(text, at):
+            return tag_format, _unescape_attribute(match["name"]), match.end()
     return None
 
 
 def _unescape_attribute(value: str) -> str:
-    """A name as its tag gives it, with the characters that an attribute has to escape."""
+    """Return an attribute's value without quotation marks and character references."""
     name = value.strip().strip("\"'")
     return unescape(name) if "&" in name else name
 
 
 def may_become_call(text: str, at: int) -> bool:
-    """Whether the text, which ends soon after `at`, may go on to be the opening tag of a call."""
+    """Return whether the text from `at` on may become the opening tag of a call."""
     if len(text) - at >= MAX_TAG_CHARACTERS:
         return False
     return text[at:] in _CALL_START_PREFIXES or _PARTIAL_CALL.match(text, at) is not None
@@ -138,7 +144,7 @@ def may_become_call(text: str, at: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TagValue:
-    """One argument as written; `kind` is how the tag says it is written ("" where it does not)."""
+    """One argument as written; `type_name` is the type given by the tag, or ""."""
 
     text: str
     type_name: str = ""
@@ -146,7 +152,7 @@ class TagValue:
 
 @dataclass(slots=True)
 class TaggedScan:
-    """Scans the body of one call, from after its opening tag at `at` to after its end."""
+    """The scan of the body of one call, from `at` to after its end."""
 
     tag_format: TagFormat
     name: str
@@ -165,7 +171,7 @@ class TaggedScan:
     _json_scan: BracketScan | None = None
 
     def scan(self, text: str, final: bool) -> int | None:
-        """The position after the call, or None while more text is needed."""
+        """Return the position after the call, or None if more text is needed."""
         while True:
             if self._json_scan is not None:
                 end = self._scan_json(text, final)
@@ -187,16 +193,16 @@ class TaggedScan:
         return -2
 
     def _scan_between_tags(self, text: str, final: bool) -> int:
-        """Between tags: a parameter, the end, or nothing that belongs here."""
+        """Scan the text between tags: a parameter, the end, or foreign text."""
         self.at = _skip_whitespace(text, self.at)
         if self.at >= len(text):
             if not final:
                 return -1
             self.repairs.add("missing end of the call")
             return self.at
-        if found := self.tag_format.parameter_start.match(text, self.at):
-            self._key, self._type_name = _unescape_attribute(found["key"]), found.groupdict().get("kind") or ""
-            self._value_start = self.at = found.end()
+        if match := self.tag_format.parameter_start.match(text, self.at):
+            self._key, self._type_name = _unescape_attribute(match["key"]), match.groupdict().get("kind") or ""
+            self._value_start = self.at = match.end()
             return -2
         if text.startswith(self.tag_format.call_end, self.at):
             self.is_complete = True
@@ -204,30 +210,30 @@ class TaggedScan:
         if text[self.at] in "{[" and not self.values and not self.json_body:
             self._json_scan = BracketScan(self.at)
             return -2
-        left = text[self.at : self.at + MAX_TAG_CHARACTERS]
+        upcoming = text[self.at : self.at + MAX_TAG_CHARACTERS]
         if (
             not final
-            and len(left) < MAX_TAG_CHARACTERS
-            and (left in _FOLLOW_PREFIXES or left.startswith(_PARAMETER_STARTS))
+            and len(upcoming) < MAX_TAG_CHARACTERS
+            and (upcoming in _FOLLOW_PREFIXES or upcoming.startswith(_PARAMETER_STARTS))
         ):
             return -1
         self.repairs.add("missing end of the call")
         self.is_complete = _CALL_END_PATTERN.match(text, self.at) is not None
         self.is_cut_off = self.is_cut_off or any(
-            stem.startswith(left) or left.startswith(stem) for stem in _PARAMETER_STARTS
+            stem.startswith(upcoming) or upcoming.startswith(stem) for stem in _PARAMETER_STARTS
         )
         return self.at
 
     def _scan_value(self, text: str, final: bool) -> int:
-        """Inside a value: it ends at its end tag, where what follows can follow it."""
+        """Scan a value up to an end tag that is followed by another tag or nothing."""
         tag = self.tag_format.parameter_end
         if self._value_end < 0:
             end = text.find(tag, self.at)
             if self.markers_end_strings and (
-                thought := _THINKING_END_PATTERN.search(text, self.at, end if end >= 0 else len(text))
+                thinking_end := _THINKING_END_PATTERN.search(text, self.at, end if end >= 0 else len(text))
             ):
                 self.is_cut_off, self._key = True, None
-                return thought.start()
+                return thinking_end.start()
             if end < 0:
                 self.at = max(self.at, len(text) - MAX_END_TAG_CHARACTERS)
                 return self._finish_unended_value(text) if final else -1
@@ -251,7 +257,10 @@ class TaggedScan:
         self._key, self._value_end, self._first_value_end = None, -1, -1
 
     def _finish_unended_value(self, text: str) -> int:
-        """The text ends inside a value: it is cut, unless the call's own end, or the next parameter, was reached."""
+        """Finish a value without an end tag.
+
+        It is cut off unless the end of the call or the next parameter was reached.
+        """
         value_end = (
             self._first_value_end
             if self._first_value_end >= 0
@@ -268,58 +277,58 @@ class TaggedScan:
         return len(text)
 
     def parse_arguments(self, schema: SchemaNode, truncated: bool) -> ParsedArguments:
-        """The arguments, typed by the tool's schema."""
+        """Parse the arguments and coerce them to the tool's schema."""
         if self.json_body:
             return coerce_arguments(self.json_body, schema, truncated, tuple(self.repairs))
-        if not self.is_cut_off and (whole := _get_wrapped_arguments(self.values, schema)) is not None:
-            return coerce_arguments(whole, schema, truncated, (*self.repairs, "wrapper around the arguments dropped"))
+        if not self.is_cut_off and (wrapped := _get_wrapped_arguments(self.values, schema)) is not None:
+            return coerce_arguments(wrapped, schema, truncated, (*self.repairs, "wrapper around the arguments dropped"))
         repairs = Repairs(dict(self.repairs.entries))
         try:
             values = _split_merged_values(self, schema, repairs)
-        except UnreadableText as problem:
-            return ParsedArguments(None, str(problem), tuple(repairs))
-        unfinished = "missing end of the call" in repairs.entries and not self.is_complete
+        except UnreadableText as error:
+            return ParsedArguments(None, str(error), tuple(repairs))
+        is_unfinished = "missing end of the call" in repairs.entries and not self.is_complete
         missing = [name for name in schema.required_names() if name not in dict(values)]
-        if self.is_cut_off or (unfinished and (truncated or missing)):
+        if self.is_cut_off or (is_unfinished and (truncated or missing)):
             return ParsedArguments(None, "The call ends in the middle.", tuple(repairs), is_cut_off=True)
-        typed = {key: _coerce_tag_value(value, schema.get_property(key), repairs) for key, value in values}
-        return ParsedArguments(typed, None, tuple(repairs))
+        coerced = {key: _coerce_tag_value(value, schema.get_property(key), repairs) for key, value in values}
+        return ParsedArguments(coerced, None, tuple(repairs))
 
 
 def _split_merged_values(scan: TaggedScan, schema: SchemaNode, repairs: Repairs) -> list[tuple[str, TagValue]]:
-    """Values, where a required one that seems missing stands inside another whose end tag was forgotten."""
-    given = dict(scan.values)
-    lost = {name for name in schema.required_names() if name not in given}
-    if not lost:
+    """Split values that contain another parameter because an end tag is missing."""
+    written_names = dict(scan.values)
+    missing = {name for name in schema.required_names() if name not in written_names}
+    if not missing:
         return scan.values
     result: list[tuple[str, TagValue]] = []
     for key, value in scan.values:
         start = 0
-        for found in scan.tag_format.parameter_start.finditer(value.text):
-            if found["key"] in lost:
-                piece = value.text[start : found.start()].split(scan.tag_format.parameter_end)[0].removesuffix("\n")
-                result.append((key, TagValue(_strip_line_breaks(piece), value.type_name)))
+        for match in scan.tag_format.parameter_start.finditer(value.text):
+            if match["key"] in missing:
+                text = value.text[start : match.start()].split(scan.tag_format.parameter_end)[0].removesuffix("\n")
+                result.append((key, TagValue(_strip_line_breaks(text), value.type_name)))
                 repairs.add("missing end of a parameter")
-                key, start = found["key"], found.end()
-                lost.discard(key)
+                key, start = match["key"], match.end()
+                missing.discard(key)
         result.append((key, TagValue(_strip_line_breaks(value.text[start:]) if start else value.text, value.type_name)))
     return result
 
 
 def _get_wrapped_arguments(values: list[tuple[str, TagValue]], schema: SchemaNode) -> dict[str, Any] | None:
-    """The arguments, where they all stand as one object in a parameter that the tool does not have."""
+    """Return arguments that are one object in a parameter the tool does not have."""
     if len(values) != 1 or values[0][0] not in WRAPPER_KEYS or values[0][0] in schema.properties():
         return None
-    found = coerce_text(values[0][1].text, SchemaNode({"type": "object"}), Repairs())
-    return found if isinstance(found, dict) and found.keys() <= schema.properties().keys() else None
+    value = coerce_text(values[0][1].text, SchemaNode({"type": "object"}), Repairs())
+    return value if isinstance(value, dict) and value.keys() <= schema.properties().keys() else None
 
 
 def _coerce_tag_value(value: TagValue, schema: SchemaNode, repairs: Repairs) -> Any:
-    kinds = schema.allowed_types()
+    types = schema.allowed_types()
     text = value.text
-    if found := _CDATA.match(text):
-        text = found[1]
-    if not kinds and value.type_name and value.type_name not in ("true", "string"):
+    if match := _CDATA.match(text):
+        text = match[1]
+    if not types and value.type_name and value.type_name not in ("true", "string"):
         try:
             return parse_strict(text)
         except ValueError:
@@ -328,12 +337,12 @@ def _coerce_tag_value(value: TagValue, schema: SchemaNode, repairs: Repairs) -> 
 
 
 def _strip_line_breaks(value: str) -> str:
-    """The value without the line breaks that its tags put around it."""
+    """Return the value without the line breaks next to its tags."""
     if value.startswith("\n"):
         return value[1:-1] if value.endswith("\n") and len(value) > 1 else value[1:]
     return value
 
 
 def _skip_whitespace(text: str, at: int) -> int:
-    found = _WHITESPACE.match(text, at)
-    return found.end() if found else at
+    match = _WHITESPACE.match(text, at)
+    return match.end() if match else at

@@ -1,8 +1,8 @@
-"""Takes the power out of markup in text that comes from outside: a tool's result, a page, a file.
+"""Escaping of control tokens in untrusted text, such as tool results and files.
 
-A server turns `<|im_start|>` in a prompt into the very token that begins a message, wherever it stands, and a model may
-take `<tool_call>` in a web page for its own. A character without width behind the first bracket keeps the text readable
-and makes it text.
+A server turns `<|im_start|>` in a prompt into the token that begins a message, wherever it occurs. A model may also
+take `<tool_call>` in a web page for its own call. A zero-width character after the first bracket prevents both, and the
+text stays readable.
 """
 
 import re
@@ -10,7 +10,7 @@ import re
 from opposable.parsers.markers import CLOSERS, HEADER_MARKERS, IGNORED_MARKERS, OPENERS, THINKING_ENDS, THINKING_MARKERS
 
 WORD_JOINER = "\u2060"
-"""A word joiner: it has no width, no line may break at it, and no vocabulary has a marker with it inside."""
+"""Zero-width and non-breaking; no vocabulary has a marker that contains it."""
 
 _CONTROL_TOKENS = r"<[|｜][^<>\n]{1,64}[|｜]>|<[|｜][\w▁]{1,64}>|<[\w▁]{1,64}[|｜]>|</?s>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|<(?:start|end)_of_image>"
 _KNOWN_MARKERS = "|".join(
@@ -35,7 +35,10 @@ _MARKER_START = re.compile(r"[<\[◁]")
 
 
 def escape_special_tokens(text: str) -> str:
-    """`text` with every marker of a model family broken; the same object where there is none. Linear time."""
+    """Return `text` with every marker of a model family broken. Linear time.
+
+    If there is no marker, the same object is returned.
+    """
     if not _MARKER_START.search(text):
         return text
-    return _MARKUP.sub(lambda found: f"{found[0][0]}{WORD_JOINER}{found[0][1:]}", text)
+    return _MARKUP.sub(lambda match: f"{match[0][0]}{WORD_JOINER}{match[0][1:]}", text)

@@ -1,4 +1,4 @@
-"""The offered tools, and which of them a written name means."""
+"""Resolution of tool names: which available tool a written name refers to."""
 
 import re
 from bisect import bisect_left
@@ -10,7 +10,7 @@ from opposable.domain.tools import ToolDefinition
 from opposable.parsers.schema_coercion import SchemaNode
 
 ToolLike = ToolDefinition | Mapping[str, Any]
-"""A tool as domain noun, as OpenAI's tool dict, or as `{"name", "parameters"}`."""
+"""A `ToolDefinition`, an OpenAI tool dict, or a dict with `name` and `parameters`."""
 
 _PREFIXES = ("functions.", "tools.", "function.", "tool.", "functions:", "default_api.", "/functions.")
 _SEPARATORS = re.compile(r"[\s.\-_:/]+")
@@ -19,14 +19,14 @@ MAX_NAME_CHARACTERS = 128
 
 @dataclass(frozen=True, slots=True)
 class ToolSignature:
-    """What the reader needs to know of a tool."""
+    """The name and parameter schema of a tool."""
 
     name: str
     schema: SchemaNode
 
 
 class ToolIndex:
-    """The offered tools by name."""
+    """The available tools by name."""
 
     def __init__(self, tools: Sequence[ToolLike]) -> None:
         self.by_name: dict[str, ToolSignature] = {}
@@ -42,7 +42,12 @@ class ToolIndex:
         return bool(self.by_name)
 
     def find(self, name: str) -> tuple[ToolSignature | None, str]:
-        """The tool meant by `written`, and the repair that finding it took ("" for none); None where none is clear."""
+        """Find the tool that a written name refers to.
+
+        Returns:
+            The tool and a description of the repair ("" if the name is exact), or (None, "") if no tool clearly
+                matches.
+        """
         name = name.strip()
         if tool := self.by_name.get(name):
             return tool, ""
@@ -53,28 +58,28 @@ class ToolIndex:
             if bare.startswith(prefix):
                 bare = bare[len(prefix) :]
                 break
-        half, _, again = bare.partition(".")
-        if half == again:  # some models write a tool without a name space as its own
-            bare = half
-        found = self.by_name.get(bare) or self._find_normalized(bare)
-        return (found, f"tool name {name!r} read as {found.name!r}") if found else (None, "")
+        first_half, _, second_half = bare.partition(".")
+        if first_half == second_half:  # some models repeat the name as its own namespace
+            bare = first_half
+        matched_tool = self.by_name.get(bare) or self._find_normalized(bare)
+        return (matched_tool, f"tool name {name!r} read as {matched_tool.name!r}") if matched_tool else (None, "")
 
     def first_letters(self) -> frozenset[str]:
-        """The letters with which a tool's name may begin as a model writes it."""
+        """Return the characters with which a tool's name may begin as a model writes it."""
         if self._first_letters is None:
             firsts = {name[0] for name in self.by_name} | {prefix[0] for prefix in _PREFIXES}
             self._first_letters = frozenset(form for first in firsts for form in (first, first.lower(), first.upper()))
         return self._first_letters
 
     def may_start_name(self, text: str) -> bool:
-        """Whether a tool's name may begin with `written`, or be it."""
+        """Return whether `text` is, or may begin, a tool's name."""
         if self._sorted_names is None:
             self._sorted_names = sorted({*self.by_name, *(name.casefold() for name in self.by_name)})
         if text.startswith(_PREFIXES) or any(prefix.startswith(text) for prefix in _PREFIXES):
             return True
         for form in {text, text.casefold()}:
-            place = bisect_left(self._sorted_names, form)
-            if place < len(self._sorted_names) and self._sorted_names[place].startswith(form):
+            position = bisect_left(self._sorted_names, form)
+            if position < len(self._sorted_names) and self._sorted_names[position].startswith(form):
                 return True
         return self.find(text)[0] is not None
 
@@ -83,8 +88,8 @@ class ToolIndex:
             self._tools_by_normalized_name = {}
             for tool in self.by_name.values():
                 self._tools_by_normalized_name.setdefault(_normalize_name(tool.name), []).append(tool)
-        same = self._tools_by_normalized_name.get(_normalize_name(name), ())
-        return same[0] if len(same) == 1 else None
+        matches = self._tools_by_normalized_name.get(_normalize_name(name), ())
+        return matches[0] if len(matches) == 1 else None
 
 
 _cached_indexes: dict[int, tuple[tuple[ToolLike, ...], ToolIndex]] = {}
@@ -92,17 +97,20 @@ _MAX_CACHED_INDEXES = 64
 
 
 def get_tool_index(tools: Sequence[ToolLike]) -> ToolIndex:
-    """The offered tools, made ready once for a tuple: the same tuple comes with every reply of a run."""
+    """Return the index of the tools; cached for a tuple.
+
+    A run passes the same tuple with every reply.
+    """
     if not isinstance(tools, tuple):
         return ToolIndex(tools)
-    kept = _cached_indexes.get(id(tools))
-    if kept is not None and kept[0] is tools:
-        return kept[1]
-    made = ToolIndex(tools)
+    cached = _cached_indexes.get(id(tools))
+    if cached is not None and cached[0] is tools:
+        return cached[1]
+    index = ToolIndex(tools)
     if len(_cached_indexes) >= _MAX_CACHED_INDEXES:
         _cached_indexes.clear()
-    _cached_indexes[id(tools)] = (tools, made)
-    return made
+    _cached_indexes[id(tools)] = (tools, index)
+    return index
 
 
 def _normalize_name(name: str) -> str:
@@ -112,8 +120,8 @@ def _normalize_name(name: str) -> str:
 def _get_name_and_parameters(tool: ToolLike) -> tuple[str, Any]:
     if isinstance(tool, ToolDefinition):
         return tool.name, tool.parameters
-    inner = tool.get("function")
-    source = inner if isinstance(inner, Mapping) else tool
+    function = tool.get("function")
+    source = function if isinstance(function, Mapping) else tool
     name = source.get("name")
     parameters = source.get("parameters", source.get("input_schema", source.get("inputSchema")))
     return (name if isinstance(name, str) else ""), parameters

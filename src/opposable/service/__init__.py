@@ -1,1 +1,1 @@
-"""What a service is made of, whatever it is reached by: agents from data, conversations, runs, approvals."""
+"""The service without HTTP: stored agents, conversations, runs and approvals."""

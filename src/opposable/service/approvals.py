@@ -1,4 +1,4 @@
-"""Calls that a person must allow: asked about, waited for, bound to their exact arguments."""
+"""Human approval of tool calls, bound to their exact arguments."""
 
 import asyncio
 import contextlib
@@ -11,15 +11,20 @@ from opposable.domain.records import Approval, canonical_sha256, get_utc_now
 from opposable.store.approvals import ApprovalRepository
 
 APPROVAL_POLL_SECONDS = 0.5
-"""Seconds between looks at the store: whoever decides may be in another process."""
+"""Seconds between reads of the store: the decision can be made in another process."""
 
 EmitEvent = Callable[[str, dict[str, object]], None]
+"""Called with the kind and the data of an event."""
 
 
 class Approver:
-    """Asks about the calls of one run and waits for the word; `tell` is given what listeners should know.
+    """Requests human approval for the calls of one run and waits for the decisions.
 
-    `wait` is how many seconds a person has; after them the call is refused.
+    Args:
+        approvals: Where requests and decisions are stored.
+        emit: Called with the events approval_needed and approval_decided.
+        owner: The id of the API key that owns the run, "" without keys.
+        timeout_seconds: How long to wait; after that the call is denied.
     """
 
     def __init__(self, approvals: ApprovalRepository, emit: EmitEvent, owner: str, timeout_seconds: float) -> None:
@@ -29,34 +34,38 @@ class Approver:
         self._timeout_seconds = timeout_seconds
 
     async def __call__(self, request: ApprovalRequest) -> Approved | Denied:
-        """The person's word on exactly these arguments. Raises: `StoreUnavailable`."""
+        """Return the decision on exactly these arguments.
+
+        Raises:
+            StoreUnavailable: If the request cannot be stored.
+        """
         approval = _create_approval(request, self._owner)
         await self._approvals.add(approval)
-        about = {"approval_id": approval.approval_id, "call_id": approval.call_id, "name": request.name}
-        shown = {"tool_id": approval.tool_id, "arguments": approval.arguments, "sha256": approval.sha256}
-        self._emit("approval_needed", {**about, **shown})
+        ids = {"approval_id": approval.approval_id, "call_id": approval.call_id, "name": request.name}
+        details = {"tool_id": approval.tool_id, "arguments": approval.arguments, "sha256": approval.sha256}
+        self._emit("approval_needed", {**ids, **details})
         try:
-            decided = await self._wait_for_decision(approval)
+            decision = await self._wait_for_decision(approval)
         except asyncio.CancelledError:
             with contextlib.suppress(StoreUnavailable):
                 await self._approvals.decide(approval.approval_id, "expired", reason="the run ended")
             raise
-        self._emit("approval_decided", {**about, "status": decided.status, "reason": decided.reason})
-        if decided.status == "approved" and decided.sha256 == canonical_sha256(request.arguments):
+        self._emit("approval_decided", {**ids, "status": decision.status, "reason": decision.reason})
+        if decision.status == "approved" and decision.sha256 == canonical_sha256(request.arguments):
             return Approved()
-        return Denied(decided.reason)
+        return Denied(decision.reason)
 
     async def _wait_for_decision(self, approval: Approval) -> Approval:
-        end = asyncio.get_running_loop().time() + self._timeout_seconds
-        while asyncio.get_running_loop().time() < end:
+        deadline = asyncio.get_running_loop().time() + self._timeout_seconds
+        while asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(APPROVAL_POLL_SECONDS)
-            with contextlib.suppress(StoreUnavailable):  # a store that is away for a while decides nothing
-                there = await self._approvals.get(approval.approval_id)
-                if there is None or there.status != "pending":
-                    return there or approval
-        reason = f"nobody decided within {self._timeout_seconds:g} seconds"
-        late = await self._approvals.decide(approval.approval_id, "expired", reason=reason)
-        return late or await self._approvals.get(approval.approval_id) or approval
+            with contextlib.suppress(StoreUnavailable):  # keep waiting through an outage of the store
+                stored = await self._approvals.get(approval.approval_id)
+                if stored is None or stored.status != "pending":
+                    return stored or approval
+        reason = f"no one decided within {self._timeout_seconds:g} seconds"
+        expired = await self._approvals.decide(approval.approval_id, "expired", reason=reason)
+        return expired or await self._approvals.get(approval.approval_id) or approval
 
 
 def _create_approval(request: ApprovalRequest, owner: str) -> Approval:

@@ -1,4 +1,4 @@
-"""What a run has told so far: numbered, kept, and followed by whoever is listening."""
+"""The events of one run: numbered, recorded, and followed by any number of readers."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -7,17 +7,21 @@ from typing import Any
 from opposable.domain.records import RunEvent, get_utc_now
 
 DELTA_MERGE_SECONDS = 0.05
-"""Seconds in which pieces of one text are put together: the first piece is told at once."""
+"""Seconds within which deltas of one text are merged into one event; the first delta is sent at once."""
 
 DELTA_FIELDS = {"text": "content", "thinking": "thinking", "tool_delta": "delta"}
-"""The kinds of event that are pieces of a text, and where the piece stands."""
+"""Kinds of event that carry a delta of a text, and the field of the delta."""
 
 
 class RunEventLog:
-    """The events of one run, numbered from 1 in the order they were told.
+    """The events of one run, numbered from 1.
 
-    `keep` is handed the events that are new, to be written; it must not block. Pieces of text that come faster than
-    `GAP` are told together, so that a number stands for the same piece live and read again.
+    Deltas that arrive faster than `DELTA_MERGE_SECONDS` are merged before they are numbered, so that live readers and
+    later readers see the same events.
+
+    Args:
+        run_id: The id of the run.
+        on_append: Called with the new events, to record them. It must not block.
     """
 
     def __init__(self, run_id: str, on_append: Callable[[Sequence[RunEvent]], None]) -> None:
@@ -35,13 +39,11 @@ class RunEventLog:
             self._flush_pending_delta()
             self._append_event(kind, data)
             return
-        if (
-            self._pending_delta is not None
-            and self._pending_delta[0] == kind
-            and self._pending_delta[1].get("call_id") == data.get("call_id")
-        ):
-            self._pending_delta[1][DELTA_FIELDS[kind]] += data[DELTA_FIELDS[kind]]
-            return
+        if self._pending_delta is not None:
+            pending_kind, pending_data = self._pending_delta
+            if pending_kind == kind and pending_data.get("call_id") == data.get("call_id"):
+                pending_data[DELTA_FIELDS[kind]] += data[DELTA_FIELDS[kind]]
+                return
         self._flush_pending_delta()
         if self._merge_timer is None:
             self._append_event(kind, data)
@@ -50,7 +52,7 @@ class RunEventLog:
             self._pending_delta = (kind, dict(data))
 
     def close(self) -> None:
-        """Nothing more will be told."""
+        """Flush the pending delta and end every `follow`."""
         self._flush_pending_delta()
         if self._merge_timer is not None:
             self._merge_timer.cancel()
@@ -58,17 +60,17 @@ class RunEventLog:
         self._notify_followers()
 
     async def follow(self, after: int = 0) -> AsyncGenerator[RunEvent, None]:
-        """The events behind number `after`, as they come, until the run has ended."""
-        seen = after
+        """Yield the events after number `after`, past and future, until the log is closed."""
+        last_sequence = after
         while True:
-            told = self._update_signal
-            for event in self.events[seen:]:
-                seen = event.sequence
+            update_signal = self._update_signal
+            for event in self.events[last_sequence:]:
+                last_sequence = event.sequence
                 yield event
-            if self.is_closed and seen >= len(self.events):
+            if self.is_closed and last_sequence >= len(self.events):
                 return
-            if seen >= len(self.events):
-                await told.wait()
+            if last_sequence >= len(self.events):
+                await update_signal.wait()
 
     def _append_event(self, kind: str, data: dict[str, Any]) -> None:
         event = RunEvent(self.run_id, len(self.events) + 1, kind, data, get_utc_now())
@@ -78,8 +80,8 @@ class RunEventLog:
 
     def _flush_pending_delta(self) -> None:
         if self._pending_delta is not None:
-            held, self._pending_delta = self._pending_delta, None
-            self._append_event(*held)
+            pending_delta, self._pending_delta = self._pending_delta, None
+            self._append_event(*pending_delta)
 
     def _on_merge_timer(self) -> None:
         self._merge_timer = None
@@ -88,5 +90,5 @@ class RunEventLog:
             self._merge_timer = asyncio.get_running_loop().call_later(DELTA_MERGE_SECONDS, self._on_merge_timer)
 
     def _notify_followers(self) -> None:
-        told, self._update_signal = self._update_signal, asyncio.Event()
-        told.set()
+        update_signal, self._update_signal = self._update_signal, asyncio.Event()
+        update_signal.set()

@@ -1,4 +1,4 @@
-"""Signs of life of this process, and the end of runs whose process has died."""
+"""The heartbeat of this process, and the failing of runs whose process has died."""
 
 import asyncio
 import logging
@@ -11,18 +11,18 @@ from opposable.domain.errors import OpposableError
 from opposable.store.workers import WorkerRepository
 
 HEARTBEAT_SECONDS = 2.0
-"""Seconds between signs of life."""
+"""Seconds between heartbeats."""
 DEAD_AFTER_SECONDS = 10.0
-"""Seconds without one after which a process counts as dead."""
+"""Seconds without a heartbeat after which a process counts as dead."""
 
 log = logging.getLogger("opposable.service")
 
 
 class Heartbeat:
-    """Keeps this process known as alive: `async with Living(...) as living`; its name is `living.worker`.
+    """An async context manager that records that this process is alive, under `worker_id`.
 
-    Runs of dead processes are ended by whichever process sees it first. One that could not reach the store itself for
-    a while judges nobody: the others may have been cut off like it.
+    It also fails the runs of dead processes. A process that could not reach the store for a while fails no runs:
+    the other processes may have been cut off as well.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Heartbeat:
 
     async def __aenter__(self) -> "Heartbeat":
         await self._workers.record_heartbeat(self.worker_id)
-        self._task = asyncio.create_task(self._run(), name="signs of life")
+        self._task = asyncio.create_task(self._run(), name="heartbeat")
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -53,18 +53,18 @@ class Heartbeat:
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        last = since = loop.time()
+        last_beat = connected_since = loop.time()
         while True:
             await asyncio.sleep(self._interval_seconds)
-            if loop.time() - last > self._dead_after_seconds / 2:  # it was cut off, or this process stood still
-                since = loop.time()
+            if loop.time() - last_beat > self._dead_after_seconds / 2:  # the store or this process was suspended
+                connected_since = loop.time()
             try:
                 await self._workers.record_heartbeat(self.worker_id)
-                last = loop.time()
-                ended: Sequence[str] = ()
-                if last - since > self._dead_after_seconds:
-                    ended = await self._workers.fail_lost_runs(timedelta(seconds=self._dead_after_seconds))
-                if ended:
-                    log.warning("Runs whose process died were ended: %s", ", ".join(ended))
+                last_beat = loop.time()
+                failed_run_ids: Sequence[str] = ()
+                if last_beat - connected_since > self._dead_after_seconds:
+                    failed_run_ids = await self._workers.fail_lost_runs(timedelta(seconds=self._dead_after_seconds))
+                if failed_run_ids:
+                    log.warning("Failed runs whose process died: %s", ", ".join(failed_run_ids))
             except OpposableError as error:
-                log.debug("No sign of life could be given: %s", error)
+                log.debug("Cannot record a heartbeat: %s", error)

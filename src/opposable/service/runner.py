@@ -1,4 +1,4 @@
-"""Runs of a service: begun, told, recorded, ended; each goes on in a task of its own whoever listens."""
+"""Execution of runs in background tasks, with their events, records and approvals."""
 
 import asyncio
 import logging
@@ -29,28 +29,42 @@ from opposable.store.recorder import Recorder
 from opposable.store.store import Store
 
 CANCEL_POLL_SECONDS = 0.5
-"""Seconds between looks for wishes to cancel, which may come from other processes."""
+"""Seconds between reads of the cancellation requests that other processes store."""
 
 STORE_POLL_SECONDS = 0.2
-"""Seconds between looks at a run of another process."""
+"""Seconds between reads of a run of another process."""
 
 MAX_RECORD_DELAY_SECONDS = 0.5
-"""Seconds after which a run of another process is surely in the store."""
+"""Seconds within which a new run of another process reaches the store."""
 
 ENDED_RUN_CACHE_SECONDS = 3.0
-"""Seconds an ended run's events are told from memory: the last of them may not be written yet."""
+"""Seconds for which the events of an ended run are read from memory: the last ones may not be stored yet."""
 
 TERMINAL_STATUSES: tuple[RunStatus, ...] = ("finished", "failed", "cancelled")
 
 EventSource = Callable[[CallContext], AsyncGenerator[Event, None]]
-"""Begins a run's events in a context: the loop of an agent, or the team that answers questions about data."""
+"""Starts a run and yields its events: the loop of an agent, or the team that answers questions about data."""
 
 log = logging.getLogger("opposable.service")
 
 
 @dataclass(slots=True)
 class ActiveRun:
-    """A run of this process. `task` ends when the run has, and raises nothing; `usage` and `turns` grow as it goes."""
+    """A run of this process.
+
+    Attributes:
+        run: The current record of the run.
+        event_log: Its events.
+        messages: The messages that the run added, once it has finished.
+        finished_event: The last event of an agent's run, once it has finished.
+        data_answer: The answer to a question about data.
+        finished_calls: The calls so far, with their results.
+        usage: The tokens used so far.
+        turns: The model replies so far.
+        error: Why the run failed.
+        task: Ends with the run and never raises.
+        pending_approvals: The number of calls that wait for a person.
+    """
 
     run: Run
     event_log: RunEventLog
@@ -65,23 +79,31 @@ class ActiveRun:
     pending_approvals: int = 0
 
     async def wait_until_ended(self) -> Run:
-        """The run when it has ended."""
+        """Wait for the end of the run and return its record."""
         assert self.task is not None
         await asyncio.wait({self.task})
         return self.run
 
     def stop(self) -> None:
-        """Have the run cancelled, unless its answer is there already."""
+        """Cancel the run, unless it has finished."""
         if self.task is not None and self.finished_event is None:
             self.task.cancel()
 
 
 class Runner:
-    """Begins runs and sees them to their end: `async with Runner(...)`.
+    """An async context manager that executes runs and records them.
 
-    `approval_seconds` is how long a person has to decide on a call. Leaving gives the runs that still go on `grace`
-    seconds, then ends them. What is in `on_event` is told each event of each run as it passes, what is in `on_end`
-    each run that has ended; neither may block or raise.
+    Args:
+        store: Where runs, events, approvals and conversations are stored.
+        recorder: Writes runs, calls and events in the background.
+        get_tool_id: Returns the tool id for the name that a model called.
+        approval_seconds: How long a call waits for a person.
+        grace_seconds: How long the exit waits for active runs before it cancels them.
+        heartbeat: The heartbeat of this process, by default a new one.
+
+    Attributes:
+        on_event: Callbacks for every event of every run. They must not block or raise.
+        on_end: Callbacks for every run that has ended. They must not block or raise.
     """
 
     def __init__(
@@ -110,13 +132,13 @@ class Runner:
     async def __aenter__(self) -> "Runner":
         await self._stack.enter_async_context(self._heartbeat)
         await self._stack.enter_async_context(self._turn_writer)
-        looking = asyncio.create_task(self._poll_cancel_requests(), name="cancels")
-        self._stack.push_async_callback(_cancel_task, looking)
+        poll_task = asyncio.create_task(self._poll_cancel_requests(), name="cancellation requests")
+        self._stack.push_async_callback(_cancel_task, poll_task)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         try:
-            tasks = [going.task for going in self._active_runs.values() if going.task is not None]
+            tasks = [active_run.task for active_run in self._active_runs.values() if active_run.task is not None]
             if tasks:
                 await asyncio.wait(tasks, timeout=self.grace_seconds)
             for task in tasks:
@@ -127,13 +149,19 @@ class Runner:
 
     @property
     def active_count(self) -> int:
-        """How many runs of this process go on."""
+        """The number of active runs of this process."""
         return len(self._active_runs)
 
     async def start(self, run: Run, user_message: Message | None, event_source: EventSource) -> ActiveRun:
-        """Begin a run. `asked` is what the user said, kept in the conversation with the answer.
+        """Start a run.
 
-        Raises: `StoreUnavailable` when the store is known to be away; the run is not begun then.
+        Args:
+            run: The record of the run.
+            user_message: Stored in the conversation together with the answer.
+            event_source: Produces the events of the run.
+
+        Raises:
+            StoreUnavailable: If the store is known to be unavailable; the run is not started.
         """
         run = replace(run, worker=self._heartbeat.worker_id)
         if self._recorder.error:
@@ -141,10 +169,10 @@ class Runner:
             self._recorder.wake()
         else:
             self._recorder.record(run)
-        going = ActiveRun(run, RunEventLog(run.run_id, self._record_events))
-        self._active_runs[run.run_id] = going
+        active_run = ActiveRun(run, RunEventLog(run.run_id, self._record_events))
+        self._active_runs[run.run_id] = active_run
         approver = Approver(
-            self._store.approvals, self._create_approval_listener(going), run.owner, self._approval_seconds
+            self._store.approvals, self._create_approval_listener(active_run), run.owner, self._approval_seconds
         )
         context = CallContext(
             run_id=run.run_id,
@@ -153,63 +181,72 @@ class Runner:
             conversation_id=run.conversation_id,
             approve=approver,
         )
-        going.task = asyncio.create_task(
-            self._drive(going, user_message, event_source(context)), name=f"run {run.run_id}"
+        active_run.task = asyncio.create_task(
+            self._drive(active_run, user_message, event_source(context)), name=f"run {run.run_id}"
         )
-        return going
+        return active_run
 
     def find(self, run_id: str) -> ActiveRun | None:
-        """The run, if it goes on in this process or has just ended there."""
+        """Return the run if it is active in this process, or ended here a few seconds ago."""
         return self._active_runs.get(run_id) or self._ended_runs.get(run_id)
 
     async def get(self, run_id: str) -> Run | None:
-        """A run of any process as it stands. Raises: `StoreUnavailable`."""
-        going = self.find(run_id)
-        if going is not None:
-            return going.run
-        waited = 0.0
-        while (run := await self._store.runs.get(run_id)) is None and waited < MAX_RECORD_DELAY_SECONDS:
+        """Return the current record of a run of any process, or None.
+
+        Raises:
+            StoreUnavailable: If the store cannot be read.
+        """
+        active_run = self.find(run_id)
+        if active_run is not None:
+            return active_run.run
+        waited_seconds = 0.0
+        while (run := await self._store.runs.get(run_id)) is None and waited_seconds < MAX_RECORD_DELAY_SECONDS:
             await asyncio.sleep(STORE_POLL_SECONDS)
-            waited += STORE_POLL_SECONDS
+            waited_seconds += STORE_POLL_SECONDS
         return run
 
     async def cancel(self, run_id: str) -> bool:
-        """Stop a run, here or wherever it goes on. Returns whether it still did. Raises: `StoreUnavailable`."""
-        going = self._active_runs.get(run_id)
-        if going is None:
+        """Cancel a run of any process. Return False if it has already ended.
+
+        Raises:
+            StoreUnavailable: If the run is of another process and the request cannot be stored.
+        """
+        active_run = self._active_runs.get(run_id)
+        if active_run is None:
             run = await self.get(run_id)
             return (
                 run is not None
                 and run.status not in TERMINAL_STATUSES
                 and await self._store.runs.request_cancel(run_id)
             )
-        going.stop()
-        return (await going.wait_until_ended()).status == "cancelled"
+        active_run.stop()
+        return (await active_run.wait_until_ended()).status == "cancelled"
 
     async def follow(self, run_id: str, after: int = 0) -> AsyncGenerator[RunEvent, None]:
-        """A run's events behind number `after`: those that were, and those to come until it ends.
+        """Yield the events of a run after number `after`, past and future, until it ends.
 
-        Raises: `StoreUnavailable`.
+        Raises:
+            StoreUnavailable: If the run is of another process and the store cannot be read.
         """
-        going = self.find(run_id)
-        if going is not None:
-            async with aclosing(going.event_log.follow(after)) as events:
+        active_run = self.find(run_id)
+        if active_run is not None:
+            async with aclosing(active_run.event_log.follow(after)) as events:
                 async for event in events:
                     yield event
             return
-        ended = False
+        is_ended = False
         while True:
-            kept = await self._store.runs.list_events(run_id, after=after)
-            for event in kept:
+            stored_events = await self._store.runs.list_events(run_id, after=after)
+            for event in stored_events:
                 after = event.sequence
                 yield event
-            if kept:
+            if stored_events:
                 continue
-            if ended:
+            if is_ended:
                 return
             run = await self.get(run_id)
-            ended = run is None or run.status in TERMINAL_STATUSES  # its last events are written before its end is
-            if not ended:
+            is_ended = run is None or run.status in TERMINAL_STATUSES  # written after the last event
+            if not is_ended:
                 await asyncio.sleep(STORE_POLL_SECONDS)
 
     async def _drive(
@@ -230,9 +267,9 @@ class Runner:
             active_run.event_log.append("error", {"kind": type(error).__name__, "message": str(error)})
         except Exception as error:
             status = "failed"
-            active_run.error = OpposableError("Opposable itself failed; the log of the service says how.")
+            active_run.error = OpposableError("Internal error. The log of the service has the details.")
             active_run.event_log.append("error", {"kind": "InternalError", "message": str(active_run.error)})
-            log.exception("A run failed by a mistake of ours", exc_info=error)
+            log.exception("Run %s failed with an internal error.", active_run.run.run_id, exc_info=error)
         self._finish_run(active_run, status)
 
     def _handle_event(self, active_run: ActiveRun, event: Event) -> None:
@@ -250,15 +287,15 @@ class Runner:
                 active_run.messages = event.messages
             case DataAnswered():
                 active_run.data_answer = event
-        for heard in self.on_event:
-            heard(active_run, event)
+        for callback in self.on_event:
+            callback(active_run, event)
         if type(event) is RunStarted:
             active_run.event_log.append("run_started", _get_run_ids(active_run.run))
         elif (kind_and_data := event_to_json(event)) is not None:
             active_run.event_log.append(*kind_and_data)
 
     async def _save_turn(self, active_run: ActiveRun, user_message: Message | None) -> None:
-        """Put the turn into its conversation, whole: a turn that was cut short leaves nothing behind."""
+        """Store the turn in its conversation; an unfinished run stores nothing."""
         run = active_run.run
         if user_message is None or not run.conversation_id or active_run.finished_event is None:
             return
@@ -267,27 +304,27 @@ class Runner:
         await self._turn_writer.write(ConversationTurn(run.run_id, conversation, (user_message, *active_run.messages)))
 
     def _finish_run(self, active_run: ActiveRun, status: RunStatus) -> None:
-        end = active_run.finished_event
+        finished = active_run.finished_event
         active_run.run = replace(
             active_run.run,
             status=status,
             ended_at=get_utc_now(),
-            text="" if end is None else end.text,
-            reason="" if end is None else end.reason,
-            usage=active_run.usage if end is None else end.usage,
-            turns=active_run.turns if end is None else end.turns,
-            tool_calls=len(active_run.finished_calls) if end is None else end.tool_calls,
+            text="" if finished is None else finished.text,
+            reason="" if finished is None else finished.reason,
+            usage=active_run.usage if finished is None else finished.usage,
+            turns=active_run.turns if finished is None else finished.turns,
+            tool_calls=len(active_run.finished_calls) if finished is None else finished.tool_calls,
         )
         run_id = active_run.run.run_id
         self._ended_runs[run_id] = self._active_runs.pop(run_id)
         asyncio.get_running_loop().call_later(ENDED_RUN_CACHE_SECONDS, self._evict_run, run_id)
         active_run.event_log.close()
         self._recorder.record(active_run.run)
-        for heard in self.on_end:
-            heard(active_run)
+        for callback in self.on_end:
+            callback(active_run)
 
     def _evict_run(self, run_id: str) -> None:
-        """Let an ended run go, once the store has it."""
+        """Remove an ended run from memory once the store has it."""
         if self._recorder.error:
             asyncio.get_running_loop().call_later(ENDED_RUN_CACHE_SECONDS, self._evict_run, run_id)
         else:
@@ -298,7 +335,7 @@ class Runner:
             self._recorder.record(event)
 
     def _create_approval_listener(self, active_run: ActiveRun) -> Callable[[str, dict[str, object]], None]:
-        def tell(kind: str, data: dict[str, object]) -> None:
+        def on_approval_event(kind: str, data: dict[str, object]) -> None:
             active_run.pending_approvals += 1 if kind == "approval_needed" else -1
             status: RunStatus = "waiting" if active_run.pending_approvals else "running"
             if status != active_run.run.status:
@@ -306,19 +343,19 @@ class Runner:
                 self._recorder.record(active_run.run)
             active_run.event_log.append(kind, data)
 
-        return tell
+        return on_approval_event
 
     async def _poll_cancel_requests(self) -> None:
-        """Follow the wishes to cancel that other processes leave."""
+        """Stop the runs whose cancellation another process requested."""
         while True:
             await asyncio.sleep(CANCEL_POLL_SECONDS)
             if not self._active_runs:
                 continue
             with suppress(OpposableError):
                 for run_id in await self._store.runs.list_cancel_requested(tuple(self._active_runs)):
-                    going = self._active_runs.get(run_id)
-                    if going is not None:
-                        going.stop()
+                    active_run = self._active_runs.get(run_id)
+                    if active_run is not None:
+                        active_run.stop()
 
 
 def _get_run_ids(run: Run) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The service, opened: store, tools, models, agents and runs, and everything that is told of them."""
+"""The service: store, tools, models, agents and runs behind one object."""
 
 import asyncio
 import contextlib
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
+from opposable.agent.agent import run_agent
 from opposable.agent.failure_memory import FailureMemory
 from opposable.agent.limits import Limits
-from opposable.agent.agent import run_agent
 from opposable.app.agents import DEFAULT_INSTRUCTIONS
 from opposable.app.ask import TeamPool, create_ask_data_tool
 from opposable.app.inputs import FREE_PRICE
@@ -39,18 +39,29 @@ BUILTIN_TOOLS: dict[str, tuple[str, str, str]] = {
     "read_file": ("opposable.builtin_tools.file_search", "FileSearch", ""),
     "time": ("opposable.builtin_tools.clock", "", "time"),
 }
-"""The built-in tools that an empty store begins with: they read, and nothing else. Module, class, function."""
+"""Module, class and function of the tools that an empty store starts with. All of them are read-only."""
 
 RECORD_WRITE_SECONDS = 0.2
-"""Seconds after which records are written: so late, at most, do other processes know of a run."""
+"""Seconds between writes of records: other processes see a new run after this time at most."""
 
 TOOL_POLL_SECONDS = 2.0
-"""Seconds between looks at the kept tools, which other processes may change."""
+"""Seconds between reads of the stored tools, which other processes can change."""
 
 
 @dataclass(slots=True)
 class Service:
-    """What routes and commands work with. `models` are the models by the names clients call them."""
+    """Everything that routes and commands use.
+
+    Attributes:
+        settings: The settings that the service was opened with.
+        store: The repositories.
+        recorder: Writes runs, calls and events in the background.
+        spec_loader: Creates tools from specs.
+        runner: Executes runs.
+        models: The models by the names that clients use; the first is the default.
+        teams: Creates the teams that answer questions about data.
+        failure_memory: The failures that agents remember across runs.
+    """
 
     settings: Settings
     store: Store
@@ -66,18 +77,26 @@ class Service:
 
     @property
     def library(self) -> ToolLibrary:
-        """All tools."""
+        """The library with all enabled tools."""
         return self.spec_loader.library
 
     def get_model(self, name: str) -> Model:
-        """The model an agent names; "" is the service's own, the first. Raises: `BadInput`."""
-        found = self.models.get(name) if name else next(iter(self.models.values()))
-        if found is None:
-            raise BadInput(f"There is no model {name!r} here; the models are: {', '.join(self.models)}.")
-        return found
+        """Return the model of that name, or the default model for "".
+
+        Raises:
+            BadInput: If the service has no such model.
+        """
+        model = self.models.get(name) if name else next(iter(self.models.values()))
+        if model is None:
+            raise BadInput(f"There is no model {name!r}. Available models: {', '.join(self.models)}.")
+        return model
 
     async def get_agent(self, agent_id: str = DEFAULT_AGENT_ID) -> AgentRecord:
-        """The agent of that id. Raises: `BadInput` where there is none."""
+        """Return the stored agent.
+
+        Raises:
+            BadInput: If there is no such agent.
+        """
         record = await self.store.agents.get(agent_id)
         if record is None:
             raise BadInput(f"There is no agent {agent_id!r}.")
@@ -95,22 +114,33 @@ class Service:
         stream: bool = True,
         is_new_conversation: bool = False,
     ) -> ActiveRun:
-        """Begin a run on a message, in a conversation where one is named: it is begun with its first answer.
+        """Start a run of an agent on a user message.
 
-        `new` says that nobody can know the conversation yet, so that nothing of it is looked for. Raises: `BadInput`
-        (the conversation is another owner's, no such model), `StoreUnavailable`.
+        Args:
+            agent: The agent.
+            message: The text of the user.
+            conversation_id: The conversation to continue, or the id of a new one; "" for none. A conversation is
+                stored with its first answer.
+            owner: The id of the API key that owns the run and the conversation.
+            trace_id: The trace of the request, by default a new one.
+            limits: Limits of the run, by default those of the agent.
+            stream: Whether the model streams its replies.
+            is_new_conversation: Whether the id was just generated, so that no history needs to be read.
+
+        Raises:
+            BadInput: If another owner has the conversation, or the model or forced tool of the agent is unknown.
+            StoreUnavailable: If the store cannot be read.
         """
         model = self.get_model(agent.model)
-        history = (
-            await self._load_history(conversation_id, owner) if conversation_id and not is_new_conversation else ()
-        )
-        asked = user_message(message)
+        has_history = conversation_id and not is_new_conversation
+        history = await self._load_history(conversation_id, owner) if has_history else ()
+        new_message = user_message(message)
         instructions = agent.instructions or DEFAULT_INSTRUCTIONS[detect_language(message)]
-        messages = (system_message(instructions), *history, asked)
+        messages = (system_message(instructions), *history, new_message)
         library = self.get_agent_tools(await self._add_data_tool(agent))
         options = ModelOptions(stream=stream, tool_choice=self._resolve_tool_choice(agent, library))
-        bounds = limits or self.get_agent_limits(agent)
-        learning = self.failure_memory.scoped(agent.agent_id if agent.learning == "own" else SHARED_SCOPE)
+        run_limits = limits or self.get_agent_limits(agent)
+        failure_memory = self.failure_memory.scoped(agent.agent_id if agent.learning == "own" else SHARED_SCOPE)
         run = Run(
             run_id=uuid4().hex,
             started_at=get_utc_now(),
@@ -122,9 +152,15 @@ class Service:
         )
         return await self.runner.start(
             run,
-            asked,
+            new_message,
             lambda context: run_agent(
-                model, library, messages, limits=bounds, options=options, context=context, failure_memory=learning
+                model,
+                library,
+                messages,
+                limits=run_limits,
+                options=options,
+                context=context,
+                failure_memory=failure_memory,
             ),
         )
 
@@ -138,10 +174,19 @@ class Service:
         owner: str = "",
         trace_id: str = "",
     ) -> ActiveRun:
-        """Begin a run of the team that answers questions about data, with the agent's model.
+        """Start a run of the team that answers questions about data, with the model of the agent.
 
-        `database` is a URL or a path, `semantics` the file of a semantic model. Raises: `BadInput` (there is no such
-        database, the semantic model cannot be read, no such model), `StoreUnavailable`.
+        Args:
+            question: The question, in English or Chinese.
+            database: The URL or path of the database.
+            semantics: The path of a semantic model, "" for none.
+            agent: The agent whose model is used.
+            owner: The id of the API key that owns the run.
+            trace_id: The trace of the request, by default a new one.
+
+        Raises:
+            BadInput: If the database or the semantic model cannot be opened, or the model is unknown.
+            StoreUnavailable: If the store is unavailable.
         """
         team = await self.teams.get(self.get_model(agent.model), database, semantics)
         run = Run(
@@ -155,7 +200,7 @@ class Service:
         return await self.runner.start(run, None, lambda context: team.stream(question, context.run_id))
 
     async def _add_data_tool(self, agent: AgentSpec) -> AgentSpec:
-        """The agent with the team over its database among its tools, where it has one. Raises: as `ask`."""
+        """Return the agent with the tool `ask_data` if it has a database. Raise the same errors as `ask`."""
         if not agent.database:
             return agent
         team = await self.teams.get(self.get_model(agent.model), agent.database, agent.semantics)
@@ -167,42 +212,46 @@ class Service:
         return agent.model_copy(update={"tools": (*agent.tools, AgentToolBinding(tool_id=tool_id))})
 
     def get_agent_tools(self, agent: AgentSpec) -> ToolLibrary:
-        """The tools an agent has, those among them marked that need a person's approval."""
-        had = self._agent_libraries.get(agent.agent_id)
-        if had is not None and had[0] == (agent.tools, agent.needs_approval):
-            return had[1]
-        marked = [
+        """Return the tools bound to an agent, with its approval requirements. The library is cached per agent."""
+        cached = self._agent_libraries.get(agent.agent_id)
+        if cached is not None and cached[0] == (agent.tools, agent.needs_approval):
+            return cached[1]
+        bindings = [
             binding.model_copy(update={"config": {**binding.config, "needs_approval": True}})
             if binding.tool_id in agent.needs_approval
             else binding
             for binding in agent.tools
         ]
-        made = self.library.with_bindings(marked, self.spec_loader.create_tools)
-        self._agent_libraries[agent.agent_id] = ((agent.tools, agent.needs_approval), made)
-        return made
+        library = self.library.with_bindings(bindings, self.spec_loader.create_tools)
+        self._agent_libraries[agent.agent_id] = ((agent.tools, agent.needs_approval), library)
+        return library
 
     def get_agent_limits(self, agent: AgentSpec) -> Limits:
-        """How far one run of an agent may go."""
-        name = agent.model or next(iter(self.models))
-        per_million = self.settings.prices.get(name)
-        price = Price(*per_million) if per_million else FREE_PRICE if name == "local" else None
-        given = agent.limits
-        cost = given.cost if price is not None else None
-        return Limits(given.turns, given.tool_calls, given.tokens, given.seconds, cost=cost, price=price)
+        """Return the limits of one run of an agent; the cost limit applies if the price of its model is known."""
+        model_name = agent.model or next(iter(self.models))
+        per_million = self.settings.prices.get(model_name)
+        price = Price(*per_million) if per_million else FREE_PRICE if model_name == "local" else None
+        limits = agent.limits
+        cost = limits.cost if price is not None else None
+        return Limits(limits.turns, limits.tool_calls, limits.tokens, limits.seconds, cost=cost, price=price)
 
     async def get_conversation(self, conversation_id: str, owner: str) -> Conversation | None:
-        """The conversation of that id, if it is the owner's: another's is as if it were not there."""
-        found = await self.store.conversations.get(conversation_id)
-        return found if found is not None and found.owner == owner else None
+        """Return the conversation if it exists and belongs to the owner, else None."""
+        conversation = await self.store.conversations.get(conversation_id)
+        return conversation if conversation is not None and conversation.owner == owner else None
 
     async def refresh(self) -> None:
-        """Put what changed among the kept tools into the library. Raises: `StoreUnavailable`."""
-        kept = {spec.tool_id: spec for spec in await load_stored_specs(self.store)}
-        for tool_id, spec in kept.items():
+        """Load stored tools that were added or changed, and unload those that were deleted.
+
+        Raises:
+            StoreUnavailable: If the store cannot be read.
+        """
+        stored_specs = {spec.tool_id: spec for spec in await load_stored_specs(self.store)}
+        for tool_id, spec in stored_specs.items():
             if self._loaded_specs.get(tool_id) != spec:
                 self._loaded_specs[tool_id] = spec
                 await self._load_spec(spec)
-        for tool_id in [one for one in self._loaded_specs if one not in kept]:
+        for tool_id in self._loaded_specs.keys() - stored_specs.keys():
             del self._loaded_specs[tool_id]
             await self.spec_loader.remove(tool_id)
 
@@ -213,11 +262,11 @@ class Service:
         await self.spec_loader.load(spec, replace=True)
 
     async def _load_history(self, conversation_id: str, owner: str) -> tuple[Message, ...]:
-        found = await self.store.conversations.get(conversation_id)
-        if found is None:
+        conversation = await self.store.conversations.get(conversation_id)
+        if conversation is None:
             return ()
-        if found.owner != owner:
-            raise BadInput(f"There is no conversation {conversation_id!r}; begin one with another id.")
+        if conversation.owner != owner:
+            raise BadInput(f"There is no conversation {conversation_id!r}. Use another id to start a new one.")
         return await self.store.conversations.list_messages(conversation_id)
 
     @staticmethod
@@ -226,7 +275,7 @@ class Service:
             return agent.tool_choice  # type: ignore[return-value]  # narrowed by the line above
         tool = library.find_tool(agent.tool_choice)
         if tool is None:
-            raise BadInput(f"The agent's tool_choice names {agent.tool_choice!r}, which is not among its tools.")
+            raise BadInput(f"The tool_choice of the agent, {agent.tool_choice!r}, is not one of its tools.")
         return ForcedTool(tool.definition.name)
 
 
@@ -234,9 +283,18 @@ class Service:
 async def open_service(
     settings: Settings, models: Mapping[str, Model], *, grace_seconds: float = 0.0
 ) -> AsyncIterator[Service]:
-    """The service over the store that the settings name; closed at the end. The models stay the caller's.
+    """Open the service, and close it at the end of the block. The caller closes the models.
 
-    Runs that go on at the end have `grace` seconds more. An empty store is given the built-in tools and a default agent bound to them. Raises: `BadInput`, `StoreError`.
+    An empty store gets the built-in tools and a default agent that is bound to them.
+
+    Args:
+        settings: Where the store is, and which permissions tools have.
+        models: The models by the names that clients use; the first is the default.
+        grace_seconds: How long active runs may continue at the end of the block.
+
+    Raises:
+        BadInput: If a setting is wrong.
+        StoreError: If the store cannot be opened.
     """
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_default_store(settings))
@@ -244,42 +302,44 @@ async def open_service(
             Recorder(store.executions, store.runs, flush_interval_seconds=RECORD_WRITE_SECONDS)
         )
         library = ToolLibrary(rate_limiter=store.limiter)
-        toolbox = await stack.enter_async_context(
+        spec_loader = await stack.enter_async_context(
             SpecLoader(library, permissions_from_settings(settings), pins=store.pins)
         )
         runner = await stack.enter_async_context(
             Runner(store, recorder, lambda name: _get_tool_id(library, name), grace_seconds=grace_seconds)
         )
         teams = await stack.enter_async_context(TeamPool(settings))
-        memory = await stack.enter_async_context(FailureMemory(store.failures, statistics_store=store.executions))
-        service = Service(settings, store, recorder, toolbox, runner, models, teams, memory)
+        failure_memory = await stack.enter_async_context(
+            FailureMemory(store.failures, statistics_store=store.executions)
+        )
+        service = Service(settings, store, recorder, spec_loader, runner, models, teams, failure_memory)
         await _seed_defaults(store)
         await service.refresh()
-        following = asyncio.create_task(_poll_stored_tools(service), name="tools")
+        poll_task = asyncio.create_task(_poll_stored_tools(service), name="stored tools")
         try:
             yield service
         finally:
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
+            poll_task.cancel()
+            await asyncio.gather(poll_task, return_exceptions=True)
 
 
 async def _seed_defaults(store: Store) -> None:
-    """The built-in tools and a default agent, where there is none of either."""
+    """Store the built-in tools if there are no tools, and the default agent if there are no agents."""
     if not (await store.tools.list(limit=1)).items:
-        for tool_id, (module, cls, function) in BUILTIN_TOOLS.items():
+        for tool_id, (module_path, class_name, function_name) in BUILTIN_TOOLS.items():
             spec = FunctionToolSpec(
                 tool_id=tool_id,
-                module_path=module,
-                class_name=cls,
-                function_name=function,
+                module_path=module_path,
+                class_name=class_name,
+                function_name=function_name,
                 category="built-in",
                 idempotent=True,
             )
             await store.tools.save(spec)
     if await store.agents.get(DEFAULT_AGENT_ID) is None and not (await store.agents.list(limit=1)).items:
-        there = {spec.tool_id for spec in await load_stored_specs(store)}
-        bindings = tuple(AgentToolBinding(tool_id=tool_id) for tool_id in BUILTIN_TOOLS if tool_id in there)
-        with contextlib.suppress(BadInput):  # another process was first
+        stored_ids = {spec.tool_id for spec in await load_stored_specs(store)}
+        bindings = tuple(AgentToolBinding(tool_id=tool_id) for tool_id in BUILTIN_TOOLS if tool_id in stored_ids)
+        with contextlib.suppress(BadInput):  # another process has just added it
             await store.agents.add(AgentSpec(agent_id=DEFAULT_AGENT_ID, name="Default", tools=bindings))
 
 

@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
+from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.errors import BadInput, OpposableError, StoreError, StoreUnavailable
 from opposable.domain.records import ConversationTurn
 from opposable.store.conversations import ConversationRepository
 
 MAX_RETRY_SECONDS = 60.0
 """Seconds for which a turn is tried again while the store is away."""
-FIRST_RETRY_DELAY_SECONDS = 0.1
+FIRST_RETRY_DELAY_SECONDS = 0.2
 MAX_RETRY_DELAY_SECONDS = 1.0
 MAX_TURNS_PER_BATCH = 200
 """Turns kept together."""
@@ -58,14 +59,18 @@ class TurnWriter:
 
     async def _write_batch(self, batch: Sequence[tuple[ConversationTurn, "asyncio.Future[None]", float]]) -> None:
         """Write a batch, again and again while the store is away; one that is refused does not hold up the others."""
-        left, again, pause = list(batch), False, FIRST_RETRY_DELAY_SECONDS
+        left, failed_attempts = list(batch), 0
         while left:
             try:
-                refused = await self._conversations.append_turns([turn for turn, _, _ in left], skip_existing=again)
+                refused = await self._conversations.append_turns(
+                    [turn for turn, _, _ in left], skip_existing=failed_attempts > 0
+                )
             except StoreUnavailable as error:
                 left = _drop_expired(left, error)
-                again, pause = True, min(2 * pause, MAX_RETRY_DELAY_SECONDS)
-                await asyncio.sleep(pause)
+                failed_attempts += 1
+                await asyncio.sleep(
+                    get_backoff_seconds(failed_attempts, FIRST_RETRY_DELAY_SECONDS, MAX_RETRY_DELAY_SECONDS)
+                )
             except Exception as error:  # noqa: BLE001 - whoever waits is told
                 if len(left) > 1:
                     for one in left:

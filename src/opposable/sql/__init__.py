@@ -1,1 +1,1 @@
-"""Reading databases safely: schema, guard, names, repair, execution."""
+"""Read-only SQL on DuckDB, PostgreSQL and SQLite: schema, guards, name repair, execution."""

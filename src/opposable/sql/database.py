@@ -1,4 +1,4 @@
-"""The `Database` protocol: one database opened read-only, and the limits of a query."""
+"""The `Database` protocol, and the limits and result of a query."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from opposable.sql.schema import DatabaseSchema
 
 @dataclass(frozen=True, slots=True)
 class QueryLimits:
-    """The most one query may take: rows handed back, characters of a cell, seconds of wall time."""
+    """Bounds of one query: rows returned, characters of a cell, seconds of wall time."""
 
     max_rows: int = 100
     max_cell_characters: int = 2_000
@@ -19,9 +19,10 @@ class QueryLimits:
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """What a query brought, as JSON values.
+    """The rows of a query, as JSON values.
 
-    `truncated` is true when there were more rows; `cut_cells` counts cells cut to the limit; `seconds` is wall time.
+    `truncated` is true where the query has more rows than returned. `truncated_cells` counts cells cut to the limit.
+    `seconds` is wall time.
     """
 
     columns: tuple[str, ...]
@@ -32,59 +33,61 @@ class QueryResult:
 
 
 class Database(Protocol):
-    """One database, open for reading only whatever SQL it is given.
+    """A database that the engine itself opens read-only.
 
-    Raises (from `explain` and `run`): `ToolRefused` when the engine's own sandbox forbids it, `ToolFailed` with the
-    engine's sentence when it fails, its kind `QueryTimedOut` (a `TimeoutError` too) when it takes too long,
-    `ToolUnavailable` when the file or server cannot be read now.
+    `explain` and `run` raise:
+        ToolRefused: The engine's own protection stopped the query.
+        QueryTimedOut: The query took too long (a `ToolFailed` and a `TimeoutError`).
+        ToolFailed: The query failed; the message is the engine's.
+        ToolUnavailable: The file or server cannot be read now.
     """
 
     @property
     def dialect(self) -> Dialect:
-        """Which SQL it speaks."""
+        """SQL dialect of the engine."""
         ...
 
     @property
     def name(self) -> str:
-        """The file's name without its folder, or the database's: all that a model may learn of where it is."""
+        """Name of the file without its folder, or of the database; safe to show to a model."""
         ...
 
     @property
     def identity(self) -> str:
-        """Which database this is, and who reads it, without secrets: a key for what is kept of it, not for a model."""
+        """Cache key of this database and its reader, without secrets; not for a model."""
         ...
 
     async def get_schema(self) -> DatabaseSchema:
-        """Its tables, read once and kept."""
+        """Return the tables, read once and cached."""
         ...
 
     async def get_data_version(self) -> str:
-        """A text that is another one once the data was changed."""
+        """Return a text that differs once the data has changed."""
         ...
 
     async def explain(
         self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
     ) -> None:
-        """Lets the engine bind and plan `sql`; constants are computed, so `limits.seconds` holds here too."""
+        """Bind and plan `sql`; the engine computes constants, so the time limit applies."""
         ...
 
     async def run(
         self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
     ) -> QueryResult:
-        """Runs `sql` and brings at most `limits.rows` rows; when time is up or the caller cancels, the engine stops."""
+        """Run `sql`; the time limit and cancellation of the caller stop the engine."""
         ...
 
     async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
-        """A few different values of every column of the table with this full name."""
+        """Return up to `limit` distinct values of each column of the table with this full name."""
         ...
 
     async def close(self) -> None:
-        """Lets go of the file or the server."""
+        """Close the file or the connections."""
         ...
 
 
 def get_file_version(path: Path) -> str:
-    """The size and time of a database file and of the log beside it."""
+    """Return the size and time of a database file and of its write-ahead log."""
     files = [path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}.wal")]
     stats = [file.stat() for file in files if file.exists()]
     return ";".join(f"{stat.st_size}:{stat.st_mtime_ns}" for stat in stats if stat.st_size)

@@ -1,4 +1,4 @@
-"""Open a database from a URL or a file path."""
+"""Factory of databases, from a URL or a file path."""
 
 import logging
 import re
@@ -13,10 +13,10 @@ DATABASE_URL_FORMS = "duckdb:///path/to/file, sqlite:///path/to/file, the path o
 
 
 async def open_database(url: str) -> Database:
-    """Opens a DuckDB or SQLite file, or a PostgreSQL database, for reading; a plain path is told by its first bytes.
+    """Open a DuckDB or SQLite file, or a PostgreSQL database, read-only.
 
     Raises:
-        BadInput: the file is missing, empty, a directory, locked, broken, or no database; the server cannot be asked.
+        BadInput: The file is missing, empty, locked, damaged or not a database, or the server cannot be reached.
     """
     _silence_sqlglot_warnings()
     if re.match(r"\s*postgres(ql)?(\+\w+)?://", url, re.IGNORECASE):
@@ -24,10 +24,10 @@ async def open_database(url: str) -> Database:
 
         return await open_postgres(url)
     kind, path = _parse_location(url)
-    found = detect_file_kind(path)
-    if kind and found != kind:
-        raise BadInput(f"{path} is a {_ENGINE_NAMES[found]} file: give {found}:///{path} or just its path.")
-    match found:
+    engine = detect_file_kind(path)
+    if kind and engine != kind:
+        raise BadInput(f"`{path}` is a {_ENGINE_NAMES[engine]} file. Use {engine}:///{path} or the path alone.")
+    match engine:
         case "duckdb":
             from opposable.sql.duckdb.engine import open_duckdb
 
@@ -42,24 +42,24 @@ _ENGINE_NAMES = {"duckdb": "DuckDB", "sqlite": "SQLite"}
 
 
 def _parse_location(url: str) -> tuple[Literal["duckdb", "sqlite", ""], Path]:
-    """The kind a URL names ("" for a plain path) and the file it means."""
+    """Return the engine that a URL names ("" for a plain path) and the file."""
     text = url.strip()
     if not text:
-        raise BadInput(f"No database given: give {DATABASE_URL_FORMS}.")
+        raise BadInput(f"No database is given. Use {DATABASE_URL_FORMS}.")
     scheme = re.match(r"([a-zA-Z][a-zA-Z0-9+.-]+):", text)
     if scheme is None or Path(text).exists():
         return "", _expand_home(text)
     kind = scheme.group(1).lower().partition("+")[0]
     if kind not in ("duckdb", "sqlite"):
-        raise BadInput(f"{kind}: databases cannot be opened: give {DATABASE_URL_FORMS}.")
+        raise BadInput(f"`{kind}:` databases are not supported. Use {DATABASE_URL_FORMS}.")
     rest = text[scheme.end() :].removeprefix("//")
     if rest in ("", "/", ":memory:", "/:memory:"):
-        raise BadInput(f"{url} names no file: give {DATABASE_URL_FORMS}.")
+        raise BadInput(f"`{url}` does not name a file. Use {DATABASE_URL_FORMS}.")
     return "duckdb" if kind == "duckdb" else "sqlite", _find_existing_path(rest)
 
 
 def _expand_home(path: str) -> Path:
-    """The path with a `~` at its start resolved; one of an unknown user is a file that is not there."""
+    """Return the path with a leading `~` resolved, unless its user is unknown."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -67,41 +67,41 @@ def _expand_home(path: str) -> Path:
 
 
 def _find_existing_path(url_path: str) -> Path:
-    """The file behind the slashes of a URL: relative as in `sqlite:///file.db`, else absolute, else percent-decoded."""
-    without = url_path.removeprefix("/")
-    whole = "/" + without.lstrip("/")
-    candidates = [_expand_home(without), Path(whole), Path(unquote(without)), Path(unquote(whole))]
-    return next((path for path in candidates if path.exists()), candidates[1 if "/" in without else 0])
+    """Return the file that a URL's path means: relative as in `sqlite:///file.db`, absolute, or percent-decoded."""
+    relative = url_path.removeprefix("/")
+    absolute = "/" + relative.lstrip("/")
+    candidates = [_expand_home(relative), Path(absolute), Path(unquote(relative)), Path(unquote(absolute))]
+    return next((path for path in candidates if path.exists()), candidates[1 if "/" in relative else 0])
 
 
 def _silence_sqlglot_warnings() -> None:
-    """Its warnings hold the SQL as a model wrote it, and would stand raw on standard error."""
+    """Silence the warnings of sqlglot: they print SQL that a model wrote to standard error."""
     log = logging.getLogger("sqlglot")
     if log.level == logging.NOTSET:
         log.setLevel(logging.ERROR)
 
 
 def detect_file_kind(path: Path) -> Literal["duckdb", "sqlite"]:
-    """Which engine wrote the file, by its first bytes.
+    """Return the engine that wrote a file, by its first bytes.
 
     Raises:
-        BadInput: neither did, or there is nothing to read.
+        BadInput: The file is missing, empty or of another kind.
     """
     try:
         if path.is_dir():
-            raise BadInput(f"{path} is a directory: give the database file in it.")
+            raise BadInput(f"`{path}` is a directory. Pass the database file inside it.")
         with path.open("rb") as file:
             head = file.read(16)
     except FileNotFoundError:
-        raise BadInput(f"There is no file {path}: give {DATABASE_URL_FORMS}.") from None
+        raise BadInput(f"File `{path}` does not exist. Use {DATABASE_URL_FORMS}.") from None
     except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror or 'it is no regular file'}.") from error
+        raise BadInput(f"Cannot read `{path}`: {error.strerror or 'it is not a regular file'}.") from error
     except ValueError as error:
-        raise BadInput(f"{path!s} is no path: give {DATABASE_URL_FORMS}.") from error
+        raise BadInput(f"`{path}` is not a valid path. Use {DATABASE_URL_FORMS}.") from error
     if not head:
-        raise BadInput(f"{path} is empty: give a DuckDB or SQLite file that holds tables.")
+        raise BadInput(f"`{path}` is empty. Pass a DuckDB or SQLite file with tables.")
     if head.startswith(b"SQLite format 3\0"):
         return "sqlite"
     if head[8:12] == b"DUCK":
         return "duckdb"
-    raise BadInput(f"{path} is no DuckDB or SQLite database: its first bytes are those of another kind of file.")
+    raise BadInput(f"`{path}` is not a DuckDB or SQLite database (unknown file format). Pass a database file.")

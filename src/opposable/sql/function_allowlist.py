@@ -1,4 +1,4 @@
-"""The functions a query may call, per dialect; what is not on the list is refused."""
+"""The functions that a query may call, by dialect."""
 
 from typing import Literal
 
@@ -164,4 +164,4 @@ _KEYWORDS = """all and any array as asof between by case cast check columns cros
     collate current ignore nulls grouping sample tablesample bernoulli reservoir system percent first last temporal
     number varying precision bpchar timestamptz symmetric asymmetric ordinality only"""
 KEYWORDS_BEFORE_PARENTHESIS = frozenset(_KEYWORDS.split())
-"""Words that may stand before a parenthesis without calling anything."""
+"""Keywords that may precede a parenthesis without a function call."""

@@ -1,4 +1,4 @@
-"""Runs an engine's blocking work in a thread that ends when its time is up or its caller goes away."""
+"""Blocking work of an engine in a thread, interrupted by a time limit or cancellation."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,17 +8,22 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _GRACE_SECONDS = 2.0
-"""Seconds an interrupted engine has to stop before its caller goes on."""
+"""Time for an interrupted engine to stop before its caller continues."""
 
 
 async def run_interruptible(
     pool: ThreadPoolExecutor, work: Callable[[], T], interrupt: Callable[[], None], seconds: float
 ) -> T:
-    """The result of `work`, run in `pool`; `interrupt` must make it end from another thread.
+    """Run `work` in `pool` and return its result.
+
+    Args:
+        pool: The threads to use.
+        work: The blocking call; its exceptions are raised here.
+        interrupt: Makes `work` end; called from another thread.
+        seconds: Time limit.
 
     Raises:
-        TimeoutError: after `seconds`, with the work interrupted.
-        Whatever `work` raises.
+        TimeoutError: The time limit has passed; the work was interrupted.
     """
     job = pool.submit(work)
     future = asyncio.wrap_future(job)
@@ -34,11 +39,11 @@ async def run_interruptible(
 
 
 async def _interrupt_until_done(job: "Future[T]", future: "asyncio.Future[T]", interrupt: Callable[[], None]) -> None:
-    """Interrupts until the work ends; again and again, since the first may come before the work begins."""
+    """Interrupt repeatedly until the work ends: the first call may come before the work begins."""
     if job.cancel():
         return
-    end = asyncio.get_running_loop().time() + _GRACE_SECONDS
-    while not future.done() and asyncio.get_running_loop().time() < end:
+    deadline = asyncio.get_running_loop().time() + _GRACE_SECONDS
+    while not future.done() and asyncio.get_running_loop().time() < deadline:
         interrupt()
         await asyncio.wait({future}, timeout=0.05)
     if future.done() and not future.cancelled():

@@ -1,4 +1,4 @@
-"""Turns what engines return into values that JSON can hold."""
+"""Conversion of engine values to JSON values."""
 
 import datetime
 import math
@@ -7,13 +7,13 @@ from decimal import Decimal
 from typing import Any
 
 _MAX_SAFE_INTEGER = 2**53 - 1
-"""Whole numbers beyond this lose digits in JavaScript, so they travel as text."""
+"""Larger integers lose digits in JavaScript, so they become text."""
 
 
 def to_json_value(value: Any) -> Any:
-    """`value` as JSON: dates in ISO form, blobs as "<blob 12 bytes>", NaN and infinities as text.
+    """Return `value` as JSON: dates in ISO form, blobs as "<blob 12 bytes>", NaN and infinities as text.
 
-    A decimal becomes a number when that number is exactly it, else text, and so does a whole number beyond 2**53.
+    A decimal becomes a number where a float holds it exactly, else text. Integers beyond 2**53 become text.
     """
     match value:
         case None | bool():
@@ -39,7 +39,7 @@ def to_json_value(value: Any) -> Any:
 
 
 def truncate_cell(value: Any, max_characters: int) -> tuple[Any, bool]:
-    """A JSON value of at most `characters` characters, and whether it was cut; lists and objects are cut as text."""
+    """Truncate a JSON value, lists and objects as text; return it and whether it was truncated."""
     if isinstance(value, str):
         return (value, False) if len(value) <= max_characters else (value[:max_characters] + "…", True)
     if isinstance(value, list | dict):

@@ -1,4 +1,4 @@
-"""Cuts SQL text into code, strings, quoted names and comments, so that text is only touched where it is code."""
+"""A lexer that splits SQL into code, strings, quoted names and comments."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,10 @@ _OPENERS: tuple[tuple[str, str, SegmentKind], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch of SQL of one kind: `text` with its quotes, from `start`; `closed` is false when the SQL ends first."""
+    """A part of SQL text of one kind.
+
+    `text` includes its quotes and begins at `start`. `is_closed` is false where the SQL ends before the closing mark.
+    """
 
     kind: SegmentKind
     text: str
@@ -26,7 +29,7 @@ class Segment:
 
 
 def split_segments(sql: str) -> Iterator[Segment]:
-    """The segments of `sql` in order; their texts joined are `sql`."""
+    """Yield the segments of `sql` in order; their texts joined are `sql`."""
     code_start = position = 0
     while position < len(sql):
         opener = next((o for o in _OPENERS if sql.startswith(o[0], position)), None)
@@ -43,7 +46,7 @@ def split_segments(sql: str) -> Iterator[Segment]:
 
 
 def _find_segment_end(sql: str, position: int, closer: str) -> tuple[int, bool]:
-    """Where a segment ends (a doubled quote does not end it), and whether it is closed at all."""
+    """Return where a segment ends (a doubled quote does not end it), and whether it is closed."""
     doubles = closer in "'\"`"
     while (found := sql.find(closer, position)) >= 0:
         if doubles and sql.startswith(closer, found + 1):

@@ -1,4 +1,4 @@
-"""Puts wrong names right where only one name can have been meant, and `TOP n` where LIMIT is spoken."""
+"""Repair of a query: wrong names that can mean only one thing, and `TOP n`."""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _MAX_ROUNDS = 4
 
 @dataclass(frozen=True, slots=True)
 class RepairedQuery:
-    """A query after repair: `corrections` in words, and the problems that are left ("()": every name exists)."""
+    """A query after repair, with descriptions of the corrections and the remaining problems."""
 
     query: Query
     corrections: tuple[str, ...]
@@ -23,10 +23,11 @@ class RepairedQuery:
 
 
 def repair_names(sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedQuery:
-    """Checks `sql` and repairs its names; never chooses between candidates that are about equally near.
+    """Check `sql` and repair its names, unless several candidates are about equally similar.
 
     Raises:
-        ToolRefused, InvalidArguments: as `guard` does.
+        ToolRefused: As `parse_safe_query`.
+        InvalidArguments: As `parse_safe_query`.
     """
     limited, corrections = replace_top_with_limit(sql)
     query = parse_safe_query(limited, dialect, schema)
@@ -41,12 +42,12 @@ def repair_names(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Repaired
 
 
 def _drop_overlapping(repairs: list[Replacement]) -> list[Replacement]:
-    """The repairs in the order of the text, without those that touch one before them."""
-    kept: list[Replacement] = []
+    """Return the repairs in text order, without those that overlap an earlier one."""
+    separate: list[Replacement] = []
     for repair in sorted(repairs, key=lambda r: (r.start, r.end)):
-        if not kept or repair.start >= kept[-1].end:
-            kept.append(repair)
-    return kept
+        if not separate or repair.start >= separate[-1].end:
+            separate.append(repair)
+    return separate
 
 
 def _apply_replacements(sql: str, repairs: list[Replacement]) -> str:
@@ -62,13 +63,13 @@ _TOP_CLAUSE = re.compile(
 
 
 def replace_top_with_limit(sql: str) -> tuple[str, list[str]]:
-    """`SELECT TOP n …` as `SELECT … LIMIT n`, in subqueries too, and what was changed, in words."""
+    """Rewrite `SELECT TOP n …` as `SELECT … LIMIT n`, also in subqueries; return the SQL and the corrections."""
     corrections: list[str] = []
-    while found := _TOP_CLAUSE.search(_blank_non_code(sql)):
-        number = found.group(2) or found.group(3)
-        end = _find_query_end(_blank_non_code(sql), found.end())
-        tail = sql[found.end() : end].rstrip().removesuffix(";").rstrip()
-        head = sql[: found.start()] + sql[found.start() : found.start() + 6] + " " + (found.group(1) or "")
+    while match := _TOP_CLAUSE.search(_blank_non_code(sql)):
+        number = match.group(2) or match.group(3)
+        end = _find_query_end(_blank_non_code(sql), match.end())
+        tail = sql[match.end() : end].rstrip().removesuffix(";").rstrip()
+        head = sql[: match.start()] + sql[match.start() : match.start() + 6] + " " + (match.group(1) or "")
         limited = (
             tail if re.search(r"\bLIMIT\s+\d+\s*$", _blank_non_code(tail), re.IGNORECASE) else f"{tail} LIMIT {number}"
         )
@@ -78,12 +79,12 @@ def replace_top_with_limit(sql: str) -> tuple[str, list[str]]:
 
 
 def _blank_non_code(sql: str) -> str:
-    """The SQL with everything that is no code blanked out, character by character."""
+    """Return the SQL with every character outside of code replaced by `_`."""
     return "".join(p.text if p.kind == "code" else re.sub(r"[^\n]", "_", p.text) for p in split_segments(sql))
 
 
 def _find_query_end(code: str, start: int) -> int:
-    """Where the SELECT that holds `start` ends: before its closing parenthesis, or at the end."""
+    """Return where the SELECT around `start` ends: at its closing parenthesis or the end."""
     depth = 0
     for index in range(start, len(code)):
         depth += (code[index] == "(") - (code[index] == ")")

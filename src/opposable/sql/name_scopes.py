@@ -1,4 +1,4 @@
-"""What the names in one SELECT may stand for: its sources, its aliases, and the SELECT around it."""
+"""Scopes of names in a query: the sources and aliases of each SELECT."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from opposable.sql.schema import Table, fold_name
 _ROWID_NAMES = frozenset({"rowid", "oid", "_rowid_"})
 
 ColumnNames = tuple[str, ...] | None
-"""Names of columns; None when they cannot be known."""
+"""Names of columns; None where they cannot be known."""
 
 
 @dataclass(frozen=True, slots=True)
 class FromSource:
-    """Something in FROM. `columns` is None when they cannot be known; `label` is how a sentence calls it."""
+    """An item of FROM; `label` is its name in messages."""
 
     label: str
     columns: tuple[str, ...] | None
     table: Table | None = None
 
     def has_column(self, name: str) -> bool:
-        """Whether it has, or may have, a column of this name, in any case."""
+        """Whether it has, or may have, a column of this name in any letter case."""
         if self.columns is None:
             return True
         wanted = fold_name(name)
@@ -35,26 +35,26 @@ class FromSource:
 
 @dataclass(slots=True)
 class Scope:
-    """What the names in one SELECT may stand for; `outer` is the SELECT around it."""
+    """The names visible in one SELECT; `outer` is the scope of the enclosing SELECT."""
 
     sources: dict[str, FromSource]
     aliases: frozenset[str]
     outer: "Scope | None" = None
 
     def iter_scopes(self) -> Iterator["Scope"]:
-        """This scope and those around it, inmost first."""
+        """Yield this scope and the enclosing ones, innermost first."""
         scope: Scope | None = self
         while scope is not None:
             yield scope
             scope = scope.outer
 
     def find_source(self, name: str) -> FromSource | None:
-        """The table or alias of this name, inmost first."""
+        """Return the table or alias of this name, from the innermost scope that has it."""
         wanted = fold_name(name)
         return next((scope.sources[wanted] for scope in self.iter_scopes() if wanted in scope.sources), None)
 
     def has_column(self, name: str) -> bool:
-        """Whether an unqualified name is a column or an alias here or further out."""
+        """Whether an unqualified name is a column or an alias here or in an enclosing scope."""
         wanted = fold_name(name)
         return any(
             wanted in scope.aliases or any(source.has_column(name) for source in scope.sources.values())
@@ -63,39 +63,39 @@ class Scope:
 
 
 Ctes = Mapping[str, FromSource]
-"""The WITH names in sight, in lower case."""
+"""The visible WITH names, folded."""
 
 
 def get_alias_columns(node: Any) -> tuple[str, ...]:
-    """The names in `AS t(names…)`; () when there are none."""
+    """Return the names in `AS t(names…)`."""
     alias = node.args.get("alias")
     columns = alias.args.get("columns") if hasattr(alias, "args") else None
     return tuple(column.name for column in columns or ())
 
 
 def rename_columns(columns: ColumnNames, names: tuple[str, ...]) -> ColumnNames:
-    """The columns after `AS t(names…)`: the first ones renamed."""
+    """Return the columns after `AS t(names…)`, which renames the first ones."""
     if not names:
         return columns
     return names if columns is None else (*names, *columns[len(names) :])
 
 
 def resolve_identifier(name: Any, dialect: Dialect) -> str:
-    """What the engine looks for when it reads an identifier: PostgreSQL makes one without quotes small."""
+    """Return the name that the engine reads: PostgreSQL folds an unquoted identifier to lower case."""
     if dialect != "postgres" or name.args.get("quoted"):
         return str(name.name)
     return fold_name(name.name)
 
 
 def get_select_aliases(node: Any) -> frozenset[str]:
-    """The names that `AS` gives to expressions of this SELECT, in lower case."""
+    """Return the folded names that `AS` gives to expressions of this SELECT."""
     from sqlglot import exp
 
     return frozenset(fold_name(item.alias) for item in node.find_all(exp.Alias) if item.parent_select is node)
 
 
 def get_output_name(item: Any, dialect: Dialect) -> str:
-    """The name a column of the result gets from one item of the SELECT list; "" when the engine makes one up."""
+    """Return the result column name of one item of a SELECT list, "" where the engine generates it."""
     if item.alias_or_name == "*":
         return ""
     name: Any = item.args.get("alias") or getattr(item, "this", None)
@@ -105,7 +105,7 @@ def get_output_name(item: Any, dialect: Dialect) -> str:
 
 
 def get_bound_names(node: Any) -> frozenset[str]:
-    """Names that a lambda or a list comprehension brings with it."""
+    """Return the folded names that a lambda or a list comprehension defines."""
     from sqlglot import exp
 
     if isinstance(node, exp.Lambda):

@@ -1,4 +1,4 @@
-"""Which of some names was meant by a name that is none of them."""
+"""Similarity of names, and the existing name that an unknown one means."""
 
 import re
 import unicodedata
@@ -9,23 +9,23 @@ from difflib import SequenceMatcher
 from opposable.domain.text_normalization import compute_edit_distance
 
 SURE_SIMILARITY = 0.62
-"""From this likeness on, and `MARGIN` ahead of every other name, a name may be put right without asking."""
+"""A name this similar, and `SURE_MARGIN` ahead of every other, may be corrected without asking."""
 SURE_MARGIN = 0.08
 SAME_NAME_SIMILARITY = 0.97
-"""The likeness of names that differ by case, spaces, signs or a plural's s alone."""
+"""Similarity of names that differ only by case, separators or a plural s."""
 _MIN_SUGGESTED_SIMILARITY = 0.45
 _SUBSTRING_SIMILARITY = 0.7
-"""The likeness of a word without letters, such as 行政, to a longer one that holds it, such as 行政管理."""
+"""Similarity of a non-ASCII word such as 行政 to a longer one that contains it, such as 行政管理."""
 
 
 def suggest_names(name: str, names: Iterable[str], limit: int = 3) -> tuple[str, ...]:
-    """Up to `count` of `names` that look like `name`, nearest first."""
+    """Return up to `limit` of `names` that are similar to `name`, most similar first."""
     ranked = _rank_names(name, names)
     return tuple(other for score, other in ranked if score >= _MIN_SUGGESTED_SIMILARITY)[:limit]
 
 
 def find_sure_match(name: str, names: Iterable[str]) -> str | None:
-    """The one of `names` that must have been meant, or None when none or several are near."""
+    """Return the only one of `names` that `name` can mean, None where none or several are similar."""
     ranked = _rank_names(name, names)
     if not ranked or ranked[0][0] < SURE_SIMILARITY:
         return None
@@ -35,7 +35,7 @@ def find_sure_match(name: str, names: Iterable[str]) -> str | None:
 
 
 def compute_similarity(name: str, other: str) -> float:
-    """How alike two names are, 0 to 1: case, underscores and a plural's s hardly count."""
+    """Return the similarity of two names, 0 to 1; case, separators and a plural s hardly count."""
     a, b = name.casefold(), other.casefold()
     if a == b:
         return 1.0
@@ -47,18 +47,18 @@ def compute_similarity(name: str, other: str) -> float:
     ratio = SequenceMatcher(None, bare_a, bare_b, autojunk=False).ratio()
     edits = 1 - compute_edit_distance(bare_a, bare_b) / max(len(bare_a), len(bare_b), 1)
     score = (ratio + edits) / 2
-    part = not (a + b).isascii() and len(bare_a) > 1 and (bare_a in bare_b or bare_b in bare_a)
-    return max(score, _SUBSTRING_SIMILARITY) if part else score
+    contained = not (a + b).isascii() and len(bare_a) > 1 and (bare_a in bare_b or bare_b in bare_a)
+    return max(score, _SUBSTRING_SIMILARITY) if contained else score
 
 
 def _rank_names(name: str, names: Iterable[str]) -> list[tuple[float, str]]:
-    """The names that are at all like `name`, the likest first."""
+    """Return the names that can be similar to `name` with their scores, most similar first."""
     unique = [other for other in dict.fromkeys(names) if _can_be_similar(name, other)]
     return sorted(((compute_similarity(name, other), other) for other in unique), key=lambda pair: (-pair[0], pair[1]))
 
 
 def _can_be_similar(name: str, other: str) -> bool:
-    """Whether names share so many letters that their likeness can matter: far quicker than to reckon it."""
+    """Whether names share enough letters to be similar: a cheap upper bound."""
     if not (name + other).isascii():
         return True
     a, b = _strip_separators(name.casefold()), _strip_separators(other.casefold())
@@ -67,5 +67,5 @@ def _can_be_similar(name: str, other: str) -> bool:
 
 
 def _strip_separators(name: str) -> str:
-    seen = name if name.isprintable() else "".join(char for char in name if unicodedata.category(char)[0] != "C")
-    return re.sub(r"[\s_\-.]+", "", seen) or name
+    visible = name if name.isprintable() else "".join(char for char in name if unicodedata.category(char)[0] != "C")
+    return re.sub(r"[\s_\-.]+", "", visible) or name

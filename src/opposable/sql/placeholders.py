@@ -1,4 +1,4 @@
-"""Turns `{{name}}` in SQL into bound parameters; a value is never pasted into the text."""
+"""Binding of `{{name}}` placeholders in SQL as parameters; values never enter the text."""
 
 import datetime
 import re
@@ -18,19 +18,22 @@ _SCALAR_TYPES = (str, int, float, bool, datetime.date, datetime.datetime)
 
 @dataclass(slots=True)
 class BoundSql:
-    """SQL with the dialect's own parameter marks, and their values by name."""
+    """SQL with parameter marks of its dialect.
+
+    `values` maps parameter names to values, `placeholders` parameter marks to the placeholders they replace.
+    """
 
     sql: str
     values: dict[str, Any] = field(default_factory=dict)
     placeholders: dict[str, str] = field(default_factory=dict)
 
     def restore_placeholders(self, sql: str) -> str:
-        """`sql` (this one, or a repair of it) with the placeholders where the parameter marks stand."""
+        """Return `sql`, this one or a repair of it, with placeholders in place of the parameter marks."""
         if not self.placeholders:
             return sql
         marks = "|".join(re.escape(mark) for mark in sorted(self.placeholders, key=len, reverse=True))
         return "".join(
-            re.sub(rf"(?:{marks})(?!\w)", lambda found: self.placeholders[found.group()], part.text)
+            re.sub(rf"(?:{marks})(?!\w)", lambda match: self.placeholders[match.group()], part.text)
             if part.kind == "code"
             else part.text
             for part in split_segments(sql)
@@ -44,13 +47,17 @@ def bind_placeholders(
     missing_is_null: bool = False,
     identifiers: Container[str] = (),
 ) -> BoundSql:
-    """`sql` with every `{{name}}` bound, in quotes (`'{{name}}'`, `'%{{name}}%'`) or not; a list becomes `(a, b)`.
+    """Bind every `{{name}}` in `sql`, also inside quotes such as `'%{{name}}%'`; a list becomes `(a, b)`.
 
-    `missing_is_null` binds NULL to what has no value: for checks before the values are known. `names` are those of
-    tables and columns: one with braces in it is itself.
+    Args:
+        sql: The query.
+        dialect: SQL dialect of the parameter marks.
+        parameters: Values by name.
+        missing_is_null: Bind NULL to placeholders without a value, for checks before the values are known.
+        identifiers: Names of tables and columns; one that contains braces is not a placeholder.
 
     Raises:
-        InvalidArguments: a value is missing, of no usable type, or a placeholder stands where none can.
+        InvalidArguments: A value is missing or of an unsupported type, or a placeholder is where none can be.
     """
     binder = _Binder(dialect, dict(parameters or {}), missing_is_null, identifiers)
     text = "".join(binder.bind_segment(part.kind, part.text) for part in split_segments(sql))
@@ -60,6 +67,8 @@ def bind_placeholders(
 
 
 class _Binder:
+    """State of one binding: the values so far, and the problems."""
+
     def __init__(
         self, dialect: Dialect, parameters: dict[str, Any], missing_is_null: bool, identifiers: Container[str]
     ) -> None:
@@ -79,35 +88,35 @@ class _Binder:
         if "{{" not in text or kind == "comment":
             return text
         if kind == "code":
-            return _PLACEHOLDER.sub(lambda found: self._bind_in_code(found, text), text)
+            return _PLACEHOLDER.sub(lambda match: self._bind_in_code(match, text), text)
         if kind == "string":
             return self._bind_in_string(text[1:-1], raw=before[-1:].isalpha())
         if unquote_name(text) not in self.identifiers:
-            self.problems.append(FieldProblem("sql", "a placeholder stands for a value, not for a name", text))
+            self.problems.append(FieldProblem("sql", "a placeholder replaces a value, not a name", text))
         return text
 
-    def _bind_in_code(self, found: "re.Match[str]", text: str) -> str:
-        value = self._look_up_value(found.group(1))
+    def _bind_in_code(self, match: "re.Match[str]", text: str) -> str:
+        value = self._look_up_value(match.group(1))
         if not isinstance(value, list | tuple):
-            return self._add_parameter(found.group(1), value)
-        marks = ", ".join(self._add_parameter(found.group(1), item, i) for i, item in enumerate(value, 1))
-        return marks if text[: found.start()].rstrip().endswith("(") else f"({marks})"
+            return self._add_parameter(match.group(1), value)
+        marks = ", ".join(self._add_parameter(match.group(1), item, i) for i, item in enumerate(value, 1))
+        return marks if text[: match.start()].rstrip().endswith("(") else f"({marks})"
 
     def _bind_in_string(self, inner: str, raw: bool) -> str:
         if raw:
             self.problems.append(FieldProblem("sql", "a placeholder cannot stand in a string with a prefix", inner))
             return f"'{inner}'"
-        pieces = _PLACEHOLDER.split(inner)
+        parts = _PLACEHOLDER.split(inner)
         marks: list[str] = []
-        for index, piece in enumerate(pieces):
+        for index, part in enumerate(parts):
             if index % 2 == 0:
-                marks += [f"'{piece}'"] if piece else []
+                marks += [f"'{part}'"] if part else []
                 continue
-            value = self._look_up_value(piece)
+            value = self._look_up_value(part)
             if isinstance(value, list | tuple):
-                self.problems.append(FieldProblem(f"parameters.{piece}", "a list cannot stand inside quotes"))
+                self.problems.append(FieldProblem(f"parameters.{part}", "a list cannot stand inside quotes"))
                 value = None
-            marks.append(self._add_parameter(piece, value))
+            marks.append(self._add_parameter(part, value))
         return marks[0] if len(marks) == 1 else f"({' || '.join(marks)})"
 
     def _look_up_value(self, name: str) -> Any:
@@ -115,16 +124,16 @@ class _Binder:
             return self.parameters[name]
         if self.missing_is_null:
             return None
-        given = ", ".join(self.parameters) or "none"
+        names = ", ".join(self.parameters) or "none"
         self.problems.append(
-            FieldProblem(f"parameters.{name}", f"a value for {{{{{name}}}}} is missing (given: {given})")
+            FieldProblem(f"parameters.{name}", f"a value for {{{{{name}}}}} is missing (given: {names})")
         )
         return None
 
     def _add_parameter(self, name: str, value: Any, index: int = 0) -> str:
         if value is not None and not isinstance(value, _SCALAR_TYPES):
-            told = f"must be text, a number, true, false, null or a list of these, not {type(value).__name__}"
-            self.problems.append(FieldProblem(f"parameters.{name}", told))
+            problem = f"must be text, a number, true, false, null or a list of these, not {type(value).__name__}"
+            self.problems.append(FieldProblem(f"parameters.{name}", problem))
         key = self._keys.setdefault((name, index), f"{self.key_prefix}{len(self._keys) + 1}")
         self.values[key] = value
         self.placeholders[f"{self.prefix}{key}"] = f"{{{{{name}}}}}"

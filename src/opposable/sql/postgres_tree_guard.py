@@ -1,4 +1,4 @@
-"""What PostgreSQL would read otherwise than the guard's parser does, and what would build huge values: refused."""
+"""Refusal of SQL that PostgreSQL parses differently than sqlglot, or that builds huge values."""
 
 import math
 import re
@@ -12,16 +12,16 @@ _DOLLAR_QUOTE = re.compile(r"\$\w*\$")
 _STRING_PREFIX = re.compile(r"(?:^|\W)(e|u&|b|x|n)$", re.IGNORECASE)
 _SIZED_FUNCTIONS = frozenset({"repeat", "lpad", "rpad", "array_fill"})
 _UNCOUNTED_GROWTH = 100
-"""Growth up to here is what formatting needs, and is not counted."""
+"""Growth that formatting needs; up to here it is not counted."""
 _MAX_GROWTH = 100_000
-"""How many times over a query may blow up a value."""
+"""Factor by which a query may enlarge a value."""
 
 
 def refuse_ambiguous_strings(sql: str) -> None:
-    """Refuses the ways of writing text whose end is easily read wrongly.
+    """Refuse string literals whose end two parsers can see differently.
 
     Raises:
-        ToolRefused: with `$$…$$`, an `E'…'` with a backslash, or `U&'…'`.
+        ToolRefused: The query has `$$…$$`, an `E'…'` with a backslash, or `U&'…'`.
     """
     before = ""
     for part in split_segments(sql):
@@ -34,10 +34,10 @@ def refuse_ambiguous_strings(sql: str) -> None:
 
 
 def refuse_unsafe_tree(tree: Any) -> None:
-    """Refuses functions and types named with a schema, whose owner may be anyone, and values blown up beyond measure.
+    """Refuse functions and types with a schema, which anyone may own, and queries that build huge values.
 
     Raises:
-        ToolRefused: there is one.
+        ToolRefused: The query has one of these.
     """
     from sqlglot import exp
 
@@ -55,17 +55,17 @@ def refuse_unsafe_tree(tree: Any) -> None:
 
 
 def _estimate_expansion(query: Any, outer_sizes: dict[str, int]) -> int:
-    """How large one expression can become once the planner has put every subquery's expressions in their places."""
+    """Return how large an expression can become once the planner has inlined every subquery."""
     from sqlglot import exp
 
     if isinstance(query, exp.Subquery):
         return _estimate_expansion(query.this, outer_sizes)
-    known = dict(outer_sizes)
+    cte_sizes = dict(outer_sizes)
     with_ = query.args.get("with_")
     for cte in with_.expressions if with_ else ():
-        known[cte.alias.casefold()] = _estimate_expansion(cte.this, known)
+        cte_sizes[cte.alias.casefold()] = _estimate_expansion(cte.this, cte_sizes)
     if isinstance(query, exp.SetOperation):
-        return max(_estimate_expansion(query.this, known), _estimate_expansion(query.expression, known))
+        return max(_estimate_expansion(query.this, cte_sizes), _estimate_expansion(query.expression, cte_sizes))
     if not isinstance(query, exp.Select):
         return 1
     sources = [query.args["from_"].this] if query.args.get("from_") else []
@@ -73,15 +73,15 @@ def _estimate_expansion(query: Any, outer_sizes: dict[str, int]) -> int:
     inner = 1
     for source in sources:
         if isinstance(source, exp.Table):
-            inner = max(inner, known.get(source.name.casefold(), 1))
+            inner = max(inner, cte_sizes.get(source.name.casefold(), 1))
         elif isinstance(source, exp.Subquery):
-            inner = max(inner, _estimate_expansion(source, known))
-    used = max((sum(1 for _ in item.find_all(exp.Column)) for item in query.expressions), default=1)
-    return min(max(used, 1) * inner, 10**9)
+            inner = max(inner, _estimate_expansion(source, cte_sizes))
+    column_count = max((sum(1 for _ in item.find_all(exp.Column)) for item in query.expressions), default=1)
+    return min(max(column_count, 1) * inner, 10**9)
 
 
 def _estimate_growth(node: Any) -> float:
-    """How many times longer than what it is given a function's value can be; 1 for harmless ones."""
+    """Return by what factor a function can lengthen its argument; 1 where it cannot."""
     from sqlglot import exp
 
     if isinstance(node, exp.Repeat):

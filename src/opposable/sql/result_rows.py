@@ -1,4 +1,4 @@
-"""Rows of an engine as bounded JSON rows."""
+"""Conversion of an engine's rows to a bounded `QueryResult`."""
 
 from collections.abc import Sequence
 from typing import Any

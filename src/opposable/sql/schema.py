@@ -1,4 +1,4 @@
-"""What a database holds, as frozen values: tables, columns, keys, and their text for a model."""
+"""Schema of a database: tables, columns and keys, and their text for a model."""
 
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from opposable.sql.name_similarity import suggest_names
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. `type` is the engine's own name of it; `references` is "table.column" when it is a foreign key."""
+    """A column; `type` is the engine's name of it, `references` is "table.column" for a foreign key."""
 
     name: str
     type: str
@@ -24,9 +24,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table or view. `schema` is empty for the database's default schema; `rows` is None where counting is dear.
+    """A table or view.
 
-    `rows_exact` is false when `rows` is an estimate.
+    `schema` is empty for the default schema. `row_count` is None where it is unknown, and an estimate where
+    `is_row_count_exact` is false.
     """
 
     name: str
@@ -43,18 +44,18 @@ class Table:
         return f"{self.schema}.{self.name}" if self.schema else self.name
 
     def find_column(self, name: str) -> Column | None:
-        """The column called `name` in any case, or None."""
+        """Return the column of this name in any letter case."""
         wanted = fold_name(name)
         return next((column for column in self.columns if fold_name(column.name) == wanted), None)
 
     def similar_columns(self, name: str) -> tuple[str, ...]:
-        """Up to three names of columns that `name` may have been meant for, nearest first."""
+        """Return up to three similar column names, most similar first."""
         return suggest_names(name, [column.name for column in self.columns])
 
 
 @dataclass(frozen=True)
 class DatabaseSchema:
-    """All tables and views of one database; `default` names the schema that may be left out ("main")."""
+    """The tables and views of one database; names may omit `default_schema`."""
 
     tables: tuple[Table, ...]
     default_schema: str = "main"
@@ -62,9 +63,9 @@ class DatabaseSchema:
 
     @cached_property
     def _by_name(self) -> Mapping[str, Table]:
-        named = {fold_name(table.name): table for table in reversed(self.tables) if table.schema}
-        named |= {fold_name(table.name): table for table in self.tables if not table.schema}
-        return named
+        tables_by_name = {fold_name(table.name): table for table in reversed(self.tables) if table.schema}
+        tables_by_name |= {fold_name(table.name): table for table in self.tables if not table.schema}
+        return tables_by_name
 
     @cached_property
     def _by_full_name(self) -> Mapping[tuple[str, str], Table]:
@@ -76,50 +77,52 @@ class DatabaseSchema:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Every name of a table or column."""
+        """Names of all tables and columns."""
         columns = (column.name for table in self.tables for column in table.columns)
         return frozenset([*(table.name for table in self.tables), *columns])
 
     def find_exact_table(self, name: str, schema: str = "") -> Table | None:
-        """The table called just so in this schema (the default one when empty), letter by letter; or None."""
+        """Return the table of exactly this name in a schema, the default one where empty."""
         return self._by_exact_name.get((schema or self.default_schema, name))
 
     def find_table(self, name: str, schema: str = "") -> Table | None:
-        """The table called `name` in any case, quoted or not, with or without its schema ("s.t"); or None."""
+        """Return the table of this name in any letter case; `name` may have quotes and a schema ("s.t")."""
         if schema:
             return self._by_full_name.get((fold_name(schema), fold_name(name)))
         plain = name.strip()
-        for called in (name, unquote_name(plain)):
-            if found := self._by_name.get(fold_name(called)):
-                return found
+        for candidate in (name, unquote_name(plain)):
+            if table := self._by_name.get(fold_name(candidate)):
+                return table
         if "." in plain:
             first, _, last = plain.rpartition(".")
             return self._by_full_name.get((fold_name(unquote_name(first)), fold_name(unquote_name(last))))
         return None
 
     def find_table_by_identifier(self, name: str, schema: str = "") -> Table | None:
-        """The table an identifier without its quotes stands for: no dot or quote in it is read as SQL; or None."""
+        """Return the table of an unquoted identifier; a dot or quote in it is part of the name."""
         if schema:
             return self._by_full_name.get((fold_name(schema), fold_name(name)))
         return self._by_name.get(fold_name(name))
 
     def similar_tables(self, name: str) -> tuple[str, ...]:
-        """Up to three names of tables that `name` may have been meant for, nearest first."""
+        """Return up to three similar table names, most similar first."""
         return suggest_names(unquote_name(name.strip()), [table.full_name for table in self.tables])
 
     def to_ddl(self, tables: Iterable[str] = (), samples: Mapping[str, Mapping[str, list[Any]]] | None = None) -> str:
-        """The schema as compact DDL with comments, for a model; only `tables` when some are named.
+        """Return the schema as compact DDL with comments, for a model.
 
-        `samples` maps a table's full name and a column's name to real values shown beside that column.
+        Args:
+            tables: Full names of the tables to include; all where empty.
+            samples: Sample values by the full name of a table and the name of a column.
         """
         wanted = {name.casefold() for name in tables}
-        shown = [t for t in self.tables if not wanted or t.full_name.casefold() in wanted]
-        told = samples or {}
-        return "\n\n".join(_table_to_ddl(table, told.get(table.full_name, {}), self.dialect) for table in shown)
+        included = [t for t in self.tables if not wanted or t.full_name.casefold() in wanted]
+        samples = samples or {}
+        return "\n\n".join(_table_to_ddl(table, samples.get(table.full_name, {}), self.dialect) for table in included)
 
 
 def unquote_name(name: str) -> str:
-    """A name without the quotes around it."""
+    """Return a name without surrounding quotes."""
     if len(name) >= 2 and (name[0], name[-1]) in {('"', '"'), ("`", "`"), ("[", "]"), ("'", "'")}:
         return name[1:-1].replace(name[-1] * 2, name[-1])
     return name
@@ -135,11 +138,11 @@ def _table_to_ddl(table: Table, samples: Mapping[str, list[Any]], dialect: Diale
 
 
 def _column_to_ddl(column: Column, values: list[Any], dialect: Dialect) -> tuple[str, str]:
-    parts = [to_one_line(quote_name(column.name, dialect)) or "", to_one_line(column.type, 80) or ""]
+    parts = [to_one_line(quote_name(column.name, dialect)), to_one_line(column.type, 80)]
     parts += ["PRIMARY KEY"] if column.primary_key else []
     parts += ["NOT NULL"] if not column.nullable and not column.primary_key else []
     parts += [f"REFERENCES {to_one_line(column.references)}"] if column.references else []
-    shown = ", ".join(to_one_line(repr(value)) or "" for value in values)
+    shown = ", ".join(to_one_line(repr(value)) for value in values)
     notes = "; ".join(note for note in (to_one_line(column.comment), f"e.g. {shown}" if shown else "") if note)
     return " ".join(part for part in parts if part), f" -- {notes}" if notes else ""
 
@@ -151,9 +154,9 @@ def to_one_line(text: None, max_characters: int = ...) -> None: ...
 @overload
 def to_one_line(text: str | None, max_characters: int = ...) -> str | None: ...
 def to_one_line(text: str | None, max_characters: int = 200) -> str | None:
-    """Text from a database on one line, without control or invisible signs, and of bounded length.
+    """Return text from a database on one line, without control characters, and truncated.
 
-    So it cannot pose as lines of the schema, nor be obeyed by what shows it.
+    Such text can neither imitate lines of the schema nor control a terminal.
     """
     if text is None:
         return None
@@ -163,7 +166,7 @@ def to_one_line(text: str | None, max_characters: int = 200) -> str | None:
 
 
 def quote_name(name: str, dialect: Dialect = "sqlite") -> str:
-    """A name as SQL, in double quotes unless it is a plain word that is no keyword and keeps its case without them."""
+    """Return a name as SQL, in double quotes where it needs them to keep its meaning and case."""
     folded = dialect == "postgres" and name != fold_name(name)
     if name.isidentifier() and name.casefold() not in _RESERVED and not folded:
         return name
@@ -171,15 +174,15 @@ def quote_name(name: str, dialect: Dialect = "sqlite") -> str:
 
 
 def fold_name(name: str) -> str:
-    """A name as the engines compare names: its ASCII letters small, every other letter as it is.
+    """Return a name as the engines compare it, with its ASCII letters in lower case.
 
-    Python's own folding makes more letters one (`ſ` and `s`), so a name could pass for another.
+    `str.casefold` also maps other letters, such as `ſ` to `s`, so that one name could pass for another.
     """
     return name.lower() if name.isascii() else "".join(char.lower() if char.isascii() else char for char in name)
 
 
 def quote_table_path(table: Table, dialect: Dialect = "sqlite") -> str:
-    """A table's name as SQL, with its schema unless that is the default one, letter by letter as it is."""
+    """Return the name of a table as SQL, with its schema unless that is the default one."""
     name = quote_name(table.name, dialect)
     return f"{quote_name(table.schema, dialect)}.{name}" if table.schema else name
 

@@ -1,4 +1,4 @@
-"""The tools a model reads a database with: what it holds, whether a query is right, and what it brings."""
+"""Tools that let a model read a database: its schema, checks of a query, and its rows."""
 
 import contextlib
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from opposable.sql.statement_guard import MAX_CHARACTERS, parse_safe_query
 
 MAX_ROWS = 1_000
 TOOL_ALIASES = {"execute_sql": "sql.execute", "get_schema": "schema.list_columns", "validate_sql": "sql.validate"}
-"""Other names these tools are known by, with their ids."""
+"""Alternative names of these tools, with their ids."""
 _OTHER_DIALECTS = ("mysql", "tsql", "sqlite", "duckdb", "postgres", "bigquery", "snowflake", "oracle")
 
 
@@ -40,19 +40,19 @@ class SchemaTools:
             include_types: Also tell each column's type and whether it may be null.
             samples: Also show a few real values of each column.
         """
-        found = _require_table(await self._database.get_schema(), table)
-        values = await self._database.sample_values(found.full_name) if samples else {}
+        found_table = _require_table(await self._database.get_schema(), table)
+        values = await self._database.sample_values(found_table.full_name) if samples else {}
         columns: list[dict[str, Any]] = []
-        for column in found.columns:
-            told: dict[str, Any] = {"name": column.name}
+        for column in found_table.columns:
+            entry: dict[str, Any] = {"name": column.name}
             if include_types:
-                told |= {"type": column.type, "nullable": column.nullable}
-            told |= {"primary_key": True} if column.primary_key else {}
-            told |= {"references": column.references} if column.references else {}
-            told |= {"comment": to_one_line(column.comment)} if column.comment else {}
-            told |= {"samples": values.get(column.name, [])} if samples else {}
-            columns.append(told)
-        return {"table": found.full_name, "columns": columns}
+                entry |= {"type": column.type, "nullable": column.nullable}
+            entry |= {"primary_key": True} if column.primary_key else {}
+            entry |= {"references": column.references} if column.references else {}
+            entry |= {"comment": to_one_line(column.comment)} if column.comment else {}
+            entry |= {"samples": values.get(column.name, [])} if samples else {}
+            columns.append(entry)
+        return {"table": found_table.full_name, "columns": columns}
 
 
 class SqlTools:
@@ -103,11 +103,11 @@ class SqlTools:
         """
         schema = await self._database.get_schema()
         bound = await self._bind_with_nulls(sql)
-        fixed = repair_names(bound.sql, self._database.dialect, schema)
+        repaired = repair_names(bound.sql, self._database.dialect, schema)
         return {
-            "sql": bound.restore_placeholders(fixed.query.sql),
-            "corrections": list(fixed.corrections),
-            "problems": [problem.message for problem in fixed.problems],
+            "sql": bound.restore_placeholders(repaired.query.sql),
+            "corrections": list(repaired.corrections),
+            "problems": [problem.message for problem in repaired.problems],
         }
 
     async def refine(self, sql: str) -> dict[str, Any]:
@@ -117,17 +117,17 @@ class SqlTools:
             sql: The query.
         """
         problem = ""
-        for candidate, told in _iter_translations(sql, self._database.dialect):
+        for candidate, translation in _iter_translations(sql, self._database.dialect):
             try:
                 bound = await self._bind_with_nulls(candidate)
-                fixed = await self._repair(bound)
-                await self._database.explain(fixed.query.sql, bound.values, self._limits)
+                repaired = await self._repair(bound)
+                await self._database.explain(repaired.query.sql, bound.values, self._limits)
             except (ToolRefused, ToolFailed, InvalidArguments) as error:
                 problem = problem or str(error)
                 continue
-            corrections = [*told, *fixed.corrections]
-            mended = bound.restore_placeholders(fixed.query.sql)
-            return {"sql": mended, "valid": True, "corrections": corrections, "problem": None}
+            corrections = [*translation, *repaired.corrections]
+            repaired_sql = bound.restore_placeholders(repaired.query.sql)
+            return {"sql": repaired_sql, "valid": True, "corrections": corrections, "problem": None}
         return {"sql": sql, "valid": False, "corrections": [], "problem": problem}
 
     async def execute(self, sql: str, parameters: dict[str, Any] | None = None, limit: int = 100) -> dict[str, Any]:
@@ -143,25 +143,25 @@ class SqlTools:
         bound = bind_placeholders(
             sql, self._database.dialect, parameters, identifiers=(await self._database.get_schema()).names
         )
-        fixed = await self._repair(bound)
-        await self._database.explain(fixed.query.sql, bound.values, self._limits)
+        repaired = await self._repair(bound)
+        await self._database.explain(repaired.query.sql, bound.values, self._limits)
         bounds = QueryLimits(min(limit, MAX_ROWS), self._limits.max_cell_characters, self._limits.timeout_seconds)
-        rows = await self._database.run(fixed.query.sql, bound.values, bounds)
-        return _result_to_json(rows, bound.restore_placeholders(fixed.query.sql), fixed.corrections)
+        result = await self._database.run(repaired.query.sql, bound.values, bounds)
+        return _result_to_json(result, bound.restore_placeholders(repaired.query.sql), repaired.corrections)
 
     async def _repair(self, bound: BoundSql) -> RepairedQuery:
-        fixed = repair_names(bound.sql, self._database.dialect, await self._database.get_schema())
-        _raise_problems(fixed.problems, fixed.query.sql)
-        return fixed
+        repaired = repair_names(bound.sql, self._database.dialect, await self._database.get_schema())
+        _raise_problems(repaired.problems, repaired.query.sql)
+        return repaired
 
     async def _bind_with_nulls(self, sql: str) -> BoundSql:
-        """The SQL with every placeholder bound to NULL: for checks that come before the values are known."""
+        """Bind every placeholder to NULL, for checks before the values are known."""
         names = (await self._database.get_schema()).names
         return bind_placeholders(sql, self._database.dialect, missing_is_null=True, identifiers=names)
 
 
 def _iter_translations(sql: str, dialect: Dialect) -> Iterator[tuple[str, list[str]]]:
-    """The query as it is, then as each other dialect would have meant it."""
+    """Yield the query as it is, then as a translation from each other dialect, with its description."""
     import sqlglot
     from sqlglot.errors import ErrorLevel, SqlglotError
 
@@ -171,37 +171,39 @@ def _iter_translations(sql: str, dialect: Dialect) -> Iterator[tuple[str, list[s
         if len(sql) > MAX_CHARACTERS or other == dialect:
             continue
         with contextlib.suppress(SqlglotError, RecursionError, ValueError):
-            read = sqlglot.transpile(sql, read=other, write=dialect, unsupported_level=ErrorLevel.IGNORE)
-            if len(read) == 1 and read[0] not in seen:
-                seen.add(read[0])
-                yield read[0], [f"read as {other}"]
+            translated = sqlglot.transpile(sql, read=other, write=dialect, unsupported_level=ErrorLevel.IGNORE)
+            if len(translated) == 1 and translated[0] not in seen:
+                seen.add(translated[0])
+                yield translated[0], [f"read as {other}"]
 
 
 def _require_table(schema: DatabaseSchema, name: str) -> Table:
-    found = schema.find_table(name)
-    if found is not None:
-        return found
-    near = schema.similar_tables(name)
-    names = near or tuple(table.full_name for table in schema.tables[:20])
-    told = f"there is no such table; {'did you mean' if near else 'the tables are'} {', '.join(names)}"
-    raise InvalidArguments((FieldProblem("table", f"{told}{'?' if near else ''}", name),))
+    table = schema.find_table(name)
+    if table is not None:
+        return table
+    if similar_names := schema.similar_tables(name):
+        problem = f"there is no such table; did you mean {', '.join(similar_names)}?"
+    else:
+        names = ", ".join(table.full_name for table in schema.tables[:20])
+        problem = f"there is no such table; the tables are {names}"
+    raise InvalidArguments((FieldProblem("table", problem, name),))
 
 
 def _table_to_json(table: Table) -> dict[str, Any]:
-    told: dict[str, Any] = {"name": table.full_name, "kind": table.kind, "columns": len(table.columns)}
+    entry: dict[str, Any] = {"name": table.full_name, "kind": table.kind, "columns": len(table.columns)}
     if table.row_count is not None:
-        told |= {"rows": table.row_count} if table.is_row_count_exact else {"rows_about": table.row_count}
-    return told | ({"comment": to_one_line(table.comment)} if table.comment else {})
+        entry |= {"rows": table.row_count} if table.is_row_count_exact else {"rows_about": table.row_count}
+    return entry | ({"comment": to_one_line(table.comment)} if table.comment else {})
 
 
-def _result_to_json(rows: QueryResult, sql: str, corrections: tuple[str, ...]) -> dict[str, Any]:
+def _result_to_json(result: QueryResult, sql: str, corrections: tuple[str, ...]) -> dict[str, Any]:
     return {
-        "columns": list(rows.columns),
-        "rows": [list(row) for row in rows.rows],
-        "row_count": len(rows.rows),
-        "truncated": rows.truncated,
-        "cut_cells": rows.truncated_cells,
-        "seconds": rows.seconds,
+        "columns": list(result.columns),
+        "rows": [list(row) for row in result.rows],
+        "row_count": len(result.rows),
+        "truncated": result.truncated,
+        "cut_cells": result.truncated_cells,
+        "seconds": result.seconds,
         "sql": sql,
         "corrections": list(corrections),
     }

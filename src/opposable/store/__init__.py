@@ -1,4 +1,4 @@
-"""What outlives a process: tools, agents, conversations, runs, calls, failures, keys."""
+"""Persistence in SQLite or PostgreSQL: tools, agents, conversations, runs, failures and keys."""
 
 from opposable.store.factory import open_store
 

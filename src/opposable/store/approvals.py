@@ -1,4 +1,4 @@
-"""Calls that wait for a person."""
+"""Repository of human approvals of tool calls."""
 
 from typing import Any, Literal
 
@@ -13,28 +13,37 @@ from opposable.store.tables import approvals
 
 
 class ApprovalRepository:
-    """What was asked of people, and what they decided."""
+    """Requests for approval and the decisions on them."""
 
     def __init__(self, database: StoreDatabase) -> None:
         self._database = database
 
     async def add(self, approval: Approval) -> None:
-        """Ask. Raises: `BadInput` when the id is taken."""
+        """Store a request for approval.
+
+        Raises:
+            BadInput: The id is taken.
+        """
         row = {name: getattr(approval, name) for name in _FIELD_NAMES} | {"id": approval.approval_id}
         try:
             async with self._database.begin_write() as connection:
                 await connection.execute(approvals.insert().values(**row))
         except IntegrityError as error:
-            raise BadInput(f"There is an approval {approval.approval_id!r} already.") from error
+            raise BadInput(f"The approval {approval.approval_id!r} already exists. Use a new id.") from error
 
     async def get(self, approval_id: str) -> Approval | None:
-        """The approval of that id."""
-        async with self._database.begin_inline_read() as connection:
-            row = (await connection.execute(select(approvals).where(approvals.c.id == approval_id))).one_or_none()
-        return None if row is None else _to_approval(row)
+        """Return the approval with this id."""
+        [rows] = await self._database.fetch_inline(select(approvals).where(approvals.c.id == approval_id))
+        return _to_approval(rows[0]) if rows else None
 
     async def get_for_call(self, run_id: str, call_id: str, sha256: str) -> Approval | None:
-        """The newest approval of exactly this call with exactly these arguments."""
+        """Return the newest approval of a call.
+
+        Args:
+            run_id: The run that made the call.
+            call_id: The call within the run.
+            sha256: The digest of the call's arguments. Changed arguments need a new approval.
+        """
         table = approvals.c
         query = select(approvals).where(table.run_id == run_id, table.call_id == call_id, table.sha256 == sha256)
         async with self._database.begin_read() as connection:
@@ -44,7 +53,14 @@ class ApprovalRepository:
     async def list(
         self, *, status: ApprovalStatus | None = None, owner: str | None = None, after: str = "", limit: int = 100
     ) -> Page[Approval]:
-        """Approvals that fit, newest first; `after` is the last part's cursor."""
+        """Return a page of approvals, newest first.
+
+        Args:
+            status: Only approvals with this status.
+            owner: Only approvals of this owner.
+            after: The cursor of the previous page.
+            limit: The number of approvals, from 1 to 1000.
+        """
         conditions = [] if status is None else [approvals.c.status == status]
         if owner is not None:
             conditions.append(approvals.c.owner == owner)
@@ -61,12 +77,16 @@ class ApprovalRepository:
         decided_by: str = "",
         reason: str = "",
     ) -> Approval | None:
-        """Decide what is pending, once: of two deciders the first counts. None when it is not pending any more."""
-        pending = (approvals.c.id == approval_id) & (approvals.c.status == "pending")
-        decided = {"status": status, "decided_by": decided_by, "reason": reason, "decided_at": get_utc_now()}
-        change = update(approvals).where(pending).values(**decided).returning(approvals)
+        """Decide a pending approval. The first of several decisions counts.
+
+        Returns:
+            The decided approval, or None when it is not pending.
+        """
+        is_pending = (approvals.c.id == approval_id) & (approvals.c.status == "pending")
+        decision = {"status": status, "decided_by": decided_by, "reason": reason, "decided_at": get_utc_now()}
+        statement = update(approvals).where(is_pending).values(**decision).returning(approvals)
         async with self._database.begin_write() as connection:
-            row = (await connection.execute(change)).one_or_none()
+            row = (await connection.execute(statement)).one_or_none()
         return None if row is None else _to_approval(row)
 
 
@@ -85,6 +105,7 @@ _FIELD_NAMES = (
     "created_at",
     "decided_at",
 )
+"""Fields of `Approval` that are columns of the same name."""
 
 
 def _to_approval(row: Row[Any]) -> Approval:

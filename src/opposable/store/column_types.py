@@ -1,4 +1,4 @@
-"""Column types that mean the same on SQLite and PostgreSQL."""
+"""SQLAlchemy column types that behave the same on SQLite and PostgreSQL."""
 
 import json
 import math
@@ -13,51 +13,51 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 JsonColumn = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
-"""Any JSON; None is NULL."""
+"""Any JSON value. None is stored as NULL."""
 
 TextList = JSON(none_as_null=True).with_variant(ARRAY(Text), "postgresql")
-"""A list of texts: TEXT[] on PostgreSQL, JSON on SQLite."""
+"""A list of strings: TEXT[] on PostgreSQL, JSON on SQLite."""
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A moment, kept as a TIMESTAMP in UTC and handed out aware. A naive one is refused: it says no moment."""
+    """An aware datetime, stored as a TIMESTAMP in UTC. Naive datetimes raise `ValueError`."""
 
     impl = DateTime
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Aware in, naive UTC kept."""
+        """Convert an aware datetime to naive UTC."""
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError(f"{value!r} has no time zone; give a moment in UTC.")
+            raise ValueError(f"{value!r} has no time zone. Pass an aware datetime.")
         return value.astimezone(UTC).replace(tzinfo=None)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Naive UTC kept, aware out."""
+        """Convert naive UTC to an aware datetime."""
         return None if value is None else value.replace(tzinfo=UTC)
 
 
 class CleanText(TypeDecorator[str]):
-    """Text of any length without what no database takes: NUL and halves of surrogate pairs become U+FFFD."""
+    """Text of any length. NUL and lone surrogates, which databases reject, become U+FFFD."""
 
     impl: Any = Text
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """What can be kept of the text."""
+        """Replace the characters that databases reject."""
         return None if value is None else clean_text(value)
 
 
 class CleanString(CleanText):
-    """As `CleanText`, of at most `length` characters."""
+    """Like `CleanText`, with at most `length` characters."""
 
     impl = String
     cache_ok = True
 
 
 class utc_now(FunctionElement[datetime]):  # noqa: N801 - named as SQL names functions
-    """This moment as the database knows it, in UTC."""
+    """The current time of the database server, in UTC."""
 
     inherit_cache = True
     type = DateTime()
@@ -74,7 +74,7 @@ def _compile_utc_now_postgresql(element: utc_now, compiler: SQLCompiler, **optio
 
 
 def clean_text(text: str) -> str:
-    """`text` with NUL and halves of surrogate pairs replaced."""
+    """Return `text` with NUL and lone surrogates replaced by U+FFFD."""
     if "\x00" in text:
         text = text.replace("\x00", "\ufffd")
     if text.isascii():
@@ -87,7 +87,7 @@ def clean_text(text: str) -> str:
 
 
 def to_json(value: Any) -> str:
-    """JSON text that every database takes; what JSON does not know is written as its text."""
+    """Serialize a value as JSON that every database accepts. Unknown types become their `str`."""
     try:
         text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
     except (TypeError, RecursionError):
@@ -96,8 +96,8 @@ def to_json(value: Any) -> str:
 
 
 def from_json(text: str | bytes) -> Any:
-    """The value of a JSON text."""
-    return json.loads(text)  # not orjson: integers may be larger than 64 bits
+    """Parse JSON text."""
+    return json.loads(text)  # orjson rejects integers above 64 bits
 
 
 def _clean_value(value: Any, depth: int = 0) -> Any:

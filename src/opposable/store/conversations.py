@@ -1,4 +1,4 @@
-"""Conversations: what was said, in order, whole turns at a time."""
+"""Repository of conversations and their messages, in the database."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from sqlalchemy import Row, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql.dml import ReturningInsert
 
 from opposable.domain.errors import BadInput, StoreConflict
 from opposable.domain.messages import Message
@@ -17,162 +18,191 @@ from opposable.store.tables import conversations, messages
 
 
 class ConversationRepository(Protocol):
-    """Conversations, wherever they are kept. Every method raises `StoreUnavailable` when that place is away."""
+    """Conversations in the database or in Valkey.
+
+    Every method raises `StoreUnavailable` when the server does not answer.
+    """
 
     async def add(self, conversation: Conversation) -> Conversation:
-        """Begin a conversation. Raises: `BadInput` when its id is taken."""
+        """Create a conversation.
+
+        Raises:
+            BadInput: The id is taken.
+        """
         ...
 
     async def get(self, conversation_id: str) -> Conversation | None:
-        """The conversation of that id."""
+        """Return the conversation with this id."""
         ...
 
     async def list_messages(self, conversation_id: str, *, start: int = 0) -> tuple[Message, ...]:
-        """What was said, in order, from message number `start` on (counted from 0)."""
+        """Return the messages in order, from number `start` (counted from 0)."""
         ...
 
     async def append_messages(
         self, conversation_id: str, new_messages: Sequence[Message], *, expected_count: int | None = None
     ) -> int:
-        """Add messages at the end, all or none, and give the new number of messages.
+        """Append messages, all or none.
 
-        Raises: `StoreConflict` when `expected` is given and is not the number of messages there were; `BadInput` when
-        there is no such conversation.
+        Args:
+            conversation_id: The conversation.
+            new_messages: The messages, in order.
+            expected_count: The number of messages the caller has seen.
+
+        Returns:
+            The new number of messages.
+
+        Raises:
+            StoreConflict: `expected_count` is not the current number of messages.
+            BadInput: The conversation does not exist.
         """
         ...
 
     async def append_turns(self, turns: Sequence[ConversationTurn], *, skip_existing: bool = False) -> frozenset[str]:
-        """Add turns at the end of their conversations, all or none, each conversation begun where it is not there.
+        """Append turns to their conversations, all or none. Create missing conversations.
 
-        `again` is for turns that may be there already: those are passed over. Returns the ids of the turns refused
-        because the conversation is another owner's.
+        Args:
+            turns: The turns, in order.
+            skip_existing: Skip turns that are stored already. Set it on a retry.
+
+        Returns:
+            The ids of rejected turns: their conversation belongs to another owner.
         """
         ...
 
     async def list(self, owner: str | None = None, *, after: str = "", limit: int = 100) -> Page[Conversation]:
-        """Conversations of an owner (None: of all), the last continued first; `after` is the last part's cursor."""
+        """Return a page of conversations, the last changed first.
+
+        Args:
+            owner: Only conversations of this owner. None returns those of all owners.
+            after: The cursor of the previous page.
+            limit: The number of conversations, from 1 to 1000.
+        """
         ...
 
     async def delete(self, conversation_id: str) -> bool:
-        """Forget a conversation and what was said. Returns whether there was one."""
+        """Delete a conversation and its messages. Return whether it existed."""
         ...
 
 
 class SqlConversationRepository:
-    """Conversations in the database."""
+    """Conversations in the database. Implements `ConversationRepository`."""
 
     def __init__(self, database: StoreDatabase) -> None:
         self._database = database
 
     async def add(self, conversation: Conversation) -> Conversation:
-        """Begin a conversation. Raises: `BadInput` when its id is taken."""
+        """Create a conversation."""
         row = _conversation_to_row(conversation, get_utc_now())
         insert = self._database.build_insert(conversations).values(**row).on_conflict_do_nothing(index_elements=["id"])
         async with self._database.begin_write() as connection:
-            added = (await connection.execute(insert.returning(conversations))).one_or_none()
-        if added is None:
+            added_row = (await connection.execute(insert.returning(conversations))).one_or_none()
+        if added_row is None:
             raise build_conversation_exists_error(conversation.conversation_id)
-        return _to_conversation(added)
+        return _to_conversation(added_row)
 
     async def get(self, conversation_id: str) -> Conversation | None:
-        """The conversation of that id."""
-        query = select(conversations).where(conversations.c.id == conversation_id)
-        async with self._database.begin_inline_read() as connection:
-            row = (await connection.execute(query)).one_or_none()
-        return None if row is None else _to_conversation(row)
+        """Return the conversation with this id."""
+        [rows] = await self._database.fetch_inline(select(conversations).where(conversations.c.id == conversation_id))
+        return _to_conversation(rows[0]) if rows else None
 
     async def list_messages(self, conversation_id: str, *, start: int = 0) -> tuple[Message, ...]:
-        """What was said, in order, from message number `start` on (counted from 0)."""
+        """Return the messages in order, from number `start` (counted from 0)."""
         query = select(messages.c.body).where(
             messages.c.conversation_id == conversation_id, messages.c.position >= start
         )
-        async with self._database.begin_inline_read() as connection:
-            bodies = (await connection.scalars(query.order_by(messages.c.position))).all()
-        return tuple(message_from_json(body) for body in bodies)
+        [rows] = await self._database.fetch_inline(query.order_by(messages.c.position))
+        return tuple(message_from_json(row.body) for row in rows)
 
     async def append_messages(
         self, conversation_id: str, new_messages: Sequence[Message], *, expected_count: int | None = None
     ) -> int:
-        """Add messages at the end, all or none. Raises: as `Conversations.append`."""
-        moment = get_utc_now()
+        """Append messages, all or none. Return the new number of messages."""
+        changed_at = get_utc_now()
         count = conversations.c.messages
-        change = (
+        statement = (
             update(conversations)
             .where(conversations.c.id == conversation_id)
-            .values(messages=count + len(new_messages), updated_at=moment)
+            .values(messages=count + len(new_messages), updated_at=changed_at)
             .returning(count)
         )
-        async with self._database.begin_write() as connection:  # the conversation's row is locked: turns queue up
-            total = (await connection.execute(change)).scalar_one_or_none()
+        async with self._database.begin_write() as connection:  # the row lock serializes concurrent appends
+            total = (await connection.execute(statement)).scalar_one_or_none()
             if total is None:
                 raise build_conversation_missing_error(conversation_id)
-            first = total - len(new_messages)
-            if expected_count is not None and first != expected_count:
-                raise build_conversation_conflict_error(conversation_id, first, expected_count)
-            rows = _messages_to_rows(conversation_id, first, new_messages, moment)
+            previous_count = total - len(new_messages)
+            if expected_count is not None and previous_count != expected_count:
+                raise build_conversation_conflict_error(conversation_id, previous_count, expected_count)
+            rows = _messages_to_rows(conversation_id, previous_count, new_messages, changed_at)
             if rows:
                 await connection.execute(messages.insert(), rows)
         return int(total)
 
     async def append_turns(self, turns: Sequence[ConversationTurn], *, skip_existing: bool = False) -> frozenset[str]:
-        """Add turns at the end of their conversations. As `Conversations.keep`."""
-        owners: dict[str, str] = {}
-        ours = [
-            t
-            for t in turns
-            if owners.setdefault(t.conversation.conversation_id, t.conversation.owner) == t.conversation.owner
-        ]
-        refused = await self._append_owned_turns(ours, skip_existing=skip_existing) if ours else frozenset()
-        if len(ours) == len(turns):
-            return refused
-        return refused | await self.append_turns(
-            [turn for turn in turns if turn not in ours], skip_existing=skip_existing
-        )
+        """Append turns to their conversations. Return the ids of rejected turns."""
+        first_owners: dict[str, str] = {}
+        same_owner_turns = []
+        for turn in turns:
+            conversation = turn.conversation
+            if first_owners.setdefault(conversation.conversation_id, conversation.owner) == conversation.owner:
+                same_owner_turns.append(turn)
+        rejected_ids: frozenset[str] = frozenset()
+        if same_owner_turns:
+            rejected_ids = await self._append_owned_turns(same_owner_turns, skip_existing=skip_existing)
+        if len(same_owner_turns) == len(turns):
+            return rejected_ids
+        other_turns = [turn for turn in turns if turn not in same_owner_turns]
+        return rejected_ids | await self.append_turns(other_turns, skip_existing=skip_existing)
 
     async def _append_owned_turns(self, turns: Sequence[ConversationTurn], *, skip_existing: bool) -> frozenset[str]:
-        """Add turns of which no two name one conversation and different owners."""
-        moment = get_utc_now()
+        """Append turns in which each conversation has one owner. Return the ids of rejected turns."""
+        changed_at = get_utc_now()
+        async with self._database.begin_write() as connection:
+            existing_ids = await self._select_existing_turn_ids(connection, turns) if skip_existing else frozenset()
+            groups = _group_by_conversation([turn for turn in turns if turn.turn_id not in existing_ids])
+            if not groups:
+                return frozenset()
+            conversation_rows = [
+                _conversation_to_row(group[0].conversation, changed_at, sum(len(turn.messages) for turn in group))
+                for group in groups
+            ]
+            upsert = self._build_upsert(changed_at)
+            totals = {row.id: row.total for row in (await connection.execute(upsert, conversation_rows)).all()}
+            message_rows: list[dict[str, Any]] = []
+            for row, group in zip(conversation_rows, groups, strict=True):
+                position = totals.get(row["id"], 0) - row["messages"]
+                for turn in group if row["id"] in totals else ():
+                    message_rows += _messages_to_rows(row["id"], position, turn.messages, changed_at, turn.turn_id)
+                    position += len(turn.messages)
+            if message_rows:
+                await connection.execute(messages.insert(), message_rows)
+        rejected_groups = [group for group in groups if group[0].conversation.conversation_id not in totals]
+        return frozenset(turn.turn_id for group in rejected_groups for turn in group)
+
+    def _build_upsert(self, changed_at: datetime) -> ReturningInsert[Any]:
+        """Build the statement that creates conversations or adds to their number of messages.
+
+        It returns the id and new total of each row, and no row for a conversation of another owner.
+        """
         insert = self._database.build_insert(conversations)
-        grown = conversations.c.messages + insert.excluded.messages
-        change = insert.on_conflict_do_update(
+        return insert.on_conflict_do_update(
             index_elements=["id"],
-            set_={"messages": grown, "updated_at": moment},
+            set_={"messages": conversations.c.messages + insert.excluded.messages, "updated_at": changed_at},
             where=conversations.c.owner == insert.excluded.owner,
         ).returning(conversations.c.id, conversations.c.messages.label("total"))
-        async with self._database.begin_write() as connection:
-            known = await self._select_existing_turn_ids(connection, turns) if skip_existing else frozenset()
-            added = _group_by_conversation([turn for turn in turns if turn.turn_id not in known])
-            if not added:
-                return frozenset()
-            rows = [
-                _conversation_to_row(one[0].conversation, moment, sum(len(turn.messages) for turn in one))
-                for one in added
-            ]
-            totals = {row.id: row.total for row in (await connection.execute(change, rows)).all()}
-            said: list[dict[str, Any]] = []
-            for row, one in zip(rows, added, strict=True):
-                first = totals.get(row["id"], 0) - row["messages"]
-                for turn in one if row["id"] in totals else ():
-                    said += _messages_to_rows(row["id"], first, turn.messages, moment, turn.turn_id)
-                    first += len(turn.messages)
-            if said:
-                await connection.execute(messages.insert(), said)
-        refused = [one for one in added if one[0].conversation.conversation_id not in totals]
-        return frozenset(turn.turn_id for one in refused for turn in one)
 
     @staticmethod
     async def _select_existing_turn_ids(
         connection: AsyncConnection, turns: Sequence[ConversationTurn]
     ) -> frozenset[str]:
-        """Those of the turns that are kept already."""
-        kept = select(messages.c.turn_id).where(
+        query = select(messages.c.turn_id).where(
             messages.c.conversation_id.in_({turn.conversation.conversation_id for turn in turns}),
             messages.c.turn_id.in_([turn.turn_id for turn in turns]),
         )
-        return frozenset((await connection.scalars(kept)).all())
+        return frozenset((await connection.scalars(query)).all())
 
     async def list(self, owner: str | None = None, *, after: str = "", limit: int = 100) -> Page[Conversation]:
-        """Conversations of an owner (None: of all), the last continued first; `after` is the last part's cursor."""
+        """Return a page of conversations, the last changed first."""
         table = conversations.c
         query = select(conversations) if owner is None else select(conversations).where(table.owner == owner)
         return await fetch_newest_first(
@@ -180,18 +210,18 @@ class SqlConversationRepository:
         )
 
     async def delete(self, conversation_id: str) -> bool:
-        """Forget a conversation and what was said. Returns whether there was one."""
+        """Delete a conversation and its messages. Return whether it existed."""
         async with self._database.begin_write() as connection:
-            done = await connection.execute(delete(conversations).where(conversations.c.id == conversation_id))
-        return done.rowcount > 0
+            result = await connection.execute(delete(conversations).where(conversations.c.id == conversation_id))
+        return result.rowcount > 0
 
 
 def _group_by_conversation(turns: Sequence[ConversationTurn]) -> list[list[ConversationTurn]]:
-    """The turns of each conversation, in one order everywhere: no two processes wait for each other."""
+    """Group turns by conversation, sorted by id. One lock order for all processes avoids deadlocks."""
     groups: dict[str, list[ConversationTurn]] = {}
     for turn in turns:
         groups.setdefault(turn.conversation.conversation_id, []).append(turn)
-    return [groups[key] for key in sorted(groups)]
+    return [groups[conversation_id] for conversation_id in sorted(groups)]
 
 
 def _conversation_to_row(conversation: Conversation, timestamp: datetime, message_count: int = 0) -> dict[str, Any]:
@@ -223,19 +253,20 @@ def _messages_to_rows(
 
 
 def build_conversation_exists_error(conversation_id: str) -> BadInput:
-    """The error for an id that is taken."""
-    return BadInput(f"There is a conversation {conversation_id!r} already; continue it, or choose another id.")
+    """Build the error for a conversation id that is taken."""
+    return BadInput(f"The conversation {conversation_id!r} already exists. Continue it, or choose another id.")
 
 
 def build_conversation_missing_error(conversation_id: str) -> BadInput:
-    """The error for an id that no conversation has."""
-    return BadInput(f"There is no conversation {conversation_id!r}; begin it first.")
+    """Build the error for a conversation id that is unknown."""
+    return BadInput(f"The conversation {conversation_id!r} does not exist. Create it first.")
 
 
 def build_conversation_conflict_error(conversation_id: str, message_count: int, expected_count: int) -> StoreConflict:
-    """The error for a conversation that went on elsewhere."""
+    """Build the error for a conversation that another request has continued."""
     return StoreConflict(
-        f"Conversation {conversation_id!r} has {message_count} messages, not {expected_count}: it went on elsewhere meanwhile."
+        f"The conversation {conversation_id!r} has {message_count} messages, not {expected_count}: "
+        "another request continued it. Read it again and repeat the request."
     )
 
 

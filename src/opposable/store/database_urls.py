@@ -1,4 +1,4 @@
-"""Database URLs in the shapes people write them."""
+"""Parsing of database URLs."""
 
 from pathlib import Path
 
@@ -8,28 +8,29 @@ from sqlalchemy.exc import ArgumentError
 from opposable.domain.errors import BadInput
 
 POSTGRESQL_SCHEMES = ("postgres", "postgresql", "pgsql")
-URL_FORMAT_HINT = "Give sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE."
+URL_FORMAT_HINT = "Pass sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE."
 
 
 def parse_database_url(text: str) -> URL:
-    """The URL with the driver we use: aiosqlite or psycopg, whatever driver was named.
+    """Parse a database URL and set the driver: aiosqlite or psycopg.
 
-    Raises: `BadInput`, without the URL itself, which may hold a password.
+    Raises:
+        BadInput: The URL cannot be used. The message omits it, because it may hold a password.
     """
     try:
         url = make_url(text.strip())
     except (ArgumentError, ValueError) as error:
-        raise BadInput(f"This is no database URL. {URL_FORMAT_HINT}") from error
-    kind = url.drivername.partition("+")[0].lower()
-    if kind == "sqlite":
+        raise BadInput(f"The database URL of the store is not valid. {URL_FORMAT_HINT}") from error
+    backend = url.drivername.partition("+")[0].lower()
+    if backend == "sqlite":
         return _normalize_sqlite_url(url)
-    if kind in POSTGRESQL_SCHEMES:
+    if backend in POSTGRESQL_SCHEMES:
         return url.set(drivername="postgresql+psycopg")
-    raise BadInput(f"A database of kind {kind!r} cannot be the store. {URL_FORMAT_HINT}")
+    raise BadInput(f"The store does not support {backend!r} databases. {URL_FORMAT_HINT}")
 
 
 def describe_database(url: URL) -> str:
-    """The URL for a sentence: without user, password and options."""
+    """Return the URL for messages: without user, password and options."""
     if url.get_backend_name() == "sqlite":
         return f"SQLite file {url.database}"
     port = f":{url.port}" if url.port else ""
@@ -39,10 +40,10 @@ def describe_database(url: URL) -> str:
 def _normalize_sqlite_url(url: URL) -> URL:
     if url.host:
         raise BadInput(
-            f"sqlite://{url.host}… needs a third slash before a path: sqlite:///PATH (absolute: sqlite:////PATH)."
+            f"sqlite://{url.host}… needs a third slash before the path. Pass sqlite:///PATH (absolute: sqlite:////PATH)."
         )
     if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
         raise BadInput(
-            "The store is a file: sqlite:///PATH. One in memory would be lost, and no two connections share it."
+            "The store must be a file, because connections do not share an in-memory database. Pass sqlite:///PATH."
         )
     return URL.create("sqlite+aiosqlite", database=str(Path(url.database).expanduser()))

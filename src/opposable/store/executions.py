@@ -1,4 +1,4 @@
-"""Records of calls: written in batches, read by filter, newest first."""
+"""Repository of tool executions: written in batches, read newest first."""
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
@@ -16,21 +16,21 @@ NO_FILTER = ExecutionFilter()
 
 
 class ExecutionRepository:
-    """The calls that were made."""
+    """Tool executions of all runs."""
 
     def __init__(self, database: StoreDatabase) -> None:
         self._database = database
 
     async def add(self, new_executions: Sequence[Execution]) -> None:
-        """Keep calls; one that is kept already stays as it is."""
+        """Store executions. An id that is stored already keeps its row."""
         if not new_executions:
             return
         insert = self._database.build_insert(executions).on_conflict_do_nothing(index_elements=["id"])
         async with self._database.begin_write() as connection:
-            await connection.execute(insert, [_to_row(one) for one in new_executions])
+            await connection.execute(insert, [_to_row(execution) for execution in new_executions])
 
     async def get(self, execution_id: str) -> Execution | None:
-        """The call of that id."""
+        """Return the execution with this id."""
         async with self._database.begin_read() as connection:
             row = (await connection.execute(select(executions).where(executions.c.id == execution_id))).one_or_none()
         return None if row is None else _to_execution(row)
@@ -38,45 +38,56 @@ class ExecutionRepository:
     async def list(
         self, criteria: ExecutionFilter = NO_FILTER, *, after: str = "", limit: int = 100
     ) -> Page[Execution]:
-        """Calls that fit the filter, newest first; `after` is the last part's cursor."""
+        """Return a page of matching executions, newest first.
+
+        Args:
+            criteria: The filter that executions must match.
+            after: The cursor of the previous page.
+            limit: The number of executions, from 1 to 1000.
+        """
         query = select(executions).where(*_build_conditions(criteria))
         return await fetch_newest_first(
             self._database, query, executions.c.at, executions.c.id, _to_execution, after=after, limit=limit
         )
 
     async def export(self, criteria: ExecutionFilter = NO_FILTER) -> AsyncIterator[Execution]:
-        """Every call that fits the filter, newest first, a part at a time: no reader holds up a writer."""
+        """Yield every matching execution, newest first. Reads page by page, so that it blocks no writer."""
         after = ""
         while True:
             page = await self.list(criteria, after=after, limit=MAX_PAGE_SIZE)
-            for one in page.items:
-                yield one
+            for execution in page.items:
+                yield execution
             if not page.next_cursor:
                 return
             after = page.next_cursor
 
     async def get_statistics_by_tool(self, since: datetime, *, agent_id: str = "") -> dict[str, ExecutionStats]:
-        """How each tool has done since then, by tool id."""
-        failed = func.sum(case((executions.c.failure.is_not(None), 1), else_=0))
-        query = select(executions.c.tool_id, func.count(), failed, func.avg(executions.c.seconds))
+        """Return the statistics of each tool since a time, by tool id."""
+        failure_count = func.sum(case((executions.c.failure.is_not(None), 1), else_=0))
+        query = select(executions.c.tool_id, func.count(), failure_count, func.avg(executions.c.seconds))
         query = query.where(*_build_conditions(ExecutionFilter(since=since, agent_id=agent_id)))
         async with self._database.begin_read() as connection:
             rows = (await connection.execute(query.group_by(executions.c.tool_id))).all()
-        return {tool: ExecutionStats(calls, failures, seconds) for tool, calls, failures, seconds in rows}
+        return {
+            tool_id: ExecutionStats(calls, failures, mean_seconds) for tool_id, calls, failures, mean_seconds in rows
+        }
 
     async def get_call_statistics(
         self, tool_ids: Sequence[str], *, calls_per_tool: int = 50
     ) -> dict[str, ExecutionStats]:
-        """How the last calls of each of these tools ended, by tool id: a few look-ups, however many are kept."""
-        found: dict[str, ExecutionStats] = {}
-        async with self._database.begin_inline_read() as connection:
-            for tool_id in dict.fromkeys(tool_ids):
-                query = select(executions.c.failure, executions.c.seconds).where(executions.c.tool_id == tool_id)
-                rows = (await connection.execute(query.order_by(executions.c.at.desc()).limit(calls_per_tool))).all()
-                if rows:
-                    failed = sum(row.failure is not None for row in rows)
-                    found[tool_id] = ExecutionStats(len(rows), failed, sum(row.seconds for row in rows) / len(rows))
-        return found
+        """Return the statistics of each tool's latest calls, by tool id.
+
+        The cost depends on `calls_per_tool` only, not on the number of stored executions.
+        """
+        unique_ids = list(dict.fromkeys(tool_ids))
+        calls = select(executions.c.failure, executions.c.seconds).order_by(executions.c.at.desc())
+        queries = [calls.where(executions.c.tool_id == tool_id).limit(calls_per_tool) for tool_id in unique_ids]
+        statistics: dict[str, ExecutionStats] = {}
+        for tool_id, rows in zip(unique_ids, await self._database.fetch_inline(*queries), strict=True):
+            if rows:
+                failures = sum(row.failure is not None for row in rows)
+                statistics[tool_id] = ExecutionStats(len(rows), failures, sum(row.seconds for row in rows) / len(rows))
+        return statistics
 
 
 def _build_conditions(criteria: ExecutionFilter) -> list[Any]:

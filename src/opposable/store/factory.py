@@ -1,4 +1,4 @@
-"""A store opened by its URL, and closed."""
+"""Opening of a store by its URL, after a check of the installed extras."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opposable.domain.errors import BadInput
 
-if TYPE_CHECKING:  # SQLAlchemy takes half a second: it is loaded when a store is opened
+if TYPE_CHECKING:  # importing SQLAlchemy takes half a second, so it waits until a store is opened
     from opposable.store.store import Store
 
 _EXTRA_MODULES = {
@@ -19,25 +19,30 @@ _EXTRA_MODULES = {
 
 @asynccontextmanager
 async def open_store(url: str, *, valkey_url: str | None = None) -> AsyncIterator["Store"]:
-    """The store at `sqlite:///PATH` or `postgresql://…`, its schema brought up to date; closed at the end.
+    """Open the store at a URL, upgrade its schema, and close it at the end.
 
-    With `valkey` (`valkey://…` or `redis://…`) conversations and rate limits are kept there instead.
-    Raises: `BadInput` for a URL that cannot be used or an extra that is not installed, `StoreTooNew`,
-    `StoreUnavailable`.
+    Args:
+        url: `sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST/DATABASE`.
+        valkey_url: `valkey://…` or `redis://…`. Conversations and rate limits are then stored there.
+
+    Raises:
+        BadInput: The URL cannot be used, or an extra is not installed.
+        StoreTooNew: A newer version of Opposable wrote the schema.
+        StoreUnavailable: The database does not answer.
     """
     _require_extra("store")
     if url.strip().lower().startswith("postgres"):
         _require_extra("postgres")
     if valkey_url is not None:
         _require_extra("valkey")
-    from opposable.store.store import connect_store
+    from opposable.store.store import connect_store  # lazy: imports SQLAlchemy
 
     async with connect_store(url, valkey_url) as store:
         yield store
 
 
 def is_store_installed(url: str) -> bool:
-    """Whether what a store at this URL needs is installed."""
+    """Return whether the packages for a store at this URL are installed."""
     extras = ("store", "postgres") if url.strip().lower().startswith("postgres") else ("store",)
     return not any(_list_missing_modules(extra) for extra in extras)
 
@@ -50,5 +55,5 @@ def _require_extra(extra: str) -> None:
     missing = _list_missing_modules(extra)
     if missing:
         raise BadInput(
-            f'This store needs the extra "{extra}" ({", ".join(missing)} is missing): pip install "opposable[{extra}]".'
+            f'The store needs the extra "{extra}" ({", ".join(missing)} is missing). Run: pip install "opposable[{extra}]".'
         )

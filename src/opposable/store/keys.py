@@ -65,9 +65,8 @@ class ApiKeyRepository:
 
     async def get_by_hash(self, sha256: str) -> ApiKey | None:
         """The key of that hash, revoked or not."""
-        async with self._database.begin_inline_read() as connection:
-            row = (await connection.execute(select(api_keys).where(api_keys.c.sha256 == sha256))).one_or_none()
-        return None if row is None else _to_api_key(row)
+        [rows] = await self._database.fetch_inline(select(api_keys).where(api_keys.c.sha256 == sha256))
+        return _to_api_key(rows[0]) if rows else None
 
     async def list(self) -> tuple[ApiKey, ...]:
         """All keys, newest first."""

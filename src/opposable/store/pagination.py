@@ -1,4 +1,4 @@
-"""Long lists in parts: newest first, each part beginning where the last one ended."""
+"""Cursor pagination of queries, newest first."""
 
 import base64
 from collections.abc import Callable
@@ -13,34 +13,42 @@ from opposable.domain.records import Page
 from opposable.store.database import StoreDatabase
 
 MAX_PAGE_SIZE = 1000
-"""Items of one part at most."""
+"""Items on one page."""
 
-INVALID_CURSOR_MESSAGE = "This cursor was not given out here; begin without one."
+INVALID_CURSOR_MESSAGE = "The cursor is not valid. Omit it to start at the first page."
 
 T = TypeVar("T")
 
 
 def encode_cursor(timestamp: datetime, key: str) -> str:
-    """Where a part ended, as an opaque text."""
+    """Encode the position of a page's last item as opaque text."""
     return base64.urlsafe_b64encode(orjson.dumps([timestamp.astimezone(UTC).isoformat(), key])).decode().rstrip("=")
 
 
 def decode_cursor(cursor: str) -> tuple[datetime, str]:
-    """Where the next part begins. Raises: `BadInput` for a cursor that is none."""
+    """Return the timestamp and key of a cursor.
+
+    Raises:
+        BadInput: `encode_cursor` did not create the cursor.
+    """
     try:
-        at, key = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        moment = datetime.fromisoformat(at)
+        timestamp_text, key = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        timestamp = datetime.fromisoformat(timestamp_text)
     except (ValueError, TypeError) as error:
         raise BadInput(INVALID_CURSOR_MESSAGE) from error
-    if not isinstance(key, str) or moment.tzinfo is None:
+    if not isinstance(key, str) or timestamp.tzinfo is None:
         raise BadInput(INVALID_CURSOR_MESSAGE)
-    return moment, key
+    return timestamp, key
 
 
 def validate_limit(limit: int) -> int:
-    """The number of items asked for. Raises: `BadInput` when it is not from 1 to `LARGEST`."""
+    """Return `limit`.
+
+    Raises:
+        BadInput: It is not from 1 to `MAX_PAGE_SIZE`.
+    """
     if not 1 <= limit <= MAX_PAGE_SIZE:
-        raise BadInput(f"limit is {limit}; it can be from 1 to {MAX_PAGE_SIZE}.")
+        raise BadInput(f"limit is {limit}. Pass a number from 1 to {MAX_PAGE_SIZE}.")
     return limit
 
 

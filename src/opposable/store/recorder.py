@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self
 
 import orjson
 
+from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.errors import OpposableError, StoreError
 from opposable.domain.records import Execution, Run, RunEvent
 from opposable.safety.redaction import may_hold_secrets, redact, redact_known_secrets
@@ -158,7 +159,7 @@ class Recorder:
         return RecorderStatus(len(self._queue), self._written, self._lost, self._refused, self._error)
 
     async def _run_flush_loop(self) -> None:
-        pause = self._flush_interval_seconds
+        pause, failed_attempts = self._flush_interval_seconds, 0
         while not self._is_closing or self._queue:
             if not self._is_closing and (self._error or len(self._queue) < MAX_BATCH_RECORDS):
                 await self._wait_for_wake(pause)
@@ -167,12 +168,13 @@ class Recorder:
                     0, len(self._queue), MAX_BATCH_RECORDS
                 ):  # what comes meanwhile waits, or each would be a batch
                     await self._write_batch([record for record, _ in islice(self._queue, MAX_BATCH_RECORDS)])
-                pause, self._error = self._flush_interval_seconds, ""
+                pause, failed_attempts, self._error = self._flush_interval_seconds, 0, ""
             except StoreError as error:
                 if not self._error:
                     log.warning("Records wait: %s", error)
                 self._error = str(error)
-                pause = min(pause * 2, MAX_RETRY_DELAY_SECONDS)
+                failed_attempts += 1
+                pause = get_backoff_seconds(failed_attempts, self._flush_interval_seconds * 2, MAX_RETRY_DELAY_SECONDS)
                 await asyncio.sleep(min(pause, 0.2) if self._is_closing else 0)
 
     async def _wait_for_wake(self, seconds: float) -> None:

@@ -34,9 +34,8 @@ class RunRepository:
 
     async def get(self, run_id: str) -> Run | None:
         """The run of that id."""
-        async with self._database.begin_inline_read() as connection:
-            row = (await connection.execute(select(runs).where(runs.c.id == run_id))).one_or_none()
-        return None if row is None else _to_run(row)
+        [rows] = await self._database.fetch_inline(select(runs).where(runs.c.id == run_id))
+        return _to_run(rows[0]) if rows else None
 
     async def list(
         self,
@@ -81,8 +80,8 @@ class RunRepository:
     async def list_cancel_requested(self, run_ids: Collection[str]) -> frozenset[str]:
         """Which of these runs are wished to be cancelled."""
         query = select(runs.c.id).where(runs.c.id.in_(run_ids), runs.c.cancel_requested)
-        async with self._database.begin_inline_read() as connection:
-            return frozenset((await connection.scalars(query)).all())
+        [rows] = await self._database.fetch_inline(query)
+        return frozenset(row.id for row in rows)
 
     async def add_events(self, new_events: Sequence[RunEvent]) -> None:
         """Keep events; one that is kept already stays as it is."""

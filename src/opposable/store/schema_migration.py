@@ -1,6 +1,7 @@
 """The schema brought up to date when a store is opened, by one process at a time."""
 
 import asyncio
+import itertools
 import sqlite3
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
+from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.errors import StoreTooNew, StoreUnavailable
 from opposable.store.database import CONNECT_TIMEOUT_SECONDS, StoreDatabase, get_first_error_line
 from opposable.store.database_urls import describe_database
@@ -36,7 +38,7 @@ async def migrate_schema(database: StoreDatabase) -> None:
 async def _enable_write_ahead_log(database: StoreDatabase) -> None:
     """Turn on the write-ahead log. SQLite does not wait for this lock by itself, so we do."""
     deadline = time.monotonic() + CONNECT_TIMEOUT_SECONDS
-    while True:
+    for attempt in itertools.count(1):
         try:
             async with database.engine.connect() as connection:
                 raw = await connection.get_raw_connection()
@@ -48,7 +50,7 @@ async def _enable_write_ahead_log(database: StoreDatabase) -> None:
                 raise StoreUnavailable(
                     f"The store ({place}) cannot be opened: {get_first_error_line(error)}"
                 ) from error
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(get_backoff_seconds(attempt, first_seconds=0.05, max_seconds=0.5))
 
 
 def _build_alembic_config(connection: Connection | None = None) -> Config:

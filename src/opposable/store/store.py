@@ -1,4 +1,4 @@
-"""The store: one repository for each noun."""
+"""The store: one repository for each kind of record."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -26,7 +26,10 @@ HealthCheck = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """What is kept, by noun. Every method of every part raises `StoreUnavailable` when its server is away."""
+    """The repositories of one database.
+
+    Every method of every repository raises `StoreUnavailable` when its server does not answer.
+    """
 
     tools: ToolRepository
     agents: AgentRepository
@@ -43,13 +46,17 @@ class Store:
     checks: dict[str, HealthCheck]
 
     async def check_health(self) -> dict[str, str]:
-        """Each server the store needs, with what is wrong with it: "" when nothing is."""
+        """Check every server of the store.
+
+        Returns:
+            An error message by server name, "" for a server that answers.
+        """
         return {name: await _run_check(check) for name, check in self.checks.items()}
 
 
 @asynccontextmanager
 async def connect_store(url: str, valkey_url: str | None) -> AsyncIterator[Store]:
-    """The store at a URL; see `open_store`."""
+    """Open the store at a URL, migrate its schema, and close it at the end. See `open_store`."""
     database = StoreDatabase(parse_database_url(url))
     async with AsyncExitStack() as stack:
         stack.push_async_callback(database.close)
@@ -58,10 +65,14 @@ async def connect_store(url: str, valkey_url: str | None) -> AsyncIterator[Store
         conversations: ConversationRepository = SqlConversationRepository(database)
         limiter: RateLimiter = InProcessRateLimiter()
         if valkey_url is not None:
-            from opposable.store.valkey import open_valkey  # its client is an extra of its own
+            from opposable.store.valkey import open_valkey  # lazy: the client is an optional extra
 
-            shared = await stack.enter_async_context(open_valkey(valkey_url))
-            conversations, limiter, checks["valkey"] = shared.conversations, shared.limiter, shared.ping
+            valkey_store = await stack.enter_async_context(open_valkey(valkey_url))
+            conversations, limiter, checks["valkey"] = (
+                valkey_store.conversations,
+                valkey_store.limiter,
+                valkey_store.ping,
+            )
         yield Store(
             tools=ToolRepository(database),
             agents=AgentRepository(database),

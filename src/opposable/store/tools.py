@@ -51,9 +51,8 @@ class ToolRepository:
 
     async def get(self, tool_id: str) -> AnyToolSpec | None:
         """The tool of that id. Raises: `BadInput` when its row was changed by hand into what is no tool."""
-        async with self._database.begin_inline_read() as connection:
-            row = (await connection.execute(select(tools).where(tools.c.id == tool_id))).one_or_none()
-        return None if row is None else _to_spec(row)
+        [rows] = await self._database.fetch_inline(select(tools).where(tools.c.id == tool_id))
+        return _to_spec(rows[0]) if rows else None
 
     async def list(
         self, *, after: str = "", limit: int = 100, enabled: bool | None = None, tool_type: ToolType | None = None

@@ -1,13 +1,22 @@
-"""Arguments checked by a JSON Schema that came as data, with each problem told by field."""
+"""Validation of arguments against a JSON Schema that came as data."""
 
 from collections.abc import Callable
 from typing import Any
 
-import orjson
-
+from opposable.domain.argument_problems import (
+    Comparison,
+    JsonType,
+    is_required,
+    must_be,
+    must_be_type,
+    must_compare,
+    unknown_parameter,
+)
 from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments
+from opposable.domain.json_text import preview_json
 
-ValidateArguments = Callable[[dict[str, Any]], None]
+ValidateArguments = Callable[[dict[str, Any]], dict[str, Any]]
+"""Returns valid arguments as they are. Raises: `InvalidArguments`."""
 
 _TYPE_PHRASES = {
     "integer": "a valid integer",
@@ -18,115 +27,123 @@ _TYPE_PHRASES = {
     "object": "a valid dictionary",
     "null": "null",
 }
+_JSON_TYPES: dict[str, JsonType] = {
+    "integer": "integer",
+    "number": "number",
+    "string": "string",
+    "boolean": "boolean",
+    "array": "array",
+    "object": "object",
+}
+_COMPARISONS: dict[str, Comparison] = {
+    "minimum": "minimum",
+    "exclusiveMinimum": "exclusive minimum",
+    "maximum": "maximum",
+    "exclusiveMaximum": "exclusive maximum",
+}
 
 
 def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
-    """What raises `InvalidArguments` where arguments do not fit the schema. Made once a tool: it costs.
+    """Compile a JSON Schema into a validator. Compile once per tool, since it is slow.
 
-    Raises: `BadInput` for what is no JSON Schema of type object, or refers to something outside itself.
+    Raises:
+        BadInput: `parameters` is not a JSON Schema of type object, or refers to another document.
     """
-    import jsonschema_rs
+    import jsonschema_rs  # lazy: loaded with the first tool that is described as data
 
     if parameters.get("type", "object") != "object":
         raise BadInput(f"its parameters must be a JSON Schema of type object, not {parameters['type']!r}.")
     try:
         validator = jsonschema_rs.validator_for(parameters, retriever=_reject_reference)
     except (ValueError, TypeError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
-        raise BadInput(f"its parameters are no valid JSON Schema: {_first_line(error)}") from error
+        raise BadInput(f"its parameters are not a valid JSON Schema: {_get_first_line(error)}") from error
     names = tuple(parameters.get("properties", ()))
 
-    def check(arguments: dict[str, Any]) -> None:
+    def validate(arguments: dict[str, Any]) -> dict[str, Any]:
         if validator.is_valid(arguments):
-            return
-        found: dict[str, FieldProblem] = {}
+            return arguments
+        problems: dict[str, FieldProblem] = {}
         for error in validator.iter_errors(arguments):
             for problem in _to_problems(error, names):
-                found.setdefault(problem.field, problem)
-        raise InvalidArguments(tuple(found.values()))
+                problems.setdefault(problem.field, problem)
+        raise InvalidArguments(tuple(problems.values()))
 
-    return check
+    return validate
 
 
 def _reject_reference(uri: str) -> Any:
     raise ValueError(f"it refers to {uri}, which is not in it")
 
 
-def _first_line(error: Exception) -> str:
+def _get_first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 
 def _to_problems(error: Any, names: tuple[str, ...]) -> list[FieldProblem]:
     path = ".".join(str(step) for step in error.instance_path)
     kind = error.kind
-    name = kind.name
-    if name == "required":
-        return [FieldProblem(_join_path(path, kind.property), "is required")]
-    if name in ("additionalProperties", "unevaluatedProperties"):
-        known = f"the parameters are {', '.join(names)}" if names and not path else "take it out"
+    if kind.name == "required":
+        return [FieldProblem(_join_path(path, kind.property), is_required())]
+    if kind.name in ("additionalProperties", "unevaluatedProperties"):
+        is_top_level = names and not path
+        message = unknown_parameter(names) if is_top_level else "there is no such parameter; take it out"
         return [
-            FieldProblem(
-                _join_path(path, extra),
-                f"there is no such parameter; {known}",
-                _preview_value(error.instance.get(extra)),
-            )
-            for extra in kind.unexpected
+            FieldProblem(_join_path(path, name), message, preview_json(error.instance.get(name)))
+            for name in kind.unexpected
         ]
-    return [FieldProblem(path, _describe_problem(kind, name, str(error.message)), _preview_value(error.instance))]
+    return [FieldProblem(path, _describe_problem(kind, str(error.message)), preview_json(error.instance))]
 
 
-def _describe_problem(kind: Any, name: str, message: str) -> str:
-    if name == "type":
-        types = sorted(kind.types, key=lambda one: (one == "null", one))
-        return f"must be {' or '.join(_TYPE_PHRASES.get(one, one) for one in types)}"
-    if name == "enum":
-        return f"must be {' or '.join(_preview_value(option) for option in kind.value)}"
-    if name == "const":
-        return f"must be {_preview_value(kind.value)}"
-    if name in ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"):
-        words = {
-            "minimum": "greater than or equal to",
-            "exclusiveMinimum": "greater than",
-            "maximum": "less than or equal to",
-            "exclusiveMaximum": "less than",
-        }
-        return f"must be {words[name]} {_preview_value(kind.value)}"
+def _describe_problem(kind: Any, message: str) -> str:
+    if kind.name == "type":
+        return _describe_type_problem(sorted(kind.types, key=lambda name: (name == "null", name)))
+    if kind.name == "enum":
+        return must_be(" or ".join(preview_json(option) for option in kind.value))
+    if kind.name == "const":
+        return must_be(preview_json(kind.value))
+    if kind.name in _COMPARISONS:
+        return must_compare(_COMPARISONS[kind.name], preview_json(kind.value))
     return message if len(message) <= 300 else f"{message[:300]}…"
+
+
+def _describe_type_problem(types: list[str]) -> str:
+    if len(types) == 1 and types[0] in _JSON_TYPES:
+        return must_be_type(_JSON_TYPES[types[0]])
+    return must_be(" or ".join(_TYPE_PHRASES.get(name, name) for name in types))
 
 
 def _join_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _preview_value(value: Any) -> str:
-    text = orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
-    return text if len(text) <= 200 else text[:200] + "…"
-
-
 def remove_optional_nulls(arguments: dict[str, Any], schema: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The arguments without the nulls that models write for "not given", and what was left out, in words.
+    """Remove the nulls that models write for arguments that they leave out.
 
-    A null stays where the schema requires the property, allows null for it, or says nothing of it.
+    A null stays if the schema requires the property, allows null for it, or does not describe it.
+
+    Returns:
+        The arguments without those nulls, and a description of each removal.
     """
     properties, required = schema.get("properties", {}), schema.get("required", ())
-    out = [
+    removed = [
         name
         for name, value in arguments.items()
         if value is None and name not in required and not _allows_null(properties.get(name))
     ]
-    if not out:
+    if not removed:
         return arguments, ()
-    kept = {name: value for name, value in arguments.items() if name not in out}
-    return kept, tuple(f"null left out: {name}" for name in out)
+    remaining = {name: value for name, value in arguments.items() if name not in removed}
+    return remaining, tuple(f"null left out: {name}" for name in removed)
 
 
 def _allows_null(schema: Any) -> bool:
-    """Whether a property's schema allows null, or says too little to forbid it."""
+    """Return whether a property's schema allows null, or does not restrict the type."""
     if not isinstance(schema, dict):
         return True
     if schema.get("nullable") or None in schema.get("enum", ()):
         return True
-    kinds = schema.get("type")
-    if kinds is None:
+    types = schema.get("type")
+    if types is None:
         choices = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
-        return not choices or any(_allows_null(one) for one in choices)
-    return "null" in (kinds if isinstance(kinds, list) else [kinds])
+        return not choices or any(_allows_null(choice) for choice in choices)
+    return "null" in (types if isinstance(types, list) else [types])

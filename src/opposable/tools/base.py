@@ -1,4 +1,4 @@
-"""What a tool is to the rest: a definition, and a way to run it on checked arguments."""
+"""The `Tool` protocol: a definition for the model, and a way to run checked arguments."""
 
 from typing import Any, Protocol
 
@@ -7,37 +7,42 @@ from opposable.domain.tools import ToolDefinition
 
 
 class Tool(Protocol):
-    """One thing a model can call.
+    """A tool that a model can call.
 
-    `tool_id` is the owner's name for it (`calculator`, `schema.list_tables`); `definition` is what a model is told.
-    `timeout` is in seconds, None for the library's default.
+    A tool may have three more members, which the library looks up by name:
 
-    A tool may have three things more, which the library looks for: `streams`, true where `run` reports pieces as they
-    come; `check(arguments)`, which raises `InvalidArguments` and does nothing else, so that nobody is asked about, and
-    nothing counted for, a call that does not fit; `spec`, where it is registered without one.
+    - `check(arguments)` validates the model's arguments without side effects. It returns the arguments that `run`
+      takes, or raises `InvalidArguments`. The library calls it once per call, before approval and rate limits.
+    - `streams` is true if `run` reports deltas of its result to `context.report`.
+    - `spec` is the spec of a tool that is registered without one.
     """
 
     @property
     def tool_id(self) -> str:
-        """The owner's name of the tool, with a dot before the action where there are several."""
+        """The id that its owner gave it, such as `calculator` or `schema.list_tables`."""
         ...
 
     @property
     def definition(self) -> ToolDefinition:
-        """What a model is told: a provider-safe name, a description, a JSON Schema."""
+        """The definition sent to the model: a provider-safe name, a description and a JSON Schema."""
         ...
 
     @property
     def timeout(self) -> float | None:
-        """Seconds a call may take."""
+        """Seconds a call may take; None for the library's default."""
         ...
 
     async def run(self, arguments: dict[str, Any], context: CallContext) -> Any:
-        """The value the call brings: text, or anything JSON can hold.
+        """Run the tool and return its result: text, or any JSON value.
 
-        A tool whose result comes in pieces hands each to `context.report`, where there is one, and returns the whole.
+        A tool that streams passes each delta to `context.report`, if it is set, and returns the whole result.
 
-        Raises: `InvalidArguments` when the arguments do not fit, told by field; other `ToolError` kinds when the tool
-        says how it failed (one that is a `TimeoutError` too is told as a time-out); whatever else goes wrong inside.
+        Args:
+            arguments: What `check` returned. A tool without `check` gets the model's arguments as they are.
+            context: The ids, the language and the callbacks of the call.
+
+        Raises:
+            InvalidArguments: The arguments do not fit, with one problem per field.
+            ToolError: The tool failed in a known way. If it is also a `TimeoutError`, the failure is a time-out.
         """
         ...

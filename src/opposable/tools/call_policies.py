@@ -2,12 +2,12 @@
 
 import asyncio
 import copy
-import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
+from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.call_context import ApprovalHandler, ApprovalRequest, Approved, CallContext
 from opposable.domain.errors import InvalidArguments, OpposableError
 from opposable.domain.rate_limits import RateLimiter
@@ -37,8 +37,7 @@ class ToolRetryOptions:
 
     def get_wait_seconds(self, attempt: int) -> float:
         """Seconds to wait after the `attempt`-th try, counted from 1."""
-        longest: float = min(self.max_wait_seconds, self.first_wait_seconds * 2.0 ** (attempt - 1))
-        return random.uniform(0.5, 1.0) * longest  # noqa: S311 - no secret
+        return get_backoff_seconds(attempt, self.first_wait_seconds, self.max_wait_seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,57 @@
-"""A JSON Schema and a validator from a function's signature and docstring, made once a function."""
+"""The JSON Schema and the argument validator of a function, from its signature and docstring."""
 
 import contextlib
 import inspect
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from weakref import WeakKeyDictionary
 
+from opposable.domain.argument_problems import (
+    Comparison,
+    JsonType,
+    is_required,
+    must_be,
+    must_be_type,
+    must_compare,
+    unknown_parameter,
+)
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRegistrationError
+from opposable.domain.json_text import preview_json
+from opposable.domain.localized_text import LocalizedText
 
 NULL_SCHEMA = {"type": "null"}
+
+_JSON_TYPES: dict[str, JsonType] = {
+    "int_type": "integer",
+    "int_parsing": "integer",
+    "float_type": "number",
+    "float_parsing": "number",
+    "string_type": "string",
+    "bool_type": "boolean",
+    "list_type": "array",
+    "dict_type": "object",
+}
+"""The JSON type that a value should have, by pydantic's error type."""
+
+_COMPARISONS: dict[str, Comparison] = {
+    "greater_than_equal": "minimum",
+    "greater_than": "exclusive minimum",
+    "less_than_equal": "maximum",
+    "less_than": "exclusive maximum",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionSignature:
-    """What is known of a function as a tool.
+    """The parts of a function that make it a tool.
 
-    `parameters` is the JSON Schema a model is told; `validate` turns given arguments into keyword arguments and
-    raises `InvalidArguments`; `context_name` is the parameter that takes the `CallContext`, if any.
+    Attributes:
+        description: The docstring's text without its sections.
+        parameters: The JSON Schema sent to the model.
+        validate: Converts the model's arguments to keyword arguments; raises `InvalidArguments`.
+        context_name: The parameter that takes the `CallContext`, if any.
     """
 
     description: str
@@ -32,60 +64,81 @@ _signature_cache: WeakKeyDictionary[Callable[..., Any], FunctionSignature] = Wea
 
 
 def get_signature(function: Callable[..., Any]) -> FunctionSignature:
-    """The signature of a function or bound method. Raises: `ToolRegistrationError`, saying what is missing.
+    """Return the signature of a function or bound method, reading it once.
 
-    Reads type annotations (pydantic's `Field` inside `Annotated` too) and a docstring in Google, NumPy or reST style.
+    Types come from the annotations, with pydantic's `Field` inside `Annotated`. Descriptions come from a docstring in
+    Google, NumPy or reST style.
+
+    Raises:
+        ToolRegistrationError: The signature cannot be described to a model; the message says why.
     """
-    plain = getattr(function, "__func__", function)
+    plain_function = getattr(function, "__func__", function)
     try:
-        return _signature_cache[plain]
+        return _signature_cache[plain_function]
     except (KeyError, TypeError):
         pass
-    made = _read_signature(plain, is_bound=plain is not function)
-    with contextlib.suppress(TypeError):  # a callable object that cannot be weakly referred to is read each time
-        _signature_cache[plain] = made
-    return made
+    signature = _read_signature(plain_function, is_bound=plain_function is not function)
+    with contextlib.suppress(TypeError):  # an object without weak references is read each time
+        _signature_cache[plain_function] = signature
+    return signature
 
 
 def _read_signature(function: Callable[..., Any], *, is_bound: bool) -> FunctionSignature:
-    import docstring_parser
-    from pydantic import ConfigDict, Field, PydanticUserError, create_model
-    from pydantic.errors import PydanticSchemaGenerationError
+    import docstring_parser  # lazy: loaded with the first function tool
 
     name = getattr(function, "__name__", type(function).__name__)
+    docstring = docstring_parser.parse(inspect.getdoc(function) or "")
+    descriptions = {param.arg_name: " ".join((param.description or "").split()) for param in docstring.params}
+    fields, context_name = _read_fields(function, name, descriptions, is_bound=is_bound)
+    model, schema = _create_model(name, fields)
+    description = " ".join(part for part in (docstring.short_description, docstring.long_description) if part)
+    return FunctionSignature(
+        " ".join(description.split()) or name.replace("_", " ").strip(),
+        simplify_schema(schema),
+        _create_validator(model, tuple(fields)),
+        context_name,
+    )
+
+
+def _read_fields(
+    function: Callable[..., Any], name: str, descriptions: dict[str, str], *, is_bound: bool
+) -> tuple[dict[str, Any], str | None]:
+    """Return pydantic fields for the parameters, and the name of the one that takes the `CallContext`."""
+    from pydantic import Field  # lazy: pydantic is loaded with the first function tool
+
     hints = _get_type_hints(function, name)
-    told = docstring_parser.parse(inspect.getdoc(function) or "")
-    about = {param.arg_name: " ".join((param.description or "").split()) for param in told.params}
     fields: dict[str, Any] = {}
     context_name = None
     parameters = list(inspect.signature(function).parameters.values())
     for parameter in parameters[1:] if is_bound else parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise ToolRegistrationError(
-                f"{name}: parameter {parameter.name!r} cannot be told to a model; give named parameters only."
+                f"{name}: a model cannot pass the parameter {parameter.name!r}. Use named parameters only."
             )
         hint = hints.get(parameter.name, Any)
         if hint is CallContext:
             context_name = parameter.name
             continue
-        required = parameter.default is parameter.empty
-        if about.get(parameter.name) and not _has_description(hint):
-            hint = Annotated[hint, Field(description=about[parameter.name])]
-        fields[_to_field_name(parameter.name)] = (
-            hint,
-            Field(... if required else parameter.default, alias=parameter.name),
-        )
+        default = ... if parameter.default is parameter.empty else parameter.default
+        if descriptions.get(parameter.name) and not _has_description(hint):
+            hint = Annotated[hint, Field(description=descriptions[parameter.name])]
+        fields[_to_field_name(parameter.name)] = (hint, Field(default, alias=parameter.name))
+    return fields, context_name
+
+
+def _create_model(name: str, fields: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Create the pydantic model of a function's parameters, and its JSON Schema."""
+    from pydantic import ConfigDict, PydanticUserError, create_model  # lazy: see `_read_fields`
+    from pydantic.errors import PydanticSchemaGenerationError
+
     try:
         model = create_model(name, __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)
-        schema = model.model_json_schema()
+        return model, model.model_json_schema()
     except (PydanticUserError, PydanticSchemaGenerationError, TypeError, NameError) as error:
-        first = str(error).splitlines()[0]
-        raise ToolRegistrationError(f"{name}: its parameters cannot be described as JSON Schema: {first}") from error
-    description = " ".join(part for part in (told.short_description, told.long_description) if part)
-    check = _create_validator(model, tuple(parameter for parameter in fields))
-    return FunctionSignature(
-        " ".join(description.split()) or _name_to_words(name), simplify_schema(schema), check, context_name
-    )
+        first_line = str(error).splitlines()[0]
+        raise ToolRegistrationError(
+            f"{name}: its parameters cannot be described as JSON Schema: {first_line}"
+        ) from error
 
 
 def _get_type_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
@@ -93,7 +146,7 @@ def _get_type_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
         target = function if inspect.isroutine(function) else type(function).__call__
         return get_type_hints(target, include_extras=True)
     except (NameError, TypeError) as error:
-        raise ToolRegistrationError(f"{name}: its annotations cannot be read: {error}") from error
+        raise ToolRegistrationError(f"{name}: its annotations cannot be resolved: {error}") from error
 
 
 def _has_description(hint: Any) -> bool:
@@ -101,12 +154,12 @@ def _has_description(hint: Any) -> bool:
 
 
 def _to_field_name(name: str) -> str:
-    """A field name pydantic takes for any parameter name (it keeps a leading underscore and some words for itself)."""
+    """Return a field name that pydantic accepts: it rejects a leading underscore and some reserved words."""
     return f"p_{name}"
 
 
 def _create_validator(model: Any, fields: tuple[str, ...]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    from pydantic import ValidationError
+    from pydantic import ValidationError  # lazy: see `_read_fields`
 
     validate = model.__pydantic_validator__.validate_python
     names = tuple((field, field[2:]) for field in fields)
@@ -122,45 +175,36 @@ def _create_validator(model: Any, fields: tuple[str, ...]) -> Callable[[dict[str
 
 
 def problems_from_error(error: Any, names: tuple[str, ...]) -> tuple[FieldProblem, ...]:
-    """A pydantic error told by field, in plain words."""
-    found: dict[str, FieldProblem] = {}
+    """Convert a pydantic `ValidationError` to one problem per field. `names` are the tool's parameters."""
+    problems: dict[str, FieldProblem] = {}
     for item in error.errors(include_url=False):
         path = ".".join(str(step) for step in item["loc"] if not _is_union_branch(step))
-        kind = item["type"]
-        if kind == "missing":
-            found.setdefault(path, FieldProblem(path, "is required"))
-        elif kind == "extra_forbidden":
-            known = (
-                f"there is no such parameter; the parameters are {', '.join(names)}"
-                if names
-                else "it takes no parameters"
-            )
-            found.setdefault(path, FieldProblem(path, known, _preview_value(item["input"])))
-        else:
-            found.setdefault(path, FieldProblem(path, _simplify_message(item["msg"]), _preview_value(item["input"])))
-    return tuple(found.values())
+        message = _describe_problem(item["type"], item["msg"], names)
+        received = None if item["type"] == "missing" else preview_json(item["input"])
+        problems.setdefault(path, FieldProblem(path, message, received))
+    return tuple(problems.values())
 
 
 def _is_union_branch(step: Any) -> bool:
-    """Whether a step of pydantic's path names a branch of a union and no field."""
+    """Return whether a step of pydantic's path names the branch of a union, not a field."""
     return isinstance(step, str) and (step in {"str", "int", "float", "bool", "none"} or "[" in step)
 
 
-def _simplify_message(message: str) -> str:
-    message = message.removeprefix("Value error, ").removeprefix("Input ").removeprefix("should ")
-    message = re.sub(r"^(be )?a valid (\w+)(, unable to parse string as an? \w+)?$", r"be a valid \2", message)
-    return f"must {message}" if message.startswith(("be ", "have ", "match ")) else message
-
-
-def _preview_value(value: Any) -> str:
-    import orjson
-
-    text = orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
-    return text if len(text) <= 200 else text[:200] + "…"
-
-
-def _name_to_words(name: str) -> str:
-    return name.replace("_", " ").strip()
+def _describe_problem(error_type: str, message: str, names: tuple[str, ...]) -> str:
+    if error_type == "missing":
+        return is_required()
+    if error_type == "extra_forbidden":
+        return unknown_parameter(names)
+    if error_type in _JSON_TYPES:
+        return must_be_type(_JSON_TYPES[error_type])
+    if error_type in _COMPARISONS:
+        return must_compare(_COMPARISONS[error_type], message.rpartition(" ")[2])
+    requirement = message.removeprefix("Value error, ").removeprefix("Input ").removeprefix("should ")
+    if error_type == "model_type":
+        return LocalizedText(f"must {requirement}", must_be_type("object").chinese)
+    if requirement.startswith("be "):
+        return must_be(requirement.removeprefix("be "))
+    return f"must {requirement}" if requirement.startswith(("have ", "match ")) else requirement
 
 
 def simplify_schema(schema: dict[str, Any]) -> dict[str, Any]:

@@ -1,23 +1,27 @@
-"""What came of one try of a tool: its value as text, or the kind of failure and a sentence."""
+"""One invocation of a tool: its result as text, or the kind of failure with a message for the model."""
 
 import asyncio
-import dataclasses
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any
-
-import orjson
 
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import InvalidArguments, ToolFailed, ToolRefused, ToolUnavailable
+from opposable.domain.language import Language
 from opposable.domain.tools import FailureKind
-from opposable.tools import failure_messages as sentences
+from opposable.tools import failure_messages
+from opposable.tools.argument_validation import remove_optional_nulls
 from opposable.tools.base import Tool
+from opposable.tools.registry import RegisteredTool
+from opposable.tools.result_text import find_failure_in_value, value_to_text
 
 
 @dataclass(slots=True)
 class InvocationResult:
-    """`content` is the whole text, uncut; `data` the value itself where the call worked."""
+    """The result of running a tool.
+
+    `content` is the whole text, not truncated. `data` is the returned value, None after a failure. `attempts` is 0
+    if the tool was not run.
+    """
 
     content: str
     failure: FailureKind | None = None
@@ -26,33 +30,43 @@ class InvocationResult:
     cached: bool = False
 
 
-_ERROR_BODY_KEYS = frozenset(
-    "error errors message detail details status status_code code type title hint path request_id timestamp ok success".split()  # noqa: SIM905
-)
-"""What stands in a body that tells of an error and of nothing else."""
+@dataclass(frozen=True, slots=True)
+class CheckedArguments:
+    """The arguments of a call after validation.
 
-
-def find_failure_in_value(data: Any) -> FailureKind | None:
-    """The failure that a tool tells in a value, as a web service does in a body, and no exception.
-
-    That is `{"ok": false}` or `{"success": false}`, an "error" beside a status of 400 or more, or one beside nothing else.
+    `given` is the JSON object that was validated, `checked` is what the tool's `check` returned for it, and `repairs`
+    describes what was removed from the model's arguments to make them valid.
     """
-    if not isinstance(data, dict):
-        return None
-    if data.get("ok") is False or data.get("success") is False:
-        return "failed"
-    if not (data.get("error") or data.get("errors")):
-        return None
-    status = data.get("status", data.get("status_code", data.get("code")))
-    if type(status) is int:
-        return "failed" if status >= HTTPStatus.BAD_REQUEST else None
-    return "failed" if _ERROR_BODY_KEYS.issuperset(data) else None
+
+    given: dict[str, Any]
+    checked: dict[str, Any]
+    repairs: tuple[str, ...] = ()
+
+
+def check_arguments(tool: RegisteredTool, arguments: dict[str, Any]) -> CheckedArguments:
+    """Validate a call's arguments.
+
+    Models write null for arguments that they leave out. Such nulls are removed only if the arguments are otherwise
+    invalid, or if the tool has no `check`.
+
+    Raises:
+        InvalidArguments: The arguments do not fit the tool's schema.
+    """
+    if None not in arguments.values():
+        return CheckedArguments(arguments, tool.check(arguments))
+    if tool.has_check:
+        try:
+            return CheckedArguments(arguments, tool.check(arguments))
+        except InvalidArguments:
+            pass
+    given, repairs = remove_optional_nulls(arguments, tool.definition.parameters)
+    return CheckedArguments(given, tool.check(given), repairs)
 
 
 async def invoke(
     tool: Tool, arguments: dict[str, Any], context: CallContext, timeout_seconds: float
 ) -> InvocationResult:
-    """Run a tool for at most `limit` seconds. Raises nothing but cancellation."""
+    """Run a tool once, for at most `timeout_seconds`. Only a cancellation of the caller is raised."""
     name, language = tool.definition.name, context.language
     try:
         async with asyncio.timeout(timeout_seconds) as scope:
@@ -63,64 +77,28 @@ async def invoke(
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        return InvocationResult(
-            sentences.tool_raised_message(name, ToolFailed("it was cancelled from within"), language), "failed"
-        )
-    except InvalidArguments as error:
-        return InvocationResult(
-            sentences.invalid_arguments_message(name, error.problems, language), "invalid_arguments"
-        )
-    except ToolFailed as error:
-        return InvocationResult(str(error), "timeout" if isinstance(error, TimeoutError) else "failed")
+        cancelled = ToolFailed("it was cancelled from within")
+        return InvocationResult(failure_messages.tool_raised_message(name, cancelled, language), "failed")
     except TimeoutError as error:
-        own = sentences.timeout_message(name, timeout_seconds, language)
-        return InvocationResult(
-            own if scope.expired() else sentences.tool_raised_message(name, error, language), "timeout"
-        )
-    except ToolRefused as error:
-        return InvocationResult(str(error), "refused")
-    except ToolUnavailable as error:
-        return InvocationResult(str(error), "unavailable")
-    except Exception as error:  # noqa: BLE001 - whatever a tool raises is told to the model, not to the caller
-        return InvocationResult(sentences.tool_raised_message(name, error, language), "failed")
+        if not scope.expired() or isinstance(error, ToolFailed):
+            return result_from_error(error, name, language)
+        return InvocationResult(failure_messages.timeout_message(name, timeout_seconds, language), "timeout")
+    except Exception as error:  # noqa: BLE001 - whatever a tool raises is reported to the model, not to the caller
+        return result_from_error(error, name, language)
 
 
-def value_to_text(value: Any) -> str:
-    """A tool's value as text: text as it is, the rest as JSON, nothing as "null"."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode() if _has_surrogates(value) else value
-    if isinstance(value, bytes | bytearray):
-        return f"<{len(value)} bytes>"
-    try:
-        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
-    except TypeError:
-        return orjson.dumps(_to_jsonable(value), default=str, option=orjson.OPT_NON_STR_KEYS).decode()
-
-
-def _has_surrogates(text: str) -> bool:
-    if text.isascii():
-        return False
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
-
-
-def _to_jsonable(value: Any) -> Any:
-    """What orjson does not know, in what it knows."""
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    if isinstance(value, dict):
-        return {str(key): _to_jsonable(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_to_jsonable(inner) for inner in value]
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, bytes | bytearray):
-        return f"<{len(value)} bytes>"
-    if isinstance(value, int) and not -(2**63) <= value < 2**64:
-        return str(value)
-    return value
+def result_from_error(error: Exception, name: str, language: Language) -> InvocationResult:
+    """Convert an error that the tool `name` raised."""
+    match error:
+        case InvalidArguments():
+            message = failure_messages.invalid_arguments_message(name, error.problems, language)
+            return InvocationResult(message, "invalid_arguments")
+        case ToolFailed():
+            return InvocationResult(str(error), "timeout" if isinstance(error, TimeoutError) else "failed")
+        case TimeoutError():
+            return InvocationResult(failure_messages.tool_raised_message(name, error, language), "timeout")
+        case ToolRefused():
+            return InvocationResult(str(error), "refused")
+        case ToolUnavailable():
+            return InvocationResult(str(error), "unavailable")
+    return InvocationResult(failure_messages.tool_raised_message(name, error, language), "failed")

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from typing import Any
 
-from opposable.tools.invocation import value_to_text
+from opposable.tools.result_text import value_to_text
 
 MAX_TOOL_THREADS = 64
 """Sync tools at work at once; asyncio's own pool would give six on two cores."""

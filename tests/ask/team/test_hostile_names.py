@@ -13,7 +13,8 @@ from opposable.ask.semantics.lint import lint_semantic_model
 from opposable.ask.semantics.loader import parse_semantic_model
 from opposable.ask.semantics.model import Metric, ModelTable, SemanticModel
 from opposable.ask.team.briefing import CatalogBriefProvider, CatalogValueFinder
-from opposable.ask.team.team import Team, TeamOptions
+from opposable.ask.team.interfaces import TeamOptions
+from opposable.ask.team.team import Team
 from opposable.models.scripted import ScriptedModel
 from opposable.sql.database import Database
 from opposable.sql.factory import open_database

@@ -24,7 +24,8 @@ from opposable.ask.semantics.model import SemanticModel
 from opposable.ask.team.briefing import SemanticModelInterpreter
 from opposable.ask.team.factory import open_team
 from opposable.ask.team.generator import Brief
-from opposable.ask.team.team import Team, TeamOptions
+from opposable.ask.team.interfaces import TeamOptions
+from opposable.ask.team.team import Team
 from opposable.domain.errors import BadInput
 from opposable.domain.events import ToolFinished
 from opposable.domain.messages import user_message

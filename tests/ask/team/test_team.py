@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from tests.ask.team.shop import format_sql_reply, make_shop
 
-from opposable.ask.team.team import SemanticInterpretation, Team, TeamOptions
+from opposable.ask.team.interfaces import SemanticInterpretation, TeamOptions
+from opposable.ask.team.team import Team
 from opposable.domain.events import DataAnswered, DecisionMade, ModelReplied, Reply, RunFinished, Token, ToolFinished
 from opposable.domain.messages import assistant_message
 from opposable.domain.usage import Usage

@@ -4,14 +4,15 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
+from opposable.ask.team.translations import translate_message
 from tests.ask.team.shop import format_sql_reply, make_shop
 
 from opposable.ask.sql_repair.question_requirements import REQUIREMENTS
 from opposable.ask.team import answer_text as telling
 from opposable.ask.team import evaluator, planner
+from opposable.ask.team.interfaces import TeamOptions
 from opposable.ask.team.state import Candidate, CandidateOutcome, TeamState
-from opposable.ask.team.team import Team, TeamOptions
-from opposable.ask.team.translations import translate_message
+from opposable.ask.team.team import Team
 from opposable.domain.events import DecisionMade, ToolFinished
 from opposable.models.scripted import ScriptedModel
 from opposable.sql.database import Database

@@ -1,20 +1,17 @@
-"""What only PostgreSQL has: roles, letters' case, schemas, estimates; and the tools' newer skills on every engine."""
+"""PostgreSQL: roles, letter case, schemas and estimates."""
 
 import psycopg
 import pytest
 
-from opposable.app.tool_factory import create_sql_tools
 from opposable.domain.errors import BadInput, InvalidArguments, ToolRefused
-from opposable.sql.database import QueryLimits
 from opposable.sql.factory import open_database
 from opposable.sql.postgres.engine import PostgresDatabase
-from opposable.sql.tools import TOOL_ALIASES, SchemaTools, SqlTools
-from opposable.tools.library import ToolLibrary
+from opposable.sql.tools import SchemaTools, SqlTools
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_reading_role_is_kept_and_a_writing_one_steps_down(postgres_url, postgres_owner):
+async def test_a_reading_role_is_used_as_it_is_and_a_writing_one_is_exchanged(postgres_url, postgres_owner):
     reader, owner = await open_database(postgres_url), await open_database(postgres_owner)
     assert isinstance(reader, PostgresDatabase)
     assert isinstance(owner, PostgresDatabase)
@@ -28,9 +25,9 @@ async def test_a_reading_role_is_kept_and_a_writing_one_steps_down(postgres_url,
 
 
 async def test_tables_of_all_schemas_are_listed_with_comments_and_keys(postgres_shop):
-    listed = {told["name"]: told for told in await SchemaTools(postgres_shop).list_tables()}
-    assert listed["customers"] == {"name": "customers", "kind": "table", "columns": 4, "rows": 3, "comment": "who buys"}
-    assert listed["hr.people"] == {"name": "hr.people", "kind": "table", "columns": 3, "rows": 1}
+    tables = {table["name"]: table for table in await SchemaTools(postgres_shop).list_tables()}
+    assert tables["customers"] == {"name": "customers", "kind": "table", "columns": 4, "rows": 3, "comment": "who buys"}
+    assert tables["hr.people"] == {"name": "hr.people", "kind": "table", "columns": 3, "rows": 1}
     assert 'CREATE TABLE "Staff" (' in (await postgres_shop.get_schema()).to_ddl()
 
 
@@ -40,42 +37,12 @@ async def test_names_get_the_quotes_that_keep_their_case(postgres_shop):
 
 
 @pytest.mark.parametrize("bad", ["reader:wrong%20secret%25", "no:wrong%20secret%25"])
-async def test_a_password_is_in_no_sentence(postgres_url, bad):
+async def test_a_password_is_in_no_error_message(postgres_url, bad):
     url = f"postgresql://{bad}@127.0.0.1:1/shop"
     for wrong in (url, url.replace("%25", "%zz")):
         with pytest.raises(BadInput) as raised:
             await open_database(wrong)
         assert "secret" not in str(raised.value)
-
-
-async def test_a_slow_query_is_a_time_out_for_the_library(shop):
-    slow = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r"
-    library = ToolLibrary(create_sql_tools(shop))
-    with pytest.raises(TimeoutError):
-        await SqlTools(shop, QueryLimits(timeout_seconds=0.2)).execute(slow)
-    assert {library.find_tool(tool_id).tool_id for tool_id in TOOL_ALIASES.values()} == set(TOOL_ALIASES.values())
-
-
-async def test_top_becomes_limit(shop):
-    found = await SqlTools(shop).execute(
-        "SELECT TOP 2 name FROM (SELECT TOP (3) * FROM customers ORDER BY id) t ORDER BY id"
-    )
-    assert found["rows"] == [["Ann"], ["Bob"]]
-    assert found["corrections"] == ["TOP 2 → LIMIT 2", "TOP 3 → LIMIT 3"]
-
-
-async def test_refine_mends_what_another_dialect_wrote(shop, engine):
-    tools = SqlTools(shop)
-    assert await tools.refine("SELECT nmae FROM customers") == {
-        "sql": "SELECT name FROM customers",
-        "valid": True,
-        "corrections": ["column nmae → name"],
-        "problem": None,
-    }
-    foreign = await tools.refine("SELECT IFNULL(`note`, 'none'), CAST(`amount` AS CHAR) FROM `orders`")
-    assert foreign["valid"], foreign
-    refused = await tools.refine("DELETE FROM orders")
-    assert (refused["valid"], refused["problem"][:21]) == (False, "DELETE is not allowed")
 
 
 STRANGER_SQL = """
@@ -108,7 +75,7 @@ RESET ROLE;
 """
 
 
-async def test_other_peoples_code_does_not_run_with_the_rights_of_a_superuser(postgresql):
+async def test_code_of_other_roles_does_not_run_with_the_rights_of_a_superuser(postgresql):
     url = postgresql.new_database()
     with psycopg.connect(url, autocommit=True) as made:
         made.execute(STRANGER_SQL.encode())

@@ -1,5 +1,6 @@
-"""The service's application asked in-process, with keys of every scope."""
+"""An in-process client of the service's application, with keys of every scope."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,31 +21,39 @@ SCOPES = ("chat", "tools:read", "tools:write", "admin")
 
 
 class ServiceClient:
-    """Asks the application; `key` is borne where it is given, else the shared one."""
+    """Sends requests to the application, by default with the server's own key."""
 
     def __init__(self, app: FastAPI, service: Service, client: httpx2.AsyncClient) -> None:
         self.app = app
         self.service = service
         self.client = client
-        self.keys: dict[str, str] = {}
 
     async def create_key(self, *scopes: str, rate: RateLimit | None = None, budget: int | None = None) -> str:
-        """A new key with these scopes."""
-        key, kept = generate_key(" ".join(scopes) or "none", scopes, rate, budget)
-        await self.service.store.keys.add(kept)
+        """Store a new key with these scopes and return it."""
+        key, stored_key = generate_key(" ".join(scopes) or "none", scopes, rate, budget)
+        await self.service.store.keys.add(stored_key)
         return key
 
-    async def __call__(self, method: str, path: str, body: Any = None, *, key: str = "sesame", **more: Any) -> Any:
-        """The answer; `body` is sent as JSON."""
+    async def __call__(self, method: str, path: str, body: Any = None, *, key: str = "sesame", **options: Any) -> Any:
+        """Send `body` as JSON and return the response."""
         headers = {"authorization": f"Bearer {key}"} if key else {}
-        given = {} if body is None else {"json": body}
-        return await self.client.request(method, path, headers=headers | more.pop("headers", {}), **given, **more)
+        content = {} if body is None else {"json": body}
+        return await self.client.request(
+            method, path, headers=headers | options.pop("headers", {}), **content, **options
+        )
 
-    async def request_json(self, method: str, path: str, body: Any = None, status: int = 200, **more: Any) -> Any:
-        """The JSON of an answer that has this status."""
-        answer = await self(method, path, body, **more)
-        assert answer.status_code == status, answer.text
-        return answer.json() if answer.content else None
+    async def request_json(self, method: str, path: str, body: Any = None, status: int = 200, **options: Any) -> Any:
+        """Return the JSON of the response, which must have this status."""
+        response = await self(method, path, body, **options)
+        assert response.status_code == status, response.text
+        return response.json() if response.content else None
+
+
+async def wait_until_written(service: Service) -> None:
+    """Wait until the recorder has written every record."""
+    async with asyncio.timeout(5):
+        while service.recorder.status.waiting:  # noqa: ASYNC110 - the recorder has no event for it
+            await asyncio.sleep(0.02)
 
 
 @asynccontextmanager
@@ -55,13 +64,15 @@ async def open_service_client(
     api_key: str = "sesame",
     url: str = "",
     redis: str = "",
-    largest_body: int = 1_000_000,
+    max_body_bytes: int = 1_000_000,
     **settings: Any,
 ) -> AsyncIterator[ServiceClient]:
-    """The application over a store in `folder`, or at `url`."""
-    given = Settings(_env_file=None, home=folder, roots=(folder,), database_url=url, redis_url=redis, **settings)
-    async with open_service(given, models or {"m": ScriptedModel("hello")}) as service:
-        app = create_app(service, api_key=api_key, max_body_bytes=largest_body)
+    """Open the application with its store in `folder`, or at `url`."""
+    service_settings = Settings(
+        _env_file=None, home=folder, roots=(folder,), database_url=url, redis_url=redis, **settings
+    )
+    async with open_service(service_settings, models or {"m": ScriptedModel("hello")}) as service:
+        app = create_app(service, api_key=api_key, max_body_bytes=max_body_bytes)
         transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
         async with (
             app.router.lifespan_context(app),

@@ -87,7 +87,7 @@ async def test_an_agent_with_a_database_is_asked_and_asks_itself(tmp_path, shop)
     ("body", "status", "said"),
     [
         ({"question": "x"}, 400, "The agent 'default' has no database, and the request names none."),
-        ({"question": "x", "database": "none.db"}, 400, "There is no file none.db"),
+        ({"question": "x", "database": "none.db"}, 400, "File `none.db` does not exist"),
         ({"question": " ", "database": "none.db"}, 400, "The task is empty"),
         ({"database": "none.db"}, 422, "question"),
     ],

@@ -5,6 +5,7 @@ import json
 import re
 
 import pytest
+from tests.web.api.asking import wait_until_written
 from tests.web.api.chat_serving import read_events, serve_service
 from tests.web.test_leaving import SlowModel
 
@@ -263,9 +264,3 @@ async def test_a_marked_call_waits_for_the_word_of_a_person(tmp_path, decision):
                     result = data
         assert result["success"] == (decision == "approve")
         assert ("太贵了" in result["result"]) == (decision == "deny")
-
-
-async def wait_until_written(service):
-    async with asyncio.timeout(5):
-        while service.recorder.state.waiting:  # noqa: ASYNC110 - the recorder tells nobody
-            await asyncio.sleep(0.02)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import status_code_conformance
 from tests.servers import postgresql  # noqa: F401 - a fixture
-from tests.web.api.pending_approvals import SCOPES
+from tests.web.api.asking import SCOPES
 
 from opposable.models.scripted import ScriptedModel
 from opposable.service.service import open_service

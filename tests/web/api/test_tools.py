@@ -4,7 +4,7 @@ import asyncio
 
 import orjson
 import pytest
-from tests.web.api.pending_approvals import open_service_client
+from tests.web.api.asking import open_service_client
 
 from opposable.domain.records import Failure
 from opposable.models.scripted import ScriptedModel

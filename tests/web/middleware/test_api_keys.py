@@ -110,7 +110,7 @@ async def test_a_body_that_is_too_large_is_refused(tmp_path, told):
         for _ in range(30):
             yield b"x" * 100
 
-    async with open_service_client(tmp_path, largest_body=2000) as ask:
+    async with open_service_client(tmp_path, max_body_bytes=2000) as ask:
         content = b"x" * 3000 if told else pieces()
         headers = {"content-type": "application/json"}
         answer = await ask("POST", "/api/tools", content=content, headers=headers)

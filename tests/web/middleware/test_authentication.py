@@ -69,7 +69,7 @@ async def test_a_web_pages_form_is_not_taken_for_json():
 @pytest.mark.parametrize("chunked", [None, True], ids=["told length", "no length told"])
 async def test_a_body_that_is_too_large_is_refused(chunked):
     big = BODY | {"messages": [{"role": "user", "content": "x" * 3000}]}
-    async with serve_models(ScriptedModel("hi"), largest_body=2000) as url:
+    async with serve_models(ScriptedModel("hi"), max_body_bytes=2000) as url:
         assert (await send_request(url, body=big, chunked=chunked))[:2] == (413, "request_too_large")
         assert (await send_request(url, body=BODY, chunked=chunked))[0] == 200
 

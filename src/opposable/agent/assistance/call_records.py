@@ -1,4 +1,4 @@
-"""Whether a call is made once more: a pure question to what came of the same call before."""
+"""Loop detection: pure functions that decide whether a repeated call is warned about or blocked."""
 
 import re
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from opposable.tools.argument_validation import remove_optional_nulls
 from opposable.tools.result_cache import canonicalize_arguments
 
 CallKey = tuple[str, bytes]
-"""A call, whatever its id: the tool's name and its arguments in one order."""
+"""The identity of a call: the name of the tool and its arguments as JSON with sorted keys."""
 
 UNRECOVERABLE_FAILURES: tuple[FailureKind, ...] = ("invalid_arguments", "unknown_tool", "denied")
-"""Failures that the same call has again whatever happens meanwhile."""
+"""Failures that an identical call always has again."""
 
 TRANSIENT_FAILURES: tuple[FailureKind, ...] = ("timeout", "unavailable", "rate_limited")
-"""Failures that may pass by themselves."""
+"""Failures that may be gone at the next attempt."""
 
 _TRANSIENT_PATTERN = re.compile(
     r"connection (?:was )?(?:reset|refused|aborted|closed|lost)|temporar|try (?:it )?again (?:later|in|soon)|"
@@ -37,16 +37,21 @@ _NOISE_PATTERN = re.compile(
     r"\b\d+(?:\.\d+)? ?(?:ms|µs|s|sec|seconds?|milliseconds?|毫秒|秒)(?![a-z])",
     re.IGNORECASE,
 )
-"""What differs from one telling of a failure to the next without meaning anything: ids, addresses, times, durations."""
+"""Parts of a message that differ without meaning: ids, addresses, times, durations."""
 _MAX_STATUS_CHARACTERS = 2_000
-"""Characters up to which a result may be the state of something that is waited for."""
+"""The length up to which a result can be a status such as "pending"."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """What came of one call, the last time. `times` counts the turns running in which just this came of it.
+    """The last outcome of a call.
 
-    `changes` is how much had changed in the run when it ended, `turn` the turn it ended in.
+    Attributes:
+        failure: The kind of failure, None for a success.
+        content: The result text.
+        repeat_count: Consecutive turns with this outcome.
+        change_count: The changes in the run when the call ended.
+        turn: The turn in which the call ended.
     """
 
     failure: FailureKind | None
@@ -57,22 +62,22 @@ class CallRecord:
 
 
 def normalize_arguments(arguments: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
-    """The arguments without what makes no other call: nulls for "not given", defaults given all the same, 1.0 for 1.
+    """Return the arguments without nulls and default values, and with 1.0 as 1.
 
-    `parameters` is the tool's JSON Schema.
+    `parameters` is the JSON Schema of the tool.
     """
     if None in arguments.values():
         arguments, _ = remove_optional_nulls(arguments, parameters)
-    told, required = parameters.get("properties", {}), parameters.get("required", ())
+    properties, required = parameters.get("properties", {}), parameters.get("required", ())
     return {
         name: _normalize_numbers(value)
         for name, value in arguments.items()
-        if name in required or not _is_default(value, told.get(name))
+        if name in required or not _is_default(value, properties.get(name))
     }
 
 
 def get_call_key(name: str, arguments: dict[str, Any]) -> CallKey:
-    """What makes two calls the same."""
+    """Return the key that identical calls share."""
     try:
         return name, orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
     except TypeError:  # numbers beyond 64 bits
@@ -80,25 +85,29 @@ def get_call_key(name: str, arguments: dict[str, Any]) -> CallKey:
 
 
 def is_transient(failure: FailureKind | None, content: str) -> bool:
-    """Whether a failure may be gone the next time, with nothing done about it."""
+    """Return whether a failure may be gone at the next attempt."""
     return failure in TRANSIENT_FAILURES or (
         failure == "failed" and (bool(_TRANSIENT_PATTERN.search(content[:_MAX_STATUS_CHARACTERS])))
     )
 
 
 def is_pending(content: str) -> bool:
-    """Whether a result reads like the state of something that is not done yet."""
+    """Return whether a result reads like the status of unfinished work."""
     return len(content) <= _MAX_STATUS_CHARACTERS and _PENDING_PATTERN.search(content) is not None
 
 
 def should_block(previous: CallRecord | None, change_count: int, stale_turns: int, guards: GuardOptions) -> bool:
-    """Whether a call is not to be made again.
+    """Return whether a call must not be made again.
 
-    `seen` is what came of it before, `changes` how much has changed in the run by now, `stale` how many turns running
-    brought nothing that was not known. A failure that may pass is tried again; another one is when something has
-    changed since, once. What brings a result is made again until it has brought the same often enough to be told of
-    it, and nothing else is new for many turns either: a circle of several calls is such a thing too. Whether the call
-    is one that waits is the caller's to ask first.
+    A temporary failure is retried up to `max_attempts` times. Any other failure is retried once after something has
+    changed. A successful call is blocked when it keeps returning the same and no other call returns anything new, so
+    that loops over several calls are found too. The caller handles tools that are polled on purpose.
+
+    Args:
+        previous: The last outcome of the same call.
+        change_count: The changes in the run so far.
+        stale_turns: Consecutive turns without a new result.
+        guards: The thresholds.
     """
     if previous is None:
         return False
@@ -116,7 +125,7 @@ def should_block(previous: CallRecord | None, change_count: int, stale_turns: in
 
 
 def should_warn(record: CallRecord, stale_turns: int, guards: GuardOptions) -> bool:
-    """Whether a model is told that a call it just made has brought the same before; `stale` is of the turns before."""
+    """Return whether to warn the model that a call returned the same as before."""
     if record.failure is not None:
         return record.repeat_count > 1
     return (
@@ -129,10 +138,10 @@ def should_warn(record: CallRecord, stale_turns: int, guards: GuardOptions) -> b
 def record_attempt(
     previous: CallRecord | None, failure: FailureKind | None, content: str, change_count: int, turn: int
 ) -> CallRecord:
-    """What is known of a call after one more end of it; calls of one turn count once.
+    """Return the record of a call after another attempt; several attempts in one turn count once.
 
-    Failures that may pass are the same whatever they say: they tell of seconds and of servers. Others are the same
-    where they differ in nothing but ids and times.
+    Temporary failures of one kind count as the same outcome. Other outcomes are the same if they differ only in ids
+    and times.
     """
     if previous is None or previous.failure != failure or not _is_same_outcome(failure, previous.content, content):
         return CallRecord(failure, content, 1, change_count, turn)
@@ -158,7 +167,7 @@ def _normalize_numbers(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, list):
-        return [_normalize_numbers(one) for one in value]
+        return [_normalize_numbers(item) for item in value]
     if isinstance(value, dict):
-        return {name: _normalize_numbers(one) for name, one in value.items()}
+        return {name: _normalize_numbers(item) for name, item in value.items()}
     return value

@@ -1,4 +1,4 @@
-"""The execution context of a run: what was tried, what came of it, what is known; and a short block that tells it."""
+"""The execution context of a run: its calls and their results, and the status note that sums them up."""
 
 import re
 from collections import deque
@@ -13,28 +13,32 @@ from opposable.domain.tools import ToolCall
 from opposable.parsers import escape_special_tokens
 
 MAX_OBSERVATIONS = 10
-"""Observations that are kept, the last ones."""
+"""Results of successful calls that are stored, the latest ones."""
 MAX_OBSERVATIONS_SHOWN = 2
-"""Observations told again where earlier messages are left out."""
+"""Results shown in the status note when earlier messages are left out."""
 MAX_REASONS_SHOWN = 2
-"""Failures whose reasons are told, the last ones; of those before only the calls."""
+"""Failed calls shown with their reason, the latest ones; earlier ones are shown without."""
 _MAX_FAILURES_SHOWN = 10
-"""Failures in the block at most: what is known of the tools, and what they brought, is to fit too."""
+"""Failed calls in the status note."""
 _MAX_LINE_CHARACTERS = 160
-"""Characters of a call or of a sentence in the block."""
+"""Characters of a line of the status note."""
 
 _STATUS_NOTE_START = re.compile(r"\W*(?:State of this task\W|任务状态\W+共)")
-"""How the block begins, as a model may write it."""
+"""The beginning of a status note that a model copied."""
 
 AttemptKey = tuple[str, str]
-"""A call as it was written: its tool's name and its arguments."""
+"""The name of a tool and the arguments as JSON text."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailedAttempt:
-    """A call that failed, with the last reason; `times` counts how often it was wanted.
+    """A failed call.
 
-    It is `over` when the same tool has worked since.
+    Attributes:
+        call: The call.
+        reason: Why it failed the last time.
+        count: How often the model requested it.
+        is_resolved: Whether the tool has succeeded since.
     """
 
     call: ToolCall
@@ -45,10 +49,16 @@ class FailedAttempt:
 
 @dataclass(slots=True)
 class ExecutionContext:
-    """What a run has been through. To add a step costs the same however many there are.
+    """The history of a run in terms of its calls. Adding a step takes constant time.
 
-    `plan` is what the model said it would do, `observations` what its last calls brought, oldest first, `worked` how
-    many of the steps did, `known` what earlier runs warn of, by the names of tools that failed.
+    Attributes:
+        task: The request of the user.
+        plan: What the model announced before its first calls.
+        steps: The finished calls, oldest first.
+        observations: The results of the latest successful calls, oldest first.
+        success_count: Successful calls.
+        known_warnings: Warnings from earlier runs, by the names of tools that failed.
+        successes_by_tool: Successful calls of every tool that was called.
     """
 
     task: str
@@ -59,32 +69,32 @@ class ExecutionContext:
     known_warnings: dict[str, str] = field(default_factory=dict)
     successes_by_tool: dict[str, int] = field(default_factory=dict)
     _failed_attempts: dict[AttemptKey, FailedAttempt] = field(default_factory=dict)
-    _unresolved: dict[AttemptKey, None] = field(default_factory=dict)  # what failed and is not over
+    _unresolved: dict[AttemptKey, None] = field(default_factory=dict)  # failed calls whose tool has not succeeded since
     _unresolved_by_tool: dict[str, list[AttemptKey]] = field(default_factory=dict)  # the same, by tool
 
     @property
     def failed_attempts(self) -> tuple[FailedAttempt, ...]:
-        """The calls that failed, each once, the last of it last."""
+        """The failed calls, each once, the latest last."""
         return tuple(self._failed_attempts.values())
 
     @property
     def unresolved_count(self) -> int:
-        """How many calls failed that are not over."""
+        """How many failed calls are not resolved."""
         return len(self._unresolved)
 
     def iter_attempts(self, *, include_resolved: bool) -> Iterator[FailedAttempt]:
-        """The calls that failed, the last first; those that are over only where asked for."""
+        """Return the failed calls, the latest first."""
         return (
             self._failed_attempts[key]
             for key in reversed(self._failed_attempts if include_resolved else self._unresolved)
         )
 
     def iter_tool_outputs(self) -> Iterator[str]:
-        """What tools said."""
+        """Yield what tools returned, without the calls that were blocked."""
         yield from (step.result.content for step in self.steps if step.result.failure != "refused")
 
     def add_step(self, step: Step) -> None:
-        """Take note of a call that ended."""
+        """Add a finished call."""
         self.steps.append(step)
         self.successes_by_tool[step.call.name] = self.successes_by_tool.get(step.call.name, 0) + (
             step.result.failure is None
@@ -109,10 +119,12 @@ class ExecutionContext:
     def _add_failure(self, step: Step) -> None:
         call, result = step.call, step.result
         key = (call.name, call.arguments_json)
-        before = self._failed_attempts.pop(key, None)
-        keeps = before is not None and result.failure == "refused"  # the guard's word adds nothing to the tool's own
-        reason = before.reason if keeps and before else result.content
-        self._failed_attempts[key] = FailedAttempt(call, reason, 1 if before is None else before.count + 1)
+        earlier = self._failed_attempts.pop(key, None)
+        keeps_reason = (
+            earlier is not None and result.failure == "refused"
+        )  # the tool's own reason says more than the guard's
+        reason = earlier.reason if keeps_reason and earlier else result.content
+        self._failed_attempts[key] = FailedAttempt(call, reason, 1 if earlier is None else earlier.count + 1)
         if key in self._unresolved:
             del self._unresolved[key]
         else:
@@ -123,10 +135,16 @@ class ExecutionContext:
 def format_status_note(
     context: ExecutionContext, language: Language, max_tokens: int, *, advice: str = "", include_all: bool = False
 ) -> str:
-    """The context in a few lines of at most about `tokens` tokens; "" where it has nothing to say.
+    """Return a summary of the context for the model; "" unless two calls have failed or there is advice.
 
-    It has when two calls have failed, or there is advice. `all_of_it` tells the plan and the last observations too, as
-    where earlier messages were left out. What tools said is quoted, and its markup broken.
+    Special tokens in the output of tools are escaped.
+
+    Args:
+        context: The context to sum up.
+        language: The language of the note.
+        max_tokens: The length of the note, roughly.
+        advice: What the model should do next.
+        include_all: Whether to add the plan and the latest results, for a history that was trimmed.
     """
     if not (context.unresolved_count > 1 or advice or (include_all and context.steps)):
         return ""
@@ -134,32 +152,32 @@ def format_status_note(
 
 
 def is_status_note(text: str) -> bool:
-    """Whether what a model said is the block told once more."""
+    """Return whether a reply of the model is a copy of the status note."""
     return _STATUS_NOTE_START.match(text) is not None
 
 
 def _iter_status_lines(context: ExecutionContext, is_chinese: bool, advice: str, include_all: bool) -> Iterator[str]:
-    total, worked = len(context.steps), context.success_count
+    total, success_count = len(context.steps), context.success_count
     if is_chinese:
-        yield f"【任务状态】共 {total} 次调用，成功 {worked} 次，失败 {total - worked} 次。"
+        yield f"【任务状态】共 {total} 次调用，成功 {success_count} 次，失败 {total - success_count} 次。"
     else:
-        yield f"[State of this task: {total} calls, {worked} worked, {total - worked} failed.]"
+        yield f"[State of this task: {total} calls, {success_count} worked, {total - success_count} failed.]"
     if advice:
         yield advice
     if include_all and context.plan:
         yield f"{'计划' if is_chinese else 'Plan'}: {_truncate_line(context.plan)}"
-    names: set[str] = set()
-    for n, one in enumerate(islice(context.iter_attempts(include_resolved=include_all), _MAX_FAILURES_SHOWN)):
-        if n == 0:
+    shown_tools: set[str] = set()
+    for index, attempt in enumerate(islice(context.iter_attempts(include_resolved=include_all), _MAX_FAILURES_SHOWN)):
+        if index == 0:
             yield "已失败，不要原样重复：" if is_chinese else "Failed; do not repeat as they were:"
-        names.add(one.call.name)
-        yield _format_attempt(one, n < MAX_REASONS_SHOWN)
+        shown_tools.add(attempt.call.name)
+        yield _format_attempt(attempt, index < MAX_REASONS_SHOWN)
     for name, line in context.known_warnings.items():
-        if name in names:
+        if name in shown_tools:
             yield _truncate_line(line)
     if include_all:
-        for brought in list(context.observations)[-MAX_OBSERVATIONS_SHOWN:]:
-            yield f"{'结果' if is_chinese else 'Result'}: {_truncate_line(brought)}"
+        for observation in list(context.observations)[-MAX_OBSERVATIONS_SHOWN:]:
+            yield f"{'结果' if is_chinese else 'Result'}: {_truncate_line(observation)}"
 
 
 def _format_attempt(attempt: FailedAttempt, with_reason: bool) -> str:
@@ -174,11 +192,11 @@ def _truncate_line(text: str) -> str:
 
 
 def _fit_lines(lines: Iterable[str], max_tokens: int) -> str:
-    """The lines that fit, the first one always."""
-    kept: list[str] = []
+    """Join the lines that fit; the first one always does."""
+    fitting: list[str] = []
     for line in lines:
         max_tokens -= estimate_text_tokens(line) + 1
-        if kept and max_tokens < 0:
+        if fitting and max_tokens < 0:
             break
-        kept.append(line)
-    return "\n".join(kept)
+        fitting.append(line)
+    return "\n".join(fitting)

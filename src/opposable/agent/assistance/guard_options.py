@@ -1,24 +1,25 @@
-"""What a run does so that nothing goes wrong twice: its parts, each of which can be switched off."""
+"""The guards of a run: which are on, and when they act."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class GuardOptions:
-    """How a run is guarded; everything is on by default, and costs nothing to speak of while all goes well.
+    """Which guards of a run are on, and when they act. All are on by default.
 
-    `refusing` keeps a call from being made that failed before, and tells of one that brings nothing new. `telling` puts
-    a short block on what was tried beside the last message, in about `tokens` tokens, once there is something to say.
-    `learning` uses what is known of failures from before, and adds to it. `deciding` says when to switch tools, plan
-    anew or come to an end. `insisting` asks on where a model would answer although a call failed, or something that it
-    wrote or that the request wants is left, and holds a call back that needs to know what a tool could tell
-    (`unfinished`).
-
-    A call whose failure may pass (a server that was busy) is made `tries` times. One that brings the same result is told
-    of that at the `told_at`-th time and refused at the next after `refused_at` turns without anything new, unless it
-    waits for something. A tool
-    that failed `failures` times running is to be exchanged, a plan of which as many turns running failed to be changed,
-    and after `hopeless` turns in which every call was refused the model is asked for its answer.
+    Attributes:
+        block_repeats: Blocks a call that failed before, and warns of one that returns nothing new.
+        status_notes: Appends a summary of the failed calls to the last message sent.
+        failure_memory: Uses failures of earlier runs, and stores those of this run.
+        replanning: Asks the model to switch tools or to plan again after repeated failures, or ends the run.
+        follow_ups: Asks the model to continue when it would answer although a call failed or is still to be made.
+        max_attempts: How often a call is made whose failure is temporary, such as a busy server.
+        warn_after: Identical results after which the model is warned.
+        block_after: Turns without a new result after which a call with identical results is blocked.
+        switch_after: Consecutive failures of a tool after which the model is asked to use another one, and failed
+            turns after which it is asked for another plan.
+        give_up_after: Turns with nothing but blocked calls after which the run ends with an answer.
+        status_note_tokens: The length of the status note, in tokens.
     """
 
     block_repeats: bool = True
@@ -35,7 +36,7 @@ class GuardOptions:
 
     @property
     def is_disabled(self) -> bool:
-        """Whether nothing at all is done."""
+        """Whether all guards are off."""
         return not (
             self.block_repeats or self.status_notes or self.failure_memory or self.replanning or self.follow_ups
         )

@@ -1,4 +1,4 @@
-"""What a run does next when calls fail: rules over its trouble; the model is asked where they don't settle it."""
+"""Rules for what a run does next when calls fail."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,11 +13,15 @@ RecoveryAction = Literal["execute", "replan", "switch_tool", "complete"]
 
 @dataclass(frozen=True, slots=True)
 class FailureState:
-    """How badly a run goes.
+    """The failures of a run at the end of a turn.
 
-    `refused_turns` and `failed_turns` count the turns running in which every call was refused, or failed. `tool` is the
-    name of the one that failed last, `failures` how often it did since it last worked, with other arguments or the
-    same; `is_away` says that it did not answer. `others` are tools that may do instead, best first.
+    Attributes:
+        blocked_turns: Consecutive turns in which every call was blocked.
+        failed_turns: Consecutive turns in which every call failed.
+        tool: The name of the tool that failed last.
+        tool_failures: How often that tool has failed since its last success, with any arguments.
+        is_unavailable: Whether that tool did not answer.
+        alternative_tools: The names of tools that may replace it, the best first.
     """
 
     blocked_turns: int
@@ -30,7 +34,7 @@ class FailureState:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryDecision:
-    """What is done next and why; `advice` is what the model is told of it, "" for nothing."""
+    """The next action and its reason; `advice` is the text for the model, "" for none."""
 
     action: RecoveryAction
     reason: str
@@ -38,19 +42,19 @@ class RecoveryDecision:
 
 
 def choose_next_action(state: FailureState, guards: GuardOptions, language: Language) -> RecoveryDecision:
-    """The decision at the end of a turn in which calls failed.
+    """Return the decision at the end of a turn in which calls failed.
 
-    A run comes to its end where nothing but refused calls comes any more. A tool that failed too often is exchanged
-    where another one may do; where none does, and where a plan as a whole brings nothing but failures, the model is
-    asked for another plan. Each is said again only after as many failures more.
+    The run ends if the model only repeats blocked calls. A tool that fails too often is replaced if there is an
+    alternative. Otherwise, and when whole turns fail, the model is asked for another plan. The model gets the same
+    advice again only after as many further failures.
     """
     if state.blocked_turns >= guards.give_up_after:
         return RecoveryDecision("complete", prompts.explain_no_progress(state.blocked_turns, language))
-    most = 2 if state.is_unavailable else guards.switch_after
+    max_failures = 2 if state.is_unavailable else guards.switch_after
     if (
         state.alternative_tools
-        and state.tool_failures >= most
-        and (state.tool_failures - most) % guards.switch_after == 0
+        and state.tool_failures >= max_failures
+        and (state.tool_failures - max_failures) % guards.switch_after == 0
     ):
         reason = prompts.explain_failing_tool(state.tool, state.tool_failures, language)
         return RecoveryDecision(

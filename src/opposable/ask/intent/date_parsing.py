@@ -1,4 +1,4 @@
-"""One date, month, quarter, half or year as people write it, and the days it means."""
+"""Parser of one English or Chinese date, month, quarter, half-year or year."""
 
 import calendar
 import datetime
@@ -35,7 +35,7 @@ _DATE_FORM_PATTERNS = (
     rf"(?P<year>{_YEAR_PATTERN}年?)",
 )
 DATE_PATTERN = re.sub(r"\(\?P<\w+>", "(?:", "(?:" + "|".join(_DATE_FORM_PATTERNS) + ")")
-"""A regular expression (without groups) of a date in a text in lower case."""
+"""A regular expression (without groups) of a date in lowercase text."""
 _YEAR_OFFSET_PATTERNS = (
     (r"前年", 2),
     (r"去年|上一?年|last year|previous year", 1),
@@ -45,31 +45,37 @@ _YEAR_OFFSET_PATTERNS = (
 
 
 def parse_date_period(text: str, today: datetime.date, default_year: int | None = None) -> Period | None:
-    """The days that `text`, which fits `DATE`, means; `year` is that of a month or quarter without one.
+    """Parse a text that matches `DATE_PATTERN`.
 
-    None when there is no such day (2024-02-30).
+    Args:
+        text: The lowercase text.
+        today: The day that relative dates, such as "last month", count from.
+        default_year: The year of a month or quarter without a year; None for the current year.
+
+    Returns:
+        The days of the date, or None if it does not exist (2024-02-30).
     """
-    of = default_year or today.year
+    year = default_year or today.year
     text = text.strip()
     for form in _DATE_FORM_PATTERNS:
-        found = re.fullmatch(form, text, re.ASCII) or re.fullmatch(form.replace("(?<=in )", ""), text, re.ASCII)
-        if found is not None and found.lastgroup is not None:
+        match = re.fullmatch(form, text, re.ASCII) or re.fullmatch(form.replace("(?<=in )", ""), text, re.ASCII)
+        if match is not None and match.lastgroup is not None:
             try:
-                return _PARSERS_BY_FORM[found.lastgroup](text, today, of)
+                return _PARSERS_BY_FORM[match.lastgroup](text, today, year)
             except (ValueError, IndexError, StopIteration):
                 return None
     return None
 
 
 def _parse_numeric_day(text: str, today: datetime.date, year: int) -> Period:
-    first, month, number = (int(part) for part in re.split(r"[-/.]", text)[:3])
-    day = datetime.date(first, month, number)
+    year, month, day_number = (int(part) for part in re.split(r"[-/.]", text)[:3])
+    day = datetime.date(year, month, day_number)
     return Period(day, day)
 
 
 def _parse_chinese_day(text: str, today: datetime.date, year: int) -> Period:
-    month, number = re.findall(rf"({SMALL_NUMBER_PATTERN})(?=[月日号])", text)[-2:]
-    day = datetime.date(_find_year(text, today, year), _parse_int(month), _parse_int(number))
+    month, day_number = re.findall(rf"({SMALL_NUMBER_PATTERN})(?=[月日号])", text)[-2:]
+    day = datetime.date(_find_year(text, today, year), _parse_int(month), _parse_int(day_number))
     return Period(day, day)
 
 
@@ -82,28 +88,27 @@ def _parse_english_day(text: str, today: datetime.date, year: int) -> Period:
 
 
 def _parse_iso_month(text: str, today: datetime.date, year: int) -> Period:
-    first, month = re.split(r"[-/]", text)
-    return get_month_period(int(first), int(month))
+    year_digits, month_digits = re.split(r"[-/]", text)
+    return get_month_period(int(year_digits), int(month_digits))
 
 
 def _parse_quarter(text: str, today: datetime.date, year: int) -> Period:
-    short = re.search(r"q([1-4])", text) or re.search(r"第?([一二三四1-4])季", text)
-    if short:
-        return get_quarter_period(_find_year(text, today, year), _parse_int(short[1]))
+    match = re.search(r"q([1-4])", text) or re.search(r"第?([一二三四1-4])季", text)
+    if match:
+        return get_quarter_period(_find_year(text, today, year), _parse_int(match[1]))
     word = next(word for word in re.findall(r"\w+", text) if word in _ORDINAL_NUMBERS)
     return get_quarter_period(_find_year(text, today, year), _ORDINAL_NUMBERS[word])
 
 
 def _parse_half_year(text: str, today: datetime.date, year: int) -> Period:
-    of = _find_year(text, today, year)
-    second = bool(re.search(r"下半年|second|h2", text))
-    return Period(datetime.date(of, 7 if second else 1, 1), get_month_period(of, 12 if second else 6).end)
+    year = _find_year(text, today, year)
+    is_second = bool(re.search(r"下半年|second|h2", text))
+    return Period(datetime.date(year, 7 if is_second else 1, 1), get_month_period(year, 12 if is_second else 6).end)
 
 
 def _parse_chinese_month(text: str, today: datetime.date, year: int) -> Period:
-    return get_month_period(
-        _find_year(text, today, year), _parse_int(re.findall(rf"({SMALL_NUMBER_PATTERN})月", text)[-1])
-    )
+    month = _parse_int(re.findall(rf"({SMALL_NUMBER_PATTERN})月", text)[-1])
+    return get_month_period(_find_year(text, today, year), month)
 
 
 def _parse_english_month(text: str, today: datetime.date, year: int) -> Period:
@@ -112,23 +117,23 @@ def _parse_english_month(text: str, today: datetime.date, year: int) -> Period:
 
 
 def _parse_relative_day(text: str, today: datetime.date, year: int) -> Period:
-    before = 2 if text in ("the day before yesterday", "前天") else 0 if text in ("today", "今天", "今日") else 1
-    day = today - datetime.timedelta(days=before)
+    days_back = 2 if text in ("the day before yesterday", "前天") else 0 if text in ("today", "今天", "今日") else 1
+    day = today - datetime.timedelta(days=days_back)
     return Period(day, day)
 
 
 def _parse_relative_period(text: str, today: datetime.date, year: int) -> Period:
-    back = 2 if re.match(r"前|上上", text) else 1 if re.match(r"(?:the )?(?:last|previous)|上|去", text) else 0
+    periods_back = 2 if re.match(r"前|上上", text) else 1 if re.match(r"(?:the )?(?:last|previous)|上|去", text) else 0
     if re.search(r"week|周|星期", text):
-        monday = today - datetime.timedelta(days=today.weekday() + 7 * back)
+        monday = today - datetime.timedelta(days=today.weekday() + 7 * periods_back)
         return Period(monday, monday + datetime.timedelta(days=6))
     if re.search(r"month|月", text):
-        day = add_months(today, -back)
+        day = add_months(today, -periods_back)
         return get_month_period(day.year, day.month)
     if re.search(r"quarter|季", text):
-        day = add_months(today, -3 * back)
+        day = add_months(today, -3 * periods_back)
         return get_quarter_period(day.year, (day.month + 2) // 3)
-    return get_year_period(today.year - back)
+    return get_year_period(today.year - periods_back)
 
 
 def _parse_whole_year(text: str, today: datetime.date, year: int) -> Period:
@@ -136,10 +141,11 @@ def _parse_whole_year(text: str, today: datetime.date, year: int) -> Period:
 
 
 def _find_year(text: str, today: datetime.date, default: int) -> int:
-    found = re.search(_YEAR_PATTERN, text)
-    if found:
-        return int(found[0])
-    return next((today.year - back for pattern, back in _YEAR_OFFSET_PATTERNS if re.search(pattern, text)), default)
+    match = re.search(_YEAR_PATTERN, text)
+    if match:
+        return int(match[0])
+    offsets = (years_back for pattern, years_back in _YEAR_OFFSET_PATTERNS if re.search(pattern, text))
+    return next((today.year - years_back for years_back in offsets), default)
 
 
 def _parse_int(text: str) -> int:

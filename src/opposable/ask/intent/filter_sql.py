@@ -1,4 +1,4 @@
-"""The conditions of an intent as SQL trees; values become literals by sqlglot, never by pasting."""
+"""The filters of an intent as sqlglot trees; every value becomes a literal of the tree."""
 
 from typing import Any
 
@@ -6,10 +6,12 @@ from opposable.ask.intent.intent import IntentFilter
 
 
 def build_comparison(tree: Any, condition: IntentFilter) -> Any:
-    """`tree` compared as `condition` says. What is unlike a value may be NULL as well: an unknown is no match.
+    """Build the comparison of `tree` with the value of a filter.
+
+    "!=" and "not in" also match NULL.
 
     Raises:
-        ValueError: the value does not go with the operator.
+        ValueError: The value does not fit the operator.
     """
     from sqlglot import exp
 
@@ -19,12 +21,10 @@ def build_comparison(tree: Any, condition: IntentFilter) -> Any:
             return exp.Is(this=tree, expression=exp.null())
         case "is not null":
             return exp.not_(exp.Is(this=tree, expression=exp.null()))
-        case "in" | "=" if value is not None and isinstance(value, tuple):
-            return exp.In(this=tree, expressions=[_build_literal(v) for v in _require_values(value)])
+        case "in" | "=" if isinstance(value, tuple):
+            return exp.In(this=tree, expressions=_build_literals(value))
         case "not in" | "!=" if isinstance(value, tuple):
-            return _build_or_null(
-                tree, exp.not_(exp.In(this=tree, expressions=[_build_literal(v) for v in _require_values(value)]))
-            )
+            return _build_or_null(tree, exp.not_(exp.In(this=tree, expressions=_build_literals(value))))
         case "between":
             if not isinstance(value, tuple) or len(value) != 2:
                 raise ValueError("between takes a list of two values")
@@ -34,42 +34,40 @@ def build_comparison(tree: Any, condition: IntentFilter) -> Any:
                 raise ValueError("contains takes a text")
             return _build_contains(tree, value)
         case "=" | "in":
-            return (
-                exp.Is(this=tree, expression=exp.null())
-                if value is None
-                else exp.EQ(this=tree, expression=_build_single_literal(value))
-            )
+            if value is None:
+                return exp.Is(this=tree, expression=exp.null())
+            return exp.EQ(this=tree, expression=_build_single_literal(value))
         case "!=" | "not in":
             if value is None:
                 return exp.not_(exp.Is(this=tree, expression=exp.null()))
             return _build_or_null(tree, exp.NEQ(this=tree, expression=_build_single_literal(value)))
         case ">" | ">=" | "<" | "<=" as sign:
-            kind = {">": exp.GT, ">=": exp.GTE, "<": exp.LT, "<=": exp.LTE}[sign]
-            return kind(this=tree, expression=_build_single_literal(value))
+            comparison = {">": exp.GT, ">=": exp.GTE, "<": exp.LT, "<=": exp.LTE}[sign]
+            return comparison(this=tree, expression=_build_single_literal(value))
 
 
 def build_is_true(tree: Any) -> Any:
-    """That a condition is true."""
+    """Build the condition that `tree` is true."""
     from sqlglot import exp
 
     return exp.paren(tree)
 
 
 def build_is_not_true(tree: Any) -> Any:
-    """That a condition is false or unknown, so that rows with NULL stay when others are excluded."""
+    """Build the condition that `tree` is false or NULL."""
     from sqlglot import exp
 
     return exp.not_(exp.Coalesce(this=exp.paren(tree), expressions=[exp.false()]))
 
 
 def _build_contains(tree: Any, text: str) -> Any:
-    """A search in lower case, with the signs that LIKE reads taken as they are."""
+    """Build a case-insensitive search that escapes the wildcards of LIKE."""
     from sqlglot import exp
 
-    plain = text.lower()
+    escaped = text.lower()
     for sign in ("!", "%", "_"):
-        plain = plain.replace(sign, f"!{sign}")
-    like = exp.Like(this=exp.Lower(this=tree), expression=exp.Literal.string(f"%{plain}%"))
+        escaped = escaped.replace(sign, f"!{sign}")
+    like = exp.Like(this=exp.Lower(this=tree), expression=exp.Literal.string(f"%{escaped}%"))
     return exp.Escape(this=like, expression=exp.Literal.string("!"))
 
 
@@ -79,10 +77,10 @@ def _build_or_null(tree: Any, mismatch: Any) -> Any:
     return exp.paren(exp.or_(mismatch, exp.Is(this=tree.copy(), expression=exp.null())))
 
 
-def _require_values(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def _build_literals(values: tuple[Any, ...]) -> list[Any]:
     if not values:
         raise ValueError("a list of values is empty")
-    return values
+    return [_build_literal(value) for value in values]
 
 
 def _build_single_literal(value: Any) -> Any:

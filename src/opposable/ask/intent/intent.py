@@ -1,4 +1,4 @@
-"""The structured intent: what a question asks for, in the ids of a semantic model."""
+"""The structured intent of a question, in the ids of a semantic model."""
 
 import datetime
 from typing import Any, Literal
@@ -16,15 +16,22 @@ Operator = Literal["=", "!=", ">", ">=", "<", "<=", "in", "not in", "between", "
 FilterValue = str | int | float | bool | None | tuple[str | int | float | bool, ...]
 
 PERIOD_COLUMN = "period"
-"""The column that `grain` brings, and its name in `order_by`."""
+"""The result column of `TimeIntent.grain`, and its name in `OrderBy.column`."""
 
 
 class TimeIntent(FrozenModel):
-    """The period a question is about.
+    """The period of a question.
 
-    `granularity` is the size of the period named by `year`, `quarter`, `month`; `start` and `end` are days, both
-    included, and stand for any other period. `grain` asks for one row a period. `comparison`: "yoy" with the same
-    period a year before, "qoq" and "mom" with the quarter or month before, "ytd" from the first day of the year.
+    Attributes:
+        granularity: The length of the period.
+        year: A calendar year, alone or with a quarter or month.
+        quarter: A calendar quarter, 1 to 4.
+        month: A calendar month, 1 to 12.
+        start: The first day of any other period.
+        end: The last day of any other period, included.
+        comparison: "yoy" compares with the same period a year before, "qoq" and "mom" with the quarter or month
+            before; "ytd" is the period from the first day of the year.
+        grain: Asks for one row per year, quarter, month, week or day.
     """
 
     granularity: Grain | None = None
@@ -43,9 +50,10 @@ class TimeIntent(FrozenModel):
 
 
 class IntentFilter(FrozenModel):
-    """A condition: `dimension` is the id of a dimension, of a metric (for a limit to its value), or of a named filter.
+    """A condition on a dimension, a metric or a named filter.
 
-    A named filter has the value true (or false for its contrary). "in", "not in" and "between" take a list.
+    `dimension` is the id of any of them. A named filter has the value true, or false to negate it. "in", "not in" and
+    "between" take a list.
     """
 
     dimension: str
@@ -60,7 +68,7 @@ class IntentFilter(FrozenModel):
 
 
 class OrderBy(FrozenModel):
-    """`column` is the id of a metric or dimension of the intent, or "period"."""
+    """The order of the rows: `column` is the id of a metric or dimension of the intent, or "period"."""
 
     column: str
     direction: Literal["ASC", "DESC"] = "DESC"
@@ -72,7 +80,7 @@ class OrderBy(FrozenModel):
 
 
 class StructuredIntent(FrozenModel):
-    """What a question asks for. Every id stands in the semantic model; `exclusions` are ids of exclusions."""
+    """What a question asks for, in the ids of a semantic model."""
 
     intent_type: IntentType = "basic"
     metrics: tuple[str, ...] = ()
@@ -85,43 +93,44 @@ class StructuredIntent(FrozenModel):
 
 
 def find_intent_problems(intent: StructuredIntent, model: SemanticModel) -> tuple[str, ...]:
-    """What in `intent` the model does not have, a sentence each with the nearest ids; () when all is there."""
-    found = [_describe_unknown_id("metric", ref, model.metrics) for ref in intent.metrics]
-    found += [_describe_unknown_id("dimension", ref, model.dimensions) for ref in intent.dimensions]
-    found += [_describe_unknown_id("exclusion", ref, model.exclusions) for ref in intent.exclusions]
-    known = {**model.dimensions, **model.filters, **model.metrics}
-    found += [_describe_unknown_id("dimension", condition.dimension, known) for condition in intent.filters]
+    """Describe each id of `intent` that the model does not define, with similar ids."""
+    problems = [_describe_unknown_id("metric", ref, model.metrics) for ref in intent.metrics]
+    problems += [_describe_unknown_id("dimension", ref, model.dimensions) for ref in intent.dimensions]
+    problems += [_describe_unknown_id("exclusion", ref, model.exclusions) for ref in intent.exclusions]
+    filterable = {**model.dimensions, **model.filters, **model.metrics}
+    problems += [_describe_unknown_id("dimension", condition.dimension, filterable) for condition in intent.filters]
     if intent.order_by is not None:
         columns = [*intent.metrics, *intent.dimensions, PERIOD_COLUMN]
-        changes = [f"{ref}_{end}" for ref in intent.metrics for end in ("previous", "growth")]
-        found += [_describe_unknown_id("column", intent.order_by.column, [*columns, *changes])]
+        changes = [f"{ref}_{suffix}" for ref in intent.metrics for suffix in ("previous", "growth")]
+        problems += [_describe_unknown_id("column", intent.order_by.column, [*columns, *changes])]
     if not intent.metrics and not intent.dimensions:
-        found.append("The intent names no metric and no dimension: name at least one.")
-    return tuple(sentence for sentence in found if sentence)
+        problems.append("The intent names no metric and no dimension: name at least one.")
+    return tuple(problem for problem in problems if problem)
 
 
 def resolve_ids(intent: StructuredIntent, model: SemanticModel) -> StructuredIntent:
-    """The same with exclusions given by their expression, and values by what people call them, put as in the model."""
-    by_expr = {exclusion.expr: ref for ref, exclusion in model.exclusions.items()}
+    """Replace expressions of exclusions by their ids, and names of values by the values."""
+    ids_by_expr = {exclusion.expr: ref for ref, exclusion in model.exclusions.items()}
     filters = tuple(
         f.model_copy(update={"value": canonicalize_value(f.value, model.dimensions[f.dimension].values)})
         if f.dimension in model.dimensions
         else f
         for f in intent.filters
     )
-    exclusions = tuple(dict.fromkeys(by_expr.get(ref, ref) for ref in intent.exclusions))
+    exclusions = tuple(dict.fromkeys(ids_by_expr.get(ref, ref) for ref in intent.exclusions))
     return intent.model_copy(update={"filters": filters, "exclusions": exclusions})
 
 
 def canonicalize_value(value: FilterValue, values: dict[str, tuple[str, ...]]) -> FilterValue:
-    """The database's own value for one that people use ("美国" → "USA"); any other as it is."""
+    """Return the stored value of a name in the model ("美国" → "USA"); any other value is returned as it is."""
     if isinstance(value, tuple):
-        return tuple(one for v in value if isinstance(one := canonicalize_value(v, values), str | int | float | bool))
+        stored_values = (canonicalize_value(item, values) for item in value)
+        return tuple(item for item in stored_values if isinstance(item, str | int | float | bool))
     if not isinstance(value, str) or value in values:
         return value
-    wanted = value.casefold()
+    name = value.casefold()
     for stored, names in values.items():
-        if wanted in (stored.casefold(), *(name.casefold() for name in names)):
+        if name in (stored.casefold(), *(other.casefold() for other in names)):
             return stored
     return value
 

@@ -1,4 +1,4 @@
-"""What words and phrases mean to the parser: the terms of a model, and the small words of both languages."""
+"""The lexicon of the intent parser: the terms of a semantic model and the function words of both languages."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,9 +14,17 @@ MeaningKind = Literal[
 ]  # fmt: skip
 
 
+TERM_KINDS = frozenset({"metric", "dimension", "filter", "exclusion"})
+"""Kinds of the terms of a semantic model."""
+TERM_AND_VALUE_KINDS = TERM_KINDS | {"value"}
+
+
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a phrase may mean: a small word's kind, or a term's id, and for a value the value itself."""
+    """A possible meaning of a phrase.
+
+    `id` is the id of a term, or of the dimension of `value`; a function word has neither.
+    """
 
     kind: MeaningKind
     id: str = ""
@@ -69,22 +77,22 @@ _FUNCTION_WORDS: dict[MeaningKind, str] = {
 
 
 class Lexicon:
-    """Phrases by their words, for the longest match at a place."""
+    """Phrases by the stems of their words."""
 
     def __init__(self, phrases: dict[tuple[str, ...], list[Meaning]]) -> None:
         self._phrases = phrases
-        self._max_phrase_words = max((len(key) for key in phrases), default=0)
+        self._max_phrase_words = max((len(stems) for stems in phrases), default=0)
 
     def match_at(self, words: list[Word], position: int) -> list[tuple[int, list[Meaning]]]:
-        """The phrases that begin with word `first`: how many words, and what they may mean."""
+        """Return the phrases that begin with the word at `position`, as (number of words, meanings)."""
         sizes = range(1, min(self._max_phrase_words, len(words) - position) + 1)
         stems = [word.stem for word in words[position : position + self._max_phrase_words]]
-        return [(size, hit) for size in sizes if (hit := self._phrases.get(tuple(stems[:size])))]
+        return [(size, meanings) for size in sizes if (meanings := self._phrases.get(tuple(stems[:size])))]
 
 
 def build_lexicon(model: SemanticModel) -> Lexicon:
-    """The phrases of a model: ids, synonyms, and what people call its values; and the small words."""
-    phrases = {key: list(meanings) for key, meanings in _build_function_words().items()}
+    """Build the lexicon of a semantic model: its ids, synonyms and value names, and the function words."""
+    phrases = {stems: list(meanings) for stems, meanings in _build_function_words().items()}
     for section in SECTIONS:
         kind: MeaningKind = section[:-1]  # type: ignore[assignment]
         for term in getattr(model, section).values():
@@ -103,16 +111,17 @@ def _build_function_words() -> dict[tuple[str, ...], tuple[Meaning, ...]]:
     for kind, text in _FUNCTION_WORDS.items():
         for phrase in text.split("|"):
             _add_phrase(phrases, phrase, Meaning(kind))
-    return {key: tuple(meanings[:1]) for key, meanings in phrases.items()}
+    return {stems: tuple(meanings[:1]) for stems, meanings in phrases.items()}
 
 
 def _add_phrase(phrases: dict[tuple[str, ...], list[Meaning]], phrase: str, meaning: Meaning) -> None:
-    key = tuple(word.stem for word in tokenize(phrase))
-    if not key or (len(key) == 1 and len(key[0]) == 1 and meaning.kind == "value"):
+    """Add a phrase; a term or value replaces a function word of the same stems."""
+    stems = tuple(word.stem for word in tokenize(phrase))
+    is_single_character = len(stems) == 1 and len(stems[0]) == 1
+    if not stems or (is_single_character and meaning.kind == "value"):
         return
-    known = phrases.setdefault(key, [])
-    term = meaning.kind in ("metric", "dimension", "filter", "exclusion", "value")
-    if term:
-        known[:] = [m for m in known if m.kind in ("metric", "dimension", "filter", "exclusion", "value")]
-    if meaning not in known:
-        known.append(meaning)
+    meanings = phrases.setdefault(stems, [])
+    if meaning.kind in TERM_AND_VALUE_KINDS:
+        meanings[:] = [other for other in meanings if other.kind in TERM_AND_VALUE_KINDS]
+    if meaning not in meanings:
+        meanings.append(meaning)

@@ -1,4 +1,4 @@
-"""Asks a model for the intent that the rules could not settle, within the ids of the semantic model."""
+"""The model-based intent parser: asks a model for the intents that the rules cannot resolve."""
 
 import datetime
 import json
@@ -37,9 +37,9 @@ _INSTRUCTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class LlmParseResult:
-    """What a model made of a question: an intent with known ids only, or why there is none.
+    """The intent that a model found, or the problems of its answer.
 
-    `agrees` says that it kept what the rules had understood.
+    `agrees_with_rules` says whether the intent contains every metric that the rules found.
     """
 
     intent: StructuredIntent | None
@@ -51,10 +51,12 @@ class LlmParseResult:
 async def parse_with_model(
     question: str, rule_result: RuleParseResult, semantics: SemanticModel, model: Model, today: datetime.date
 ) -> LlmParseResult:
-    """One request. The time and the values that the rules found are kept, since they were read from the words.
+    """Ask the model for an intent, in one request.
+
+    The time and the values that the rules found are preserved: they come from the words of the question.
 
     Raises:
-        ModelError: the model did not answer.
+        ModelError: The request failed.
     """
     options = ModelOptions(
         stream=False, temperature=0.0, max_tokens=600, response_schema=build_intent_schema(semantics)
@@ -64,23 +66,22 @@ async def parse_with_model(
         user_message(_format_question(question, rule_result, today)),
     )
     reply: Reply | None = None
-    async for part in model.stream(messages, (), options):
-        reply = part if isinstance(part, Reply) else reply
+    async for event in model.stream(messages, (), options):
+        reply = event if isinstance(event, Reply) else reply
     if reply is None:
-        return LlmParseResult(None, ("the model gave no reply",))
+        return LlmParseResult(None, ("The model returned no reply.",))
     intent, problems = _parse_answer(reply.message.content, semantics)
     if intent is None:
         return LlmParseResult(None, problems, usage=reply.usage)
-    kept = merge_intents(intent, rule_result.intent)
-    return LlmParseResult(
-        kept, agrees_with_rules=set(rule_result.intent.metrics) <= set(kept.metrics), usage=reply.usage
-    )
+    merged = merge_intents(intent, rule_result.intent)
+    agrees_with_rules = set(rule_result.intent.metrics) <= set(merged.metrics)
+    return LlmParseResult(merged, agrees_with_rules=agrees_with_rules, usage=reply.usage)
 
 
 def merge_intents(model_intent: StructuredIntent, rule_intent: StructuredIntent) -> StructuredIntent:
-    """The model's intent with the time, limit, values and exclusions of the rules where they found some."""
-    mine = {condition.dimension for condition in rule_intent.filters}
-    others = tuple(condition for condition in model_intent.filters if condition.dimension not in mine)
+    """Return the model's intent with the time, limit, filters and exclusions that the rules found."""
+    rule_dimensions = {condition.dimension for condition in rule_intent.filters}
+    others = tuple(condition for condition in model_intent.filters if condition.dimension not in rule_dimensions)
     return model_intent.model_copy(
         update={
             "time": rule_intent.time or model_intent.time,
@@ -92,7 +93,7 @@ def merge_intents(model_intent: StructuredIntent, rule_intent: StructuredIntent)
 
 
 def build_intent_schema(semantics: SemanticModel) -> dict[str, Any]:
-    """The JSON Schema of an intent whose ids are those of `semantics` and no others."""
+    """Build the JSON Schema of an intent whose ids are those of `semantics`."""
     filterable = [*semantics.dimensions, *semantics.filters, *semantics.metrics]
     scalar = {"type": ["string", "number", "boolean"]}
     value = {"anyOf": [scalar, {"type": "array", "items": scalar, "maxItems": 20}]}
@@ -145,7 +146,7 @@ def _parse_answer(text: str, semantics: SemanticModel) -> tuple[StructuredIntent
     try:
         intent = resolve_ids(StructuredIntent.model_validate(json.loads(text[start : end + 1])), semantics)
     except (ValueError, ValidationError) as error:
-        return None, (f"the model's answer is no intent: {to_one_line(str(error), 160)}",)
+        return None, (f"The model's answer is not an intent: {to_one_line(str(error), 160)}",)
     problems = find_intent_problems(intent, semantics)
     return (None, problems) if problems else (intent, ())
 
@@ -154,14 +155,15 @@ def _format_terms(semantics: SemanticModel) -> str:
     sections = (("metrics", semantics.metrics), ("dimensions", semantics.dimensions), ("filters", semantics.filters))
     lines: list[str] = []
     for title, terms in (*sections, ("exclusions", semantics.exclusions)):
-        shown = [_format_term(term) for term in list(terms.values())[:_MAX_TERMS_PER_SECTION]]
-        lines += [f"{title}:", *shown] if shown else []
+        term_lines = [_format_term(term) for term in list(terms.values())[:_MAX_TERMS_PER_SECTION]]
+        lines += [f"{title}:", *term_lines] if term_lines else []
     return "\n".join(lines)
 
 
 def _format_term(term: Term) -> str:
-    names = ", ".join(term.synonyms[:8])
-    return f"- {term.id}{f' ({names})' if names else ''}{f': {to_one_line(term.description, 120)}' if term.description else ''}"
+    synonyms = f" ({', '.join(term.synonyms[:8])})" if term.synonyms else ""
+    description = f": {to_one_line(term.description, 120)}" if term.description else ""
+    return f"- {term.id}{synonyms}{description}"
 
 
 def _format_question(question: str, rule_result: RuleParseResult, today: datetime.date) -> str:

@@ -1,4 +1,4 @@
-"""The semantic parser: a question becomes a structured intent, by rules first and a model where they do not settle it."""
+"""The semantic parser: a question becomes a structured intent, by rules first and by a model if needed."""
 
 import datetime
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from opposable.ask.intent.llm_parser import parse_with_model
 from opposable.ask.intent.phrases import split_phrases
 from opposable.ask.intent.rule_parser import RuleParseResult, parse_by_rules
 from opposable.ask.intent.time_expressions import find_time
-from opposable.ask.intent.value_lookup import ValueLookup, ValueMention
+from opposable.ask.intent.value_lookup import ValueLookup
 from opposable.ask.semantics.model import SemanticModel
-from opposable.domain.language import detect_language
+from opposable.domain.localized_text import LocalizedText
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models.base import Model
 
@@ -21,11 +21,17 @@ _MAX_QUESTION_CHARACTERS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class ParsedIntent:
-    """What a question asks for.
+    """The intent of a question, and how certain it is.
 
-    `settled` says that it may be compiled as it is; else `unmatched` has the words that mean nothing here and `unsure`
-    what could be read in more than one way. `confidence` goes from 0 to 1. `assumptions` are told in the language of the
-    question. `usage` is what a model took.
+    Attributes:
+        intent: What the question asks for.
+        source: Whether the rules or the model produced the intent.
+        is_resolved: Whether the intent can be compiled as it is.
+        confidence: From 0 to 1.
+        unmatched_words: Phrases of the question without a meaning in the semantic model.
+        ambiguities: What can be understood in more than one way, or not at all.
+        assumptions: What the parser assumed where the question does not say.
+        usage: The tokens that the model used.
     """
 
     intent: StructuredIntent
@@ -34,12 +40,18 @@ class ParsedIntent:
     confidence: float = 1.0
     unmatched_words: tuple[str, ...] = ()
     ambiguities: tuple[str, ...] = ()
-    assumptions: tuple[str, ...] = ()
+    assumptions: tuple[LocalizedText, ...] = ()
     usage: Usage = NO_USAGE
 
 
 class SemanticParser:
-    """Parses questions over one semantic model; `values` finds its values in questions, `model` is asked in doubt."""
+    """Parser of questions in the terms of one semantic model.
+
+    Args:
+        semantics: The semantic model.
+        value_lookup: Finds values of the database in a question.
+        model: Parses the questions that the rules cannot resolve; None leaves them unresolved.
+    """
 
     def __init__(
         self, semantics: SemanticModel, value_lookup: ValueLookup | None = None, model: Model | None = None
@@ -50,50 +62,46 @@ class SemanticParser:
         self._lexicon = build_lexicon(semantics)
 
     async def parse(self, question: str, today: datetime.date) -> ParsedIntent:
-        """The intent of `question`, asked on `today`.
+        """Parse a question.
+
+        Args:
+            question: The question; only its first 4,000 characters are read.
+            today: The day that relative times count from.
 
         Raises:
-            ModelError: the model was asked and did not answer.
+            ModelError: The model request failed.
         """
         text = question[:_MAX_QUESTION_CHARACTERS]
         time = find_time(text, today)
-        found: list[ValueMention] = list(await self._value_lookup(text)) if self._value_lookup else []
-        items = split_phrases(text, self._lexicon, self.semantics, found, time.spans)
-        ruled = parse_by_rules(items, time, self.semantics, detect_language(text))
-        if ruled.is_resolved or self._model is None:
-            return _to_parsed_intent(ruled)
-        answer = await parse_with_model(text, ruled, self.semantics, self._model, today)
-        if answer.intent is None:
-            by_rules = _to_parsed_intent(ruled)
-            told = (*by_rules.ambiguities, *answer.problems)
-            return ParsedIntent(
-                by_rules.intent,
-                "rules",
-                False,
-                by_rules.confidence,
-                ruled.unmatched_words,
-                told,
-                ruled.assumptions,
-                answer.usage,
-            )
+        mentions = list(await self._value_lookup(text)) if self._value_lookup else []
+        phrases = split_phrases(text, self._lexicon, self.semantics, mentions, time.spans)
+        rule_result = parse_by_rules(phrases, time, self.semantics)
+        if rule_result.is_resolved or self._model is None:
+            return _to_parsed_intent(rule_result)
+        model_result = await parse_with_model(text, rule_result, self.semantics, self._model, today)
+        if model_result.intent is None:
+            return _to_parsed_intent(rule_result, model_result.problems, model_result.usage)
         return ParsedIntent(
-            resolve_ids(answer.intent, self.semantics),
+            resolve_ids(model_result.intent, self.semantics),
             source="model",
             is_resolved=True,
-            confidence=0.7 if answer.agrees_with_rules else 0.5,
-            unmatched_words=ruled.unmatched_words,
-            assumptions=ruled.assumptions,
-            usage=answer.usage,
+            confidence=0.7 if model_result.agrees_with_rules else 0.5,
+            unmatched_words=rule_result.unmatched_words,
+            assumptions=rule_result.assumptions,
+            usage=model_result.usage,
         )
 
 
-def _to_parsed_intent(rule_result: RuleParseResult) -> ParsedIntent:
+def _to_parsed_intent(
+    rule_result: RuleParseResult, model_problems: tuple[str, ...] = (), usage: Usage = NO_USAGE
+) -> ParsedIntent:
     doubts = len(rule_result.unmatched_words) + len(rule_result.ambiguities)
     return ParsedIntent(
         rule_result.intent,
         is_resolved=rule_result.is_resolved,
         confidence=max(0.1, round((0.95 if rule_result.assumptions else 1.0) - 0.25 * doubts, 2)),
         unmatched_words=rule_result.unmatched_words,
-        ambiguities=rule_result.ambiguities,
+        ambiguities=(*rule_result.ambiguities, *model_problems),
         assumptions=rule_result.assumptions,
+        usage=usage,
     )

@@ -1,12 +1,11 @@
-"""Days and periods as SQL trees of the three dialects."""
+"""Days and periods as sqlglot trees of the three SQL dialects."""
 
 import datetime
-from typing import Any, Literal
+from typing import Any
 
 from opposable.ask.intent.intent import Comparison, Grain
 from opposable.ask.intent.periods import Period
-
-SqlDialect = Literal["duckdb", "sqlite", "postgres"]
+from opposable.sql.function_allowlist import Dialect
 
 _SQLITE_DATE_PARTS = {
     "year": "CAST(STRFTIME('%Y', t) AS INTEGER)",
@@ -33,8 +32,8 @@ _SHIFT_TEMPLATES = {
 }
 
 
-def build_period_condition(time: Any, period: Period, dialect: SqlDialect) -> Any:
-    """The condition that the tree `time` lies in `period`; SQLite's dates are taken as ISO text."""
+def build_period_condition(time: Any, period: Period, dialect: Dialect) -> Any:
+    """Build the condition that the tree `time` lies in `period`; SQLite dates are ISO text."""
     from sqlglot import exp
 
     conditions: list[Any] = []
@@ -46,13 +45,19 @@ def build_period_condition(time: Any, period: Period, dialect: SqlDialect) -> An
     return exp.and_(*conditions)
 
 
-def build_period_label(time: Any, grain: Grain, dialect: SqlDialect, shift: Comparison | None = None) -> Any:
-    """The period that `time` lies in: 2024, '2024-Q3', '2024-07', or the day a week or day begins with.
+def build_period_label(time: Any, grain: Grain, dialect: Dialect, shift: Comparison | None = None) -> Any:
+    """Build the label of the period that `time` lies in.
 
-    `later` gives the label of the period that is compared with it: a year, quarter or month on.
+    A label is 2024, '2024-Q3', '2024-07', or the first day of a week or day.
+
+    Args:
+        time: The sqlglot tree of a date.
+        grain: The length of the periods.
+        dialect: The SQL dialect of the database.
+        shift: Labels a period as the one that is compared with it: a year, quarter or month later.
 
     Raises:
-        ValueError: periods of this grain cannot be compared that way.
+        ValueError: Periods of this grain cannot be compared that way.
     """
     parts = {
         name: _build_date_part(part, time, dialect) for name, part in (("y", "year"), ("q", "quarter"), ("m", "month"))
@@ -69,7 +74,7 @@ def build_period_label(time: Any, grain: Grain, dialect: SqlDialect, shift: Comp
     return parts["y"] if grain == "year" else _fill_template(_LABEL_TEMPLATES[grain], parts)
 
 
-def _build_date_part(part: str, time: Any, dialect: SqlDialect) -> Any:
+def _build_date_part(part: str, time: Any, dialect: Dialect) -> Any:
     import sqlglot
 
     template = (_SQLITE_DATE_PARTS if dialect == "sqlite" else _STANDARD_DATE_PARTS)[part]
@@ -84,7 +89,7 @@ def _fill_template(template: str, parts: dict[str, Any]) -> Any:
 
 
 def _substitute_columns(tree: Any, values: dict[str, Any]) -> Any:
-    """`tree` with copies of `values` in place of the columns of these names."""
+    """Replace the columns named by the keys of `values` with copies of the values."""
     return tree.transform(_make_replacer(values))
 
 
@@ -99,7 +104,7 @@ def _make_replacer(values: dict[str, Any]) -> Any:
     return replace
 
 
-def _build_day_literal(day: datetime.date, dialect: SqlDialect) -> Any:
+def _build_day_literal(day: datetime.date, dialect: Dialect) -> Any:
     from sqlglot import exp
 
     text = exp.Literal.string(day.isoformat())

@@ -1,4 +1,4 @@
-"""Periods of time as days: what "2024, third quarter" means, and what stood before it."""
+"""Periods of time as days, and the periods before them."""
 
 import calendar
 import datetime
@@ -9,19 +9,22 @@ from opposable.ask.intent.intent import Comparison, Grain, TimeIntent
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """The days from `start` to `end`, both included; None where it is open."""
+    """The days from `start` to `end`, both included; None for an open end."""
 
     start: datetime.date | None
     end: datetime.date | None
 
 
 def resolve_period(time: TimeIntent, today: datetime.date) -> Period | None:
-    """The days that `time` names, or None when it names none. A quarter or month without a year is of this year."""
-    named = _resolve_named_period(time, today)
+    """Return the days of `time`, or None if it names no period.
+
+    A quarter or month without a year is of the current year.
+    """
+    period = _resolve_named_period(time, today)
     if time.comparison != "ytd":
-        return named
+        return period
     year = time.year or today.year
-    last = named.end if named and named.end else datetime.date(year, 12, 31)
+    last = period.end if period and period.end else datetime.date(year, 12, 31)
     if year == today.year and not (time.quarter or time.month or time.end):
         last = today
     return Period(datetime.date(year, 1, 1), last)
@@ -40,22 +43,22 @@ def _resolve_named_period(time: TimeIntent, today: datetime.date) -> Period | No
 
 
 def get_year_period(year: int) -> Period:
-    """A calendar year."""
+    """Return a calendar year."""
     return Period(datetime.date(year, 1, 1), datetime.date(year, 12, 31))
 
 
 def get_quarter_period(year: int, quarter: int) -> Period:
-    """A calendar quarter, 1 to 4."""
+    """Return a calendar quarter, 1 to 4."""
     return Period(datetime.date(year, 3 * quarter - 2, 1), _get_last_day(year, 3 * quarter))
 
 
 def get_month_period(year: int, month: int) -> Period:
-    """A calendar month, 1 to 12."""
+    """Return a calendar month, 1 to 12."""
     return Period(datetime.date(year, month, 1), _get_last_day(year, month))
 
 
 def get_previous_period(period: Period, comparison: Comparison) -> Period:
-    """The period that `comparison` looks back to: months are moved whole, so whole months stay whole."""
+    """Return the period that `comparison` compares with; whole months stay whole months."""
     months = {"yoy": 12, "qoq": 3, "mom": 1}.get(comparison, 12)
     start = add_months(period.start, -months) if period.start else None
     if period.end is None:
@@ -67,14 +70,14 @@ def get_previous_period(period: Period, comparison: Comparison) -> Period:
 
 
 def add_months(day: datetime.date, months: int) -> datetime.date:
-    """The same day `months` later, or the month's last where it is shorter; kept within years 1 to 9999."""
+    """Return the day `months` later, or the last of a shorter month, within the years 1 to 9999."""
     index = min(max(day.year * 12 + day.month - 1 + months, 12), 9999 * 12 + 11)
     year, month = divmod(index, 12)
     return datetime.date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
 
 
 def get_granularity(period: Period) -> Grain | None:
-    """The size of a period that is exactly one year, quarter, month, week or day."""
+    """Return the length of a period that is exactly one year, quarter, month, week or day, else None."""
     start, end = period.start, period.end
     if start is None or end is None:
         return None

@@ -1,24 +1,32 @@
-"""A question cut into the phrases that mean something."""
+"""Phrases of a question: the words that mean something together."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from opposable.ask.intent.lexicon import Lexicon, Meaning, MeaningKind
+from opposable.ask.intent.lexicon import TERM_AND_VALUE_KINDS, TERM_KINDS, Lexicon, Meaning, MeaningKind
 from opposable.ask.intent.number_parsing import ENGLISH_NUMBERS, NUMBER_PATTERN, parse_number
-from opposable.ask.intent.time_expressions import Span, lowercase_halfwidth
+from opposable.ask.intent.time_expressions import Span
 from opposable.ask.intent.tokenizer import Word, tokenize
 from opposable.ask.intent.value_lookup import ValueMention, find_dimensions
 from opposable.ask.semantics.model import SemanticModel
+from opposable.domain.text_normalization import lowercase_halfwidth
 
 _MIN_MENTION_SCORE = 0.9
-_TERM_KINDS = frozenset({"metric", "dimension", "filter", "exclusion"})
-_TERM_AND_VALUE_KINDS = frozenset({"metric", "dimension", "filter", "exclusion", "value"})
+_NUMBER = re.compile(NUMBER_PATTERN, re.ASCII)
+
+ValuesByStart = dict[int, list[tuple[int, Meaning]]]
+"""The values that begin at each character of the question, as (end, meaning)."""
+PhraseOption = tuple[int, int, tuple[Meaning, ...]]
+"""A possible phrase: its number of words, its rank among phrases of that length, and its meanings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A phrase: its characters, what it may mean, and for a number its value; with neither, it is not understood."""
+    """A phrase of a question.
+
+    A phrase without meanings and without a number is unknown.
+    """
 
     start: int
     end: int
@@ -26,12 +34,17 @@ class Phrase:
     meanings: tuple[Meaning, ...] = ()
     number: int | float | None = None
 
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the phrase has no meaning here."""
+        return not self.meanings and self.number is None
+
     def get_ids(self, kind: MeaningKind) -> tuple[str, ...]:
-        """The ids of this kind that it may mean."""
-        return tuple(dict.fromkeys(m.id for m in self.meanings if m.kind == kind))
+        """Return the ids of this kind that the phrase may mean."""
+        return tuple(dict.fromkeys(meaning.id for meaning in self.meanings if meaning.kind == kind))
 
     def is_a(self, *kinds: MeaningKind) -> bool:
-        """Whether it may be one of these kinds."""
+        """Return whether the phrase may be one of these kinds."""
         return any(meaning.kind in kinds for meaning in self.meanings)
 
 
@@ -42,93 +55,100 @@ def split_phrases(
     mentions: Sequence[ValueMention],
     excluded_spans: Sequence[Span],
 ) -> list[Phrase]:
-    """`question` from left to right by the longest phrases; the characters in `taken` (its time) are passed over."""
+    """Split a question from left to right into the longest phrases.
+
+    Args:
+        question: The question.
+        lexicon: The phrases of the semantic model and of both languages.
+        model: The semantic model.
+        mentions: Values of the database in the question.
+        excluded_spans: Characters to skip, such as those of the time.
+    """
     words = [w for w in tokenize(question) if not any(start <= w.start < end for start, end in excluded_spans)]
     values = _group_mentions_by_start(mentions, model)
-    items: list[Phrase] = []
-    at = 0
-    while at < len(words):
-        size, meanings = _select_phrase(words, at, lexicon, values)
-        digits, amount = _parse_number_at(question, words, at)
-        if amount is not None and digits >= size and not (meanings and meanings[0].kind in _TERM_KINDS):
-            size, meanings = digits, ()
+    phrases: list[Phrase] = []
+    first = 0
+    while first < len(words):
+        size, meanings = _select_phrase(words, first, lexicon, values)
+        number_size, number = _parse_number_at(question, words, first)
+        if number is not None and number_size >= size and not (meanings and meanings[0].kind in TERM_KINDS):
+            size, meanings = number_size, ()
         else:
-            amount = None
-        start, end = words[at].start, words[at + size - 1].end
-        items.append(Phrase(start, end, question[start:end], meanings, amount))
-        at += size
-    return _merge_unknown_phrases(items, question)
+            number = None
+        start, end = words[first].start, words[first + size - 1].end
+        phrases.append(Phrase(start, end, question[start:end], meanings, number))
+        first += size
+    return _merge_unknown_phrases(phrases, question)
 
 
-def _group_mentions_by_start(
-    mentions: Sequence[ValueMention], model: SemanticModel
-) -> dict[int, list[tuple[int, Meaning]]]:
-    values: dict[int, list[tuple[int, Meaning]]] = {}
-    for match in mentions:
-        if match.score >= _MIN_MENTION_SCORE:
-            for ref in find_dimensions(match, model):
-                values.setdefault(match.start, []).append((match.end, Meaning("value", ref, str(match.value))))
+def _group_mentions_by_start(mentions: Sequence[ValueMention], model: SemanticModel) -> ValuesByStart:
+    values: ValuesByStart = {}
+    for mention in mentions:
+        if mention.score >= _MIN_MENTION_SCORE:
+            for dimension in find_dimensions(mention, model):
+                meaning = Meaning("value", dimension, str(mention.value))
+                values.setdefault(mention.start, []).append((mention.end, meaning))
     return values
 
 
-ValuesByStart = dict[int, list[tuple[int, Meaning]]]
-PhraseOption = tuple[int, int, tuple[Meaning, ...]]
-"""How many words a phrase has, its rank among phrases of that length, and what it may mean."""
-
-
 def _select_phrase(
-    words: list[Word], at: int, lexicon: Lexicon, values: ValuesByStart
+    words: list[Word], first: int, lexicon: Lexicon, values: ValuesByStart
 ) -> tuple[int, tuple[Meaning, ...]]:
-    """The longest phrase at a word, or a shorter one where a phrase of the model begins within it and ends after it."""
-    options = _list_phrase_options(words, at, lexicon, values)
+    """Select the longest phrase that begins with a word.
+
+    A shorter one is selected where a term or value begins within the longest phrase and ends after it.
+    """
+    options = _list_phrase_options(words, first, lexicon, values)
     size, meanings = _select_longest(options)
     for cut in range(1, size):
-        inner, found = _select_longest(_list_phrase_options(words, at + cut, lexicon, values))
+        overlap_size, overlap_meanings = _select_longest(_list_phrase_options(words, first + cut, lexicon, values))
         shorter = [option for option in options if option[0] == cut and option[2]]
-        if shorter and cut + inner > size and found and found[0].kind in _TERM_AND_VALUE_KINDS:
+        is_term = bool(overlap_meanings) and overlap_meanings[0].kind in TERM_AND_VALUE_KINDS
+        if shorter and cut + overlap_size > size and is_term:
             return _select_longest(shorter)
     return size, meanings
 
 
-def _list_phrase_options(words: list[Word], at: int, lexicon: Lexicon, values: ValuesByStart) -> list[PhraseOption]:
-    """The phrases at a word; of equal length the model's own rank first, then values, then small words."""
+def _list_phrase_options(words: list[Word], first: int, lexicon: Lexicon, values: ValuesByStart) -> list[PhraseOption]:
+    """List the phrases that begin with a word; terms of the model rank above function words, those above values."""
     options: list[PhraseOption] = [(1, -1, ())]
-    for size, known in lexicon.match_at(words, at):
-        options.append((size, 2 if known[0].kind in _TERM_AND_VALUE_KINDS else 1, tuple(known)))
-    for end, meaning in values.get(words[at].start, ()):
-        size = sum(1 for word in words[at:] if word.end <= end)
-        same = [m for s, rank, ms in options if s == size and rank == 0 for m in ms]
-        if size and words[at + size - 1].end == end:
-            options.append((size, 0, (*same, meaning)))
+    for size, meanings in lexicon.match_at(words, first):
+        options.append((size, 2 if meanings[0].kind in TERM_AND_VALUE_KINDS else 1, tuple(meanings)))
+    for end, meaning in values.get(words[first].start, ()):
+        size = sum(1 for word in words[first:] if word.end <= end)
+        other_values = [m for s, rank, ms in options if s == size and rank == 0 for m in ms]
+        if size and words[first + size - 1].end == end:
+            options.append((size, 0, (*other_values, meaning)))
     return options
 
 
 def _select_longest(options: list[PhraseOption]) -> tuple[int, tuple[Meaning, ...]]:
+    """Select the longest phrase of the highest rank; a term also gets the values of the same words."""
     size, rank, meanings = max(options, key=lambda option: (option[0], option[1], len(option[2])))
-    also = [m for other, its, ms in options if other == size and its == 0 and rank == 2 for m in ms]
-    return size, tuple(dict.fromkeys([*meanings, *also]))
+    if rank != 2:
+        return size, tuple(dict.fromkeys(meanings))
+    values = [meaning for s, r, option in options if s == size and r == 0 for meaning in option]
+    return size, tuple(dict.fromkeys([*meanings, *values]))
 
 
-def _parse_number_at(question: str, words: list[Word], at: int) -> tuple[int, int | float | None]:
-    """How many words a number at `at` has, and the number."""
-    low = lowercase_halfwidth(question)
-    first = words[at]
-    if not (first.stem[0].isdigit() or first.is_chinese or first.stem in ENGLISH_NUMBERS):
+def _parse_number_at(question: str, words: list[Word], first: int) -> tuple[int, int | float | None]:
+    """Parse the number that begins with a word, as (number of words, number)."""
+    word = words[first]
+    if not (word.stem[0].isdigit() or word.is_chinese or word.stem in ENGLISH_NUMBERS):
         return 0, None
-    found = re.compile(NUMBER_PATTERN, re.ASCII).match(low, first.start)
-    if found is None:
+    match = _NUMBER.match(lowercase_halfwidth(question), word.start)
+    if match is None:
         return 0, None
-    return sum(1 for word in words[at:] if word.start < found.end()), parse_number(found[0])
+    return sum(1 for word in words[first:] if word.start < match.end()), parse_number(match[0])
 
 
 def _merge_unknown_phrases(phrases: list[Phrase], question: str) -> list[Phrase]:
-    """The same with neighbouring words that are not understood made one, so that they are told together."""
-    done: list[Phrase] = []
-    for item in phrases:
-        last = done[-1] if done else None
-        unknown = not item.meanings and item.number is None
-        if last is not None and unknown and not last.meanings and last.number is None and item.start - last.end <= 1:
-            done[-1] = Phrase(last.start, item.end, question[last.start : item.end])
+    """Merge adjacent unknown phrases, so that they are reported as one."""
+    merged: list[Phrase] = []
+    for phrase in phrases:
+        last = merged[-1] if merged else None
+        if last is not None and last.is_unknown and phrase.is_unknown and phrase.start - last.end <= 1:
+            merged[-1] = Phrase(last.start, phrase.end, question[last.start : phrase.end])
         else:
-            done.append(item)
-    return done
+            merged.append(phrase)
+    return merged

@@ -1,4 +1,4 @@
-"""The definitions of a semantic model that a question needs, short enough for a prompt."""
+"""Definitions of a semantic model as text for a prompt."""
 
 from opposable.ask.intent.intent import StructuredIntent
 from opposable.ask.semantics.model import Metric, SemanticModel, Term
@@ -9,24 +9,30 @@ _MAX_LINES_PER_SECTION = 40
 
 
 def format_definitions(model: SemanticModel, intent: StructuredIntent | None = None) -> str:
-    """What the ids of `intent` stand for, a line each, with default filters and joins; of the whole model without one.
+    """Format the definitions that a question needs, one per line, with default filters and joins.
 
-    At most 40 lines a section.
+    Args:
+        model: The semantic model.
+        intent: The intent whose terms are listed; None lists the whole model.
+
+    Returns:
+        At most 40 lines per section.
     """
-    named = _get_named_ids(intent) if intent is not None else None
+    named_ids = _get_named_ids(intent) if intent is not None else None
     lines: list[str] = []
     tables: set[str] = set()
     for section, term in model.iter_terms():
-        needed = named is None or term.id in named or _is_default_filter(model, named, term.id)
-        if needed and sum(line.startswith(section[:-1]) for line in lines) < _MAX_LINES_PER_SECTION:
-            lines.append(f"{section[:-1]} {term.id}: {_format_term(term)}")
+        kind = section[:-1]
+        is_needed = named_ids is None or term.id in named_ids or _is_default_filter(model, named_ids, term.id)
+        if is_needed and sum(line.startswith(kind) for line in lines) < _MAX_LINES_PER_SECTION:
+            lines.append(f"{kind} {term.id}: {_format_term(term)}")
             tables.add(term.table)
-    everywhere = [
-        f"always: {to_one_line(found.expr if (found := model.find_term(text)) else text, 300)}"
+    default_filters = [
+        f"always: {to_one_line(definition.expr if (definition := model.find_term(text)) else text, 300)}"
         for text in model.default_filters
     ]
-    joins = [f"join {to_one_line(join.text, 300)}" for join in model.joins if len(tables) > 1 or named is None]
-    return escape_special_tokens("\n".join([*lines, *everywhere, *joins[:_MAX_LINES_PER_SECTION]]))
+    joins = [f"join {to_one_line(join.text, 300)}" for join in model.joins if len(tables) > 1 or named_ids is None]
+    return escape_special_tokens("\n".join([*lines, *default_filters, *joins[:_MAX_LINES_PER_SECTION]]))
 
 
 def _get_named_ids(intent: StructuredIntent) -> set[str]:
@@ -42,5 +48,5 @@ def _format_term(term: Term) -> str:
     if isinstance(term, Metric):
         notes += [f"time {term.time}" if term.time else "", f"unit {term.unit}" if term.unit else ""]
         notes += [f"only rows where {', '.join(term.default_filters)}"] if term.default_filters else []
-    told = "; ".join(note for note in notes if note)
-    return f"{to_one_line(term.expr, 300)}{f' ({told})' if told else ''}"
+    note_text = "; ".join(note for note in notes if note)
+    return f"{to_one_line(term.expr, 300)}{f' ({note_text})' if note_text else ''}"

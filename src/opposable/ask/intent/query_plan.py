@@ -1,4 +1,4 @@
-"""What a compiled query is put together from: metrics that share rows, the keys of their groups, their conditions."""
+"""The plan of a compiled query: its metric groups, group keys and row conditions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,18 +6,22 @@ from typing import Any
 
 from opposable.ask.intent.filter_sql import build_comparison, build_is_not_true, build_is_true
 from opposable.ask.intent.intent import PERIOD_COLUMN, Comparison, Grain, IntentFilter, StructuredIntent
-from opposable.ask.intent.period_sql import SqlDialect, build_period_condition, build_period_label
+from opposable.ask.intent.period_sql import build_period_condition, build_period_label
 from opposable.ask.intent.periods import Period
 from opposable.ask.semantics.expressions import bind_expression, resolve_base_metrics
 from opposable.ask.semantics.join_graph import build_join_query, find_reachable_tables
 from opposable.ask.semantics.metric_fanout import bind_metric, find_metric_root
 from opposable.ask.semantics.model import SemanticModel, Term
 from opposable.domain.errors import BadInput
+from opposable.sql.function_allowlist import Dialect
+
+Condition = tuple[Any, tuple[str, ...], str]
+"""A condition on rows: its sqlglot tree, the tables it needs, and the id it comes from."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """What rows are grouped by: the column's name in the result, its tree, the tables it needs."""
+    """A key that rows are grouped by: its result column, its sqlglot tree and the tables it needs."""
 
     name: str
     tree: Any
@@ -26,11 +30,14 @@ class GroupKey:
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """An intent with its model, and its time as days; `previous` is the period it is compared with."""
+    """An intent with its semantic model and its time as days.
+
+    `previous_period` is the period that `period` is compared with.
+    """
 
     intent: StructuredIntent
     model: SemanticModel
-    dialect: SqlDialect
+    dialect: Dialect
     period: Period | None
     grain: Grain | None
     previous_period: Period | None
@@ -38,43 +45,44 @@ class QueryPlan:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics that are shown, and those that filters speak of."""
+        """The ids of the metrics of the result and of the filters."""
         filtered = (condition.dimension for condition in self.metric_filters)
         return tuple(dict.fromkeys([*self.intent.metrics, *filtered]))
 
     @property
     def metric_filters(self) -> tuple[IntentFilter, ...]:
-        """The conditions on metrics, which hold after aggregating."""
+        """The filters on metrics, which apply after aggregation."""
         return tuple(f for f in self.intent.filters if f.dimension in self.model.metrics)
 
     def bind_term(self, term: Term) -> tuple[Any, tuple[str, ...]]:
-        """A dimension's, filter's or exclusion's tree and tables.
+        """Bind a dimension, filter or exclusion and return its tree and tables.
 
         Raises:
-            BadInput: its expression is wrong, or aggregates.
+            BadInput: The expression is invalid or aggregates.
         """
-        found = bind_expression(term.expr, term.table, self.model, self.dialect)
-        if found.has_aggregate:
+        bound = bind_expression(term.expr, term.table, self.model, self.dialect)
+        if bound.has_aggregate:
             raise BadInput(f"{term.id} aggregates: only metrics may.")
-        return found.tree, found.tables
+        return bound.tree, bound.tables
 
-    def build_row_conditions(self) -> list[tuple[Any, tuple[str, ...], str]]:
-        """The intent's conditions on rows: tree, tables, and the id they come from."""
-        found: list[tuple[Any, tuple[str, ...], str]] = []
-        for condition in self.intent.filters:
-            if condition.dimension in self.model.metrics:
+    def build_row_conditions(self) -> list[Condition]:
+        """Build the conditions that the intent puts on rows."""
+        conditions: list[Condition] = []
+        for row_filter in self.intent.filters:
+            ref = row_filter.dimension
+            if ref in self.model.metrics:
                 continue
-            if condition.dimension in self.model.filters:
-                tree, tables = self.bind_term(self.model.filters[condition.dimension])
-                wanted = condition.value not in (False, 0, "false") and condition.operator != "!="
-                found.append((build_is_true(tree) if wanted else build_is_not_true(tree), tables, condition.dimension))
+            if ref in self.model.filters:
+                tree, tables = self.bind_term(self.model.filters[ref])
+                is_wanted = row_filter.value not in (False, 0, "false") and row_filter.operator != "!="
+                conditions.append((build_is_true(tree) if is_wanted else build_is_not_true(tree), tables, ref))
                 continue
-            tree, tables = self.bind_term(self.model.dimensions[condition.dimension])
-            found.append((build_comparison(to_operand(tree), condition), tables, condition.dimension))
+            tree, tables = self.bind_term(self.model.dimensions[ref])
+            conditions.append((build_comparison(to_operand(tree), row_filter), tables, ref))
         for ref in self.intent.exclusions:
             tree, tables = self.bind_term(self.model.exclusions[ref])
-            found.append((build_is_not_true(tree), tables, ref))
-        return found
+            conditions.append((build_is_not_true(tree), tables, ref))
+        return conditions
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,88 +95,98 @@ class MetricGroup:
     metrics: tuple[str, ...]
 
     def build_keys(self, plan: QueryPlan, shift: Comparison | None = None) -> tuple[GroupKey, ...]:
-        """What its rows are grouped by; `later` labels a period as the one it is compared with."""
-        found = [GroupKey(ref, *plan.bind_term(plan.model.dimensions[ref])) for ref in plan.intent.dimensions]
+        """Build the keys that the rows are grouped by.
+
+        Args:
+            plan: The plan that the group belongs to.
+            shift: Labels each period as the one that is compared with it.
+        """
+        keys = [GroupKey(ref, *plan.bind_term(plan.model.dimensions[ref])) for ref in plan.intent.dimensions]
         if plan.grain is None:
-            return tuple(found)
+            return tuple(keys)
         tree, tables = self.build_date_tree(plan)
-        return (GroupKey(PERIOD_COLUMN, build_period_label(tree, plan.grain, plan.dialect, shift), tables), *found)
+        return (GroupKey(PERIOD_COLUMN, build_period_label(tree, plan.grain, plan.dialect, shift), tables), *keys)
 
     def build_date_tree(self, plan: QueryPlan) -> tuple[Any, tuple[str, ...]]:
-        """The tree that dates its rows.
+        """Build the tree of the date of a row, and return it with its tables.
 
         Raises:
-            BadInput: nothing does.
+            BadInput: The semantic model gives the rows no date.
         """
-        named = ", ".join(self.metrics)
+        metric_names = ", ".join(self.metrics)
         if not self.time_expr:
-            raise BadInput(f"the semantic model gives no time for {named}")
+            raise BadInput(f"the semantic model gives no time for {metric_names}")
         bound = bind_expression(self.time_expr, self.root_table, plan.model, plan.dialect)
         if find_reachable_tables(plan.model, self.root_table).explain_unreachable(bound.tables):
-            raise BadInput(f"{named} cannot be dated: {self.time_expr} is not reached from {self.root_table}")
+            raise BadInput(f"{metric_names} cannot be dated: {self.time_expr} is not reached from {self.root_table}")
         return bound.tree, bound.tables
 
     def build_select(self, plan: QueryPlan, period: Period | None) -> Any:
-        """FROM, JOIN and WHERE of its rows in `period`.
+        """Build FROM, JOIN and WHERE of the rows in `period`.
 
         Raises:
-            BadInput: something the intent names cannot be joined without counting rows twice.
+            BadInput: A join that the intent needs would count rows twice.
         """
-        way = find_reachable_tables(plan.model, self.root_table)
+        reachable = find_reachable_tables(plan.model, self.root_table)
         conditions = [*_build_default_conditions(plan, self), *plan.build_row_conditions()]
-        keys = [(key.tree, key.tables, key.name) for key in self.build_keys(plan)]
+        keys: list[Condition] = [(key.tree, key.tables, key.name) for key in self.build_keys(plan)]
         if period is not None and (period.start or period.end):
             tree, tables = self.build_date_tree(plan)
             conditions.insert(0, (build_period_condition(tree, period, plan.dialect), tables, "the period"))
         for _, tables, ref in [*keys, *conditions]:
-            if reason := way.explain_unreachable(tables):
+            if reason := reachable.explain_unreachable(tables):
                 raise BadInput(f"{', '.join(self.metrics)} cannot go with {ref}: {reason}")
-        own = [t for ref in self.metrics for t in bind_metric(plan.model.metrics[ref], plan.model, plan.dialect)[1]]
-        needed = [*own, *(table for _, tables, _ in [*keys, *conditions] for table in tables)]
-        query = build_join_query(plan.model, way, needed)
+        needed = [table for ref in self.metrics for table in _bind_metric(plan, ref)[1]]
+        needed += [table for _, tables, _ in [*keys, *conditions] for table in tables]
+        query = build_join_query(plan.model, reachable, needed)
         return query.where(*(tree for tree, _, _ in conditions)) if conditions else query
 
     def get_aggregate_builder(self, plan: QueryPlan) -> Callable[[str], Any]:
-        """A function from the id of a base metric to its tree."""
-        return lambda ref: bind_metric(plan.model.metrics[ref], plan.model, plan.dialect)[0].copy()
+        """Return a function that builds the tree of a base metric from its id."""
+        return lambda ref: _bind_metric(plan, ref)[0].copy()
 
 
 def group_metrics(plan: QueryPlan) -> list[MetricGroup]:
-    """The plan's base metrics, those over the same rows together."""
+    """Group the base metrics of a plan by the rows they aggregate."""
     groups: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    found = [base for ref in plan.metrics for base in resolve_base_metrics(ref, plan.model, plan.dialect)]
-    for ref in dict.fromkeys(found):
+    base_metrics = [base for ref in plan.metrics for base in resolve_base_metrics(ref, plan.model, plan.dialect)]
+    for ref in dict.fromkeys(base_metrics):
         metric = plan.model.metrics[ref]
         root = find_metric_root(metric, plan.model, plan.dialect)
-        time = metric.time or plan.model.tables[root].time or plan.model.time
-        groups.setdefault((root, time, metric.default_filters), []).append(ref)
-    return [MetricGroup(root, time, defaults, tuple(ids)) for (root, time, defaults), ids in groups.items()]
+        time_expr = metric.time or plan.model.tables[root].time or plan.model.time
+        groups.setdefault((root, time_expr, metric.default_filters), []).append(ref)
+    return [MetricGroup(root, time_expr, filters, tuple(ids)) for (root, time_expr, filters), ids in groups.items()]
 
 
 def to_operand(tree: Any) -> Any:
-    """`tree`, in parentheses unless it is one word or a call, to stand beside an operator."""
+    """Put a tree in parentheses unless it is a column, a literal or a function call."""
     from sqlglot import exp
 
     return tree if isinstance(tree, exp.Column | exp.Func | exp.Paren | exp.Literal) else exp.paren(tree)
 
 
-def _build_default_conditions(plan: QueryPlan, group: MetricGroup) -> list[tuple[Any, tuple[str, ...], str]]:
-    """The metrics' own default filters, and those of the model that its rows can be asked about."""
-    way = find_reachable_tables(plan.model, group.root_table)
-    found = [_build_default_condition(plan, group.root_table, text) for text in group.default_filters]
+def _bind_metric(plan: QueryPlan, ref: str) -> tuple[Any, tuple[str, ...]]:
+    return bind_metric(plan.model.metrics[ref], plan.model, plan.dialect)
+
+
+def _build_default_conditions(plan: QueryPlan, group: MetricGroup) -> list[Condition]:
+    """Build the default filters of the metrics, and those of the model that the root table reaches."""
+    reachable = find_reachable_tables(plan.model, group.root_table)
+    conditions = [_build_default_condition(plan, group.root_table, text) for text in group.default_filters]
     for text in plan.model.default_filters:
-        tree, tables, ref = _build_default_condition(plan, group.root_table, text)
-        if text not in group.default_filters and not way.explain_unreachable(tables):
-            found.append((tree, tables, ref))
-    return found
+        condition = _build_default_condition(plan, group.root_table, text)
+        if text not in group.default_filters and not reachable.explain_unreachable(condition[1]):
+            conditions.append(condition)
+    return conditions
 
 
-def _build_default_condition(plan: QueryPlan, root: str, filter_text: str) -> tuple[Any, tuple[str, ...], str]:
+def _build_default_condition(plan: QueryPlan, root_table: str, filter_text: str) -> Condition:
+    """Build a default filter, which is the id of an exclusion or a filter, or an expression."""
     if filter_text in plan.model.exclusions:
         tree, tables = plan.bind_term(plan.model.exclusions[filter_text])
         return build_is_not_true(tree), tables, filter_text
     if filter_text in plan.model.filters:
         tree, tables = plan.bind_term(plan.model.filters[filter_text])
         return build_is_true(tree), tables, filter_text
-    bound = bind_expression(filter_text, root, plan.model, plan.dialect)
+    bound = bind_expression(filter_text, root_table, plan.model, plan.dialect)
     return build_is_true(bound.tree), bound.tables, filter_text

@@ -1,130 +1,96 @@
-"""Finds the time in a question, in English and Chinese: periods, one row a period, comparisons."""
+"""The time of a question, in English and Chinese: its period, its grain and its comparison."""
 
 import datetime
 import re
 from dataclasses import dataclass, field
-from typing import Literal
 
-from opposable.ask.intent.assumption_messages import describe_monthly_trend, describe_until_today
-from opposable.ask.intent.date_parsing import (
-    CHINESE_YEAR_PATTERN,
-    DATE_PATTERN,
-    SMALL_NUMBER_PATTERN,
-    parse_date_period,
-)
+from opposable.ask.intent.date_parsing import parse_date_period
 from opposable.ask.intent.intent import Comparison, Grain, TimeIntent
-from opposable.ask.intent.number_parsing import NUMBER_PATTERN, parse_number
+from opposable.ask.intent.messages import describe_monthly_trend, describe_rolling_period, describe_several_periods
+from opposable.ask.intent.number_parsing import parse_number
 from opposable.ask.intent.periods import Period, add_months, get_granularity, get_quarter_period
-from opposable.domain.language import Language, detect_language
+from opposable.ask.intent.time_patterns import (
+    AFTER_PATTERN,
+    AMOUNT_PREFIX_PATTERN,
+    AMOUNT_SUFFIX_PATTERN,
+    BEFORE_PATTERN,
+    CHINESE_ROLLING_PATTERN,
+    COMPARISON_PATTERNS,
+    DATE_RANGE_PATTERN,
+    ENGLISH_ROLLING_PATTERN,
+    GRAIN_BY_WORD,
+    GRAIN_PATTERNS,
+    MONTH_RANGE_PATTERN,
+    MTD_PATTERN,
+    QTD_PATTERN,
+    SINCE_PATTERN,
+    SINGLE_DATE_PATTERN,
+    TREND_PATTERN,
+    YEAR_COMPARISON_PATTERN,
+    YTD_PATTERN,
+    ComparisonKind,
+)
+from opposable.domain.localized_text import LocalizedText
+from opposable.domain.text_normalization import lowercase_halfwidth
 
 Span = tuple[int, int]
-ComparisonKind = Comparison | Literal["before"] | None
+"""Start and end (exclusive) of some characters of the question."""
 
-# Every pattern is searched with re.ASCII: otherwise there is no word boundary between "q1" and a Chinese character.
 _CONSUMED_CHARACTER = chr(0)
-"""Stands where a word was read, so that no rule reads it twice."""
+"""Replaces the characters that a rule has parsed, so that no other rule parses them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeParseResult:
-    """The time in a question. `spans` are the characters it was read from; `unsure` says what could not be settled."""
+    """The time of a question, and the characters it was parsed from."""
 
     time: TimeIntent | None
     spans: tuple[Span, ...] = ()
-    ambiguities: tuple[str, ...] = ()
-    assumptions: tuple[str, ...] = ()
+    ambiguities: tuple[LocalizedText, ...] = ()
+    assumptions: tuple[LocalizedText, ...] = ()
 
 
 @dataclass(slots=True)
 class _TimeParseState:
     text: str
     today: datetime.date
-    language: Language
     spans: list[Span] = field(default_factory=list)
     periods: list[Period] = field(default_factory=list)
     is_to_date: bool = False
     grain: Grain | None = None
     comparison: ComparisonKind = None
-    assumptions: list[str] = field(default_factory=list)
+    assumptions: list[LocalizedText] = field(default_factory=list)
 
     def consume_pattern(self, pattern: str) -> "re.Match[str] | None":
-        """The first match of `pattern`, blanked out."""
-        found = re.search(pattern, self.text, re.ASCII)
-        if found is not None:
-            self.consume_span(*found.span())
-        return found
+        """Return the first match of `pattern` and blank it out."""
+        match = re.search(pattern, self.text, re.ASCII)
+        if match is not None:
+            self.consume_span(*match.span())
+        return match
 
     def consume_span(self, start: int, end: int) -> None:
-        """Blanks these characters out."""
+        """Blank out some characters."""
         self.spans.append((start, end))
         self.text = self.text[:start] + _CONSUMED_CHARACTER * (end - start) + self.text[end:]
 
-
-_GRAIN_BY_WORD: dict[str, Grain] = {
-    "year": "year", "annual": "year", "quarter": "quarter", "month": "month", "week": "week", "dai": "day", "day": "day",
-    "年": "year", "季": "quarter", "季度": "quarter", "月": "month", "周": "week", "星期": "week", "天": "day", "日": "day",
-}  # fmt: skip
-_PREVIOUS_PATTERN = r"(?:previous|preceding|prior|last|past)"
-_COMPARED_WITH_PATTERN = r"\b(?:compared? (?:to|with|against)|versus|vs\.?|relative to) (?:the )?"
-_COMPARISON_PATTERNS: tuple[tuple[str, ComparisonKind], ...] = (
-    (
-        r"\byoy\b|\byear[- ]over[- ]year\b|\byear[- ]on[- ]year\b|同比|[与和跟较比]?(?:去年|上年)?同期(?:相比|对比)?",
-        "yoy",
-    ),
-    (rf"{_COMPARED_WITH_PATTERN}(?:same \w+ (?:of )?(?:the )?)?(?:year before|{_PREVIOUS_PATTERN} year)", "yoy"),
-    (r"[与和跟较比](?:去年|上年|上一年|前一年)(?:相比|比较|对比)?", "yoy"),
-    (
-        rf"\bqoq\b|\bquarter[- ]o(?:ver|n)[- ]quarter\b|{_COMPARED_WITH_PATTERN}(?:{_PREVIOUS_PATTERN} quarter|quarter before)",
-        "qoq",
-    ),
-    (r"[与和跟较比]上(?:个|一)?季度(?:相比|比较|对比)?", "qoq"),
-    (
-        rf"\bmom\b|\bmonth[- ]o(?:ver|n)[- ]month\b|{_COMPARED_WITH_PATTERN}(?:{_PREVIOUS_PATTERN} month|month before)",
-        "mom",
-    ),
-    (r"[与和跟较比]上(?:个|一)?月(?:相比|比较|对比)?", "mom"),
-    (rf"环比|{_COMPARED_WITH_PATTERN}{_PREVIOUS_PATTERN} period", "before"),
-)
-_GRAIN_PATTERNS = (
-    r"\b(?:by|per|each|every|for each|for every|which|what|across the) (?:calendar )?"
-    r"(year|quarter|month|week|day)s?\b(?! (?:of|before|ago|over))",
-    r"\bwhich (year|quarter|month|week|day)s?\b",
-    r"\b(year|quarter|month|week)ly\b|\b(dai)ly\b|\b(annual)(?:ly)?\b",
-    r"\b(year|quarter|month|week|day) by (?:year|quarter|month|week|day)\b",
-    r"(?:按|每一?个?|各个?|逐|哪一?个?|分)(年|季|月|周|星期|天|日)(?:度|份|期)?(?:份)?",
-    r"(年|季|月)度(?=趋势|走势|变化|统计|汇总|报表|明细|[销收营订数])",
-    r"(?<=的)(年|季|月)(?:份|度)(?=$|[,，。?？、\s是有])",
-    r"\b(year|quarter|month|week|day)s (?=with|where|when|that|had|have)",
-)
-_YTD_PATTERN = (
-    r"\bytd\b|\b(?:this )?year[- ]to[- ]date\b|(?:今年|本年|年初)(?:至今|到现在|以来|到今天|迄今)|(?:本|今)?年累计"
-)
-_MTD_PATTERN = r"\bmtd\b|\b(?:this )?month[- ]to[- ]date\b|(?:本月|这个月|月初)(?:至今|到现在|以来)"
-_QTD_PATTERN = r"\bqtd\b|\b(?:this )?quarter[- ]to[- ]date\b|(?:本季度?|这个季度)(?:至今|到现在|以来)"
-_ENGLISH_ROLLING_PATTERN = (
-    rf"\b(?:the )?(?:last|past|previous|recent|trailing|latest) ({NUMBER_PATTERN}) (day|week|month|quarter|year)s?\b"
-)
-_CHINESE_ROLLING_PATTERN = (
-    rf"(?:最近|过去|近|过往)的?({NUMBER_PATTERN}|半)个?(天|日|周|星期|月|季度|年)(?:以来|之?内|里|来|间)?"
-)
-_RANGE_SEPARATOR_PATTERN = r"\s*(?:to|through|until|till|and|-|–|—|~|至|到)\s*"
-_DATE_RANGE_PATTERN = rf"(?P<open>\bbetween |\bfrom |从|自|在)?(?P<a>{DATE_PATTERN})(?P<joint>{_RANGE_SEPARATOR_PATTERN})(?P<b>{DATE_PATTERN})(?:之间|期间)?"
-_MONTH_RANGE_PATTERN = rf"(?P<year>{CHINESE_YEAR_PATTERN}的?)?(?<![\d.月-])(?P<a>{SMALL_NUMBER_PATTERN})\s*(?:-|–|—|~|至|到)\s*(?P<b>{SMALL_NUMBER_PATTERN})月(?:份|之间|期间)?"
-_SINCE_PATTERN = (
-    rf"\bsince (?:the (?:start|beginning) of )?({DATE_PATTERN})|[自从]?({DATE_PATTERN})(?:以来|至今|到现在|起至今|到今天)"
-    rf"|[自从]({DATE_PATTERN})(?:起|开始)|\bfrom ({DATE_PATTERN}) (?:on|onwards?)\b"
-)
-_AFTER_PATTERN = rf"\bafter ({DATE_PATTERN})|({DATE_PATTERN})(?:以后|之后)"
-_BEFORE_PATTERN = rf"\b(?:before|until|up to|prior to) ({DATE_PATTERN})|({DATE_PATTERN})(?:以前|之前)"
-_AMOUNT_PREFIX_PATTERN = r"(?:than|over|above|below|under|least|most|top|exceed\w*|超过|大于|高于|多于|小于|低于|少于|不足|至少|至多|前|[<>=$€£¥])\s*$"
-_AMOUNT_SUFFIX_PATTERN = r"\s*(?:元|美元|块|个|次|件|首|张|条|人|以上|以下|dollars?|usd|units?|%|万|亿)"
-_YEAR_COMPARISON_PATTERN = r"\bvs\b|\bversus\b|compare|相比|对比|比较|增长|变化|growth|change|比"
+    def add_period(self, match: "re.Match[str]", start: datetime.date | None, end: datetime.date | None) -> None:
+        """Add the period that `match` names and blank the match out."""
+        self.consume_span(*match.span())
+        self.periods.append(Period(start, end))
 
 
 def find_time(question: str, today: datetime.date) -> TimeParseResult:
-    """The time that `question` speaks of, reckoned from `today`; `time` is None when it speaks of none."""
-    reading = _TimeParseState(lowercase_halfwidth(question), today, detect_language(question))
-    for rule in (
+    """Find the time that a question asks about.
+
+    Args:
+        question: The question, in English or Chinese.
+        today: The day that relative times, such as "last month", count from.
+
+    Returns:
+        The result, whose `time` is None where the question names no time.
+    """
+    state = _TimeParseState(lowercase_halfwidth(question), today)
+    rules = (
         _parse_comparison,
         _parse_to_date,
         _parse_rolling_period,
@@ -132,70 +98,57 @@ def find_time(question: str, today: datetime.date) -> TimeParseResult:
         _parse_open_period,
         _parse_single_dates,
         _parse_grain,
-    ):
-        rule(reading)
-    return _build_result(reading)
-
-
-def lowercase_halfwidth(text: str) -> str:
-    """`text` in lower case with full-width signs made plain, each character in its place."""
-    return "".join(_normalize_character(char) for char in text)
+    )
+    for rule in rules:
+        rule(state)
+    return _build_result(state)
 
 
 def build_time_intent(
     period: Period | None, comparison: Comparison | None = None, grain: Grain | None = None
 ) -> TimeIntent:
-    """A period as an intent writes it: by year, quarter or month where it is one, else by its days."""
-    size = get_granularity(period) if period else None
-    if period is None or period.start is None or size not in ("year", "quarter", "month"):
+    """Build the time of an intent: by year, quarter or month where the period is one, else by its days."""
+    granularity = get_granularity(period) if period else None
+    if period is None or period.start is None or granularity not in ("year", "quarter", "month"):
         start, end = (period.start, period.end) if period else (None, None)
-        return TimeIntent(granularity=size, start=start, end=end, comparison=comparison, grain=grain)
+        return TimeIntent(granularity=granularity, start=start, end=end, comparison=comparison, grain=grain)
     return TimeIntent(
-        granularity=size,
+        granularity=granularity,
         year=period.start.year,
-        quarter=(period.start.month + 2) // 3 if size == "quarter" else None,
-        month=period.start.month if size == "month" else None,
+        quarter=(period.start.month + 2) // 3 if granularity == "quarter" else None,
+        month=period.start.month if granularity == "month" else None,
         comparison=comparison,
         grain=grain,
     )
 
 
-def _normalize_character(char: str) -> str:
-    if "！" <= char <= "～":
-        return chr(ord(char) - 0xFEE0).lower()
-    low = char.lower()
-    return low if len(low) == 1 else char
+def _parse_comparison(state: _TimeParseState) -> None:
+    for pattern, kind in COMPARISON_PATTERNS:
+        if state.consume_pattern(pattern):
+            state.comparison = state.comparison or kind
 
 
-def _parse_comparison(reading: _TimeParseState) -> None:
-    for pattern, kind in _COMPARISON_PATTERNS:
-        if reading.consume_pattern(pattern):
-            reading.comparison = reading.comparison or kind
+def _parse_to_date(state: _TimeParseState) -> None:
+    today = state.today
+    if state.consume_pattern(YTD_PATTERN):
+        state.is_to_date = True
+        state.periods.append(Period(datetime.date(today.year, 1, 1), today))
+    if state.consume_pattern(MTD_PATTERN):
+        state.periods.append(Period(today.replace(day=1), today))
+    if state.consume_pattern(QTD_PATTERN):
+        state.periods.append(Period(get_quarter_period(today.year, (today.month + 2) // 3).start, today))
 
 
-def _parse_to_date(reading: _TimeParseState) -> None:
-    today = reading.today
-    if reading.consume_pattern(_YTD_PATTERN):
-        reading.is_to_date = True
-        reading.periods.append(Period(datetime.date(today.year, 1, 1), today))
-    if reading.consume_pattern(_MTD_PATTERN):
-        reading.periods.append(Period(today.replace(day=1), today))
-    if reading.consume_pattern(_QTD_PATTERN):
-        reading.periods.append(Period(get_quarter_period(today.year, (today.month + 2) // 3).start, today))
-
-
-def _parse_rolling_period(reading: _TimeParseState) -> None:
-    """The last N days, weeks, months … up to and with today."""
-    while found := reading.consume_pattern(_ENGLISH_ROLLING_PATTERN) or reading.consume_pattern(
-        _CHINESE_ROLLING_PATTERN
-    ):
-        amount, word = (group for group in found.groups() if group)
-        half_year = amount == "半" and word == "年"
-        unit, count = ("month", 6) if half_year else (_GRAIN_BY_WORD[word], parse_number(amount))
+def _parse_rolling_period(state: _TimeParseState) -> None:
+    """Parse the last N days, weeks, months, quarters or years up to and including today."""
+    while match := state.consume_pattern(ENGLISH_ROLLING_PATTERN) or state.consume_pattern(CHINESE_ROLLING_PATTERN):
+        amount, word = (group for group in match.groups() if group)
+        is_half_year = amount == "半" and word == "年"
+        unit, count = ("month", 6) if is_half_year else (GRAIN_BY_WORD[word], parse_number(amount))
         if not isinstance(count, int) or not 0 < count < 1_000:
             continue
-        reading.periods.append(_build_trailing_period(count, unit, reading.today))
-        reading.assumptions.append(describe_until_today(found[0].strip(), reading.today, reading.language))
+        state.periods.append(_build_trailing_period(count, unit, state.today))
+        state.assumptions.append(describe_rolling_period(match[0].strip(), state.today))
 
 
 def _build_trailing_period(count: int, unit: str, today: datetime.date) -> Period:
@@ -205,110 +158,105 @@ def _build_trailing_period(count: int, unit: str, today: datetime.date) -> Perio
     return Period(add_months(today, -months) + datetime.timedelta(days=1), today)
 
 
-def _parse_range(reading: _TimeParseState) -> None:
-    """From one date to another; a first one without a year has the second one's."""
-    for found in re.finditer(_MONTH_RANGE_PATTERN, reading.text, re.ASCII):
-        first, last = (parse_date_period(f"{found['year'] or ''}{found[part]}月", reading.today) for part in ("a", "b"))
+def _parse_range(state: _TimeParseState) -> None:
+    """Parse the first range of dates; a start without a year gets the year of the end."""
+    for match in re.finditer(MONTH_RANGE_PATTERN, state.text, re.ASCII):
+        year = match["year"] or ""
+        first, last = (parse_date_period(f"{year}{match[month]}月", state.today) for month in ("a", "b"))
         if first and last and first.start and last.end and first.start < last.end:
-            reading.consume_span(*found.span())
-            reading.periods.append(Period(first.start, last.end))
+            state.add_period(match, first.start, last.end)
             return
-    for found in re.finditer(_DATE_RANGE_PATTERN, reading.text, re.ASCII):
-        if found["joint"].strip() == "and" and not found["open"]:
+    for match in re.finditer(DATE_RANGE_PATTERN, state.text, re.ASCII):
+        if match["joint"].strip() == "and" and not match["open"]:
             continue
-        last = parse_date_period(found["b"], reading.today)
-        first = parse_date_period(found["a"], reading.today, last.end.year if last and last.end else None)
-        if not first or not last or not first.start or not last.end or first.start > last.end:
-            continue
-        reading.consume_span(*found.span())
-        reading.periods.append(Period(first.start, last.end))
-        return
+        last = parse_date_period(match["b"], state.today)
+        first = parse_date_period(match["a"], state.today, last.end.year if last and last.end else None)
+        if first and last and first.start and last.end and first.start <= last.end:
+            state.add_period(match, first.start, last.end)
+            return
 
 
-def _parse_open_period(reading: _TimeParseState) -> None:
-    """Since, after, before a date."""
-    for pattern, kind in ((_SINCE_PATTERN, "since"), (_AFTER_PATTERN, "after"), (_BEFORE_PATTERN, "before")):
-        found = re.search(pattern, reading.text, re.ASCII)
-        period = parse_date_period(next(g for g in found.groups() if g), reading.today) if found else None
-        if found is None or period is None:
+def _parse_open_period(state: _TimeParseState) -> None:
+    """Parse periods since, after and before a date."""
+    for pattern, kind in ((SINCE_PATTERN, "since"), (AFTER_PATTERN, "after"), (BEFORE_PATTERN, "before")):
+        match = re.search(pattern, state.text, re.ASCII)
+        period = parse_date_period(next(group for group in match.groups() if group), state.today) if match else None
+        if match is None or period is None:
             continue
-        reading.consume_span(*found.span())
-        match kind:
-            case "since":
-                reading.periods.append(Period(period.start, max(reading.today, period.start or reading.today)))
-            case "after":
-                reading.periods.append(Period(_get_next_day(period.end), None))
-            case _:
-                reading.periods.append(
-                    Period(None, period.start - datetime.timedelta(days=1) if period.start else None)
-                )
+        if kind == "since":
+            state.add_period(match, period.start, max(state.today, period.start or state.today))
+        elif kind == "after":
+            state.add_period(match, _get_next_day(period.end), None)
+        else:
+            state.add_period(match, None, period.start - datetime.timedelta(days=1) if period.start else None)
 
 
 def _get_next_day(day: datetime.date | None) -> datetime.date | None:
     return day + datetime.timedelta(days=1) if day else None
 
 
-def _parse_single_dates(reading: _TimeParseState) -> None:
-    for found in list(
-        re.finditer(rf"(?:\b(?:in|during|for|on|of) (?:the )?)?(?P<d>{DATE_PATTERN})", reading.text, re.ASCII)
-    ):
-        period = parse_date_period(found["d"], reading.today)
-        if period is not None and not _is_amount(reading.text, *found.span("d")):
-            reading.consume_span(*found.span())
-            reading.periods.append(period)
+def _parse_single_dates(state: _TimeParseState) -> None:
+    for match in list(re.finditer(SINGLE_DATE_PATTERN, state.text, re.ASCII)):
+        period = parse_date_period(match["d"], state.today)
+        if period is not None and not _is_amount(state.text, *match.span("d")):
+            state.add_period(match, period.start, period.end)
 
 
 def _is_amount(text: str, start: int, end: int) -> bool:
-    """Whether four digits are an amount: "more than 2000", "top 2000", "2000 dollars"."""
+    """Return whether four digits are an amount, as in "more than 2000", "top 2000" or "2000 dollars"."""
     if not re.fullmatch(r"\d{4}", text[start:end]):
         return False
-    return (
-        re.search(_AMOUNT_PREFIX_PATTERN, text[:start]) is not None
-        or re.match(_AMOUNT_SUFFIX_PATTERN, text[end:]) is not None
-    )
+    has_prefix = re.search(AMOUNT_PREFIX_PATTERN, text[:start]) is not None
+    return has_prefix or re.match(AMOUNT_SUFFIX_PATTERN, text[end:]) is not None
 
 
-def _parse_grain(reading: _TimeParseState) -> None:
-    for pattern in _GRAIN_PATTERNS:
-        found = reading.consume_pattern(pattern)
-        if found is not None and reading.grain is None:
-            reading.grain = _GRAIN_BY_WORD[next(group for group in found.groups() if group)]
-    if reading.consume_pattern(r"\b(?:trends?|over time)\b|趋势|走势") and reading.grain is None:
-        reading.grain = "month"
-        reading.assumptions.append(describe_monthly_trend(reading.language))
+def _parse_grain(state: _TimeParseState) -> None:
+    for pattern in GRAIN_PATTERNS:
+        match = state.consume_pattern(pattern)
+        if match is not None and state.grain is None:
+            state.grain = GRAIN_BY_WORD[next(group for group in match.groups() if group)]
+    if state.consume_pattern(TREND_PATTERN) and state.grain is None:
+        state.grain = "month"
+        state.assumptions.append(describe_monthly_trend())
 
 
-def _build_result(reading: _TimeParseState) -> TimeParseResult:
-    periods = list(dict.fromkeys(reading.periods))
+def _build_result(state: _TimeParseState) -> TimeParseResult:
+    periods = list(dict.fromkeys(state.periods))
     if len(periods) == 2:
-        periods = _merge_period_pair(periods, reading)
+        periods = _merge_period_pair(periods, state)
     period = periods[0] if periods else None
-    against = _resolve_comparison(reading.comparison, period, reading.grain)
-    unsure = ("the question names several periods",) if len(periods) > 1 else ()
+    comparison = _resolve_comparison(state.comparison, period, state.grain)
+    ambiguities = (describe_several_periods(),) if len(periods) > 1 else ()
     time: TimeIntent | None = None
-    if reading.is_to_date and against is None:
-        time = TimeIntent(granularity="year", year=reading.today.year, comparison="ytd", grain=reading.grain)
-    elif period is not None or against is not None or reading.grain is not None:
-        time = build_time_intent(period, against, reading.grain)
-    return TimeParseResult(time, tuple(sorted(reading.spans)), unsure, tuple(reading.assumptions))
+    if state.is_to_date and comparison is None:
+        time = TimeIntent(granularity="year", year=state.today.year, comparison="ytd", grain=state.grain)
+    elif period is not None or comparison is not None or state.grain is not None:
+        time = build_time_intent(period, comparison, state.grain)
+    return TimeParseResult(time, tuple(sorted(state.spans)), ambiguities, tuple(state.assumptions))
 
 
-def _merge_period_pair(periods: list[Period], reading: _TimeParseState) -> list[Period]:
-    """Two periods that follow one another are one, shown apart; two that are compared are one and the one before."""
-    one, other = sorted(periods, key=lambda period: period.start or datetime.date.min)
-    size = get_granularity(one)
-    if size is None or size != get_granularity(other) or _get_next_day(one.end) != other.start:
+def _merge_period_pair(periods: list[Period], state: _TimeParseState) -> list[Period]:
+    """Merge two adjacent periods of one length into one.
+
+    Years that the question compares become the second year with a comparison. Other pairs become one period with a
+    row for each part.
+    """
+    first, second = sorted(periods, key=lambda period: period.start or datetime.date.min)
+    granularity = get_granularity(first)
+    is_adjacent = _get_next_day(first.end) == second.start
+    if granularity is None or granularity != get_granularity(second) or not is_adjacent:
         return periods
-    if size == "year" and re.search(_YEAR_COMPARISON_PATTERN, reading.text, re.ASCII):
-        reading.comparison = "yoy"
-        return [other]
-    reading.grain = reading.grain or size
-    return [Period(one.start, other.end)]
+    if granularity == "year" and re.search(YEAR_COMPARISON_PATTERN, state.text, re.ASCII):
+        state.comparison = "yoy"
+        return [second]
+    state.grain = state.grain or granularity
+    return [Period(first.start, second.end)]
 
 
 def _resolve_comparison(kind: ComparisonKind, period: Period | None, grain: Grain | None) -> Comparison | None:
+    """Resolve a comparison with "the period before" by the grain, or by the length of the period."""
     if kind != "before":
         return kind
-    size = get_granularity(period) if period else None
-    steps: dict[str | None, Comparison] = {"year": "yoy", "quarter": "qoq"}
-    return steps.get(grain or size, "mom") if grain or size != "year" else "qoq"
+    granularity = get_granularity(period) if period else None
+    comparisons: dict[str | None, Comparison] = {"year": "yoy", "quarter": "qoq"}
+    return comparisons.get(grain or granularity, "mom") if grain or granularity != "year" else "qoq"

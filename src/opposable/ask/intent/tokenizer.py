@@ -1,18 +1,17 @@
-"""A text as words: English ones by their stem, Chinese ones character by character."""
+"""Tokenizer of questions: English words by their stem, Chinese text by character."""
 
 import re
 from dataclasses import dataclass
 
-from opposable.ask.intent.time_expressions import lowercase_halfwidth
+from opposable.domain.text_normalization import CHINESE_CHARACTERS, lowercase_halfwidth, singularize
 
-_WORD_PATTERN = re.compile(
-    r"[\u3400-\u9fff\uf900-\ufaff]|\d[\d,]*(?:\.\d+)?|[^\W\d_\u3400-\u9fff\uf900-\ufaff]+(?:['’]s\b)?"
-)
+_WORD_PATTERN = re.compile(rf"[{CHINESE_CHARACTERS}]|\d[\d,]*(?:\.\d+)?|[^\W\d_{CHINESE_CHARACTERS}]+(?:['’]s\b)?")
+_CHINESE_CHARACTER = re.compile(rf"[{CHINESE_CHARACTERS}]")
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word and where it stands; `stem` is what it is compared by."""
+    """A word, its characters in the text, and the stem that it is compared by."""
 
     start: int
     end: int
@@ -20,23 +19,17 @@ class Word:
 
     @property
     def is_chinese(self) -> bool:
-        """Whether it is a Chinese character."""
-        return "\u3400" <= self.stem <= "\u9fff" or "\uf900" <= self.stem <= "\ufaff"
+        """Whether the word is a Chinese character."""
+        return _CHINESE_CHARACTER.match(self.stem) is not None
 
 
 def tokenize(text: str) -> list[Word]:
-    """The words of `text` in order; signs and underscores part them."""
-    low = lowercase_halfwidth(text)
-    return [Word(found.start(), found.end(), stem_word(found[0])) for found in _WORD_PATTERN.finditer(low)]
+    """Split `text` into words, at signs and underscores."""
+    matches = _WORD_PATTERN.finditer(lowercase_halfwidth(text))
+    return [Word(match.start(), match.end(), stem_word(match[0])) for match in matches]
 
 
 def stem_word(word: str) -> str:
-    """A word in lower case without the ending of a plural or a possessive."""
+    """Remove the ending of a plural or a possessive from a lowercase word."""
     word = re.sub(r"['’]s$", "", word)
-    if not word.isascii() or len(word) < 4 or word.endswith(("ss", "us", "is")):
-        return word
-    if word.endswith("ies") and len(word) > 4:
-        return word[:-3] + "y"
-    if word.endswith(("ses", "xes", "ches", "shes", "zes")) and not word.endswith(("ases", "uses", "eses", "oses")):
-        return word[:-2]
-    return word.removesuffix("s")
+    return singularize(word) if word.isascii() else word

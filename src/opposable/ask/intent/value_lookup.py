@@ -1,27 +1,34 @@
-"""Which words of a question are values of the database: the protocol, and a reader for a model's own dimensions."""
+"""Lookup of database values in a question: the protocol and its implementations."""
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from opposable.ask.intent.time_expressions import lowercase_halfwidth
 from opposable.ask.intent.tokenizer import Word, tokenize
 from opposable.ask.semantics.expressions import bind_expression
 from opposable.ask.semantics.join_graph import build_join_query, find_reachable_tables, find_root_table, split_source
 from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.errors import BadInput, ToolError
+from opposable.domain.text_normalization import lowercase_halfwidth
 from opposable.sql.database import Database, QueryLimits
 
+_MAX_VALUE_CHARACTERS = 120
 _COLUMN_PATTERN = re.compile(r'(?:"?(\w+)"?\.)?"?([^"().|+*/]+)"?')
 
 
 @dataclass(frozen=True, slots=True)
 class ValueMention:
-    """Words of a question that are a value. `start` and `end` are characters of the question.
+    """A database value that a question names.
 
-    `dimension` is an id of the model where the lookup knows it; else `table` and `column` name where the value stands
-    in the database. `score` is 1.0 for the same words, less for words that are merely alike.
+    Attributes:
+        value: The value in the database.
+        start: The first character of its words in the question.
+        end: The end (exclusive) of its words in the question.
+        dimension: The id of its dimension, if the lookup knows it.
+        table: The table of the value, if `dimension` is empty.
+        column: The column of the value, if `dimension` is empty.
+        score: 1.0 for the same words, less for similar words.
     """
 
     value: Any
@@ -34,36 +41,34 @@ class ValueMention:
 
 
 class ValueLookup(Protocol):
-    """Finds values of the database among the words of a question."""
+    """Finds the values of a database that a question names."""
 
     async def __call__(self, text: str) -> Sequence[ValueMention]:
-        """The matches in `text`, which may overlap. Raises: nothing for text of any kind."""
+        """Return the mentions in `text`, which may overlap; raise nothing for any text."""
         ...
 
 
 class DimensionValueLookup:
-    """A `ValueLookup` over values held in memory, exact but for case, spaces, signs and an English plural."""
+    """A `ValueLookup` over values in memory; case, spaces, signs and English plurals make no difference."""
 
     def __init__(self, values: dict[str, list[str]]) -> None:
         self._values_by_stems: dict[tuple[str, ...], list[tuple[str, str]]] = {}
-        for dimension, found in values.items():
-            for value in found:
-                if key := tuple(word.stem for word in tokenize(value)):
-                    self._values_by_stems.setdefault(key, []).append((dimension, value))
-        self._max_phrase_words = max((len(key) for key in self._values_by_stems), default=0)
+        for dimension, dimension_values in values.items():
+            for value in dimension_values:
+                if stems := tuple(word.stem for word in tokenize(value)):
+                    self._values_by_stems.setdefault(stems, []).append((dimension, value))
+        self._max_phrase_words = max((len(stems) for stems in self._values_by_stems), default=0)
 
     async def __call__(self, text: str) -> Sequence[ValueMention]:
-        """Every run of words that is a value."""
+        """Return every run of words that is a value."""
         words = tokenize(text)
-        found: list[ValueMention] = []
+        mentions: list[ValueMention] = []
         for first in range(len(words)):
             for size in range(1, min(self._max_phrase_words, len(words) - first) + 1):
                 run = words[first : first + size]
-                found += [
-                    self._build_mention(text, run, *hit)
-                    for hit in self._values_by_stems.get(tuple(w.stem for w in run), ())
-                ]
-        return found
+                matches = self._values_by_stems.get(tuple(word.stem for word in run), ())
+                mentions += [self._build_mention(text, run, dimension, value) for dimension, value in matches]
+        return mentions
 
     def _build_mention(self, text: str, words: list[Word], dimension: str, value: str) -> ValueMention:
         start, end = words[0].start, words[-1].end
@@ -73,12 +78,15 @@ class DimensionValueLookup:
 async def load_dimension_values(
     model: SemanticModel, database: Database, max_values: int = 20_000, *, computed_only: bool = False
 ) -> DimensionValueLookup:
-    """The texts that the model's dimensions hold on `database`; a dimension with more than `most` is left out.
+    """Load the text values of the model's dimensions from the database.
 
-    `computed` leaves out those that are a column of a table, which an index of the database's values knows. So is one
-    that cannot be read in time.
+    Args:
+        model: The semantic model.
+        database: The database to read.
+        max_values: The most values of a dimension; one with more, or one that fails to load, is omitted.
+        computed_only: Omit the dimensions that are a column of a table, whose values a catalog indexes.
     """
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for ref, dimension in model.dimensions.items():
         if computed_only and _COLUMN_PATTERN.fullmatch(dimension.expr.strip()):
             continue
@@ -89,59 +97,51 @@ async def load_dimension_values(
         root = find_root_table(model, bound.tables)
         if root is None:
             continue
-        query = (
-            build_join_query(model, find_reachable_tables(model, root), bound.tables)
-            .select(bound.tree.copy())
-            .distinct()
-            .limit(max_values + 1)
-        )
+        query = build_join_query(model, find_reachable_tables(model, root), bound.tables)
+        query = query.select(bound.tree.copy()).distinct().limit(max_values + 1)
+        sql = query.sql(dialect=database.dialect)
         try:
-            rows = (
-                await database.run(query.sql(dialect=database.dialect), limits=QueryLimits(max_rows=max_values + 1))
-            ).rows
+            rows = (await database.run(sql, limits=QueryLimits(max_rows=max_values + 1))).rows
         except ToolError:
             continue
         texts = [row[0] for row in rows if isinstance(row[0], str) and row[0].strip()]
         if len(rows) <= max_values:
-            found[ref] = [text for text in texts if len(text) <= 120]
-    return DimensionValueLookup(found)
+            values[ref] = [text for text in texts if len(text) <= _MAX_VALUE_CHARACTERS]
+    return DimensionValueLookup(values)
 
 
-def find_dimensions(match: ValueMention, model: SemanticModel) -> tuple[str, ...]:
-    """The ids of the dimensions whose expression is the column that a match names."""
-    if match.dimension:
-        return (match.dimension,) if match.dimension in model.dimensions else ()
-    return tuple(ref for ref, d in model.dimensions.items() if _is_matched_column(d.expr, d.table, match, model))
+def find_dimensions(mention: ValueMention, model: SemanticModel) -> tuple[str, ...]:
+    """Return the ids of the dimensions whose expression is the column of a mention."""
+    if mention.dimension:
+        return (mention.dimension,) if mention.dimension in model.dimensions else ()
+    return tuple(ref for ref, d in model.dimensions.items() if _is_matched_column(d.expr, d.table, mention, model))
 
 
-def _is_matched_column(expr: str, table: str, match: ValueMention, model: SemanticModel) -> bool:
-    found = _COLUMN_PATTERN.fullmatch(expr.strip())
-    source = model.find_table(found[1] or table) if found else None
-    if found is None or source is None:
+def _is_matched_column(expr: str, table: str, mention: ValueMention, model: SemanticModel) -> bool:
+    column = _COLUMN_PATTERN.fullmatch(expr.strip())
+    model_table = model.find_table(column[1] or table) if column else None
+    if column is None or model_table is None:
         return False
-    names = split_source(source.source)
-    return (
-        names[-1].casefold() == match.table.rpartition(".")[2].casefold()
-        and found[2].casefold() == match.column.casefold()
-    )
+    is_same_table = split_source(model_table.source)[-1].casefold() == mention.table.rpartition(".")[2].casefold()
+    return is_same_table and column[2].casefold() == mention.column.casefold()
 
 
 class PhraseMatch(Protocol):
-    """A value that words of a question name, as an index tells it: `phrase` is those words."""
+    """A match of an index: a database value and the words of the question that name it."""
 
     @property
     def table(self) -> str:
-        """The table's name in the database."""
+        """The full name of the table."""
         ...
 
     @property
     def column(self) -> str:
-        """The column's name."""
+        """The name of the column."""
         ...
 
     @property
     def value(self) -> str:
-        """The value as it stands there."""
+        """The value in the database."""
         ...
 
     @property
@@ -151,25 +151,25 @@ class PhraseMatch(Protocol):
 
     @property
     def score(self) -> float:
-        """1.0 for the same words, less for likeness."""
+        """1.0 for the same words, less for similar words."""
         ...
 
 
 class IndexValueLookup:
-    """A `ValueLookup` over an index of the database's values, such as `Catalog.matches`."""
+    """A `ValueLookup` over an index of the database's values, such as `Catalog.match_values`."""
 
     def __init__(self, match_values: Callable[[str], Awaitable[Sequence[PhraseMatch]]]) -> None:
         self._match_values = match_values
 
     async def __call__(self, text: str) -> Sequence[ValueMention]:
-        """The index's matches, each at every place where its phrase stands in `text`."""
-        low = lowercase_halfwidth(text)
-        found: list[ValueMention] = []
+        """Return the matches of the index, one for every occurrence of their phrase in `text`."""
+        lowered = lowercase_halfwidth(text)
+        mentions: list[ValueMention] = []
         for match in await self._match_values(text):
             phrase = r"\s*".join(re.escape(part) for part in lowercase_halfwidth(match.phrase).split())
-            places = re.finditer(phrase, low) if phrase else ()
-            found += [
-                ValueMention(match.value, *place.span(), table=match.table, column=match.column, score=match.score)
-                for place in places
+            occurrences = re.finditer(phrase, lowered) if phrase else ()
+            mentions += [
+                ValueMention(match.value, *found.span(), table=match.table, column=match.column, score=match.score)
+                for found in occurrences
             ]
-        return found
+        return mentions

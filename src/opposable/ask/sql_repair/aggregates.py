@@ -1,7 +1,8 @@
-"""Aggregates put right: a GROUP BY that is missing, a total where a row is meant, an aggregate in WHERE."""
+"""Repairs aggregates: a missing GROUP BY, a total in place of a row, an aggregate in WHERE."""
 
 from typing import Any
 
+from opposable.ask.sql_repair import messages
 from opposable.ask.sql_repair.result_shape import asks_for_each, asks_for_one_number
 from opposable.ask.sql_repair.sql_tree import (
     RepairedSql,
@@ -16,29 +17,29 @@ from opposable.sql.function_allowlist import Dialect
 
 
 def repair_aggregates(sql: str, question: str, dialect: Dialect) -> RepairedSql:
-    """The SQL with what its aggregates need, in every SELECT of it.
+    """Repair the aggregates of every SELECT.
 
-    Columns beside COUNT, SUM or AVG are grouped by, unless the question asks for one number: then they are left out.
-    A column beside MAX or MIN is the row's that has it, unless the question asks for each. Aggregates in WHERE become
-    HAVING, or a subquery where a column is compared with one. Unchanged where the SQL cannot be read.
+    Columns selected with COUNT, SUM or AVG are added to GROUP BY, or removed if the question asks for one number.
+    A column selected with MAX or MIN selects the row with that value, unless the question asks for each. Aggregates in
+    WHERE move to HAVING, or to a subquery if a column is compared with one. SQL that cannot be parsed is unchanged.
     """
     tree = parse_sql(sql, dialect)
     if tree is None:
         return sql, ()
-    told: list[str] = []
+    corrections: list[str] = []
     folded = _merge_union_branches(tree)
     if folded is not None:
-        tree, told = folded, ["UNION of one value each → GROUP BY"]
+        tree, corrections = folded, [messages.union_merged()]
     for select in find_selects(tree):
-        told += [*_move_aggregates_out_of_where(select), *_drop_duplicate_bounds(select)]
-        told += _select_extreme_row(select, question, dialect) or _add_group_by(
+        corrections += [*_move_aggregates_out_of_where(select), *_drop_duplicate_bounds(select)]
+        corrections += _select_extreme_row(select, question, dialect) or _add_group_by(
             select, question, dialect, select is tree
         )
-    return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+    return (tree.sql(dialect=dialect), tuple(corrections)) if corrections else (sql, ())
 
 
 def _merge_union_branches(tree: Any) -> Any:
-    """Numbers of one value and of others in a UNION, as one SELECT that groups by the column they are values of."""
+    """Merge a UNION of one SELECT per value into one SELECT with GROUP BY."""
     from sqlglot import exp
 
     sides: list[Any] = []
@@ -72,7 +73,7 @@ def _merge_union_branches(tree: Any) -> Any:
 
 
 def _find_differing_value(first: Any, other: Any, index: int) -> Any:
-    """The value that stands in another SELECT's condition where nothing else is different; None otherwise."""
+    """Return the value of the other SELECT's condition if nothing else differs, else None."""
     one, two = first.copy(), other.copy()
     mine, theirs = get_where_conditions(one), get_where_conditions(two)
     if len(mine) != len(theirs) or type(mine[index]) is not type(theirs[index]):
@@ -86,54 +87,54 @@ def _find_differing_value(first: Any, other: Any, index: int) -> Any:
 
 
 def _move_aggregates_out_of_where(select: Any) -> list[str]:
-    """Takes aggregates out of WHERE, where no engine bears them."""
+    """Move aggregates out of WHERE, where engines reject them."""
     from sqlglot import exp
 
     where = select.args.get("where")
     if where is None or not _find_aggregates(where, select):
         return []
-    kept, having, told = [], [], []
+    remaining, having, corrections = [], [], []
     for condition in get_where_conditions(select):
         found = _find_aggregates(condition, select)
         plain = [column for column in _find_columns(condition, select) if not _is_aggregated(column, select)]
         if not found:
-            kept.append(condition)
+            remaining.append(condition)
         elif plain and len(found) == 1:
             inner = exp.select(found[0].copy()).from_(select.args["from_"].this.copy())
             inner.set("joins", [join.copy() for join in select.args.get("joins") or ()])
-            told.append(f"{found[0].sql()} of all rows")
+            corrections.append(messages.aggregate_of_all_rows(found[0].sql()))
             found[0].replace(exp.Subquery(this=inner))
-            kept.append(condition)
+            remaining.append(condition)
         else:
             having.append(condition)
-            told.append(f"HAVING {condition.sql()}")
-    set_where(select, kept)
+            corrections.append(f"HAVING {condition.sql()}")
+    set_where(select, remaining)
     already = select.args.get("having")
     every = [*(split_conjuncts(already.this) if already else ()), *having]
     select.set("having", exp.Having(this=exp.and_(*every, copy=True)) if every else None)
-    return told
+    return corrections
 
 
 def _drop_duplicate_bounds(select: Any) -> list[str]:
-    """Takes a bound out of WHERE that HAVING sets to the aggregate of the same column: it is the aggregate's."""
+    """Drop a bound from WHERE if HAVING sets it for the aggregate of the same column."""
     from sqlglot import exp
 
-    having, asked = select.args.get("having"), get_where_conditions(select)
+    having, conditions = select.args.get("having"), get_where_conditions(select)
     bounds = []
-    for condition in split_conjuncts(having.this) if asked and having is not None else ():
+    for condition in split_conjuncts(having.this) if conditions and having is not None else ():
         if isinstance(condition, exp.Predicate) and isinstance(condition.this, exp.Avg | exp.Sum):
             plain = condition.copy()
             plain.set("this", condition.this.this.copy())
             bounds.append(plain)
-    kept = [one for one in asked if one not in bounds]
-    if len(kept) == len(asked):
+    remaining = [one for one in conditions if one not in bounds]
+    if len(remaining) == len(conditions):
         return []
-    set_where(select, kept)
-    return [f"{bounds[0].sql()} of the aggregate alone"]
+    set_where(select, remaining)
+    return [messages.aggregate_condition_only(bounds[0].sql())]
 
 
 def _select_extreme_row(select: Any, question: str, dialect: Dialect) -> list[str]:
-    """A column beside MAX or MIN without groups: the row that has it. SQLite reads it so itself."""
+    """Select the row with the MAX or MIN instead of an ungrouped column; SQLite does so itself."""
     from sqlglot import exp
 
     bare, among = _find_plain_items(select), _find_aggregates(select, select)
@@ -143,17 +144,17 @@ def _select_extreme_row(select: Any, question: str, dialect: Dialect) -> list[st
     if not isinstance(one, exp.Max | exp.Min) or select.args.get("having"):
         return []
     key = one.this.copy()
-    told = f"{one.sql()} → the row that has it"
+    corrections = messages.extreme_row_selected(one.sql())
     one.replace(key)
     if order is not None:
-        return [told]
+        return [corrections]
     select.set("order", exp.Order(expressions=[exp.Ordered(this=key.copy(), desc=isinstance(one, exp.Max))]))
     select.set("limit", exp.Limit(expression=exp.Literal.number(1)))
-    return [told]
+    return [corrections]
 
 
 def _add_group_by(select: Any, question: str, dialect: Dialect, is_outermost: bool) -> list[str]:
-    """Groups by the columns that stand beside aggregates."""
+    """Group by the columns that are selected with aggregates."""
     from sqlglot import exp
 
     among, bare = _find_aggregates(select, select), _find_plain_items(select)
@@ -169,11 +170,11 @@ def _add_group_by(select: Any, question: str, dialect: Dialect, is_outermost: bo
         if any(key in named for key in keys):
             return []
         group.set("expressions", [*group.expressions, *(item.unalias().copy() for item in missing)])
-        return [f"GROUP BY {', '.join(item.unalias().sql() for item in missing)} too"]
+        return [messages.group_by_extended(", ".join(item.unalias().sql() for item in missing))]
     counted = [item for item in select.selects if item not in bare]
     if is_outermost and counted and asks_for_one_number(question) and not select.args.get("having"):
         select.set("expressions", counted)
-        return [f"without {', '.join(item.sql() for item in bare)}"]
+        return [messages.part_removed(", ".join(item.sql() for item in bare))]
     if all(isinstance(one, exp.Max | exp.Min) for one in among) and not asks_for_each(question):
         return []
     select.set("group", exp.Group(expressions=[item.unalias().copy() for item in bare]))
@@ -181,17 +182,17 @@ def _add_group_by(select: Any, question: str, dialect: Dialect, is_outermost: bo
 
 
 def _find_columns(node: Any, select: Any) -> list[Any]:
-    """The columns under `node` that belong to the SELECT."""
+    """Return the columns under `node` that belong to the SELECT."""
     from sqlglot import exp
 
     return [column for column in node.find_all(exp.Column) if column.find_ancestor(exp.Select) is select]
 
 
 def _find_aggregates(node: Any, select: Any) -> list[Any]:
-    """The SELECT's own aggregates under `node`, without those over a window."""
+    """Return the SELECT's own aggregates under `node`, without window functions."""
     from sqlglot import exp
 
-    found = [one for one in find_in_select(select, exp.AggFunc) if not one.expressions]  # max(a, b) is no aggregate
+    found = [one for one in find_in_select(select, exp.AggFunc) if not one.expressions]  # max(a, b) is not an aggregate
     over = (exp.Window, exp.Select)
     return [
         one
@@ -214,7 +215,7 @@ def _is_aggregated(column: Any, select: Any) -> bool:
 
 
 def _find_plain_items(select: Any) -> list[Any]:
-    """What is selected that is made of columns and of no aggregate, window or subquery."""
+    """Return the selected items with columns and without aggregates, windows or subqueries."""
     from sqlglot import exp
 
     items = [one for one in select.selects if not one.find(exp.AggFunc, exp.Window, exp.Select)]

@@ -1,9 +1,10 @@
-"""Aliases put right: one given to two tables, and one that is misspelt."""
+"""Repairs aliases that two tables share or that are misspelt."""
 
 import difflib
 from collections import Counter
 from typing import Any
 
+from opposable.ask.sql_repair import messages
 from opposable.ask.sql_repair.sql_tree import find_columns_in_select, get_sources, repair_each_select
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.schema import DatabaseSchema, Table
@@ -12,13 +13,13 @@ _MIN_SIMILARITY = 0.7
 
 
 def repair_aliases(sql: str, dialect: Dialect, schema: DatabaseSchema) -> tuple[str, tuple[str, ...]]:
-    """The SQL with an alias of its own for every table, and with misspelt ones as the tables are called.
+    """Give every table its own alias and correct misspelt qualifiers.
 
-    A column under a shared alias goes to the table that has it, to the first where several have. Comes with what was
-    changed, in words; unchanged where the SQL cannot be read.
+    A column with a shared alias goes to the table that has it, or to the first of several. Returns the SQL and the
+    corrections. SQL that cannot be parsed is unchanged.
     """
 
-    def mend(select: Any) -> list[str]:
+    def repair_select(select: Any) -> list[str]:
         items = _resolve_tables(select, schema)
         return (
             [*_separate_shared_aliases(select, items), *_correct_misspelt_qualifiers(select, items)]
@@ -26,11 +27,11 @@ def repair_aliases(sql: str, dialect: Dialect, schema: DatabaseSchema) -> tuple[
             else []
         )
 
-    return repair_each_select(sql, dialect, mend)
+    return repair_each_select(sql, dialect, repair_select)
 
 
 def _resolve_tables(select: Any, schema: DatabaseSchema) -> list[tuple[Any, Table]] | None:
-    """The tables a SELECT reads, as written and as they are; None where it reads anything else."""
+    """Return the sources of a SELECT with their tables; None if a source is not a table."""
     from sqlglot import exp
 
     items = get_sources(select)
@@ -39,7 +40,7 @@ def _resolve_tables(select: Any, schema: DatabaseSchema) -> list[tuple[Any, Tabl
 
 
 def _separate_shared_aliases(select: Any, sources: list[tuple[Any, Table]]) -> list[str]:
-    """Gives tables that share an alias one each, and their columns theirs."""
+    """Give tables that share an alias one each, and qualify their columns."""
     from sqlglot import exp
 
     counts = Counter(item.alias_or_name.casefold() for item, _ in sources)
@@ -60,11 +61,11 @@ def _separate_shared_aliases(select: Any, sources: list[tuple[Any, Table]]) -> l
             chosen = having[1 if same and len(having) > 1 else 0] if having else names[0]
             column.set("table", exp.to_identifier(chosen))
     _separate_join_keys(select, names)
-    return [f"an alias for each table that was called {shared}"]
+    return [messages.aliases_separated(shared)]
 
 
 def _separate_join_keys(select: Any, aliases: list[str]) -> None:
-    """In an ON that compares a column with itself, the right side is the joined table's."""
+    """Qualify an ON that compares a column with itself: the right side is the joined table's."""
     from sqlglot import exp
 
     for join in select.args.get("joins") or ():
@@ -77,13 +78,13 @@ def _separate_join_keys(select: Any, aliases: list[str]) -> None:
 
 
 def _correct_misspelt_qualifiers(select: Any, sources: list[tuple[Any, Table]]) -> list[str]:
-    """Puts a qualifier right that is no table's where just one is spelt much alike and has the column."""
+    """Correct an unknown qualifier if exactly one similar alias has the column."""
     from sqlglot import exp
 
     if select.parent_select is not None:
         return []
     known = {item.alias_or_name.casefold(): table for item, table in sources}
-    told: list[str] = []
+    corrections: list[str] = []
     for column in find_columns_in_select(select):
         wrong = column.table.casefold()
         if not wrong or wrong in known:
@@ -91,6 +92,8 @@ def _correct_misspelt_qualifiers(select: Any, sources: list[tuple[Any, Table]]) 
         near = difflib.get_close_matches(wrong, known, n=2, cutoff=_MIN_SIMILARITY)
         fitting = [alias for alias in near if known[alias].find_column(column.name)]
         if len(fitting) == 1:
-            told += [f"{column.table} → {fitting[0]}"] if f"{column.table} → {fitting[0]}" not in told else []
+            corrections += (
+                [f"{column.table} → {fitting[0]}"] if f"{column.table} → {fitting[0]}" not in corrections else []
+            )
             column.set("table", exp.to_identifier(fitting[0]))
-    return told
+    return corrections

@@ -1,4 +1,4 @@
-"""Rows that have none elsewhere, asked for in ways that find nothing: an inner join and IS NULL, or a count of 0."""
+"""Repairs searches for rows without a match: IS NULL after an inner join, or a count of 0."""
 
 from typing import Any
 
@@ -15,9 +15,9 @@ from opposable.sql.schema import DatabaseSchema
 
 
 def repair_anti_joins(sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedSql:
-    """The SQL with what it says of rows that have none put so that it finds them.
+    """Convert inner joins that search for rows without a match.
 
-    `IS NULL` of a column that a joined table lacks, and a count of 0 of an inner join, can mean nothing else.
+    `IS NULL` of a column that a joined table lacks, and a count of 0 of an inner join, have no other meaning.
     """
     return repair_each_select(
         sql, dialect, lambda select: [*_convert_to_left_joins(select, schema), *_convert_to_not_exists(select)]
@@ -25,12 +25,12 @@ def repair_anti_joins(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Rep
 
 
 def _convert_to_left_joins(select: Any, schema: DatabaseSchema) -> list[str]:
-    """LEFT JOIN and the table's own key where `IS NULL` is asked of a column that the table lacks."""
+    """Use LEFT JOIN and the table's key for `IS NULL` of a column that the table lacks."""
     from sqlglot import exp
 
     sources, where = resolve_source_tables(select, schema), select.args.get("where")
     joins = {join.this.alias_or_name.casefold(): join for join in select.args.get("joins") or ()}
-    told: list[str] = []
+    corrections: list[str] = []
     for node in list(where.find_all(exp.Is)) if where and sources else ():
         column = node.this if isinstance(node.expression, exp.Null) and isinstance(node.this, exp.Column) else None
         alias = column.table.casefold() if column is not None else ""
@@ -40,12 +40,12 @@ def _convert_to_left_joins(select: Any, schema: DatabaseSchema) -> list[str]:
         keys = [one for one in (join.args.get("on") or join).find_all(exp.Column) if one.table.casefold() == alias]
         if keys:
             column.replace(keys[0].copy())
-            told.append(convert_to_left_join(join))
-    return told
+            corrections.append(convert_to_left_join(join))
+    return corrections
 
 
 def _convert_to_not_exists(select: Any) -> list[str]:
-    """NOT EXISTS for `HAVING COUNT(…) = 0` over joined tables of which nothing is selected."""
+    """Use NOT EXISTS for `HAVING COUNT(…) = 0` over joined tables of which nothing is selected."""
     from sqlglot import exp
 
     having, joins = select.args.get("having"), select.args.get("joins") or []

@@ -1,4 +1,4 @@
-"""Date functions that nothing calls for, taken off the columns they stand on."""
+"""Removes date functions that the question does not need."""
 
 import re
 from typing import Any
@@ -15,32 +15,32 @@ _TIME_WORDS = re.compile(
 
 
 def mentions_time(question: str) -> bool:
-    """Whether the question speaks of years, months, days or times."""
+    """Return whether the question mentions years, months, days or times."""
     return _TIME_WORDS.search(question) is not None
 
 
 def remove_unneeded_date_functions(sql: str, question: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedSql:
-    """The SQL without functions that take a part of a date, where the question speaks of no part of one.
+    """Remove functions that extract a part of a date if the question mentions no time.
 
-    From a column of whole numbers they are taken off in any case: no engine reads a year in it as a date.
+    Functions of integer columns are always removed: engines do not interpret an integer year as a date.
     """
     from sqlglot import exp
 
     tree = parse_sql(sql, dialect)
     if tree is None:
         return sql, ()
-    told: list[str] = []
+    corrections: list[str] = []
     for node in list(tree.find_all(exp.TimeToStr, exp.Year, exp.Month, exp.Day, exp.Extract, exp.TimestampTrunc)):
         column = _get_function_column(node)
         if column is None or (mentions_time(question) and not _is_integer_column(column, schema)):
             continue
-        told.append(f"{node.sql(dialect=dialect)} → {column.sql(dialect=dialect)}")
+        corrections.append(f"{node.sql(dialect=dialect)} → {column.sql(dialect=dialect)}")
         node.replace(column.copy())
-    return (tree.sql(dialect=dialect), tuple(dict.fromkeys(told))) if told else (sql, ())
+    return (tree.sql(dialect=dialect), tuple(dict.fromkeys(corrections))) if corrections else (sql, ())
 
 
 def _get_function_column(node: Any) -> Any:
-    """The column that a date function stands on, and on nothing else."""
+    """Return the column if it is the only argument of a date function."""
     from sqlglot import exp
 
     inner = node.expression if isinstance(node, exp.Extract) else node.this
@@ -50,6 +50,6 @@ def _get_function_column(node: Any) -> Any:
 
 
 def _is_integer_column(column: Any, schema: DatabaseSchema) -> bool:
-    """Whether every column of this name is one of whole numbers."""
+    """Return whether every column of this name holds integers."""
     named: list[Column] = [found for table in schema.tables if (found := table.find_column(column.name)) is not None]
     return bool(named) and all("INT" in found.type.upper() and "INTERVAL" not in found.type.upper() for found in named)

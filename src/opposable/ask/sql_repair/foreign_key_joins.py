@@ -1,4 +1,4 @@
-"""Joins that no foreign key and no common column bears out, made again by the foreign keys."""
+"""Rebuilds joins from foreign keys where a join condition is invalid."""
 
 from collections import deque
 from typing import Any
@@ -22,10 +22,10 @@ JoinEdge = tuple[str, str, str, str]
 
 
 def repair_joins_by_foreign_keys(sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedSql:
-    """The SQL with its joins made again where one stands on a column that its table lacks, or on nothing.
+    """Rebuild the joins of a SELECT if one uses a column that its table lacks, or has no condition.
 
-    Joins that hold stay; what they leave apart is joined by foreign keys, by way of other tables where there is just
-    one shortest way. A table that only served a wrong join goes. Unchanged where that is not certain.
+    Valid joins stay. Unconnected tables are joined by foreign keys, through other tables if there is one shortest path.
+    A table used only by an invalid join is removed. Ambiguous SQL is unchanged.
     """
     return repair_each_select(sql, dialect, lambda select: _repair_select(select, dialect, schema))
 
@@ -42,7 +42,7 @@ def _repair_select(select: Any, dialect: Dialect, schema: DatabaseSchema) -> lis
 
 
 class _JoinRebuilder:
-    """The joins of one SELECT, of plain tables only."""
+    """The joins of one SELECT over plain tables."""
 
     def __init__(self, select: Any, sources: list[Any], dialect: Dialect, schema: DatabaseSchema) -> None:
         self._select, self._sources, self._dialect, self._schema = select, sources, dialect, schema
@@ -50,7 +50,7 @@ class _JoinRebuilder:
         self._added_tables: dict[str, Table] = {}
 
     def rebuild(self) -> list[str]:
-        """Joins the tables by keys where that is called for; what was done."""
+        """Join unconnected tables by foreign keys and return the corrections."""
         if None in self._tables.values() or len(self._tables) < len(self._sources):
             return []
         good, others, wrong = self._classify_conditions()
@@ -69,8 +69,8 @@ class _JoinRebuilder:
         return [f"{a}.{x} = {b}.{y}" for a, x, b, y in good if (a, x, b, y) not in before]
 
     def _classify_conditions(self) -> tuple[list[JoinEdge], list[Any], list[JoinEdge]]:
-        """The conditions that join two tables and hold, those that are none, and those on columns that are not there."""
-        asked = [
+        """Return valid join edges, other conditions, and edges on missing columns."""
+        on_conditions = [
             one
             for join in self._select.args["joins"]
             if join.args.get("on")
@@ -79,17 +79,17 @@ class _JoinRebuilder:
         good: list[JoinEdge] = []
         wrong: list[JoinEdge] = []
         others: list[Any] = []
-        for one in asked:
+        for one in on_conditions:
             edge = self._parse_edge(one)
             if edge is None:
                 others.append(one)
             else:
                 (good if self._is_valid_edge(edge) else wrong).append(edge)
-        told = [self._parse_edge(one) for one in get_where_conditions(self._select)]
-        return [*good, *(edge for edge in told if edge and self._is_valid_edge(edge))], others, wrong
+        where_edges = [self._parse_edge(one) for one in get_where_conditions(self._select)]
+        return [*good, *(edge for edge in where_edges if edge and self._is_valid_edge(edge))], others, wrong
 
     def _parse_edge(self, condition: Any) -> JoinEdge | None:
-        """The condition where it compares the columns of two tables."""
+        """Return the edge of a condition that compares columns of two tables, else None."""
         from sqlglot import exp
 
         sides = [condition.this, condition.expression] if isinstance(condition, exp.EQ) else []
@@ -99,13 +99,13 @@ class _JoinRebuilder:
         return (a, x, b, y) if a and b and a != b else None
 
     def _spans_tables(self, condition: Any) -> bool:
-        """Whether a condition is on columns of more than one table."""
+        """Return whether a condition uses columns of several tables."""
         from sqlglot import exp
 
         return len({self._find_owner(column) for column in condition.find_all(exp.Column)}) > 1
 
     def _find_owner(self, column: Any) -> str:
-        """The alias of the table a column belongs to, "" where that is not said."""
+        """Return the alias of the table a column belongs to, or "" if it is ambiguous."""
         having = [alias for alias, table in self._tables.items() if table and table.find_column(column.name)]
         return column.table.casefold() or (having[0] if len(having) == 1 else "")
 
@@ -114,11 +114,11 @@ class _JoinRebuilder:
         return bool(first and second and first.find_column(edge[1]) and second.find_column(edge[3]))
 
     def _are_tables_known(self, edges: list[JoinEdge]) -> bool:
-        """Whether every wrong condition is of tables that are read."""
+        """Return whether the query reads the tables of all edges."""
         return all(edge[0] in self._tables and edge[2] in self._tables for edge in edges)
 
     def _find_components(self, edges: list[JoinEdge]) -> list[set[str]]:
-        """The groups of aliases that conditions hold together."""
+        """Return the groups of aliases that the edges connect."""
         groups = [{alias} for alias in [*self._tables, *self._added_tables]]
         for a, _, b, _ in edges:
             one = next(group for group in groups if a in group)
@@ -129,7 +129,7 @@ class _JoinRebuilder:
         return groups
 
     def _find_link(self, components: list[set[str]]) -> list[JoinEdge]:
-        """The conditions that join the first group to another: by one key, else by the one shortest way of keys."""
+        """Return the edges that join the first group to another: one key, else the shortest path."""
         first, rest = components[0], set().union(*components[1:])
         direct = [edge for a in first for b in rest for edge in self._find_key_edges(a, b)]
         if len(direct) == 1:
@@ -146,7 +146,7 @@ class _JoinRebuilder:
         return table
 
     def _find_shortest_path(self, first: set[str], rest: set[str]) -> list[JoinEdge]:
-        """The conditions along the one shortest way by tables that are not read yet; [] where there is none or more."""
+        """Return the edges of the only shortest path through unread tables; [] for none or several."""
         read = {self._get_table(alias).full_name for alias in first | rest}
         free = [table for table in self._schema.tables if table.full_name not in read and table.kind == "table"]
         queue: deque[list[tuple[str, Table]]] = deque([(alias, self._get_table(alias))] for alias in first)
@@ -185,7 +185,7 @@ class _JoinRebuilder:
         return edges
 
     def _drop_bridge_tables(self, edges: list[JoinEdge], invalid_edges: list[JoinEdge]) -> list[JoinEdge]:
-        """Leaves out tables that only served a wrong join: of which nothing else is used."""
+        """Remove tables that only an invalid join used."""
         from sqlglot import exp
 
         used = [
@@ -203,7 +203,7 @@ class _JoinRebuilder:
         return edges
 
     def _write_joins(self, edges: list[JoinEdge], other_conditions: list[Any]) -> None:
-        """Writes FROM and JOINs anew, each table after one that it is joined to."""
+        """Rewrite FROM and the joins, each table after one that it joins to."""
         from sqlglot import exp
 
         first = self._sources[0]
@@ -220,8 +220,8 @@ class _JoinRebuilder:
             on = exp.and_(*(self._build_condition(edge) for edge in mine))
             self._select.join(left.pop(alias), on=on, copy=False)
             written.add(alias)
-        kept = [*get_where_conditions(self._select), *other_conditions]
-        set_where(self._select, [one for at, one in enumerate(kept) if one not in kept[:at]])
+        conditions = [*get_where_conditions(self._select), *other_conditions]
+        set_where(self._select, [one for at, one in enumerate(conditions) if one not in conditions[:at]])
 
     def _build_table_node(self, table: Table, alias: str) -> Any:
         import sqlglot

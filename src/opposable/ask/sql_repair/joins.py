@@ -1,8 +1,9 @@
-"""Joins put right: a table that a column needs is joined, one that adds nothing is left out."""
+"""Adds joins that a column needs and removes joins that add nothing."""
 
 from collections.abc import Collection
 from typing import Any
 
+from opposable.ask.sql_repair import messages
 from opposable.ask.sql_repair.sql_tree import (
     RepairedSql,
     convert_to_left_join,
@@ -29,25 +30,25 @@ from opposable.sql.function_allowlist import Dialect
 from opposable.sql.schema import Column, DatabaseSchema, Table, quote_name, quote_table_path
 
 LocatedValue = tuple[str, str, str]
-"""A table's full name, the folded name of a column, and a value that stands in it."""
+"""The full name of a table, the case-folded name of a column, and a value of that column."""
 
 
 def add_needed_joins(sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedSql:
-    """The SQL with a table joined for each column that no table read has, where one foreign key leads there.
+    """Join a table for each column that no source has, if one foreign key leads to it.
 
-    Unchanged where the SQL cannot be read, or more than one table could be meant.
+    SQL that cannot be parsed, or that several tables could complete, is unchanged.
     """
     return repair_each_select(sql, dialect, lambda select: _add_needed_joins(select, dialect, schema))
 
 
 def _add_needed_joins(select: Any, dialect: Dialect, schema: DatabaseSchema) -> list[str]:
-    told: list[str] = []
+    corrections: list[str] = []
     sources = resolve_source_tables(select, schema)
     if sources is None:
         return []
     for column in find_columns_in_select(select):
         if _is_resolved(column, sources, select) or any(table.find_column(column.name) for table in sources.values()):
-            continue  # a column of a table read stands under a wrong alias: names are put right later
+            continue  # the alias of the column is wrong: repair_names corrects it later
         found = _find_join_paths(column.name, sources, schema)
         if len(found) != 1:
             continue
@@ -56,52 +57,58 @@ def _add_needed_joins(select: Any, dialect: Dialect, schema: DatabaseSchema) -> 
         on = f"{_format_source_name(select, alias, dialect)}.{quote_name(own_key, dialect)} = {name}.{quote_name(other_key, dialect)}"
         select.join(f"{quote_table_path(table, dialect)} AS {name}", on=on, dialect=dialect, copy=False)
         sources[name] = table
-        told.append(f"{table.name} joined for {column.name}")
+        corrections.append(messages.table_joined(table.name, column.name))
         for other in find_columns_in_select(select):
             if other.name.casefold() == column.name.casefold() and not _is_resolved(other, sources, select):
                 other.set("table", _make_identifier(name))
         column.set("table", _make_identifier(name))
-    return told
+    return corrections
 
 
 def drop_key_only_joins(sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedSql:
-    """The SQL without tables of which only the key is used that a foreign key of another table holds as well.
+    """Drop joins of tables whose key is the only used column, and use the foreign key instead.
 
-    Every row that has the key has just one row there, so nothing is lost but rows whose key leads nowhere.
+    Every row with the key matches exactly one row there, so only rows with a dangling key are added.
     """
     return repair_each_select(sql, dialect, lambda select: _drop_key_only_joins(select, schema))
 
 
 def _drop_key_only_joins(select: Any, schema: DatabaseSchema) -> list[str]:
-    told: list[str] = []
+    corrections: list[str] = []
     sources = resolve_source_tables(select, schema)
     for join in list(select.args.get("joins") or ()) if sources else ():
         spare = _find_replaceable_key(join, select, sources or {})
         if spare is None:
             continue
-        alias, kept = spare
+        alias, equal_column = spare
         for column in find_columns_in_select(select):
             if column.table.casefold() == alias:
-                column.set("this", kept.this.copy())
-                column.set("table", kept.args["table"].copy())
+                column.set("this", equal_column.this.copy())
+                column.set("table", equal_column.args["table"].copy())
         drop_join(select, join)
-        told.append(f"without {join.this.name}")
-    return told
+        corrections.append(messages.part_removed(join.this.name))
+    return corrections
 
 
 def drop_unmentioned_joins(
     sql: str, question: str, dialect: Dialect, schema: DatabaseSchema, located_values: Collection[LocatedValue] = ()
 ) -> RepairedSql:
-    """The SQL without joined tables of which the question says no word, and of which nothing is used.
+    """Drop joins of tables that the question does not mention and the query does not use.
 
-    Such a join only multiplies rows or drops them. Where only a value is looked for in one, and that stands (`also`) in
-    a column called the same of one other table read, it is looked for there. Names, or comments, and question must be
-    in one script to be compared.
+    Such a join only multiplies or drops rows. A condition on a value moves to another source that has the value in a
+    column of the same name. Names or comments are compared with a question in the same script only.
+
+    Args:
+        sql: The query.
+        question: The question that the query answers.
+        dialect: The SQL dialect.
+        schema: The schema of the database.
+        located_values: The columns of other sources that contain a value of the query.
     """
-    asked = {singularize(word) for word in extract_index_words(normalize_text(question))}
+    question_words = {singularize(word) for word in extract_index_words(normalize_text(question))}
 
-    def mend(select: Any) -> list[str]:
-        told: list[str] = []
+    def repair_select(select: Any) -> list[str]:
+        corrections: list[str] = []
         sources = resolve_source_tables(select, schema)
         for join in list(reversed(select.args.get("joins") or ())) if sources else ():
             table = (sources or {})[join.this.alias_or_name.casefold()]
@@ -109,38 +116,38 @@ def drop_unmentioned_joins(
                 join.side
                 or _counts_rows(select)
                 or not _is_in_question_script(table, question)
-                or asked & set(_get_table_words(table))
+                or question_words & set(_get_table_words(table))
             ):
                 continue
             if _detach_unused_table(join, select, sources or {}, located_values):
                 drop_join(select, join)
-                told.append(f"without {join.this.name}")
-        return told
+                corrections.append(messages.part_removed(join.this.name))
+        return corrections
 
-    return repair_each_select(sql, dialect, mend)
+    return repair_each_select(sql, dialect, repair_select)
 
 
 def _counts_rows(select: Any) -> bool:
-    """Whether the SELECT counts rows, of whichever table the column is: a joined table may be there to be counted."""
+    """Return whether the SELECT counts rows; a joined table may be what it counts."""
     from sqlglot import exp
 
     return any(not isinstance(one.this, exp.Distinct) for one in find_in_select(select, exp.Count))
 
 
 def _get_table_words(table: Table) -> list[str]:
-    """The words a table goes by: its name's and its comment's."""
+    """Return the words of a table's name and comment."""
     return [*split_identifier(table.name), *split_identifier(table.comment or "")]
 
 
 def _is_in_question_script(table: Table, question: str) -> bool:
-    """Whether a question would name the table in the script it is called in."""
+    """Return whether the question and the table name use the same script."""
     return has_cjk(table.name + (table.comment or "")) if has_cjk(question) else not has_cjk(table.name)
 
 
 def _detach_unused_table(
     join: Any, select: Any, sources: dict[str, Table], located_values: Collection[LocatedValue]
 ) -> bool:
-    """Whether nothing of a joined table is used, once a value looked for in it is looked for in another table read."""
+    """Move the conditions on a joined table to another source; return whether it is then unused."""
     from sqlglot import exp
 
     alias = join.this.alias_or_name.casefold()
@@ -170,14 +177,14 @@ def _get_identifier(select: Any, alias: str) -> Any:
 
 
 def convert_to_outer_joins(sql: str, dialect: Dialect) -> RepairedSql:
-    """The SQL with LEFT JOIN where it looks for rows that have none in a joined table (`IS NULL` on its column)."""
+    """Use LEFT JOIN where a condition searches rows without a match (`IS NULL` on its column)."""
     return repair_each_select(sql, dialect, _convert_to_outer_joins)
 
 
 def _convert_to_outer_joins(select: Any) -> list[str]:
     from sqlglot import exp
 
-    told: list[str] = []
+    corrections: list[str] = []
     where, joined = select.args.get("where"), select.args.get("joins") or []
     missing = {
         node.this.table.casefold()
@@ -193,19 +200,19 @@ def _convert_to_outer_joins(select: Any) -> list[str]:
     for join in joined:
         inner = not join.side and join.kind in ("", "INNER")
         if inner and join.args.get("on") is not None and join.this.alias_or_name.casefold() in missing:
-            told.append(convert_to_left_join(join))
-    return told
+            corrections.append(convert_to_left_join(join))
+    return corrections
 
 
 def drop_self_joins(sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedSql:
-    """The SQL without a table joined to itself by its own key: that is the same row again."""
+    """Drop a join of a table to itself by its own key, which finds the same row again."""
     return repair_each_select(sql, dialect, lambda select: _drop_self_joins(select, schema))
 
 
 def _drop_self_joins(select: Any, schema: DatabaseSchema) -> list[str]:
     from sqlglot import exp
 
-    told: list[str] = []
+    corrections: list[str] = []
     sources = resolve_source_tables(select, schema) or {}
     for join in list(select.args.get("joins") or ()) if sources else ():
         on, alias = join.args.get("on"), join.this.alias_or_name.casefold()
@@ -225,27 +232,27 @@ def _drop_self_joins(select: Any, schema: DatabaseSchema) -> list[str]:
         for column in select.find_all(exp.Column):
             if column.table.casefold() == alias:
                 column.set("table", _get_identifier(select, other))
-        told.append(f"without {join.this.alias_or_name}")
-    return told
+        corrections.append(messages.part_removed(join.this.alias_or_name))
+    return corrections
 
 
 def drop_sibling_joins(sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedSql:
-    """The SQL without a table joined by what both have of a third, where the other has all of it that is used.
+    """Drop a join by a foreign key that both tables share, if one table has all used columns.
 
-    Such a join brings every row of the one with every row of the other that has the same; that is not meant.
+    Such a join pairs every row of one table with every row of the other that has the same parent.
     """
     return repair_each_select(sql, dialect, lambda select: _drop_sibling_join(select, schema))
 
 
 def _drop_sibling_join(select: Any, schema: DatabaseSchema) -> list[str]:
-    told: list[str] = []
+    corrections: list[str] = []
     sources = resolve_source_tables(select, schema) or {}
     first = select.args.get("from_")
     join = (select.args.get("joins") or [None])[0]
     pair = _find_shared_parent(join, sources) if first is not None and join is not None and sources else None
     if pair is None:
         return []
-    start = first.this.alias_or_name.casefold()  # stays where either could
+    start = first.this.alias_or_name.casefold()  # is equal_column when either table could be dropped
     for alias, other in sorted((pair, pair[::-1]), key=lambda way: way[0] == start):
         used = [column for column in find_columns_in_select(select) if column.table.casefold() == alias]
         if all(sources[other].find_column(column.name) for column in used):
@@ -254,13 +261,13 @@ def _drop_sibling_join(select: Any, schema: DatabaseSchema) -> list[str]:
             if alias == start:
                 first.set("this", join.this.copy())
             drop_join(select, join)
-            told.append(f"without {sources[alias].name}")
+            corrections.append(messages.part_removed(sources[alias].name))
             break
-    return told
+    return corrections
 
 
 def _find_shared_parent(join: Any, sources: dict[str, Table]) -> tuple[str, str] | None:
-    """The aliases that a join holds together by columns that both refer to one column of a third table."""
+    """Return the aliases of a join whose two columns refer to the same column of a third table."""
     from sqlglot import exp
 
     on = join.args.get("on")
@@ -273,12 +280,15 @@ def _find_shared_parent(join: Any, sources: dict[str, Table]) -> tuple[str, str]
 
 
 def _is_sole_primary_key(key: Column, table: Table) -> bool:
-    """Whether the column by itself is the table's key."""
+    """Return whether the column alone is the primary key."""
     return key.primary_key and sum(column.primary_key for column in table.columns) == 1
 
 
 def find_self_comparison(sql: str, dialect: Dialect) -> str:
-    """The condition of a join that compares a column with itself, or "": what comes of a name that was put right wrongly."""
+    """Return the join condition that compares a column with itself, or "".
+
+    A wrong correction of a name can produce such a condition.
+    """
     from sqlglot import exp
 
     tree = parse_sql(sql, dialect)
@@ -288,10 +298,15 @@ def find_self_comparison(sql: str, dialect: Dialect) -> str:
 
 
 def drop_emptied_joins(sql: str, original_sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedSql:
-    """The SQL without joined tables of which `before`, its names not yet put right, used columns that are others' now.
+    """Drop joins of tables that only had columns whose names were corrected to other tables.
 
-    Their key is the other table's that they are joined by. Where rows are counted or added up the tables stay: they say
-    which rows.
+    The key of such a table is replaced by the column it joins to. Joins of aggregates stay, since they select the rows.
+
+    Args:
+        sql: The query with corrected names.
+        original_sql: The query before the correction.
+        dialect: The SQL dialect.
+        schema: The schema of the database.
     """
     from sqlglot import exp
 
@@ -303,7 +318,7 @@ def drop_emptied_joins(sql: str, original_sql: str, dialect: Dialect, schema: Da
         for column in old.find_all(exp.Column)
         if not column.find_ancestor(exp.Join)
     ]
-    told: list[str] = []
+    corrections: list[str] = []
     for select in find_selects(tree):
         sources = resolve_source_tables(select, schema) if not find_in_select(select, exp.AggFunc) else None
         for join in list(select.args.get("joins") or ()) if sources else ():
@@ -311,12 +326,12 @@ def drop_emptied_joins(sql: str, original_sql: str, dialect: Dialect, schema: Da
             lacked = any(name == alias and not (sources or {})[alias].find_column(column) for name, column in used)
             if lacked and not join.side and _replace_key_uses(join, select):
                 drop_join(select, join)
-                told.append(f"without {join.this.name}")
-    return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+                corrections.append(messages.part_removed(join.this.name))
+    return (tree.sql(dialect=dialect), tuple(corrections)) if corrections else (sql, ())
 
 
 def _replace_key_uses(join: Any, select: Any) -> bool:
-    """Whether of a joined table only the key is used, once it stands as the other table's that it is joined by."""
+    """Replace the key of a joined table by the column it joins to; return whether nothing else is used."""
     from sqlglot import exp
 
     on, alias = join.args.get("on"), join.this.alias_or_name.casefold()
@@ -345,12 +360,12 @@ def _make_identifier(name: str) -> Any:
 
 
 def _format_source_name(select: Any, alias: str, dialect: Dialect) -> str:
-    """The name of a table read as the SELECT writes it, quotes and case included."""
+    """Return the name of a source as the SELECT writes it, with quotes and case."""
     return str(_get_identifier(select, alias).sql(dialect=dialect))
 
 
 def _is_resolved(column: Any, sources: dict[str, Table], select: Any) -> bool:
-    """Whether a column is one of the tables read, a name given in the SELECT, or not ours to judge."""
+    """Return whether a column belongs to a source, is an alias, or cannot be resolved here."""
     if type(column.this).__name__ == "Star":
         return True
     if column.table:
@@ -365,7 +380,7 @@ def _is_resolved(column: Any, sources: dict[str, Table], select: Any) -> bool:
 def _find_join_paths(
     column: str, sources: dict[str, Table], schema: DatabaseSchema
 ) -> list[tuple[str, str, Table, str]]:
-    """The tables that have the column and to which a foreign key leads from a table read: alias, key, table, its key."""
+    """Return tables with the column that a foreign key reaches: alias, key, table, its key."""
     found: dict[str, tuple[str, str, Table, str]] = {}
     read = {table.full_name for table in sources.values()}
     for table in schema.tables:
@@ -378,7 +393,7 @@ def _find_join_paths(
 
 
 def _find_replaceable_key(join: Any, select: Any, sources: dict[str, Table]) -> tuple[str, Any] | None:
-    """The alias of a joined table of which only its key is used, and the column that holds the same."""
+    """Return the alias of a joined table whose key alone is used, and the equal column."""
     from sqlglot import exp
 
     on = join.args.get("on")
@@ -389,15 +404,18 @@ def _find_replaceable_key(join: Any, select: Any, sources: dict[str, Table]) -> 
     if not all(isinstance(side, exp.Column) and side.table for side in sides):
         return None
     inner = next((side for side in sides if side.table.casefold() == alias), None)
-    kept = next((side for side in sides if side.table.casefold() != alias), None)
-    if inner is None or kept is None or kept.table.casefold() not in sources:
+    equal_column = next((side for side in sides if side.table.casefold() != alias), None)
+    if inner is None or equal_column is None or equal_column.table.casefold() not in sources:
         return None
-    keys = [(a.casefold(), b.casefold()) for a, b in find_foreign_keys(sources[kept.table.casefold()], sources[alias])]
-    if (kept.name.casefold(), inner.name.casefold()) not in keys:
+    keys = [
+        (a.casefold(), b.casefold())
+        for a, b in find_foreign_keys(sources[equal_column.table.casefold()], sources[alias])
+    ]
+    if (equal_column.name.casefold(), inner.name.casefold()) not in keys:
         return None
     columns = select.find_all(exp.Column)
     uses = [column for column in columns if column.table.casefold() == alias or not column.table]
     stars = [star for star in select.find_all(exp.Star) if not isinstance(star.parent, exp.Count)]
     if stars or any(column.name.casefold() != inner.name.casefold() for column in uses):
         return None
-    return alias, kept
+    return alias, equal_column

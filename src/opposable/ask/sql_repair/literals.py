@@ -1,4 +1,4 @@
-"""The values a query compares columns with, and those of them that no row has."""
+"""Finds the text values a query compares columns with, and replaces values that no row has."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from opposable.sql.schema import DatabaseSchema, Table, quote_name, quote_table_
 
 LOOKUP_LIMITS = QueryLimits(max_rows=20, max_cell_characters=200, timeout_seconds=2.0)
 MAX_LITERALS = 6
-"""Values of one query that are looked up."""
+"""The largest number of values looked up per query."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextLiteral:
-    """A text that a query compares a column with. `start` and `end` are where it stands in the SQL, quotes included."""
+    """A text that a query compares a column with, at `sql[start:end]`, quotes included."""
 
     table: Table
     column: str
@@ -26,7 +26,7 @@ class TextLiteral:
 
 @dataclass(frozen=True, slots=True)
 class ValueLocation:
-    """A value and the column it stands in; `table` is a full name."""
+    """A value and the column that contains it; `table` is a full name."""
 
     table: str
     column: str
@@ -34,25 +34,25 @@ class ValueLocation:
 
 
 class ValueFinder(Protocol):
-    """Finds real values of a column that a text may have been meant for."""
+    """Finds values of the database that are similar to a text."""
 
     async def find_near_values(self, table: Table, column: str, value: str) -> Sequence[str]:
-        """The nearest first; none where nothing is near."""
+        """Return the similar values of a column, nearest first."""
         ...
 
     async def find_locations(self, value: str) -> Sequence[ValueLocation]:
-        """Where the very text stands, whatever its case; none where that is not known."""
+        """Return the columns that contain the text in any case; empty if that is unknown."""
         ...
 
 
 class QueryValueFinder:
-    """Finds near values by asking the database itself: the same in another case, or with the text inside."""
+    """Finds similar values with a query: equal in another case, or containing the text."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def find_near_values(self, table: Table, column: str, value: str) -> Sequence[str]:
-        """As `NearValues.near`; none where the database does not answer in time."""
+        """Return the similar values; empty if the query fails or times out."""
         name, path = quote_name(column, self._database.dialect), quote_table_path(table, self._database.dialect)
         folded = value.casefold().strip()
         if not folded:
@@ -71,12 +71,12 @@ class QueryValueFinder:
         return sorted(found, key=lambda one: (one.casefold().strip() != folded, abs(len(one) - len(value)), one))
 
     async def find_locations(self, value: str) -> Sequence[ValueLocation]:
-        """As `NearValues.places`: not known."""
+        """Return nothing: a query does not search all columns."""
         return ()
 
 
 def find_text_literals(sql: str, database: Database, schema: DatabaseSchema) -> list[TextLiteral]:
-    """The texts that the query compares a table's column with by =, IN or LIKE without wildcards."""
+    """Return the texts that the query compares with columns by =, IN, or LIKE without wildcards."""
     import sqlglot
     from sqlglot import exp
 
@@ -100,19 +100,18 @@ def find_text_literals(sql: str, database: Database, schema: DatabaseSchema) -> 
 
 
 async def value_exists(database: Database, literal: TextLiteral) -> bool:
-    """Whether some row has the value; true where that cannot be found out."""
+    """Return whether a row has the value; true if the query fails."""
     name, path = quote_name(literal.column, database.dialect), quote_table_path(literal.table, database.dialect)
     try:
-        rows = await database.run(
-            f"SELECT 1 FROM {path} WHERE {name} = {_quote_text(literal.value)} LIMIT 1", None, LOOKUP_LIMITS
-        )
+        sql = f"SELECT 1 FROM {path} WHERE {name} = {_quote_text(literal.value)} LIMIT 1"  # noqa: S608 - quoted
+        rows = await database.run(sql, None, LOOKUP_LIMITS)
     except ToolError:
         return True
     return bool(rows.rows)
 
 
 def replace_literals(sql: str, changes: Sequence[tuple[TextLiteral, str]]) -> str:
-    """The SQL with each literal's text replaced."""
+    """Replace the texts of literals."""
     for literal, value in sorted(changes, key=lambda change: -change[0].start):
         sql = sql[: literal.start] + _quote_text(value) + sql[literal.end :]
     return sql
@@ -121,9 +120,10 @@ def replace_literals(sql: str, changes: Sequence[tuple[TextLiteral, str]]) -> st
 def move_literal(
     sql: str, database: Database, literal: TextLiteral, locations: Sequence[ValueLocation]
 ) -> tuple[str, ValueLocation] | None:
-    """The SQL with the literal compared with the column it stands in; None unless just one of those is at hand there.
+    """Compare the literal with the column that contains it.
 
-    At hand are the columns of the tables that the same SELECT reads.
+    Returns:
+        The SQL and the location; None unless exactly one location belongs to a source of the same SELECT.
     """
     import sqlglot
     from sqlglot import exp
@@ -159,7 +159,7 @@ def move_literal(
 
 
 def _locate_literal(sql: str, table: Table, column: str, node: Any) -> list[TextLiteral]:
-    """The literal with its place in the text: where it stands there just once, quoted."""
+    """Return the literal with its position, if its quoted text occurs once in the SQL."""
     written = _quote_text(node.name)
     start = sql.find(written)
     if start < 0 or sql.find(written, start + 1) >= 0:
@@ -168,7 +168,7 @@ def _locate_literal(sql: str, table: Table, column: str, node: Any) -> list[Text
 
 
 def _find_table(column: Any, node: Any, schema: DatabaseSchema) -> Table | None:
-    """The table a column belongs to: by its qualifier, else the one in the same SELECT that has it."""
+    """Return the table a column belongs to, by its qualifier or by the SELECT's sources."""
     from sqlglot import exp
 
     select = node.find_ancestor(exp.Select)

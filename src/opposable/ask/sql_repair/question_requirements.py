@@ -1,4 +1,4 @@
-"""What a question's words call for in the SQL: a count, an average, the first of an order, what is not."""
+"""Checks that a query has what the question's words require: a count, an average, an order."""
 
 import difflib
 import re
@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from opposable.ask.sql_repair import messages
 from opposable.ask.sql_repair.sql_tree import find_selects, get_where_conditions, parse_sql, resolve_source_tables
+from opposable.domain.localized_text import LocalizedText
 from opposable.domain.text_normalization import extract_index_words, has_cjk, normalize_text, split_identifier
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.schema import DatabaseSchema
@@ -17,11 +19,11 @@ _MIN_VALUE_CHARACTERS = 3
 
 @dataclass(frozen=True, slots=True)
 class QuestionRequirement:
-    """Words that call for something, how it is seen in a tree, and what is said where it is missing."""
+    """Words of a question, what they require of the SQL tree, and the message if it is missing."""
 
     words: re.Pattern[str]
     is_met: Callable[[Any], bool]
-    message: str
+    message: LocalizedText
 
 
 def _compile_words(english: str, chinese: str) -> re.Pattern[str]:
@@ -29,12 +31,12 @@ def _compile_words(english: str, chinese: str) -> re.Pattern[str]:
 
 
 def _contains_node(*names: str) -> Callable[[Any], bool]:
-    def met(tree: Any) -> bool:
+    def has_node(tree: Any) -> bool:
         from sqlglot import exp
 
         return tree.find(*(getattr(exp, name) for name in names)) is not None
 
-    return met
+    return has_node
 
 
 def _has_exclusion(tree: Any) -> bool:
@@ -67,22 +69,22 @@ REQUIREMENTS = (
     QuestionRequirement(
         _compile_words("each|every|respectively", "每|各"),
         _has_grouping,
-        "the question asks for each, and the SQL groups by nothing",
+        messages.groups_missing(),
     ),
     QuestionRequirement(
         _compile_words("average", "平均"),
         _contains_node("Avg", "Div"),
-        "the question asks for an average, and the SQL has no AVG",
+        messages.average_missing(),
     ),
     QuestionRequirement(
         _compile_words("how many", "多少(?:[个名位张条家种门次辆人]|订单)|几[个名位张条家种门次辆]|[人个次]数"),
         _contains_node("Count", "Sum"),
-        "the question asks how many there are, and the SQL counts nothing",
+        messages.count_missing(),
     ),
     QuestionRequirement(
         _compile_words("total", "总(?![部店公监统经裁是会行])"),
         _contains_node("Sum", "Count"),
-        "the question asks for a total, and the SQL has no SUM",
+        messages.total_missing(),
     ),
     QuestionRequirement(
         _compile_words(
@@ -91,7 +93,7 @@ REQUIREMENTS = (
             "最[多少高低大小早晚新长短贵]|前[0-9一二三四五六七八九十]+",
         ),
         _has_ordering,
-        "the question asks for the first of an order, and the SQL neither sorts nor takes MAX or MIN of all rows",
+        messages.order_missing(),
     ),
     QuestionRequirement(
         _compile_words(
@@ -99,7 +101,7 @@ REQUIREMENTS = (
             "没有|没|不(?![同含计等]|包|重复|少于|超过|低于|高于|大于|小于|足)|从未|从不|未曾",
         ),
         _has_exclusion,
-        "the question asks for what is not, and the SQL excludes nothing: use NOT IN with a subquery",
+        messages.exclusion_missing(),
     ),
     QuestionRequirement(
         _compile_words(
@@ -107,27 +109,35 @@ REQUIREMENTS = (
             "超过|多于|少于|大于|小于|高于|低于|以上|以下",
         ),
         _contains_node("GT", "GTE", "LT", "LTE", "Between"),
-        "the question compares with a bound, and the SQL does not",
+        messages.comparison_missing(),
     ),
 )
 
 
 def find_unmet_requirement(question: str, sql: str, dialect: Dialect, named_values: Sequence[str] = ()) -> str:
-    """What the question's words call for and the SQL lacks, in words; "" for nothing, or where it cannot be read.
+    """Return a message about what the question requires and the SQL lacks; "" for nothing.
 
-    `named` are the real values that the question names, however it spells them.
+    Args:
+        question: The question that the query answers.
+        sql: The query. If it cannot be parsed, the result is "".
+        dialect: The SQL dialect.
+        named_values: The values of the database that the question names, in any spelling.
     """
     tree = parse_sql(sql, dialect)
     if tree is None:
         return ""
-    missing = [call.message for call in REQUIREMENTS if call.words.search(question) and not call.is_met(tree)]
+    missing = [
+        requirement.message
+        for requirement in REQUIREMENTS
+        if requirement.words.search(question) and not requirement.is_met(tree)
+    ]
     return missing[0] if missing else _find_repetition(tree) or _find_unasked_value(question, tree, named_values)
 
 
 def find_outer_column(sql: str, schema: DatabaseSchema) -> str:
-    """A column that a subquery selects and that none of its tables has, in words, or "": it is the outer query's own.
+    """Return a message about a subquery that selects a column of the outer query; "" for none.
 
-    Engines read it so without a word, and then every row fits.
+    Engines accept such a column silently, and then every row matches.
     """
     tree = parse_sql(sql, schema.dialect)
     for select in find_selects(tree) if tree is not None else ():
@@ -135,12 +145,12 @@ def find_outer_column(sql: str, schema: DatabaseSchema) -> str:
         for one in select.selects if tables else ():
             lacks = not any(table.find_column(one.name) for table in (tables or {}).values())
             if type(one).__name__ == "Column" and not one.table and lacks:
-                return f"{' and '.join(table.name for table in (tables or {}).values())} has no column {one.name}"
+                return messages.column_of_outer_query([table.name for table in (tables or {}).values()], one.name)
     return ""
 
 
 def find_fixed_items(select: Any) -> list[Any]:
-    """What a SELECT selects of which its WHERE says what it is."""
+    """Return the selected items that WHERE fixes to one value."""
     from sqlglot import exp
 
     fixed = {
@@ -154,7 +164,7 @@ def find_fixed_items(select: Any) -> list[Any]:
 
 
 def _find_unasked_value(question: str, tree: Any, named_values: Sequence[str]) -> str:
-    """That a text is looked for of which the question says no word, nor of its column; codes are not judged."""
+    """Return a message about a text value that the question does not mention; "" for none."""
     from sqlglot import exp
 
     said = {word[:_STEM_CHARACTERS] for word in extract_index_words(normalize_text(question))}
@@ -174,7 +184,7 @@ def _find_unasked_value(question: str, tree: Any, named_values: Sequence[str]) -
             for word in [*extract_index_words(normalize_text(value)), *split_identifier(column.name)]
         }
         if not words & said and not (has_cjk(value) and set(value) & set(question)):
-            return f"the question does not say {node.sql()}"
+            return messages.value_not_in_question(node.sql())
     return ""
 
 
@@ -183,4 +193,4 @@ def _find_repetition(tree: Any) -> str:
 
     if not isinstance(tree, exp.Select) or not tree.selects or len(find_fixed_items(tree)) < len(tree.selects):
         return ""
-    return "the SQL selects only what the question says already, not what it asks for"
+    return messages.question_repeated()

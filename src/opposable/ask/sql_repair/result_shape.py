@@ -1,9 +1,10 @@
-"""What a question's words ask of the shape of its answer, and SQL put into that shape where it is certain."""
+"""Adapts the shape of a query's result to the question where that is certain."""
 
 import re
 from collections.abc import Sequence
 from typing import Any
 
+from opposable.ask.sql_repair import messages
 from opposable.ask.sql_repair.question_requirements import find_fixed_items
 from opposable.ask.sql_repair.sql_tree import get_where_conditions, parse_sql, set_where
 from opposable.domain.text_normalization import normalize_text
@@ -22,7 +23,7 @@ _SORT_KEY_WORDS = re.compile(
     r"|(?:总|平均)?\w{0,4}?(?:数|数量|额|金额|量|费|价|率|值|总\w{1,3}|平均\w{1,3})最[多少高低大小]",
     re.IGNORECASE,
 )
-"""Words that name a number only as what the rows are sorted by."""
+"""Words that name a number only as the sort key."""
 
 _ONE_NUMBER_WORDS = re.compile(
     r"\s*(?:how many|what is the (?:total )?number of|count the)\b|.*(?:一共)?有多少|.*共有几", re.IGNORECASE
@@ -35,32 +36,31 @@ _EACH_WORDS = re.compile(r"\b(?:each|every|per|respectively)\b|每|各", re.IGNO
 
 
 def asks_for_each(question: str) -> bool:
-    """Whether the question asks for something of each of many."""
+    """Return whether the question asks for a figure of each group."""
     return _EACH_WORDS.search(question) is not None
 
 
 def asks_for_one_number(question: str) -> bool:
-    """Whether the question asks how many there are, and nothing else."""
+    """Return whether the question asks for one count and nothing else."""
     return _ONE_NUMBER_WORDS.match(question) is not None and not _GROUPING_WORDS.search(question)
 
 
 def repair_result_shape(sql: str, question: str, dialect: Dialect) -> tuple[str, tuple[str, ...]]:
-    """The SQL with DISTINCT where the question says "different", and without a sort key it does not ask for.
+    """Add DISTINCT where the question says "different", and drop columns it does not ask for.
 
-    A column that is to be two values at once becomes an INTERSECT.
-
-    Comes with what was changed, in words; unchanged where the SQL cannot be read.
+    Two values required of one column become an INTERSECT. Returns the SQL and the corrections. SQL that cannot be parsed
+    is unchanged.
     """
     from sqlglot import exp
 
     tree = parse_sql(sql, dialect)
     if not isinstance(tree, exp.Select):
         return sql, ()
-    told = [*_add_distinct(tree, question), *_drop_sort_key(tree, question), *_drop_fixed_items(tree)]
+    corrections = [*_add_distinct(tree, question), *_drop_sort_key(tree, question), *_drop_fixed_items(tree)]
     both = _build_intersection(tree)
     if both is not None:
-        tree, told = both, [*told, "two values of one column in one row → INTERSECT"]
-    return (tree.sql(dialect=dialect), tuple(told)) if told else (sql, ())
+        tree, corrections = both, [*corrections, messages.intersection_built()]
+    return (tree.sql(dialect=dialect), tuple(corrections)) if corrections else (sql, ())
 
 
 def _add_distinct(tree: Any, question: str) -> list[str]:
@@ -80,18 +80,18 @@ def _add_distinct(tree: Any, question: str) -> list[str]:
 
 
 def _build_intersection(tree: Any) -> Any:
-    """The rows of one value that are rows of the other as well, where both are asked of one column in the same row."""
+    """Build an INTERSECT if WHERE requires two values of one column; else return None."""
     from sqlglot import exp
 
     if any(tree.args.get(part) for part in ("group", "order", "limit", "having")):
         return None
     if any(one.find(exp.AggFunc) for one in tree.selects):
         return None
-    asked = [
+    conditions = [
         one for one in get_where_conditions(tree) if isinstance(one, exp.EQ) and isinstance(one.expression, exp.Literal)
     ]
-    for at, first in enumerate(asked):
-        for second in asked[at + 1 :]:
+    for at, first in enumerate(conditions):
+        for second in conditions[at + 1 :]:
             if first.this.name.casefold() == second.this.name.casefold() and first.expression != second.expression:
                 one, other = tree.copy(), tree.copy()
                 set_where(one, [condition for condition in get_where_conditions(tree) if condition is not second])
@@ -101,7 +101,7 @@ def _build_intersection(tree: Any) -> Any:
 
 
 def _drop_sort_key(tree: Any, question: str) -> list[str]:
-    """Takes out an aggregate that only the order needs, where the question asks for no number."""
+    """Drop an aggregate that only ORDER BY needs, if the question asks for no number."""
     from sqlglot import exp
 
     order, limit = tree.args.get("order"), tree.args.get("limit")
@@ -120,26 +120,31 @@ def _drop_sort_key(tree: Any, question: str) -> list[str]:
                 if named:
                     key.replace(bare.copy())
                 tree.set("expressions", [other for other in tree.selects if other is not one])
-                return [f"without {one.sql()[:60]}"]
+                return [messages.part_removed(one.sql()[:60])]
     return []
 
 
 def _drop_fixed_items(tree: Any) -> list[str]:
-    """Takes out columns of which WHERE says what they are: the question says it, so it does not ask for it."""
+    """Drop columns that WHERE fixes to one value: the question states it and does not ask for it."""
     out = find_fixed_items(tree)
     if not out or len(out) == len(tree.selects) or tree.args.get("group"):
         return []
     tree.set("expressions", [one for one in tree.selects if not any(one is other for other in out)])
-    return [f"without {one.sql()[:60]}" for one in out]
+    return [messages.part_removed(one.sql()[:60]) for one in out]
 
 
 def find_shape_mismatch(question: str, sql: str, column_count: int, row_count: int, named_values: Sequence[str]) -> str:
-    """What the question asks for that the result cannot be: one number, or rows with a value that it names; or "".
+    """Return a message if the result cannot answer the question; "" otherwise.
 
-    `named` are the real values that the question names.
+    Args:
+        question: The question that the query answers.
+        sql: The query.
+        column_count: The number of columns of the result.
+        row_count: The number of rows of the result.
+        named_values: The values of the database that the question names.
     """
     if asks_for_one_number(question) and (row_count > 1 or column_count > 1):
-        return f"the question asks for one number, and {row_count} rows of {column_count} columns came"
+        return messages.several_numbers(row_count, column_count)
     written = normalize_text(sql)
     missing = [
         value
@@ -147,5 +152,5 @@ def find_shape_mismatch(question: str, sql: str, column_count: int, row_count: i
         if not any(word in written for word in normalize_text(value).split())
     ]
     if missing:
-        return f"the question names {', '.join(repr(value) for value in missing[:3])}, and the SQL does not look for it"
+        return messages.values_not_used(missing[:3])
     return ""

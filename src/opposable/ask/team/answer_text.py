@@ -1,11 +1,11 @@
-"""The answer in words and as a picture, made from the rows alone."""
+"""Formats the answer as a sentence and as a chart, from the rows alone."""
 
 import re
 from collections.abc import Sequence
 from typing import Any
 
-from opposable.ask.team.translations import translate_message
 from opposable.domain.language import Language, detect_language
+from opposable.domain.localized_text import LocalizedText, localize
 
 MAX_LISTED_ROWS = 5
 _DATE_PATTERN = re.compile(r"\d{4}(-\d{1,2}){0,2}([ T].*)?|\d{4}-?Q[1-4]|\d{4}年.*")
@@ -14,7 +14,7 @@ _DATE_PATTERN = re.compile(r"\d{4}(-\d{1,2}){0,2}([ T].*)?|\d{4}-?Q[1-4]|\d{4}�
 def format_answer_sentence(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], truncated: bool, language: Language
 ) -> str:
-    """The rows in one sentence: the value, the one row, or how many there are and the first of them."""
+    """Return the rows as one sentence: the value, the row, or the count and the first rows."""
     zh = language == "zh"
     if not rows:
         return "没有符合条件的数据。" if zh else "No rows match."
@@ -23,41 +23,48 @@ def format_answer_sentence(
     if len(rows) == 1:
         pairs = [f"{column} {_format_cell(cell, zh)}" for column, cell in zip(columns, rows[0], strict=True)]
         return f"{'，'.join(pairs)}。" if zh else f"{', '.join(pairs)}."
-    named = [" ".join(_format_cell(cell, zh) for cell in row[:3]) for row in rows[:MAX_LISTED_ROWS]]
-    more = truncated or len(rows) > MAX_LISTED_ROWS
+    listed_rows = [" ".join(_format_cell(cell, zh) for cell in row[:3]) for row in rows[:MAX_LISTED_ROWS]]
+    has_more = truncated or len(rows) > MAX_LISTED_ROWS
     count = f"{len(rows)}+" if truncated else str(len(rows))
     if zh:
-        return f"共 {count} 条结果：{'；'.join(named)}{'；等等' if more else ''}。"
-    return f"{count} results: {'; '.join(named)}{'; and more' if more else ''}."
+        return f"共 {count} 条结果：{'；'.join(listed_rows)}{'；等等' if has_more else ''}。"
+    return f"{count} results: {'; '.join(listed_rows)}{'; and more' if has_more else ''}."
 
 
 def format_failure_sentence(reason: str, language: Language) -> str:
-    """That there is no answer, and why; `reason` is in English, an engine's words in it as they are."""
-    said = translate_message(reason, language).rstrip(" .。")
+    """Return the sentence that states that there is no answer, and why."""
+    explanation = localize(reason, language).rstrip(" .。")
     if language == "zh":
-        foreign = said == reason.rstrip(" .。") and detect_language(said) == "en"
-        why = f"最后一次尝试没有成功（{said}）" if said and foreign else said
-        return f"无法可靠地回答这个问题：{why or '没有写出可以执行的 SQL'}。"
-    return f"This question could not be answered reliably: {said or 'no SQL was written that runs'}."
+        is_untranslated = not isinstance(reason, LocalizedText) and detect_language(explanation) == "en"
+        if explanation and is_untranslated:
+            explanation = f"最后一次尝试没有成功（{explanation}）"
+        return f"无法可靠地回答这个问题：{explanation or '没有写出可以执行的 SQL'}。"
+    return f"This question could not be answered reliably: {explanation or 'no SQL was written that runs'}."
 
 
 def build_chart(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any] | None:
-    """A picture of the rows: `type` (line over dates, else bar), `x` one column, `y` one or more columns of numbers.
+    """Return a chart of the rows, or None if they do not suit one.
 
-    None where there are fewer than two rows, more than two hundred, or no column of labels beside numbers.
+    Returns:
+        `type` ("line" over dates, else "bar"), `x` (the name of a column) and `y` (names of numeric columns). None for
+        fewer than two or more than 200 rows, and for rows without a label column or a numeric column.
     """
     if not 2 <= len(rows) <= 200 or len(columns) < 2:
         return None
-    numbers = [at for at in range(len(columns)) if _are_all_numbers([row[at] for row in rows])]
-    labels = [at for at in range(len(columns)) if at not in numbers]
-    dates = [at for at in range(len(columns)) if all(_is_date(row[at]) for row in rows)]
-    axis = next(iter(dates or labels), None)
+    numeric_columns = [at for at in range(len(columns)) if _are_all_numbers([row[at] for row in rows])]
+    label_columns = [at for at in range(len(columns)) if at not in numeric_columns]
+    date_columns = [at for at in range(len(columns)) if all(_is_date(row[at]) for row in rows)]
+    axis = next(iter(date_columns or label_columns), None)
     if axis is None:
         return None
-    values = [at for at in numbers if at != axis and not _is_key_column(columns[at])]
-    if not values or len({str(row[axis]) for row in rows}) < len(rows):
+    value_columns = [at for at in numeric_columns if at != axis and not _is_key_column(columns[at])]
+    if not value_columns or len({str(row[axis]) for row in rows}) < len(rows):
         return None
-    return {"type": "line" if axis in dates else "bar", "x": columns[axis], "y": [columns[at] for at in values[:4]]}
+    return {
+        "type": "line" if axis in date_columns else "bar",
+        "x": columns[axis],
+        "y": [columns[at] for at in value_columns[:4]],
+    }
 
 
 def _format_cell(value: Any, in_chinese: bool) -> str:

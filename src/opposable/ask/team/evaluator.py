@@ -1,7 +1,7 @@
-"""Runs SQL and says what is wrong with it: the engine's word, or what about its rows is doubtful."""
+"""Runs and repairs SQL, and finds problems and suspicions in its result."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,112 +35,126 @@ from opposable.ask.sql_repair.question_requirements import find_outer_column, fi
 from opposable.ask.sql_repair.result_shape import find_shape_mismatch, repair_result_shape
 from opposable.ask.sql_repair.sql_tree import RepairedSql, find_selects, parse_sql, resolve_source_tables
 from opposable.ask.sql_repair.syntax import repair_syntax
+from opposable.ask.team import messages
 from opposable.ask.team.state import Candidate, CandidateOutcome, get_result_fingerprint
 from opposable.domain.errors import InvalidArguments, ToolError, ToolRefused
+from opposable.domain.localized_text import LocalizedText
 from opposable.parsers import escape_special_tokens
 from opposable.sql.database import Database
+from opposable.sql.messages import get_error_message
 from opposable.sql.name_repair import repair_names
 from opposable.sql.schema import DatabaseSchema, to_one_line
 from opposable.sql.tools import SqlTools
 
 MAX_RESULT_ROWS = 1_000
 
+Repair = Callable[[str], RepairedSql]
+
 
 async def run_candidate(database: Database, candidate: Candidate, corrections: Sequence[str] = ()) -> CandidateOutcome:
-    """What comes of a candidate: checked, its names mended where only one can be meant, planned, run.
+    """Check, repair and run a candidate.
 
-    `corrections` are what was put right in it before.
+    Args:
+        database: The database to run it on.
+        candidate: The SQL.
+        corrections: The corrections already made in it.
     """
     try:
-        told = await SqlTools(database).execute(candidate.sql, limit=MAX_RESULT_ROWS)
+        result = await SqlTools(database).execute(candidate.sql, limit=MAX_RESULT_ROWS)
     except ToolError as error:
-        return CandidateOutcome(
-            candidate, "", problem=_sanitize_message(str(error)), problem_kind=normalize_problem(str(error))
-        )
+        problem = _sanitize_message(get_error_message(error))
+        return CandidateOutcome(candidate, "", problem=problem, problem_kind=normalize_problem(str(error)))
     except TimeoutError as error:
-        return CandidateOutcome(
-            candidate, "", problem=_sanitize_message(str(error) or "it took too long"), problem_kind="timeout"
-        )
+        problem = _sanitize_message(get_error_message(error) or messages.query_timed_out())
+        return CandidateOutcome(candidate, "", problem=problem, problem_kind="timeout")
     return CandidateOutcome(
         candidate,
-        told["sql"],
-        tuple(told["columns"]),
-        tuple(tuple(row) for row in told["rows"]),
-        told["truncated"],
-        corrections=(*corrections, *told["corrections"]),
+        result["sql"],
+        tuple(result["columns"]),
+        tuple(tuple(row) for row in result["rows"]),
+        result["truncated"],
+        corrections=(*corrections, *result["corrections"]),
     )
 
 
 async def repair_sql(database: Database, sql: str, question: str) -> RepairedSql:
-    """SQL put into the shape the question's words ask for, with the tables it needs and no more."""
+    """Repair SQL: its result gets the shape the question requires, with the necessary joins only."""
     schema, dialect = await database.get_schema(), database.dialect
-    told: list[str] = []
-
-    def mended(step: RepairedSql) -> str:
-        told.extend(step[1])
-        return step[0]
-
-    sql = mended(repair_syntax(sql, dialect))
-    sql = mended(repair_aliases(sql, dialect, schema))
-    sql = mended(repair_anti_joins(sql, dialect, schema))
-    sql = mended(remove_unneeded_date_functions(sql, question, dialect, schema))
-    sql = mended(repair_aggregates(sql, question, dialect))
-    sql = mended(repair_result_shape(sql, question, dialect))
-    written = sql
-    sql = mended(repair_joins_by_foreign_keys(sql, dialect, schema))
-    sql = mended(add_needed_joins(sql, dialect, schema))
+    written, corrections = _apply_repairs(
+        sql,
+        lambda sql: repair_syntax(sql, dialect),
+        lambda sql: repair_aliases(sql, dialect, schema),
+        lambda sql: repair_anti_joins(sql, dialect, schema),
+        lambda sql: remove_unneeded_date_functions(sql, question, dialect, schema),
+        lambda sql: repair_aggregates(sql, question, dialect),
+        lambda sql: repair_result_shape(sql, question, dialect),
+    )
+    joined, join_corrections = _apply_repairs(
+        written,
+        lambda sql: repair_joins_by_foreign_keys(sql, dialect, schema),
+        lambda sql: add_needed_joins(sql, dialect, schema),
+    )
+    corrections += join_corrections
     try:
-        fixed = repair_names(sql, dialect, schema)
-    except (ToolRefused, InvalidArguments):  # told when it is run
-        return sql, tuple(told)
-    if fixed.problems:
-        return sql, tuple(told)
-    told += fixed.corrections
-    sql = mended(drop_emptied_joins(fixed.query.sql, written, dialect, schema))
-    sql = mended(drop_self_joins(sql, dialect, schema))
-    sql = mended(drop_sibling_joins(sql, dialect, schema))
-    also = await _find_located_values(database, sql, schema)
-    sql = mended(drop_unmentioned_joins(sql, question, dialect, schema, also))
-    sql = mended(
-        drop_key_only_joins(sql, dialect, schema)
-    )  # last: what it leaves out may be what the question speaks of
-    return sql, tuple(told)
+        named = repair_names(joined, dialect, schema)
+    except (ToolRefused, InvalidArguments):  # run_candidate reports it
+        return joined, corrections
+    if named.problems:
+        return joined, corrections
+    repaired, drop_corrections = _apply_repairs(
+        named.query.sql,
+        lambda sql: drop_emptied_joins(sql, written, dialect, schema),
+        lambda sql: drop_self_joins(sql, dialect, schema),
+        lambda sql: drop_sibling_joins(sql, dialect, schema),
+    )
+    located_values = await _find_located_values(database, repaired, schema)
+    repaired, last_corrections = _apply_repairs(
+        repaired,
+        lambda sql: drop_unmentioned_joins(sql, question, dialect, schema, located_values),
+        # last, because the question may mention a table that it drops
+        lambda sql: drop_key_only_joins(sql, dialect, schema),
+    )
+    return repaired, (*corrections, *named.corrections, *drop_corrections, *last_corrections)
+
+
+def _apply_repairs(sql: str, *repairs: Repair) -> RepairedSql:
+    """Apply repairs in order and collect their corrections."""
+    corrections: list[str] = []
+    for repair in repairs:
+        sql, made_corrections = repair(sql)
+        corrections += made_corrections
+    return sql, tuple(corrections)
 
 
 async def _find_located_values(database: Database, sql: str, schema: DatabaseSchema) -> set[LocatedValue]:
-    """Which values the SQL looks for stand in a column called the same of another table that it reads."""
+    """Return the values of the query that a column of the same name contains in another source."""
     tree = parse_sql(sql, database.dialect)
-    read = (
-        [table for select in find_selects(tree) for table in (resolve_source_tables(select, schema) or {}).values()]
-        if tree
-        else []
-    )
-    found: set[LocatedValue] = set()
-    for literal in find_text_literals(sql, database, schema) if len(read) > 1 else ():
-        for table in read:
+    selects = find_selects(tree) if tree else []
+    tables = [table for select in selects for table in (resolve_source_tables(select, schema) or {}).values()]
+    located_values: set[LocatedValue] = set()
+    for literal in find_text_literals(sql, database, schema) if len(tables) > 1 else ():
+        for table in tables:
             column = table.find_column(literal.column) if table.full_name != literal.table.full_name else None
             if column is not None and await value_exists(database, replace(literal, table=table, column=column.name)):
-                found.add((table.full_name, column.name.casefold(), literal.value))
-    return found
+                located_values.add((table.full_name, column.name.casefold(), literal.value))
+    return located_values
 
 
 async def retry_with_outer_join(database: Database, outcome: CandidateOutcome) -> CandidateOutcome:
-    """The outcome, or, where it found nothing because an inner join drops what it looks for, that of an outer join."""
+    """Run the SQL with outer joins if its result is empty; return the better outcome."""
     if not outcome.has_run or not _is_empty_result(outcome.rows):
         return outcome
-    sql, told = convert_to_outer_joins(outcome.sql, database.dialect)
-    if not told:
+    sql, corrections = convert_to_outer_joins(outcome.sql, database.dialect)
+    if not corrections:
         return outcome
-    mended = await run_candidate(database, replace(outcome.candidate, sql=sql), (*outcome.corrections, *told))
-    return (
-        replace(mended, candidate=outcome.candidate)
-        if mended.has_run and not _is_empty_result(mended.rows)
-        else outcome
-    )
+    retried = await run_candidate(database, replace(outcome.candidate, sql=sql), (*outcome.corrections, *corrections))
+    if not retried.has_run or _is_empty_result(retried.rows):
+        return outcome
+    return replace(retried, candidate=outcome.candidate)
 
 
 def normalize_problem(problem: str) -> str:
-    """What a problem is a case of: its sentence without names and numbers, so that the same mistake is known again."""
+    """Return the problem without names and numbers, to recognize repetitions."""
     plain = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\b\w*[\d_.]\w*\b", "…", problem.casefold())
     return " ".join(plain.split())[:80]
 
@@ -148,50 +162,53 @@ def normalize_problem(problem: str) -> str:
 async def retry_with_real_values(
     database: Database, outcome: CandidateOutcome, value_finder: ValueFinder
 ) -> CandidateOutcome:
-    """The outcome, or, where it found nothing because of a value no row has, that of the same SQL with the real value.
+    """Run the SQL with real values if its result is empty because no row has a value.
 
-    The outcome is doubtful where no row has the value and none is near enough, or several are.
+    The outcome gets a suspicion if no row has the value and the value finder returns none or several.
     """
     if not outcome.has_run or not _is_empty_result(outcome.rows):
         return outcome
-    changes: list[tuple[TextLiteral, str]] = []
-    doubts: list[str] = []
+    replacements: list[tuple[TextLiteral, str]] = []
+    suspicions: list[LocalizedText] = []
     for literal in find_text_literals(outcome.sql, database, await database.get_schema()):
         if await value_exists(database, literal):
             continue
-        near = list(await value_finder.find_near_values(literal.table, literal.column, literal.value))
-        same = [one for one in near if one.casefold().strip() == literal.value.casefold().strip()]
-        places = () if same else await value_finder.find_locations(literal.value)
-        other = await _retry_in_other_column(database, outcome, literal, places)
-        if other is not None:
-            return other
-        meant = same[:1] or (near if len(near) == 1 else [])
-        changes += [(literal, value) for value in meant]
-        doubts += [] if meant else [_describe_missing_value(literal.column, literal.value, near, places)]
-    if changes:
-        mended = await run_candidate(database, replace(outcome.candidate, sql=replace_literals(outcome.sql, changes)))
-        told = tuple(f"'{literal.value}' → '{value}'" for literal, value in changes)
-        if mended.has_run and not _is_empty_result(mended.rows):
-            return replace(mended, candidate=outcome.candidate, corrections=(*outcome.corrections, *told))
-    return _add_suspicion(outcome, "; ".join(doubts))
+        near_values = list(await value_finder.find_near_values(literal.table, literal.column, literal.value))
+        equal_values = [near for near in near_values if near.casefold().strip() == literal.value.casefold().strip()]
+        locations = () if equal_values else await value_finder.find_locations(literal.value)
+        moved_outcome = await _retry_in_other_column(database, outcome, literal, locations)
+        if moved_outcome is not None:
+            return moved_outcome
+        real_values = equal_values[:1] or (near_values if len(near_values) == 1 else [])
+        replacements += [(literal, value) for value in real_values]
+        if not real_values:
+            suspicions.append(_describe_missing_value(literal, near_values, locations))
+    if replacements:
+        sql = replace_literals(outcome.sql, replacements)
+        retried = await run_candidate(database, replace(outcome.candidate, sql=sql))
+        corrections = tuple(f"'{literal.value}' → '{value}'" for literal, value in replacements)
+        if retried.has_run and not _is_empty_result(retried.rows):
+            return replace(retried, candidate=outcome.candidate, corrections=(*outcome.corrections, *corrections))
+    return _add_suspicion(outcome, messages.join_suspicions(suspicions))
 
 
 async def _retry_in_other_column(
     database: Database, outcome: CandidateOutcome, literal: TextLiteral, locations: Sequence[ValueLocation]
 ) -> CandidateOutcome | None:
-    """The outcome with a value looked for in the column it stands in; None where that brings nothing."""
-    put = move_literal(outcome.sql, database, literal, locations) if locations else None
-    if put is None:
+    """Run the SQL with the value compared with the column that contains it; return None without rows."""
+    moved = move_literal(outcome.sql, database, literal, locations) if locations else None
+    if moved is None:
         return None
-    mended = await run_candidate(database, replace(outcome.candidate, sql=put[0]))
-    if not mended.has_run or _is_empty_result(mended.rows):
+    sql, location = moved
+    retried = await run_candidate(database, replace(outcome.candidate, sql=sql))
+    if not retried.has_run or _is_empty_result(retried.rows):
         return None
-    told = f"{literal.column} = '{literal.value}' → {put[1].column}"
-    return replace(mended, candidate=outcome.candidate, corrections=(*outcome.corrections, told))
+    correction = f"{literal.column} = '{literal.value}' → {location.column}"
+    return replace(retried, candidate=outcome.candidate, corrections=(*outcome.corrections, correction))
 
 
 def flag_row_explosion(outcome: CandidateOutcome, max_table_rows: int | None) -> CandidateOutcome:
-    """The outcome, doubted where it has more rows than any table: a join that lacks its condition."""
+    """Add a suspicion to a join with more rows than any table: its condition may be missing."""
     if (
         not outcome.has_run
         or max_table_rows is None
@@ -199,54 +216,57 @@ def flag_row_explosion(outcome: CandidateOutcome, max_table_rows: int | None) ->
         or " join " not in _normalize_sql_text(outcome.sql)
     ):
         return outcome
-    said = f"it brings {len(outcome.rows)} rows, more than any table has ({max_table_rows}): a join multiplies rows"
-    return _add_suspicion(outcome, said)
+    return _add_suspicion(outcome, messages.row_explosion(len(outcome.rows), max_table_rows))
 
 
 def flag_shape_mismatch(
     outcome: CandidateOutcome, question: str, value_matches: Sequence[ValueMatch], schema: DatabaseSchema
 ) -> CandidateOutcome:
-    """The outcome, doubted where it cannot be what the question's words ask for; `named` are the values it names."""
+    """Add a suspicion to an outcome that cannot answer the question.
+
+    Args:
+        outcome: The outcome of a candidate.
+        question: The question.
+        value_matches: The values of the database that the question names.
+        schema: The schema of the database.
+    """
     if not outcome.is_plausible:
         return outcome
     values = [match.value for match in value_matches]
-    told = find_shape_mismatch(question, outcome.sql, len(outcome.columns), len(outcome.rows), values)
-    empty = find_self_comparison(outcome.sql, schema.dialect)
-    told = (
-        told
-        or (f"ON {empty} joins every row with every row" if empty else "")
+    condition = find_self_comparison(outcome.sql, schema.dialect)
+    suspicion = (
+        find_shape_mismatch(question, outcome.sql, len(outcome.columns), len(outcome.rows), values)
+        or (messages.self_comparison(condition) if condition else "")
         or find_outer_column(outcome.sql, schema)
+        or find_unmet_requirement(question, outcome.sql, schema.dialect, values)
     )
-    return _add_suspicion(outcome, told or find_unmet_requirement(question, outcome.sql, schema.dialect, values))
+    return _add_suspicion(outcome, suspicion)
 
 
 def select_majority_outcome(outcomes: Sequence[CandidateOutcome]) -> tuple[CandidateOutcome, float]:
-    """The outcome to answer with, and the share of those that ran which agree with it.
+    """Return the outcome to answer with, and the share of outcomes that agree with it.
 
-    Those without doubts come first; among them the result most of them brought; then the surest writer's.
+    Plausible outcomes are preferred, then the most frequent result, then the highest certainty.
     """
-    ran = [outcome for outcome in outcomes if outcome.is_plausible] or [
-        outcome for outcome in outcomes if outcome.has_run
-    ]
+    eligible = [outcome for outcome in outcomes if outcome.is_plausible]
+    eligible = eligible or [outcome for outcome in outcomes if outcome.has_run]
     votes: dict[str, list[CandidateOutcome]] = {}
-    for outcome in ran:
+    for outcome in eligible:
         votes.setdefault(get_result_fingerprint(outcome), []).append(outcome)
-    best = max(votes.values(), key=lambda group: (len(group), max(o.candidate.weight for o in group)))
-    return max(best, key=lambda outcome: outcome.candidate.weight), len(best) / len(ran)
+    winners = max(votes.values(), key=lambda group: (len(group), max(vote.candidate.weight for vote in group)))
+    return max(winners, key=lambda outcome: outcome.candidate.weight), len(winners) / len(eligible)
 
 
 def _is_empty_result(rows: Sequence[Sequence[Any]]) -> bool:
-    """Whether a result says nothing: no rows, or one of NULLs and zeros."""
+    """Return whether a result has no rows, or one row of NULLs and zeros."""
     return not rows or (len(rows) == 1 and all(cell in (None, 0) for cell in rows[0]))
 
 
 def _describe_missing_value(
-    column: str, value: str, near_values: Sequence[str], locations: Sequence[ValueLocation]
-) -> str:
-    told = f"no row has {column} = '{value}'"
-    if locations:
-        return f"{told}; it stands in {', '.join(f'{place.table}.{place.column}' for place in locations[:3])}"
-    return f"{told}; near are {', '.join(repr(one) for one in near_values[:5])}" if near_values else told
+    literal: TextLiteral, near_values: Sequence[str], locations: Sequence[ValueLocation]
+) -> LocalizedText:
+    columns = [f"{location.table}.{location.column}" for location in locations[:3]]
+    return messages.missing_value(literal.column, literal.value, near_values[:5], columns)
 
 
 def _add_suspicion(outcome: CandidateOutcome, suspicion: str) -> CandidateOutcome:
@@ -255,9 +275,15 @@ def _add_suspicion(outcome: CandidateOutcome, suspicion: str) -> CandidateOutcom
     return replace(outcome, suspicion=suspicion, problem_kind=normalize_problem(suspicion))
 
 
-def _sanitize_message(text: str) -> str:
-    """What an engine says, which may quote a cell, as it may stand before a model."""
-    return escape_special_tokens(to_one_line(text, 600) or "")
+def _sanitize_message(message: str) -> str:
+    """Shorten a message that may quote cells, and escape a model's special tokens in it."""
+
+    def sanitize(text: str) -> str:
+        return escape_special_tokens(to_one_line(text, 600) or "")
+
+    if isinstance(message, LocalizedText):
+        return LocalizedText(sanitize(message), sanitize(message.chinese))
+    return sanitize(message)
 
 
 def _normalize_sql_text(sql: str) -> str:

@@ -1,4 +1,4 @@
-"""Opens a team over a database: its catalogue, and the semantic model's terms where there is one."""
+"""Opens a team for a database, with its catalog and an optional semantic model."""
 
 import datetime
 from collections.abc import AsyncIterator, Callable
@@ -14,7 +14,8 @@ from opposable.ask.team.briefing import (
     CombinedValueLookup,
     SemanticModelInterpreter,
 )
-from opposable.ask.team.team import Team, TeamOptions
+from opposable.ask.team.interfaces import TeamOptions
+from opposable.ask.team.team import Team
 from opposable.models.base import Model
 from opposable.sql.database import Database
 
@@ -26,26 +27,33 @@ async def open_team(
     *,
     semantics: SemanticModel | None = None,
     cache_directory: Path | None = None,
-    bounds: CatalogLimits | None = None,
+    catalog_limits: CatalogLimits | None = None,
     options: TeamOptions | None = None,
     today: Callable[[], datetime.date] = datetime.date.today,
 ) -> AsyncIterator[Team]:
-    """A team that knows the database's values; closed at the end, while model and database stay the caller's.
+    """Open a team and close it at the end; the model and the database stay open.
 
-    `cache` is a folder where the catalogue is kept (None: memory only), `today` says which day questions are asked on.
+    Args:
+        model: The model that writes SQL.
+        database: The database to query.
+        semantics: The semantic model of the database.
+        cache_directory: The folder that stores the catalog; None stores it in memory.
+        catalog_limits: The limits of reading the catalog.
+        options: Which parts of the team to use.
+        today: Returns the date on which questions are asked.
     """
     synonyms = {table.source: table.synonyms for table in semantics.tables.values()} if semantics else None
-    catalog = await open_catalog(database, cache_directory, bounds, synonyms)
+    catalog = await open_catalog(database, cache_directory, catalog_limits, synonyms)
     try:
-        layer = None
+        interpreter = None
         if semantics is not None:
             values = CombinedValueLookup(catalog, await load_dimension_values(semantics, database, computed_only=True))
-            layer = SemanticModelInterpreter(semantics, database, values, today)
+            interpreter = SemanticModelInterpreter(semantics, database, values, today)
         yield Team(
             model,
             database,
             brief_provider=CatalogBriefProvider(catalog),
-            interpreter=layer,
+            interpreter=interpreter,
             value_finder=CatalogValueFinder(catalog, database),
             options=options or TeamOptions(),
         )

@@ -1,4 +1,4 @@
-"""SQL for a question: the prompt, and candidates read from the reply."""
+"""Builds the prompts for SQL and parses candidates from replies."""
 
 import math
 import re
@@ -23,7 +23,7 @@ DATE_HINTS: dict[Dialect, str] = {
     "sqlite": "Dates are text: strftime('%Y', d), date(d).",
     "postgres": "Dates: extract(year FROM d), date_trunc('month', d), to_char(d, 'YYYY-MM').",
 }
-"""How a dialect takes parts of a date, told where the question speaks of one: small models copy what they are told."""
+"""The date functions of each dialect; only in prompts of questions about time, since small models copy hints."""
 
 RATIO_HINT = "For a ratio multiply by 1.0 first: integers divided give integers."
 
@@ -38,7 +38,7 @@ Reply with the SQL alone, in a ```sql block."""
 
 FIRST_DRAFT_OPTIONS = ModelOptions(stream=False, max_tokens=400, temperature=0.0, top_logprobs=1)
 LATER_DRAFT_OPTIONS = ModelOptions(stream=False, max_tokens=400, temperature=0.8, top_logprobs=1)
-"""How candidates besides the first are asked for."""
+"""Options of the requests for candidates after the first."""
 
 
 _RATIO_WORDS = re.compile(r"\b(?:percent\w*|proportion|ratio|rate|share)\b|百分|比例|占比|率", re.IGNORECASE)
@@ -46,9 +46,12 @@ _RATIO_WORDS = re.compile(r"\b(?:percent\w*|proportion|ratio|rate|share)\b|百�
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What is told of a question besides its words: definitions that apply, values that match, hints.
+    """The context of a question in the SQL prompt.
 
-    `matches` are the real values that the question names.
+    Attributes:
+        schema: The schema as text.
+        notes: Definitions and values that concern the question.
+        value_matches: The values of the database that the question names.
     """
 
     schema: str
@@ -59,10 +62,10 @@ class Brief:
 def build_draft_messages(
     dialect: Dialect, brief: Brief, question: str, failed_attempts: Sequence[str] = ()
 ) -> list[Message]:
-    """Asks for SQL. What stays the same for a database stands first.
+    """Build the prompt that asks for SQL.
 
-    Where something failed, that is told, and the asking takes another form: in the same one a small model writes the
-    same again.
+    The part that is the same for every question of a database comes first, so that servers can cache it. After failed
+    attempts the prompt has another form, because a small model repeats its SQL for the same prompt.
     """
     parts = [question, *brief.notes, *_get_dialect_hints(dialect, question)]
     if failed_attempts:
@@ -72,47 +75,54 @@ def build_draft_messages(
 
 
 def _get_dialect_hints(dialect: Dialect, question: str) -> list[str]:
-    """What a dialect does its own way, as far as the question's words call for it."""
-    told = [DATE_HINTS[dialect]] if mentions_time(question) else []
-    return [*told, *([RATIO_HINT] if dialect != "duckdb" and _RATIO_WORDS.search(question) else [])]
+    """Return the hints on the dialect that the words of the question require."""
+    date_hints = [DATE_HINTS[dialect]] if mentions_time(question) else []
+    return [*date_hints, *([RATIO_HINT] if dialect != "duckdb" and _RATIO_WORDS.search(question) else [])]
 
 
 def build_correction_messages(
     dialect: Dialect, brief: Brief, question: str, outcome: CandidateOutcome
 ) -> list[Message]:
-    """Asks for the smallest change that puts one candidate right."""
-    asked = build_draft_messages(dialect, brief, question)
+    """Build the prompt that asks for the smallest correction of a candidate."""
+    draft_messages = build_draft_messages(dialect, brief, question)
     sql = outcome.sql or outcome.candidate.sql
-    told = outcome.problem or outcome.suspicion
+    problem = outcome.problem or outcome.suspicion
     return [
-        *asked,
+        *draft_messages,
         assistant_message(f"```sql\n{sql}\n```"),
-        user_message(f"That is not right: {told}\nChange only what is wrong, and reply with the whole corrected SQL."),
+        user_message(
+            f"That is not right: {problem}\nChange only what is wrong, and reply with the whole corrected SQL."
+        ),
     ]
 
 
 def parse_candidates(
     reply: Reply, reason: str, source: Literal["generator", "correction"] = "generator"
 ) -> list[Candidate]:
-    """The SQL in a reply: one statement, or the `candidates` or `refined_sql` of a JSON object."""
+    """Parse the SQL of a reply: one statement, or `candidates` or `refined_sql` of a JSON object."""
     text = reply.message.content
-    told = _parse_json_object(text)
-    listed = told.get("candidates")
+    reply_object = _parse_json_object(text)
+    listed = reply_object.get("candidates")
     if isinstance(listed, list):
-        each = [one for one in listed if isinstance(one, dict) and one.get("sql")]
-        return [Candidate(extract_sql(str(one["sql"])), str(one.get("reason", reason))) for one in each[:3]]
-    if told.get("refined_sql"):
+        entries = [entry for entry in listed if isinstance(entry, dict) and entry.get("sql")]
+        return [Candidate(extract_sql(str(entry["sql"])), str(entry.get("reason", reason))) for entry in entries[:3]]
+    if reply_object.get("refined_sql"):
         return [
-            Candidate(extract_sql(str(told["refined_sql"])), str(told.get("diagnosis", reason)), None, "correction")
+            Candidate(
+                extract_sql(str(reply_object["refined_sql"])),
+                str(reply_object.get("diagnosis", reason)),
+                None,
+                "correction",
+            )
         ]
     sql = extract_sql(text)
     return [Candidate(sql, reason, compute_certainty(reply), source)] if sql else []
 
 
 def compute_certainty(reply: Reply) -> float | None:
-    """How likely the reply's own words were, as the geometric mean over its tokens; None where it is not known."""
-    logs = [token.alternatives[0][1] for token in reply.tokens if token.alternatives]
-    return math.exp(sum(logs) / len(logs)) if logs else None
+    """Return the geometric mean of the reply's token probabilities, or None if they are unknown."""
+    log_probabilities = [token.alternatives[0][1] for token in reply.tokens if token.alternatives]
+    return math.exp(sum(log_probabilities) / len(log_probabilities)) if log_probabilities else None
 
 
 def _parse_json_object(text: str) -> dict[str, object]:
@@ -120,7 +130,7 @@ def _parse_json_object(text: str) -> dict[str, object]:
     if start < 0:
         return {}
     try:
-        told = orjson.loads(text[start : text.rfind("}") + 1])
+        value = orjson.loads(text[start : text.rfind("}") + 1])
     except orjson.JSONDecodeError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return value if isinstance(value, dict) else {}

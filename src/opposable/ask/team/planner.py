@@ -1,20 +1,21 @@
-"""Whose turn it is: by rules while they settle it, by the model's word when the team is in trouble."""
+"""Decides the next turn by rules, or asks the model if the team is stuck."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import orjson
 
+from opposable.ask.team import messages
 from opposable.ask.team.state import TeamAction, TeamMember, TeamState, get_result_fingerprint
 from opposable.domain.messages import Message, system_message, user_message
 from opposable.models.base import ModelOptions
 
 MAX_CORRECTIONS = 2
 MAX_DRAFTS = 3
-"""Times the generator is asked, each for one or more candidates."""
+"""Times the generator is asked for new SQL."""
 
 MIN_SURE_CERTAINTY = 0.8
-"""The certainty from which on a writer is believed without another opinion."""
+"""The certainty from which on a candidate needs no second one."""
 
 MEMBER_DESCRIPTIONS: dict[TeamMember, str] = {
     "semantic_parser": "reads the question again in the terms of the semantic model",
@@ -25,68 +26,73 @@ MEMBER_DESCRIPTIONS: dict[TeamMember, str] = {
 
 @dataclass(frozen=True, slots=True)
 class TurnDecision:
-    """What is done next, and why."""
+    """The next action and its reason."""
 
     action: TeamAction
     reason: str
 
 
 def decide_turn(state: TeamState, has_semantics: bool, max_extra_candidates: int = 0) -> TurnDecision:
-    """The next turn by rules. At most `opinions` more candidates are asked for where the writer was not sure.
+    """Decide the next turn by rules.
 
     | state | turn |
     |---|---|
-    | nothing read yet, and there is a semantic model | semantic_parser |
-    | nothing written yet | sql_generator |
-    | a candidate waits | result_evaluator |
-    | the last one ran, nothing is doubtful, but its writer was not sure | sql_generator: another opinion |
-    | the last one ran, and nothing is doubtful | finish |
-    | a correction made, and some candidate ran | finish, with what is doubtful said |
-    | first problem of its kind | result_evaluator: a correction |
-    | the same problem or the same SQL again, or two corrections made | sql_generator: a fresh start that knows what failed |
-    | fresh starts used up, and some candidate ran | finish, with what is doubtful said |
-    | fresh starts used up, and none ran | give_up |
+    | there is a semantic model, and it has not interpreted the question | semantic_parser |
+    | there is no candidate yet | sql_generator |
+    | a candidate is pending | result_evaluator |
+    | the last candidate is plausible, but its writer was unsure | sql_generator: one more candidate |
+    | the last candidate is plausible | finish |
+    | a correction was made, and a candidate ran | finish, with a suspicion |
+    | a problem occurs for the first time | result_evaluator: a correction |
+    | a problem or the SQL is repeated, or two corrections were made | sql_generator: a fresh start |
+    | no fresh start is left, and a candidate ran | finish, with a suspicion |
+    | no fresh start is left, and no candidate ran | give_up |
+
+    Args:
+        state: The progress so far.
+        has_semantics: Whether the team has a semantic model.
+        max_extra_candidates: How many more candidates to request if the writer was unsure.
     """
     last = state.last_outcome
     if last is not None and last.is_plausible and not state.pending_candidates:
         if state.extra_candidate_count < max_extra_candidates and is_unsettled(state):
-            return TurnDecision("sql_generator", "its writer was not sure: another opinion")
-        return TurnDecision("finish", "the SQL ran and its result is plausible")
+            return TurnDecision("sql_generator", messages.writer_unsure())
+        return TurnDecision("finish", messages.result_plausible())
     if has_semantics and not state.has_parsed:
-        return TurnDecision("semantic_parser", "the question is read in the terms of the semantic model first")
+        return TurnDecision("semantic_parser", messages.semantic_model_first())
     if state.pending_candidates:
-        return TurnDecision("result_evaluator", "a candidate waits to be run")
+        return TurnDecision("result_evaluator", messages.candidate_pending())
     if last is None:
-        return TurnDecision("sql_generator", "no SQL has been written yet")
+        return TurnDecision("sql_generator", messages.no_sql_yet())
     if state.correction_count and state.get_run_outcomes():
-        return TurnDecision("finish", "a correction brought nothing better")
+        return TurnDecision("finish", messages.correction_not_better())
     if last.candidate.sql and not state.has_repeated_problem() and state.correction_count < MAX_CORRECTIONS:
         return TurnDecision("result_evaluator", last.problem or last.suspicion)
     if state.draft_count < MAX_DRAFTS:
-        why = "the same problem came again" if state.has_repeated_problem() else "correcting did not help"
-        return TurnDecision("sql_generator", f"{why}: a fresh start")
+        if state.has_repeated_problem():
+            return TurnDecision("sql_generator", messages.fresh_start_after_repeated_problem())
+        return TurnDecision("sql_generator", messages.fresh_start_after_corrections())
     if state.get_run_outcomes():
-        return TurnDecision("finish", "no better candidate was found")
+        return TurnDecision("finish", messages.no_better_candidate())
     return TurnDecision("give_up", last.problem)
 
 
 def is_unsettled(state: TeamState) -> bool:
-    """Whether no writer was sure, and no two candidates brought the same; how sure it was must be known."""
-    good = [outcome for outcome in state.outcomes if outcome.is_plausible]
-    if any(
-        outcome.candidate.certainty is None or outcome.candidate.certainty >= MIN_SURE_CERTAINTY for outcome in good
-    ):
+    """Return whether every candidate was unsure and no two results agree; false if a certainty is unknown."""
+    plausible_outcomes = [outcome for outcome in state.outcomes if outcome.is_plausible]
+    certainties = [outcome.candidate.certainty for outcome in plausible_outcomes]
+    if any(certainty is None or certainty >= MIN_SURE_CERTAINTY for certainty in certainties):
         return False
-    return len({get_result_fingerprint(outcome) for outcome in good}) == len(good)
+    return len({get_result_fingerprint(outcome) for outcome in plausible_outcomes}) == len(plausible_outcomes)
 
 
 def is_stuck(state: TeamState) -> bool:
-    """Whether rules have no good turn left: what was tried failed more than once, and none ran."""
+    """Return whether several candidates failed, none ran, and a fresh start is left."""
     return len(state.outcomes) > MAX_CORRECTIONS and not state.get_run_outcomes() and state.draft_count < MAX_DRAFTS
 
 
 def build_stuck_messages(state: TeamState) -> list[Message]:
-    """Asks the model, as the team's captain, whose turn it is."""
+    """Build the prompt that asks the model for the next turn."""
     team = "\n".join(f"- {member}: {skill}" for member, skill in MEMBER_DESCRIPTIONS.items())
     return [
         system_message(
@@ -116,10 +122,10 @@ TURN_DECISION_OPTIONS = ModelOptions(
 
 
 def parse_decision(text: str, fallback: TurnDecision, has_semantics: bool) -> TurnDecision:
-    """The model's word where it can be followed, else what the rules say."""
+    """Parse the model's decision; return `fallback` if it cannot be followed."""
     try:
-        told = orjson.loads(text)
-        action, reason = told["action"], str(told["reason"])
+        reply = orjson.loads(text)
+        action, reason = reply["action"], str(reply["reason"])
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return fallback
     match action:
@@ -131,18 +137,18 @@ def parse_decision(text: str, fallback: TurnDecision, has_semantics: bool) -> Tu
 
 
 def format_history(state: TeamState, limit: int = 8) -> str:
-    """The last turns, a line or two each."""
+    """Format the last turns, one line each."""
     lines = []
-    for number, step in list(enumerate(state.turns, 1))[-limit:]:
-        mark = "failed" if step.error else "done"
-        lines.append(f"{number}. {step.member} ({mark}): {step.error or step.output_text}")
+    for number, turn in list(enumerate(state.turns, 1))[-limit:]:
+        mark = "failed" if turn.error else "done"
+        lines.append(f"{number}. {turn.member} ({mark}): {turn.error or turn.output_text}")
     return "\n".join(lines)
 
 
 def list_failed_attempts(state: TeamState, limit: int = 3) -> Sequence[str]:
-    """What was wrong with the last SQL that did not do, for the one who writes anew.
+    """List the problems of failed and doubtful candidates for the next draft.
 
-    The SQL itself is not told: a small model that sees it writes it again.
+    The SQL itself is left out: a small model that sees it writes it again.
     """
-    told = [outcome.problem or outcome.suspicion for outcome in state.outcomes if not outcome.is_plausible]
-    return [f"- {problem}" for problem in dict.fromkeys(told)][-limit:]
+    problems = [outcome.problem or outcome.suspicion for outcome in state.outcomes if not outcome.is_plausible]
+    return [f"- {problem}" for problem in dict.fromkeys(problems)][-limit:]

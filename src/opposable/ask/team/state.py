@@ -1,4 +1,4 @@
-"""What the team knows while it works on one question."""
+"""The state of a team while it answers one question."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,14 +9,19 @@ from opposable.domain.language import Language
 from opposable.domain.usage import NO_USAGE, Usage
 
 TeamMember = Literal["semantic_parser", "sql_generator", "result_evaluator"]
-"""Who can be sent: the one who reads the question, who writes SQL, who runs and mends it."""
+"""The members of a team: one interprets the question, one writes SQL, one runs and corrects it."""
 
 TeamAction = Literal["semantic_parser", "sql_generator", "result_evaluator", "finish", "give_up"]
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """SQL that may answer the question, why it is thought to, and how sure its writer was (0 to 1; None: not known)."""
+    """SQL that may answer the question.
+
+    Attributes:
+        reason: Why the SQL was written.
+        certainty: How certain the writer was, from 0 to 1; None if unknown.
+    """
 
     sql: str
     reason: str
@@ -25,15 +30,20 @@ class Candidate:
 
     @property
     def weight(self) -> float:
-        """How sure its writer was, a half where that is not known."""
+        """The certainty, or 0.5 if it is unknown."""
         return 0.5 if self.certainty is None else self.certainty
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateOutcome:
-    """What came of one candidate: rows, or the problem that stopped it; `kind` folds problems that are alike.
+    """The outcome of one candidate: its rows, or the problem that stopped it.
 
-    `suspicion` says what about rows that came makes them doubtful, "" for nothing.
+    Attributes:
+        sql: The SQL that ran, after repairs.
+        problem: Why the SQL did not run, "" if it did.
+        problem_kind: The problem or suspicion without names and numbers, to recognize repetitions.
+        suspicion: Why the result is doubtful, "" if it is not.
+        corrections: The repairs made before the SQL ran.
     """
 
     candidate: Candidate
@@ -48,18 +58,18 @@ class CandidateOutcome:
 
     @property
     def has_run(self) -> bool:
-        """Whether rows came, or none where none fit."""
+        """Whether the SQL ran, with or without rows."""
         return not self.problem
 
     @property
     def is_plausible(self) -> bool:
-        """Whether it ran and nothing about it is doubtful."""
+        """Whether the SQL ran and its result is not doubtful."""
         return not self.problem and not self.suspicion
 
 
 @dataclass(frozen=True, slots=True)
 class TeamTurn:
-    """One member's turn, for the history that decisions are made from."""
+    """One turn of a member, recorded for decisions."""
 
     member: TeamMember
     input_text: str
@@ -69,10 +79,14 @@ class TeamTurn:
 
 @dataclass(slots=True)
 class TeamState:
-    """How far the team has come with one question.
+    """The progress of a team on one question.
 
-    `mending` counts corrections of the candidate at hand, `drafts` how often the generator was asked, `opinions` how
-    often only to hear another one, `parsed` whether the parser had its turn. `waiting` are candidates not yet run.
+    Attributes:
+        has_parsed: Whether the semantic parser had its turn.
+        pending_candidates: Candidates that have not run yet.
+        correction_count: Corrections of the current candidate.
+        draft_count: Times the generator was asked for new SQL.
+        extra_candidate_count: Times the generator was asked for one more candidate only.
     """
 
     question: str
@@ -89,23 +103,25 @@ class TeamState:
 
     @property
     def last_outcome(self) -> CandidateOutcome | None:
-        """What came last."""
+        """The outcome of the last candidate."""
         return self.outcomes[-1] if self.outcomes else None
 
     def has_repeated_problem(self) -> bool:
-        """Whether the last problem is one that was there before."""
+        """Return whether the last problem occurred before."""
         kinds = Counter(outcome.problem_kind for outcome in self.outcomes if outcome.problem_kind)
         return self.last_outcome is not None and kinds[self.last_outcome.problem_kind] > 1
 
     def record_turn(self, member: TeamMember, input_text: str, output_text: str, error: str = "") -> None:
-        """Remember a turn."""
+        """Record a turn, with texts cut to the length of a history line."""
         self.turns.append(TeamTurn(member, input_text[:200], output_text[:300], error[:300]))
 
     def get_run_outcomes(self) -> Sequence[CandidateOutcome]:
-        """The outcomes that brought rows."""
+        """Return the outcomes of candidates that ran."""
         return [outcome for outcome in self.outcomes if outcome.has_run]
 
 
 def get_result_fingerprint(outcome: CandidateOutcome) -> str:
-    """The rows as a text that is the same for the same rows in any order."""
-    return str(sorted(str([round(c, 4) if isinstance(c, float) else c for c in row]) for row in outcome.rows))
+    """Return a text that is equal for equal rows in any order."""
+    return str(
+        sorted(str([round(cell, 4) if isinstance(cell, float) else cell for cell in row]) for row in outcome.rows)
+    )

@@ -6,10 +6,10 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from opposable.agent.agent import run_agent
 from opposable.agent.assistance.guard_options import ALL_GUARDS, NO_GUARDS, GuardOptions
 from opposable.agent.failure_memory import FailureMemory, ScopedMemory
 from opposable.agent.limits import Limits
-from opposable.agent.agent import run_agent
 from opposable.domain.errors import ModelError
 from opposable.domain.events import RunFinished
 from opposable.domain.messages import user_message

@@ -11,7 +11,7 @@ from typing import Any
 from opposable.ask.semantics.model import SemanticModel
 from opposable.ask.single_prompt import generate_sql
 from opposable.ask.team.factory import open_team
-from opposable.ask.team.team import TeamOptions
+from opposable.ask.team.interfaces import DEFAULT_TEAM_OPTIONS, TeamOptions
 from opposable.domain.errors import OpposableError
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.evals.text_to_sql.datasets import EvalQuestion
@@ -20,7 +20,6 @@ from opposable.models.base import Model
 from opposable.sql.database import Database, QueryLimits, QueryResult
 from opposable.sql.factory import open_database
 
-DEFAULT_TEAM_OPTIONS = TeamOptions()
 QUERY_LIMITS = QueryLimits(max_rows=100_000, max_cell_characters=100_000, timeout_seconds=30.0)
 
 

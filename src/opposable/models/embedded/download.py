@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.errors import WeightsError
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ async def retry_interrupted(
             furthest = max(furthest, count_bytes())
             if failures >= _MAX_ATTEMPTS:
                 raise WeightsError(f"{cut} Try again later: what was fetched stays.") from cut.__cause__
-        await asyncio.sleep(min(delay_seconds * 2 ** max(0, failures - 1), _MAX_PAUSE_SECONDS))
+        await asyncio.sleep(get_backoff_seconds(max(failures, 1), delay_seconds, _MAX_PAUSE_SECONDS))
 
 
 @contextmanager

@@ -1,1 +1,1 @@
-"""Duckdb."""
+"""DuckDB files as read-only databases."""

@@ -1,4 +1,4 @@
-"""DuckDB files, read-only by the engine's own means: a locked configuration, and a look at DuckDB's own parse tree."""
+"""DuckDB files, protected by a locked configuration and a check of DuckDB's own parse tree."""
 
 import asyncio
 import time
@@ -25,17 +25,17 @@ T = TypeVar("T")
 
 _POOL_THREADS = 4
 _SAMPLED_ROWS = 1_000
-"""Rows looked at for a column's sample values."""
+"""Rows that are read for a column's sample values."""
 CONNECTION_CONFIG: dict[str, str | bool | int | float | list[str]] = {
     **RESTRICTED_OPTIONS,
     "enable_external_access": "false",
     "lock_configuration": "true",
 }
-"""What makes a connection safe: `read_only` alone still reads and writes other files."""
+"""Configuration of a connection; `read_only` alone would still read and write other files."""
 
 
 class DuckdbDatabase:
-    """A `Database` over one DuckDB file; each query has a cursor, and so a transaction, of its own."""
+    """A `Database` over one DuckDB file; each query has its own cursor, and so its own transaction."""
 
     dialect: Dialect = "duckdb"
 
@@ -50,17 +50,17 @@ class DuckdbDatabase:
         self._closed = False
 
     async def get_schema(self) -> DatabaseSchema:
-        """Its tables and views."""
+        """Return the tables and views."""
         return self._schema
 
     async def get_data_version(self) -> str:
-        """The file's size and time."""
+        """Return the size and time of the file."""
         return await asyncio.to_thread(get_file_version, self._path)
 
     async def explain(
         self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
     ) -> None:
-        """Lets DuckDB bind and plan `sql`."""
+        """Bind and plan `sql`."""
 
         def work(cursor: Any) -> None:
             check_parse_tree(cursor, sql, self._untrusted.macros, self._untrusted.views)
@@ -71,7 +71,7 @@ class DuckdbDatabase:
     async def run(
         self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
     ) -> QueryResult:
-        """Runs `sql`; see `Database.run`."""
+        """Run `sql`; see `Database.run`."""
         bounds = limits or QueryLimits()
 
         def work(cursor: Any) -> QueryResult:
@@ -79,20 +79,20 @@ class DuckdbDatabase:
             check_parse_tree(cursor, sql, self._untrusted.macros, self._untrusted.views)
             cursor.execute(sql, parameters or None)
             columns = tuple(str(column[0]) for column in cursor.description or ())
-            found = cursor.fetchmany(bounds.max_rows + 1)
-            return build_query_result(columns, found, bounds, time.perf_counter() - started)
+            rows = cursor.fetchmany(bounds.max_rows + 1)
+            return build_query_result(columns, rows, bounds, time.perf_counter() - started)
 
         return await self._run_in_thread(work, bounds)
 
     async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
-        """Different values from the first rows of a table."""
-        found = self._schema.find_table(table)
-        if found is None:
+        """Return distinct values from the first rows of a table."""
+        known_table = self._schema.find_table(table)
+        if known_table is None:
             return {}
-        return await self._run_in_thread(lambda cursor: _read_samples(cursor, found, limit), QueryLimits())
+        return await self._run_in_thread(lambda cursor: _read_samples(cursor, known_table, limit), QueryLimits())
 
     async def close(self) -> None:
-        """Closes the file once its queries have ended."""
+        """Close the file once its queries have ended."""
         self._closed = True
         await asyncio.to_thread(self._pool.shutdown, True, cancel_futures=True)
         self._connection.close()
@@ -104,18 +104,18 @@ class DuckdbDatabase:
             raise ToolUnavailable(f"The database {self.name} is closed.")
         cursor = self._connection.cursor()
 
-        def guarded() -> T:
+        def run_and_close() -> T:
             try:
                 return work(cursor)
             finally:
                 cursor.close()
 
         def interrupt() -> None:
-            with suppress(duckdb.ConnectionException):  # the work ended meanwhile and closed its cursor
+            with suppress(duckdb.ConnectionException):  # the query has ended and closed its cursor
                 cursor.interrupt()
 
         try:
-            return await run_interruptible(self._pool, guarded, interrupt, limits.timeout_seconds)
+            return await run_interruptible(self._pool, run_and_close, interrupt, limits.timeout_seconds)
         except (TimeoutError, duckdb.InterruptException):
             raise QueryTimedOut(limits.timeout_seconds) from None
         except (duckdb.Error, OverflowError, MemoryError, UnicodeDecodeError) as error:
@@ -123,48 +123,53 @@ class DuckdbDatabase:
 
 
 def connect(path: Path) -> Any:
-    """A connection that can only read this one file."""
+    """Open a connection that can only read this file."""
     import duckdb
 
     return duckdb.connect(str(path), read_only=True, config=CONNECTION_CONFIG)
 
 
 async def open_duckdb(path: Path) -> DuckdbDatabase:
-    """Opens a DuckDB file and reads its schema.
+    """Open a DuckDB file and read its schema.
 
     Raises:
-        BadInput: it is locked, broken or cannot be read.
+        BadInput: The file is locked, damaged or of an unknown version.
     """
     import duckdb
 
-    def work() -> DuckdbDatabase:
-        connection = connect(path)
-        whole = read_schema(connection)
-        foreign = find_untrusted_views(connection, whole)
-        own = [
-            table
-            for table in whole.tables
-            if (fold_name(table.schema or whole.default_schema), fold_name(table.name)) not in foreign.views
-        ]
-        return DuckdbDatabase(path, connection, replace(whole, tables=tuple(own)), foreign)
-
     try:
-        return await asyncio.to_thread(work)
+        return await asyncio.to_thread(_open, path)
     except duckdb.Error as error:
-        told = format_engine_message(error, path)
-        if "lock" in told.casefold() or "different configuration" in told:
-            raise BadInput(f"{path} is locked: another program has it open for writing; close that first.") from error
-        raise BadInput(f"{path} is no DuckDB file this version can read: {told}") from error
+        message = format_engine_message(error, path)
+        if "lock" in message.casefold() or "different configuration" in message:
+            raise BadInput(f"`{path}` is locked: another program has it open for writing. Close it first.") from error
+        raise BadInput(f"This version of DuckDB cannot read `{path}`: {message}") from error
+
+
+def _open(path: Path) -> DuckdbDatabase:
+    connection = connect(path)
+    try:
+        schema = read_schema(connection)
+        untrusted = find_untrusted_views(connection, schema)
+        tables = tuple(
+            table
+            for table in schema.tables
+            if (fold_name(table.schema or schema.default_schema), fold_name(table.name)) not in untrusted.views
+        )
+        return DuckdbDatabase(path, connection, replace(schema, tables=tables), untrusted)
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _read_samples(cursor: Any, table: Table, limit: int) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+    samples: dict[str, list[Any]] = {}
     for column in table.columns:
         name = quote_name(column.name)
         source = f"SELECT {name} AS v FROM {quote_full_path(table)} LIMIT {_SAMPLED_ROWS}"  # noqa: S608 - names in quotes
         sql = f"SELECT DISTINCT v FROM ({source}) WHERE v IS NOT NULL ORDER BY 1 LIMIT {int(limit)}"  # noqa: S608 - made above
-        rows = build_query_result(
+        result = build_query_result(
             ("v",), cursor.execute(sql).fetchall(), QueryLimits(max_rows=limit, max_cell_characters=80), 0.0
         )
-        found[column.name] = [row[0] for row in rows.rows]
-    return found
+        samples[column.name] = [row[0] for row in result.rows]
+    return samples

@@ -1,4 +1,4 @@
-"""How every DuckDB of ours is opened: nothing is loaded from outside, memory, threads and time are bounded."""
+"""Options of every DuckDB connection: no extensions, and bounded memory, threads and time."""
 
 RESTRICTED_OPTIONS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",

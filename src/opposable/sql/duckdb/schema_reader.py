@@ -1,4 +1,4 @@
-"""Reads the tables, keys, comments and sizes of a DuckDB database."""
+"""Tables, keys, comments and sizes of a DuckDB database."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY')
 
 
 def read_schema(connection: Any) -> DatabaseSchema:
-    """Every table and view that is not DuckDB's own, by name, the default schema first."""
+    """Read every table and view of the file by name, the default schema first."""
     columns: dict[tuple[str, str], list[Any]] = {}
     for row in connection.execute(_COLUMNS_SQL).fetchall():
         columns.setdefault((row[0], row[1]), []).append(row[2:])
@@ -32,13 +32,15 @@ def read_schema(connection: Any) -> DatabaseSchema:
     tables: list[Table] = []
     for schema, name, kind, comment, rows in connection.execute(_TABLES_SQL).fetchall():
         key = (schema, name)
-        read = tuple(_to_column(row, primary.get(key, set()), foreign.get(key, {})) for row in columns.get(key, []))
-        tables.append(Table(name, read, "" if schema == "main" else schema, kind, comment, rows))
+        table_columns = tuple(
+            _to_column(row, primary.get(key, set()), foreign.get(key, {})) for row in columns.get(key, [])
+        )
+        tables.append(Table(name, table_columns, "" if schema == "main" else schema, kind, comment, rows))
     return DatabaseSchema(tuple(tables), dialect="duckdb")
 
 
 def quote_full_path(table: Table) -> str:
-    """A table's name with its schema, as SQL."""
+    """Return the name of a table with its schema, as SQL."""
     return f"{quote_name(table.schema or 'main')}.{quote_name(table.name)}"
 
 
@@ -48,7 +50,7 @@ def _to_column(row: Any, primary: set[str], foreign: dict[str, str]) -> Column:
 
 
 def _read_keys(connection: Any) -> tuple[dict[tuple[str, str], set[str]], dict[tuple[str, str], dict[str, str]]]:
-    """Primary key columns, and foreign key columns with what they refer to, by table."""
+    """Return primary key columns, and foreign key columns with their targets, by table."""
     primary: dict[tuple[str, str], set[str]] = {}
     foreign: dict[tuple[str, str], dict[str, str]] = {}
     for schema, table, kind, names, other, targets in connection.execute(_KEYS_SQL).fetchall():

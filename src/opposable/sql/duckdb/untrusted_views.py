@@ -1,4 +1,4 @@
-"""Views and macros of a DuckDB file that ask for more than the file's tables: its settings, its path, other files."""
+"""Views and macros of a DuckDB file that read more than its tables: settings, paths, other files."""
 
 import json
 import re
@@ -17,67 +17,70 @@ SELECT function_name, macro_definition, function_type = 'macro' FROM duckdb_func
 WHERE NOT internal AND database_name = current_database() AND macro_definition IS NOT NULL
 """
 QualifiedName = tuple[str, str]
-"""A schema and a name in it, folded; macros are in the schema ""."""
+"""A folded schema and a folded name in it; macros are in the schema ""."""
 
 
 @dataclass(frozen=True, slots=True)
 class UntrustedViews:
-    """The names of such views, with their schemas, and of such macros; all folded."""
+    """Folded names of the untrusted views, with their schemas, and macros."""
 
     views: frozenset[QualifiedName] = frozenset()
     macros: frozenset[str] = frozenset()
 
 
 def find_untrusted_views(connection: Any, schema: DatabaseSchema) -> UntrustedViews:
-    """What of the file's own code does not read its tables with functions from the list alone."""
+    """Find views and macros that do not only read the file's tables with allowed functions."""
     views = connection.execute(_VIEWS_SQL).fetchall()
     macros = connection.execute(_MACROS_SQL).fetchall()
     bodies: dict[QualifiedName, list[str]] = {}
-    for space, name, text in views:
-        bodies.setdefault((fold_name(space), fold_name(name)), []).append(_extract_view_body(text))
+    for schema_name, name, text in views:
+        bodies.setdefault((fold_name(schema_name), fold_name(name)), []).append(_extract_view_body(text))
     for name, text, scalar in macros:
         bodies.setdefault(("", fold_name(name)), []).append(f"SELECT ({text})" if scalar else str(text))
-    own = frozenset(name for space, name in bodies if not space)
-    uses = {path: _find_dependencies(connection, texts, own, schema) for path, texts in bodies.items()}
-    bad = {path for path, used in uses.items() if used is None}
-    while more := {path for path, used in uses.items() if path not in bad and used and used & bad}:
-        bad |= more
+    macro_names = frozenset(name for schema_name, name in bodies if not schema_name)
+    dependencies = {path: _find_dependencies(connection, texts, macro_names, schema) for path, texts in bodies.items()}
+    untrusted = {path for path, used in dependencies.items() if used is None}
+    while more := {path for path, used in dependencies.items() if path not in untrusted and used and used & untrusted}:
+        untrusted |= more
     return UntrustedViews(
-        frozenset(path for path in bad if path[0]), frozenset(name for space, name in bad if not space)
+        frozenset(path for path in untrusted if path[0]),
+        frozenset(name for schema_name, name in untrusted if not schema_name),
     )
 
 
 def _extract_view_body(view: str) -> str:
-    """What follows the first AS of CREATE VIEW that is no part of a name."""
-    for part in split_segments(view):
-        found = re.search(r"\bAS\b", part.text) if part.kind == "code" else None
-        if found:
-            return view[part.start + found.end() :].strip().rstrip(";")
+    """Return the query after the AS of CREATE VIEW."""
+    for segment in split_segments(view):
+        match = re.search(r"\bAS\b", segment.text) if segment.kind == "code" else None
+        if match:
+            return view[segment.start + match.end() :].strip().rstrip(";")
     return ""
 
 
 def _find_dependencies(
     connection: Any, texts: list[str], macros: frozenset[str], schema: DatabaseSchema
 ) -> set[QualifiedName] | None:
-    """The views and macros that these queries use; None where one cannot be read or uses what is not allowed."""
+    """Return the views and macros that queries use; None where one cannot be parsed or is not allowed."""
     used: set[QualifiedName] = set()
     for text in texts:
-        (told,) = connection.execute("SELECT json_serialize_sql(?)", [text]).fetchone()
-        tree = json.loads(told)
+        (tree_text,) = connection.execute("SELECT json_serialize_sql(?)", [text]).fetchone()
+        tree = json.loads(tree_text)
         if tree.get("error") or not tree.get("statements"):
             return None
-        found = list(iter_nodes(tree["statements"]))
-        named = {fold_name(str(node["key"])) for node, _ in found if "query_node" in (node.get("value") or ())}
-        for node, _ in found:
+        nodes_in_from = list(iter_nodes(tree["statements"]))
+        cte_names = {
+            fold_name(str(node["key"])) for node, _ in nodes_in_from if "query_node" in (node.get("value") or ())
+        }
+        for node, _ in nodes_in_from:
             if "function_name" in node and (name := fold_name(str(node["function_name"]))) in macros:
                 used.add(("", name))
             elif not is_allowed_node(node):
                 return None
             elif node.get("type") == "BASE_TABLE":
-                space, name = str(node["schema_name"]), str(node["table_name"])
-                if not space and fold_name(name) in named:
+                schema_name, name = str(node["schema_name"]), str(node["table_name"])
+                if not schema_name and fold_name(name) in cte_names:
                     continue
-                table = schema.find_table_by_identifier(name, space or schema.default_schema)
+                table = schema.find_table_by_identifier(name, schema_name or schema.default_schema)
                 if table is None:
                     return None
                 used.add((fold_name(table.schema or schema.default_schema), fold_name(table.name)))

@@ -1,1 +1,1 @@
-"""Postgres."""
+"""PostgreSQL databases, read-only."""

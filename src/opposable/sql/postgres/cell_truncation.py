@@ -1,4 +1,4 @@
-"""Cuts PostgreSQL's cells on the server, so that no cell larger than its limit ever travels."""
+"""Truncation of cells on the PostgreSQL server, so that large cells are never transferred."""
 
 import contextlib
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ _TEXT_TYPES = frozenset(
 
 
 def get_truncation_kind(column: Any) -> TruncationKind:
-    """How a column of a cursor's description is cut."""
+    """Return how to truncate a column of a cursor's description."""
     name = str(column.type_display).partition("(")[0].strip() if column.type_display else ""
     if name in _FIXED_SIZE_TYPES:
         return "plain"
@@ -58,7 +58,10 @@ def get_truncation_kind(column: Any) -> TruncationKind:
 
 
 def wrap_with_truncation(sql: str, kinds: Sequence[TruncationKind], max_characters: int) -> str:
-    """`sql` with its texts, blobs and nested values cut to `characters` and one more, that tells that it was cut."""
+    """Wrap `sql` to truncate its texts, blobs and nested values to `max_characters` + 1.
+
+    The extra character marks a truncated cell.
+    """
     names = [f"c{i}" for i in range(1, len(kinds) + 1)]
     cut = ", ".join(
         _build_cell_expression(name, kind, max_characters + 1) for name, kind in zip(names, kinds, strict=True)
@@ -79,7 +82,7 @@ def _build_cell_expression(name: str, kind: TruncationKind, max_characters: int)
 
 
 def decode_cell(value: Any, kind: TruncationKind, max_characters: int) -> Any:
-    """What a cut cell means: a nested value that is whole becomes lists and objects again."""
+    """Return the value of a cell; a nested value that was not truncated is parsed from JSON."""
     if kind != "nested" or not isinstance(value, str) or len(value) > max_characters:
         return value
     with contextlib.suppress(orjson.JSONDecodeError):

@@ -1,4 +1,4 @@
-"""PostgreSQL databases, read-only by the server's own means: a reading role, a read-only transaction, a named cursor."""
+"""PostgreSQL databases, protected by a read-only role, a read-only transaction and a named cursor."""
 
 import asyncio
 import contextlib
@@ -32,20 +32,21 @@ _MAX_CONNECTIONS = 4
 _CONNECT_SECONDS = 10
 _OPEN_SECONDS = 60.0
 _ROLLBACK_SECONDS = 2.0
-"""Seconds a connection has to end its transaction before it is given up."""
+"""Time to end a transaction before its connection is closed."""
 _MAX_FETCHED_BYTES = 32 * 1024 * 1024
-"""The most one query may bring, as a rough count of characters."""
+"""Size limit of one result, as a rough count of characters."""
 _FIRST_FETCH_ROWS = 50
-"""Rows fetched before their width is known."""
+"""Rows of the first fetch, before the row size is known."""
 _SAMPLED_ROWS = 1_000
-"""Rows looked at for a column's sample values."""
+"""Rows that are read for a column's sample values."""
 URL_FORM = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+_INVALID_URL = f"The database URL is not valid. Use {URL_FORM}, with special characters percent-encoded."
 
 
 class PostgresDatabase:
-    """A `Database` over one PostgreSQL database; each query has a connection and a transaction to itself.
+    """A `Database` over one PostgreSQL database; each query has its own connection and transaction.
 
-    `access` tells with which rights it is read.
+    `access` holds the role and privileges that it is read with.
     """
 
     dialect: Dialect = "postgres"
@@ -61,11 +62,11 @@ class PostgresDatabase:
         self._closed = False
 
     async def get_schema(self) -> DatabaseSchema:
-        """The tables and views that the role may read."""
+        """Return the tables and views that the role may read."""
         return self._schema
 
     async def get_data_version(self) -> str:
-        """A count of all changes the server knows of: another one when rows were written since."""
+        """Return the server's count of row changes."""
         sql = (
             "SELECT sum(n_tup_ins + n_tup_upd + n_tup_del)::text, current_setting('server_version_num')"
             " FROM pg_stat_user_tables"
@@ -79,14 +80,14 @@ class PostgresDatabase:
     async def explain(
         self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
     ) -> None:
-        """Lets PostgreSQL bind and plan `sql`."""
+        """Bind and plan `sql`."""
         refuse_unlisted_tables(parse_safe_query(sql, "postgres", self._schema), self._schema)
         values = _order_parameters(parameters)
 
         async def work(connection: Any) -> None:
             from psycopg import AsyncRawCursor
 
-            # Asked for in binary, the text goes by the extended protocol and can be one statement only.
+            # A binary result requires the extended protocol, which accepts a single statement.
             await AsyncRawCursor(connection).execute(f"EXPLAIN {sql}", values, binary=True)
 
         await self._run_in_transaction(work, limits or QueryLimits())
@@ -94,27 +95,27 @@ class PostgresDatabase:
     async def run(
         self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
     ) -> QueryResult:
-        """Runs `sql`; see `Database.run`."""
+        """Run `sql`; see `Database.run`."""
         bounds = limits or QueryLimits()
         refuse_unlisted_tables(parse_safe_query(sql, "postgres", self._schema), self._schema)
         values = _order_parameters(parameters)
         return await self._run_in_transaction(lambda connection: _run_query(connection, sql, values, bounds), bounds)
 
     async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
-        """Different values from the first rows of a table."""
-        found = self._schema.find_table(table)
-        if found is None:
+        """Return distinct values from the first rows of a table."""
+        known_table = self._schema.find_table(table)
+        if known_table is None:
             return {}
-        read: dict[str, list[Any]] = {}
-        for column in found.columns:
-            rows = await self.run(_build_samples_sql(found, column.name), limits=QueryLimits(_SAMPLED_ROWS, 80))
-            unique = dict.fromkeys(str(row[0]) for row in rows.rows if row[0] is not None)
-            first = {str(row[0]): row[0] for row in reversed(rows.rows)}
-            read[column.name] = [first[text] for text in sorted(unique)[:limit]]
-        return read
+        samples: dict[str, list[Any]] = {}
+        for column in known_table.columns:
+            sql = _build_samples_sql(known_table, column.name)
+            result = await self.run(sql, limits=QueryLimits(_SAMPLED_ROWS, 80))
+            value_by_text = {str(row[0]): row[0] for row in reversed(result.rows) if row[0] is not None}
+            samples[column.name] = [value_by_text[text] for text in sorted(value_by_text)[:limit]]
+        return samples
 
     async def close(self) -> None:
-        """Closes every connection once its query has ended."""
+        """Close every connection once its query has ended."""
         self._closed = True
         for _ in range(_MAX_CONNECTIONS):
             await self._semaphore.acquire()
@@ -158,7 +159,7 @@ class PostgresDatabase:
             raise ToolUnavailable(f"The database {self.name} does not answer now.") from error
 
     async def _release_connection(self, connection: Any) -> None:
-        """Ends the transaction, always by ROLLBACK; a connection that will not end it is closed."""
+        """Roll back the transaction; close the connection where that fails."""
         import psycopg
 
         with contextlib.suppress(psycopg.Error, TimeoutError):
@@ -170,7 +171,7 @@ class PostgresDatabase:
 
 
 async def connect(url: str) -> Any:
-    """A connection on which only what is written out begins and ends a transaction."""
+    """Open a connection with explicit transactions only."""
     from psycopg import AsyncConnection
 
     connection = await AsyncConnection.connect(
@@ -185,31 +186,33 @@ async def connect(url: str) -> Any:
 
 
 async def open_postgres(url: str) -> PostgresDatabase:
-    """Opens a PostgreSQL database and reads its schema with the least right there is.
+    """Open a PostgreSQL database and read its schema with the fewest privileges available.
 
     Raises:
-        BadInput: the URL, the password or the database is wrong, or the role may do too much to be used.
+        BadInput: The URL, the password or the database is wrong, or a superuser cannot assume a read-only role.
     """
     try:
         import psycopg
     except ImportError as error:
         raise BadInput('PostgreSQL needs the extra "postgres": pip install "opposable[sql,postgres]".') from error
-    plain = re.sub(r"^[a-zA-Z]+(\+\w+)?:", "postgresql:", url.strip())
+    plain_url = re.sub(r"^[a-zA-Z]+(\+\w+)?:", "postgresql:", url.strip())
     try:
-        connection = await connect(plain)
+        connection = await connect(plain_url)
     except psycopg.Error as error:
-        raise BadInput(_format_connect_error(error, plain)) from error
+        raise BadInput(_format_connect_error(error, plain_url)) from error
     try:
         access = await read_access(connection)
         if access.is_superuser and not access.assumed_role:
-            raise BadInput("This superuser cannot step down to reading: give a role that has SELECT alone.")
-        foreign = await find_untrusted_code(connection) if access.can_access_files else UntrustedCode()
-        access = replace(access, search_path=tuple(name for name in access.search_path if name not in foreign.schemas))
+            raise BadInput("This superuser cannot assume a read-only role. Use a role that has only SELECT.")
+        untrusted = await find_untrusted_code(connection) if access.can_access_files else UntrustedCode()
+        access = replace(
+            access, search_path=tuple(name for name in access.search_path if name not in untrusted.schemas)
+        )
         await connection.execute(access.build_begin_sql(_OPEN_SECONDS))
-        schema = await read_schema(connection, access.default_schema, foreign.relations)
+        schema = await read_schema(connection, access.default_schema, untrusted.relations)
         info = connection.info
         identity = f"postgresql://{info.user}@{info.host}:{info.port}/{info.dbname}"
-        return PostgresDatabase(plain, info.dbname, identity, access, schema)
+        return PostgresDatabase(plain_url, info.dbname, identity, access, schema)
     except psycopg.Error as error:
         raise BadInput(f"The database's tables cannot be listed: {to_one_line(str(error))}.") from error
     finally:
@@ -225,29 +228,29 @@ async def _run_query(connection: Any, sql: str, values: list[Any] | None, limits
         columns = tuple(column.name for column in cursor.description or ())
         kinds = [get_truncation_kind(column) for column in cursor.description or ()]
         if all(kind == "plain" for kind in kinds):
-            found, whole = await _fetch_rows(cursor, limits)
-            return _to_query_result(columns, kinds, found, whole, limits, started)
+            rows, is_complete = await _fetch_rows(cursor, limits)
+            return _to_query_result(columns, kinds, rows, is_complete, limits, started)
     async with AsyncRawServerCursor(connection, "opposable", scrollable=False) as cursor:
         await cursor.execute(wrap_with_truncation(sql, kinds, limits.max_cell_characters), values)
-        found, whole = await _fetch_rows(cursor, limits)
-        return _to_query_result(columns, kinds, found, whole, limits, started)
+        rows, is_complete = await _fetch_rows(cursor, limits)
+        return _to_query_result(columns, kinds, rows, is_complete, limits, started)
 
 
 async def _fetch_rows(cursor: Any, limits: QueryLimits) -> tuple[list[Any], bool]:
-    """One row more than the limit, unless that would be too much to hold; and whether it was not."""
-    found: list[Any] = []
+    """Fetch one row more than the limit; return the rows, and whether the size limit allowed all."""
+    rows: list[Any] = []
     size = 0
-    step = _FIRST_FETCH_ROWS
-    while len(found) <= limits.max_rows:
-        rows = await cursor.fetchmany(min(step, limits.max_rows + 1 - len(found)))
-        found += rows
-        size += sum(len(value) if isinstance(value, str) else 8 for row in rows for value in row)
-        if len(rows) < step:
-            return found, True
+    batch_rows = _FIRST_FETCH_ROWS
+    while len(rows) <= limits.max_rows:
+        batch = await cursor.fetchmany(min(batch_rows, limits.max_rows + 1 - len(rows)))
+        rows += batch
+        size += sum(len(value) if isinstance(value, str) else 8 for row in batch for value in row)
+        if len(batch) < batch_rows:
+            return rows, True
         if size > _MAX_FETCHED_BYTES:
-            return found, False
-        step = max(1, min(10_000, (_MAX_FETCHED_BYTES - size) * len(found) // max(size, 1)))
-    return found, True
+            return rows, False
+        batch_rows = max(1, min(10_000, (_MAX_FETCHED_BYTES - size) * len(rows) // max(size, 1)))
+    return rows, True
 
 
 def _to_query_result(
@@ -258,14 +261,17 @@ def _to_query_result(
     limits: QueryLimits,
     started: float,
 ) -> QueryResult:
-    cells = limits.max_cell_characters
-    rows = [tuple(decode_cell(v, kind, cells) for v, kind in zip(row, kinds, strict=True)) for row in fetched_rows]
-    told = build_query_result(columns, rows, limits, time.perf_counter() - started)
-    return QueryResult(told.columns, told.rows, told.truncated or not is_complete, told.truncated_cells, told.seconds)
+    characters = limits.max_cell_characters
+    rows = [
+        tuple(decode_cell(value, kind, characters) for value, kind in zip(row, kinds, strict=True))
+        for row in fetched_rows
+    ]
+    result = build_query_result(columns, rows, limits, time.perf_counter() - started)
+    return result if is_complete else replace(result, truncated=True)
 
 
 def _order_parameters(parameters: dict[str, Any] | None) -> list[Any] | None:
-    """The values of `$1`, `$2`, … in their order."""
+    """Return the values of `$1`, `$2`, … in their order."""
     return [parameters[key] for key in sorted(parameters, key=int)] if parameters else None
 
 
@@ -276,7 +282,7 @@ def _build_samples_sql(table: Table, column: str) -> str:
 
 
 def _translate_error(error: Exception) -> Exception:
-    """The server's own sentence and hint, without the statement it quotes."""
+    """Return a tool error with the server's message and hint, without the statement it quotes."""
     import psycopg
 
     if isinstance(error, psycopg.Error) and error.diag.message_primary:
@@ -286,14 +292,14 @@ def _translate_error(error: Exception) -> Exception:
 
 
 def _format_connect_error(error: Exception, url: str) -> str:
-    """Why a connection failed, without the password."""
+    """Return why a connection failed, without the password."""
     try:
         parts = urlsplit(url)
         host, password = parts.hostname or "", parts.password or ""
     except ValueError:
-        return f"The database's URL cannot be read: give {URL_FORM}, with special characters percent-encoded."
-    told = to_one_line(str(error), 300) or type(error).__name__
-    if "invalid" in told and ("URI" in told or "percent" in told or "connection option" in told):
-        return f"The database's URL cannot be read: give {URL_FORM}, with special characters percent-encoded."
-    told = told.replace(password, "…") if password else told
-    return f"The PostgreSQL server{f' at {host}' if host else ''} cannot be asked: {told.rstrip('.')}."
+        return _INVALID_URL
+    reason = to_one_line(str(error), 300) or type(error).__name__
+    if "invalid" in reason and ("URI" in reason or "percent" in reason or "connection option" in reason):
+        return _INVALID_URL
+    reason = reason.replace(password, "…") if password else reason
+    return f"Cannot connect to the PostgreSQL server{f' at {host}' if host else ''}: {reason.rstrip('.')}."

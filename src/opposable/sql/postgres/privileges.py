@@ -1,10 +1,10 @@
-"""What a PostgreSQL role may do, and the transaction that leaves it nothing but reading."""
+"""Privileges of a PostgreSQL role, and a transaction that can only read."""
 
 from dataclasses import dataclass
 from typing import Any
 
 READER_ROLE = "pg_read_all_data"
-"""PostgreSQL's own role (14 and later) that has SELECT on every table and no other right."""
+"""Predefined role (PostgreSQL 14 and later) with SELECT on every table and no other right."""
 
 _ROLE_SQL = """
 SELECT session_user, r.rolsuper, pg_catalog.current_setting('server_version_num')::int,
@@ -27,11 +27,15 @@ _CAN_SET_ROLE_SQL = "SELECT pg_catalog.pg_has_role(session_user, %(reader)s, %(h
 
 @dataclass(frozen=True, slots=True)
 class ReadAccess:
-    """How a database is read.
+    """The role and privileges that a database is read with.
 
-    `become` is the role each transaction takes on ("" for the connection's own); `can_write` says that the role read
-    with could write outside of our transactions; `reaches_files` that the connection's own role could read or write the
-    server's files; `path` are the schemas whose tables need no schema before their name.
+    Attributes:
+        user: The connection's own role.
+        assumed_role: The role each transaction takes on, "" for the connection's own.
+        can_write: Whether the role in use could write outside of read-only transactions.
+        is_superuser: Whether the connection's own role is a superuser.
+        can_access_files: Whether the connection's own role could read or write the server's files.
+        search_path: The schemas whose tables need no schema before their name.
     """
 
     user: str
@@ -43,11 +47,11 @@ class ReadAccess:
 
     @property
     def default_schema(self) -> str:
-        """The schema that may be left out; where none may, one that has no tables of ours."""
+        """The schema that names may omit, pg_catalog where the search path is empty."""
         return self.search_path[0] if self.search_path else "pg_catalog"
 
     def build_begin_sql(self, seconds: float) -> str:
-        """The statements that open a transaction in which nothing can be written and no statement takes longer."""
+        """Return the statements that begin a read-only transaction with a time limit."""
         milliseconds = max(1, int(seconds * 1_000))
         path = ", ".join(["pg_catalog", *(_quote_identifier(schema) for schema in self.search_path), "pg_temp"])
         statements = [
@@ -60,21 +64,21 @@ class ReadAccess:
             "SET LOCAL jit = off",
         ]
         if self.assumed_role:
-            # Row security hides rows from this role that the connection's own would see: an error is better than that.
+            # Row security hides rows from this role that the connection's own role sees: an error is better.
             statements += ["SET LOCAL row_security = off", f"SET LOCAL ROLE {_quote_identifier(self.assumed_role)}"]
         return "; ".join(statements)
 
 
 async def read_access(connection: Any) -> ReadAccess:
-    """What the connection's role may do, and which role to read with instead where it may write."""
+    """Read the privileges of the connection's role, and choose a read-only role where it may write."""
     reader = {"reader": READER_ROLE}
     row = await (await connection.execute(_ROLE_SQL, reader)).fetchone()
     user, superuser, version, has_reader, can_write, reaches_files, path = row
     become = ""
     if can_write and has_reader:
         how = {"how": "SET" if version >= 160_000 else "MEMBER"}
-        ((may,),) = await (await connection.execute(_CAN_SET_ROLE_SQL, reader | how)).fetchall()
-        become = READER_ROLE if may else ""
+        ((can_set_role,),) = await (await connection.execute(_CAN_SET_ROLE_SQL, reader | how)).fetchall()
+        become = READER_ROLE if can_set_role else ""
     return ReadAccess(
         str(user), become, bool(can_write and not become), bool(superuser), bool(reaches_files), tuple(path)
     )

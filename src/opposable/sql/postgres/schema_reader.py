@@ -1,4 +1,4 @@
-"""Reads the tables, keys, comments and estimated sizes of a PostgreSQL database, as far as the role may read them."""
+"""Tables, keys, comments and sizes of a PostgreSQL database that the role may read."""
 
 from typing import Any
 
@@ -35,14 +35,14 @@ LEFT JOIN pg_catalog.pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = p
 WHERE k.contype IN ('p', 'f')
 """
 _MAX_ESTIMATE_TO_COUNT = 1_000
-"""Tables the server thinks at most this large, or knows nothing of, are counted as far as `_COUNTED`."""
+"""Rows in the server's estimate up to which a table is counted, at most to `_MAX_COUNTED_ROWS`."""
 _MAX_COUNTED_ROWS = 10_000
 
 
 async def read_schema(
     connection: Any, default_schema: str, excluded_oids: frozenset[int] = frozenset()
 ) -> DatabaseSchema:
-    """Every table and view the role may read, the default schema's first; not those with the oids in `without`."""
+    """Read every table and view that the role may read, those of the default schema first."""
     columns: dict[int, list[Any]] = {}
     for oid, *column in await _fetch_all(connection, _COLUMNS_SQL):
         columns.setdefault(oid, []).append(column)
@@ -58,20 +58,22 @@ async def read_schema(
     for oid, schema, name, kind, comment, estimate in await _fetch_all(connection, _TABLES_SQL):
         if oid in excluded_oids:
             continue
-        read = tuple(
-            Column(column, type_, nullable, column in primary.get(oid, ()), foreign.get(oid, {}).get(column), told)
-            for column, type_, nullable, told in columns.get(oid, [])
+        table_columns = tuple(
+            Column(column, type_, nullable, column in primary.get(oid, ()), foreign.get(oid, {}).get(column), comment)
+            for column, type_, nullable, comment in columns.get(oid, [])
         )
         rows, exact = (None, True) if kind == "v" else await _count_rows(connection, schema, name, kind, estimate)
         kind = "view" if kind in ("v", "m") else "table"
-        tables.append(Table(name, read, "" if schema == default_schema else schema, kind, comment, rows, exact))
+        tables.append(
+            Table(name, table_columns, "" if schema == default_schema else schema, kind, comment, rows, exact)
+        )
     return DatabaseSchema(tuple(sorted(tables, key=lambda table: bool(table.schema))), default_schema, "postgres")
 
 
 async def _count_rows(
     connection: Any, schema: str, name: str, kind: str, estimate: float | None
 ) -> tuple[int | None, bool]:
-    """The rows of a table: counted where it is small, else the server's estimate; (None, True) when unknown."""
+    """Return the number of rows and whether it is exact: counted for small tables, else estimated."""
     import psycopg
 
     if kind == "f":
@@ -79,13 +81,13 @@ async def _count_rows(
     if estimate is not None and estimate > _MAX_ESTIMATE_TO_COUNT:
         return int(estimate), False
     path = f"{quote_name(schema, 'postgres')}.{quote_name(name, 'postgres')}"
-    counted = f"SELECT count(*) FROM (SELECT 1 FROM {path} LIMIT {_MAX_COUNTED_ROWS + 1}) AS first"  # noqa: S608 - quoted
+    count_sql = f"SELECT count(*) FROM (SELECT 1 FROM {path} LIMIT {_MAX_COUNTED_ROWS + 1}) AS first"  # noqa: S608 - quoted
     try:
         async with connection.transaction():
-            ((found,),) = await _fetch_all(connection, counted)
+            ((count,),) = await _fetch_all(connection, count_sql)
     except psycopg.errors.InsufficientPrivilege:
-        return None, True  # some columns only may be read, or row security forbids it: it stays listed
-    return (int(found), True) if found <= _MAX_COUNTED_ROWS else (int(max(estimate or 0, found)), False)
+        return None, True  # only some columns are readable, or row security forbids it: the table stays listed
+    return (int(count), True) if count <= _MAX_COUNTED_ROWS else (int(max(estimate or 0, count)), False)
 
 
 async def _fetch_all(connection: Any, sql: str) -> list[Any]:

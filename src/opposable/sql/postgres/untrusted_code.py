@@ -1,8 +1,8 @@
-"""What other people's code in a PostgreSQL database would run when it is read: kept out where it could do harm.
+"""Relations that run other roles' code when they are read, and the schemas of that code.
 
-A role that steps down can step up again, and a function may do that in its name: the view of anyone who may make one
-would have all rights of whoever reads it. So what runs code of roles that are neither superusers nor the reader itself
-is not read then.
+A role that assumed a weaker one can return to its own, and so can a function that runs in its name. A view made by
+another role would then have all rights of the reader. Such relations are excluded unless their code belongs to a
+superuser or to the reader.
 """
 
 from dataclasses import dataclass
@@ -45,14 +45,14 @@ SELECT oid FROM found
 
 @dataclass(frozen=True, slots=True)
 class UntrustedCode:
-    """Schemas that hold other people's functions, operators or types, and relations that use some, by their oids."""
+    """Schemas with functions, operators or types of other roles, and the oids of relations that use them."""
 
     schemas: frozenset[str] = frozenset()
     relations: frozenset[int] = frozenset()
 
 
 async def find_untrusted_code(connection: Any) -> UntrustedCode:
-    """What runs code of roles that are neither superusers nor the one that is connected."""
+    """Find code of roles that are neither superusers nor the connected role."""
     schemas = await (await connection.execute(_SCHEMAS_SQL)).fetchall()
     relations = await (await connection.execute(_RELATIONS_SQL)).fetchall()
     return UntrustedCode(frozenset(name for (name,) in schemas), frozenset(oid for (oid,) in relations))

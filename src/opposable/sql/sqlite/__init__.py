@@ -1,1 +1,1 @@
-"""Sqlite."""
+"""SQLite files as read-only databases."""

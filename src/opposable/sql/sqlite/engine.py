@@ -1,4 +1,4 @@
-"""SQLite files, read-only by the engine's own means: URI mode, authorizer, limits, progress handler."""
+"""SQLite files, protected by read-only URI mode, an authorizer, limits and a progress handler."""
 
 import asyncio
 import sqlite3
@@ -22,13 +22,13 @@ T = TypeVar("T")
 
 _POOL_THREADS = 4
 _STEPS_PER_CLOCK_CHECK = 1_000
-"""Virtual machine steps between two looks at the clock: some 50 µs."""
+"""Virtual machine steps between two time checks: about 50 µs."""
 _SAMPLED_ROWS = 1_000
-"""Rows looked at for a column's sample values."""
+"""Rows that are read for a column's sample values."""
 _MAX_VALUE_BYTES = 1_000_000
-"""The longest text or blob: SQLite cannot be stopped within one function, and some take the square of this."""
+"""Size limit of a text or blob: SQLite cannot interrupt a function, and some take quadratic time."""
 _MAX_HEAP_BYTES = 512 * 1024 * 1024
-"""SQLite holds all its connections in this process to this together."""
+"""Heap limit for all SQLite connections of this process together."""
 _OPERATOR_FUNCTIONS = frozenset({"->", "->>"})
 _ALLOWED_ACTIONS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE})
 _SQLITE_LIMITS = {
@@ -44,7 +44,7 @@ _SQLITE_LIMITS = {
 
 
 class SqliteDatabase:
-    """A `Database` over one SQLite file; each query has a connection to itself."""
+    """A `Database` over one SQLite file; each query has its own connection."""
 
     dialect: Dialect = "sqlite"
 
@@ -59,25 +59,26 @@ class SqliteDatabase:
         self._closed = False
 
     async def get_schema(self) -> DatabaseSchema:
-        """Its tables and views."""
+        """Return the tables and views."""
         return self._schema
 
     async def get_data_version(self) -> str:
-        """The file's size and time."""
+        """Return the size and time of the file."""
         return await asyncio.to_thread(get_file_version, self._path)
 
     async def explain(
         self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
     ) -> None:
-        """Lets SQLite compile `sql`."""
+        """Compile `sql`."""
         await self._run_in_thread(
-            lambda c: c.execute(f"EXPLAIN QUERY PLAN {sql}", parameters or {}).fetchall(), limits or QueryLimits()
+            lambda connection: connection.execute(f"EXPLAIN QUERY PLAN {sql}", parameters or {}).fetchall(),
+            limits or QueryLimits(),
         )
 
     async def run(
         self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
     ) -> QueryResult:
-        """Runs `sql`; see `Database.run`."""
+        """Run `sql`; see `Database.run`."""
         bounds = limits or QueryLimits()
 
         def work(connection: sqlite3.Connection) -> QueryResult:
@@ -85,22 +86,24 @@ class SqliteDatabase:
             cursor = connection.execute(sql, parameters or {})
             try:
                 columns = tuple(column[0] for column in cursor.description or ())
-                found = cursor.fetchmany(bounds.max_rows + 1)
+                rows = cursor.fetchmany(bounds.max_rows + 1)
             finally:
                 cursor.close()
-            return build_query_result(columns, found, bounds, time.perf_counter() - started)
+            return build_query_result(columns, rows, bounds, time.perf_counter() - started)
 
         return await self._run_in_thread(work, bounds)
 
     async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
-        """Different values from the first rows of a table."""
-        found = self._schema.find_table(table)
-        if found is None:
+        """Return distinct values from the first rows of a table."""
+        known_table = self._schema.find_table(table)
+        if known_table is None:
             return {}
-        return await self._run_in_thread(lambda c: _read_samples(c, found, limit), QueryLimits())
+        return await self._run_in_thread(
+            lambda connection: _read_samples(connection, known_table, limit), QueryLimits()
+        )
 
     async def close(self) -> None:
-        """Closes every connection once its query has ended."""
+        """Close every connection once its query has ended."""
         self._closed = True
         await asyncio.to_thread(self._pool.shutdown, True, cancel_futures=True)
         while self._idle:
@@ -112,7 +115,7 @@ class SqliteDatabase:
         running: list[sqlite3.Connection] = []
         end = time.monotonic() + limits.timeout_seconds
 
-        def guarded() -> T:
+        def run_on_connection() -> T:
             connection = self._acquire_connection()
             running.append(connection)
             connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS_PER_CLOCK_CHECK)
@@ -127,7 +130,7 @@ class SqliteDatabase:
                 connection.interrupt()
 
         try:
-            return await run_interruptible(self._pool, guarded, interrupt, limits.timeout_seconds + 0.2)
+            return await run_interruptible(self._pool, run_on_connection, interrupt, limits.timeout_seconds + 0.2)
         except TimeoutError:
             raise QueryTimedOut(limits.timeout_seconds) from None
         except sqlite3.Error as error:
@@ -153,7 +156,7 @@ class SqliteDatabase:
     def _authorize(
         self, action: int, first: str | None, second: str | None, _base: str | None, _within: str | None
     ) -> int:
-        """SQLite's question before it compiles anything: only reading the known tables is allowed."""
+        """Answer SQLite's authorizer: only reads of the listed tables are allowed."""
         allowed = False
         if action in _ALLOWED_ACTIONS:
             allowed = True
@@ -162,7 +165,7 @@ class SqliteDatabase:
         elif action == sqlite3.SQLITE_FUNCTION:
             allowed = fold_name(second or "") in SQLITE_FUNCTIONS | _OPERATOR_FUNCTIONS
         elif action == sqlite3.SQLITE_UPDATE:
-            # A virtual table (full-text search, json_each) declares its columns so; writing here fails all the same.
+            # A virtual table (full-text search, json_each) declares its columns this way; writes still fail.
             allowed = first == "sqlite_master"
         elif action == sqlite3.SQLITE_PRAGMA:
             allowed = first == "data_version" and second is None
@@ -177,7 +180,7 @@ class SqliteDatabase:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A read-only connection without the authorizer, for reading the schema."""
+    """Open a read-only connection without the authorizer, to read the schema."""
     uri = f"file:{quote(str(path.absolute()))}?mode=ro"
     connection = sqlite3.connect(uri, uri=True, timeout=2.0, isolation_level=None, check_same_thread=False)
     connection.text_factory = _decode_text
@@ -188,18 +191,18 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 async def open_sqlite(path: Path) -> SqliteDatabase:
-    """Opens a SQLite file and reads its schema.
+    """Open a SQLite file and read its schema.
 
     Raises:
-        BadInput: it is locked, broken or cannot be read.
+        BadInput: The file is locked, damaged or cannot be read.
     """
     try:
         return SqliteDatabase(path, await asyncio.to_thread(_load_schema, path))
     except sqlite3.Error as error:
-        told = format_engine_message(error, path)
-        if "locked" in told or "busy" in told:
-            raise BadInput(f"{path} is locked by another program: close that program first.") from error
-        raise BadInput(f"{path} is a damaged SQLite file: {told}") from error
+        message = format_engine_message(error, path)
+        if "locked" in message or "busy" in message:
+            raise BadInput(f"`{path}` is locked by another program. Close that program first.") from error
+        raise BadInput(f"SQLite cannot read `{path}`; the file may be damaged: {message}") from error
 
 
 def _load_schema(path: Path) -> DatabaseSchema:
@@ -211,26 +214,26 @@ def _load_schema(path: Path) -> DatabaseSchema:
 
 
 def _read_shadow_tables(path: Path) -> frozenset[str]:
-    """The tables that virtual tables keep their data in."""
+    """Return the tables in which virtual tables store their data."""
     connection = connect(path)
     try:
-        found = connection.execute("SELECT name FROM pragma_table_list WHERE type = 'shadow'").fetchall()
-        return frozenset(fold_name(name) for (name,) in found)
+        rows = connection.execute("SELECT name FROM pragma_table_list WHERE type = 'shadow'").fetchall()
+        return frozenset(fold_name(name) for (name,) in rows)
     finally:
         connection.close()
 
 
 def _read_samples(connection: sqlite3.Connection, table: Table, limit: int) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+    samples: dict[str, list[Any]] = {}
     for column in table.columns:
         name = quote_identifier(column.name)
         source = f"SELECT {name} AS v FROM {quote_identifier(table.name)} LIMIT {_SAMPLED_ROWS}"  # noqa: S608 - names in quotes
         sql = f"SELECT DISTINCT v FROM ({source}) WHERE v IS NOT NULL AND length(v) <= 200 LIMIT {int(limit)}"  # noqa: S608 - made above
-        rows = build_query_result(
+        result = build_query_result(
             ("v",), connection.execute(sql).fetchall(), QueryLimits(max_rows=limit, max_cell_characters=80), 0.0
         )
-        found[column.name] = [row[0] for row in rows.rows]
-    return found
+        samples[column.name] = [row[0] for row in result.rows]
+    return samples
 
 
 def _decode_text(raw: bytes) -> str:

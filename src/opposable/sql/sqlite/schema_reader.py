@@ -1,4 +1,4 @@
-"""Reads the tables, keys, comments and sizes of a SQLite database."""
+"""Tables, keys, comments and sizes of a SQLite database."""
 
 import sqlite3
 import time
@@ -8,29 +8,29 @@ from opposable.sql.ddl_comments import parse_column_comments
 from opposable.sql.schema import Column, DatabaseSchema, Table
 
 _COUNT_SECONDS = 0.3
-"""All the time that counting rows may take; what is left after that is estimated."""
+"""Time to count rows of all tables; the rest are estimated."""
 
 
 def read_schema(connection: sqlite3.Connection) -> DatabaseSchema:
-    """Every table and view that is not SQLite's own or a virtual table's store."""
-    listed = connection.execute(
+    """Read every table and view, without SQLite's own and the shadow tables of virtual tables."""
+    rows_of_tables = connection.execute(
         "SELECT name, type FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'view', 'virtual')"
         " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
     ).fetchall()
-    written = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall())
-    order = {name: index for index, name in enumerate(written)}
-    end = time.monotonic() + _COUNT_SECONDS
+    create_statements = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall())
+    order = {name: index for index, name in enumerate(create_statements)}
+    deadline = time.monotonic() + _COUNT_SECONDS
     tables: list[Table] = []
-    for name, kind in sorted(listed, key=lambda row: order.get(row[0], 0)):
-        columns = _read_columns(connection, name, parse_column_comments(written.get(name, "")))
-        rows, exact = (None, True) if kind == "view" else _count_rows(connection, name, end)
+    for name, kind in sorted(rows_of_tables, key=lambda row: order.get(row[0], 0)):
+        columns = _read_columns(connection, name, parse_column_comments(create_statements.get(name, "")))
+        rows, exact = (None, True) if kind == "view" else _count_rows(connection, name, deadline)
         kind = "view" if kind == "view" else "table"
         tables.append(Table(name, columns, kind=kind, row_count=rows, is_row_count_exact=exact))
     return DatabaseSchema(tuple(tables))
 
 
 def quote_identifier(name: str) -> str:
-    """A name in double quotes, as SQL."""
+    """Return a name in double quotes, as SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -38,7 +38,7 @@ def _read_columns(connection: sqlite3.Connection, table: str, comments: dict[str
     try:
         rows = connection.execute('SELECT name, type, "notnull", pk FROM pragma_table_xinfo(?)', (table,)).fetchall()
     except sqlite3.Error:
-        return ()  # a view whose tables are gone: it stays listed, and running it tells why
+        return ()  # a view whose tables are gone stays listed; a query of it reports the reason
     keys = _read_foreign_keys(connection, table)
     return tuple(
         Column(
@@ -55,19 +55,19 @@ def _read_columns(connection: sqlite3.Connection, table: str, comments: dict[str
 
 def _read_foreign_keys(connection: sqlite3.Connection, table: str) -> dict[str, str]:
     with suppress(sqlite3.Error):
-        found = connection.execute('SELECT "from", "table", "to" FROM pragma_foreign_key_list(?)', (table,)).fetchall()
-        return {column.casefold(): f"{other}.{target}" if target else other for column, other, target in found}
+        rows = connection.execute('SELECT "from", "table", "to" FROM pragma_foreign_key_list(?)', (table,)).fetchall()
+        return {column.casefold(): f"{other}.{target}" if target else other for column, other, target in rows}
     return {}
 
 
 def _count_rows(connection: sqlite3.Connection, table: str, deadline: float) -> tuple[int | None, bool]:
-    """The number of rows, counted while there is time, then estimated from the last row's id."""
+    """Return the number of rows and whether it is exact: counted before the deadline, else estimated."""
     name = quote_identifier(table)
     connection.set_progress_handler(lambda: time.monotonic() > deadline, 1_000)
     with suppress(sqlite3.Error):
         return int(connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0]), True  # noqa: S608 - quoted
     connection.set_progress_handler(None, 0)
     with suppress(sqlite3.Error):
-        last = connection.execute(f"SELECT max(rowid) FROM {name}").fetchone()[0]  # noqa: S608 - quoted
-        return (int(last), False) if last is not None else (0, True)
+        last_rowid = connection.execute(f"SELECT max(rowid) FROM {name}").fetchone()[0]  # noqa: S608 - quoted
+        return (int(last_rowid), False) if last_rowid is not None else (0, True)
     return None, True

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.errors import OpposableError, ToolFailed, ToolUnavailable
 from opposable.domain.specs import McpServerSpec
 from opposable.safety.redaction import redact_known_secrets
@@ -206,7 +207,7 @@ class McpConnection:
 
     async def _run_attempts(self) -> None:
         """Attempt after attempt, each in a task of its own: what the SDK cancels inside one ends there."""
-        pause = FIRST_RETRY_SECONDS
+        failed_attempts = 0
         while not self._close_requested.is_set():
             self._connect_requested.clear()
             self._has_connected = False
@@ -223,8 +224,10 @@ class McpConnection:
             self._session, self.state = None, "down"
             self.reason = self._describe_failure(self._attempt_task)
             self._fail_waiters([waiter for waiter in since if waiter in self._waiters])
-            pause = FIRST_RETRY_SECONDS if self._has_connected else min(pause * 2, MAX_RETRY_SECONDS)
-            await self._wait_before_retry(pause)
+            failed_attempts = 0 if self._has_connected else failed_attempts + 1
+            await self._wait_before_retry(
+                get_backoff_seconds(failed_attempts + 1, FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS)
+            )
 
     async def _wait_before_retry(self, seconds: float) -> None:
         """Wait before the next attempt; a caller ends the waiting, but not before the shortest pause."""

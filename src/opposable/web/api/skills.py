@@ -47,7 +47,7 @@ async def list_skills(service: ServiceDep) -> SkillListResponse:
 async def run_skill(request: Request) -> Response:
     """Run one skill, by its id or by the name models know it by."""
     given = await parse_call_body(request, "arguments")
-    tool = request.app.state.service.library.find(request.path_params["skill_id"])
+    tool = request.app.state.service.library.find_tool(request.path_params["skill_id"])
     if tool is None:
         raise not_found_error(
             f"There is no skill {request.path_params['skill_id']!r}; GET /skills lists those there are."

@@ -4,6 +4,7 @@ from typing import Any
 
 import orjson
 
+from opposable.domain.json_pointer import resolve_pointer
 from opposable.domain.tools import ToolDefinition
 from opposable.tools.tool_names import SAFE_NAME_PATTERN
 from opposable.web.openai_errors import bad_request_error
@@ -116,7 +117,10 @@ class _SchemaNormalizer:
                 self._is_recursive = True
                 return {"$ref": reference}
             beside = {key: value for key, value in node.items() if key != "$ref"}
-            target = self._resolve_reference(reference)
+            try:
+                target = resolve_pointer(self._root, reference)
+            except LookupError:
+                target = {}
             return self._normalize_node({**(target if isinstance(target, dict) else {}), **beside}, (*path, reference))
         return {key: inner for key, value in node.items() for inner in self._normalize_keyword(key, value, path)}
 
@@ -135,9 +139,3 @@ class _SchemaNormalizer:
         right = _KEYWORD_TYPES.get(key, str | int | float | bool | None)
         items = value if isinstance(value, list) and key in ("type", "required") else ()
         return [value] if isinstance(value, right) and all(isinstance(one, str) for one in items) else []
-
-    def _resolve_reference(self, reference: str) -> Any:
-        found: Any = self._root
-        for step in reference[2:].split("/"):
-            found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
-        return found

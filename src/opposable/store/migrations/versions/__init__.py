@@ -1,1 +1,1 @@
-"""One file a step, in the order of their numbers."""
+"""Migrations, one file per step, in the order of their numbers."""

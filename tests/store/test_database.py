@@ -1,10 +1,10 @@
-"""Short looks see what is committed, wait for no writer, and on SQLite need no thread."""
+"""Inline reads see committed rows, wait for no writer, and start no thread on SQLite."""
 
 import sqlite3
 import threading
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import column, select, table, text
 
 from opposable.domain.errors import StoreUnavailable
 from opposable.domain.records import Conversation
@@ -14,8 +14,10 @@ from opposable.store.database_urls import parse_database_url
 
 pytestmark = pytest.mark.anyio
 
+NUMBERS = select(table("t", column("n")))
 
-async def test_a_look_beside_a_writer_sees_what_was_committed(store, url):
+
+async def test_inline_read_during_a_write_sees_the_committed_rows(store, url):
     await store.conversations.add(Conversation("v", "me", "a", "before"))
     database = StoreDatabase(parse_database_url(url))
     async with database.begin_write() as connection:
@@ -25,15 +27,15 @@ async def test_a_look_beside_a_writer_sees_what_was_committed(store, url):
     assert (await store.conversations.get("v")).title == "after"
 
 
-async def test_a_look_at_sqlite_begins_no_thread(tmp_path):
+async def test_inline_read_of_sqlite_starts_no_thread(tmp_path):
     async with open_store(f"sqlite:///{tmp_path}/s.db") as store:
-        before = threading.active_count()
-        for n in range(20):
-            assert await store.conversations.get(f"v{n}") is None
-        assert threading.active_count() == before
+        thread_count = threading.active_count()
+        for number in range(20):
+            assert await store.conversations.get(f"v{number}") is None
+        assert threading.active_count() == thread_count
 
 
-async def test_a_file_that_is_locked_for_readers_is_told_of(tmp_path, monkeypatch):
+async def test_inline_read_of_a_locked_file_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr("opposable.store.database.INLINE_READ_TIMEOUT_SECONDS", 0.05)
     path = tmp_path / "s.db"
     database = StoreDatabase(parse_database_url(f"sqlite:///{path}"))
@@ -41,10 +43,21 @@ async def test_a_file_that_is_locked_for_readers_is_told_of(tmp_path, monkeypatc
         other.execute("CREATE TABLE t (n)")
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(StoreUnavailable, match="locked"):
-            async with database.begin_inline_read() as connection:
-                await connection.execute(text("SELECT * FROM t"))
+            await database.fetch_inline(NUMBERS)
         other.execute("ROLLBACK")
     other.close()
-    async with database.begin_inline_read() as connection:
-        assert (await connection.execute(text("SELECT * FROM t"))).all() == []
+    assert await database.fetch_inline(NUMBERS) == [[]]
+    await database.close()
+
+
+async def test_several_inline_reads_return_their_rows_in_order(store, url):
+    database = StoreDatabase(parse_database_url(url))
+    assert await database.fetch_inline(select(text("1")), select(text("2"))) == [[(1,)], [(2,)]]
+    await database.close()
+
+
+async def test_inline_connection_of_sqlite_is_read_only(tmp_path):
+    database = StoreDatabase(parse_database_url(f"sqlite:///{tmp_path}/s.db"))
+    with pytest.raises(StoreUnavailable, match="readonly"):
+        await database.fetch_inline(text("CREATE TABLE t (n)"))
     await database.close()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from opposable.tools.invocation import find_failure_in_value
+from opposable.tools.result_text import find_failure_in_value
 from opposable.tools.library import ToolLibrary
 
 

@@ -1,0 +1,115 @@
+"""Messages about how a question was interpreted: assumptions and ambiguities, in English and Chinese."""
+
+import datetime
+from collections.abc import Sequence
+
+from opposable.domain.localized_text import LocalizedText
+
+
+def describe_rolling_period(phrase: str, today: datetime.date) -> LocalizedText:
+    """Describe a rolling period, such as "the last 3 months", that ends today."""
+    return LocalizedText(f"{phrase} ends with {today}", f"“{phrase}”截止到 {today}")
+
+
+def describe_monthly_trend() -> LocalizedText:
+    """Describe a trend that is shown by month because the question names no grain."""
+    return LocalizedText("the trend is shown by month", "趋势按月显示")
+
+
+def describe_value_choice(phrase: str, chosen: str, others: Sequence[str]) -> LocalizedText:
+    """Describe which dimension was chosen for a value that several dimensions contain."""
+    return LocalizedText(
+        f"{phrase} is taken as {chosen}, not {', '.join(others)}",
+        f"“{phrase}”理解为 {chosen}，而不是 {'、'.join(others)}",
+    )
+
+
+def describe_default_year(year: int) -> LocalizedText:
+    """Describe a comparison that uses the current year because the question names no period."""
+    return LocalizedText(
+        f"no period was named: the year {year} is compared",
+        f"没有指明时间范围：对比的是 {year} 年",
+    )
+
+
+def describe_partial_period(today: datetime.date) -> LocalizedText:
+    """Describe a comparison of an unfinished period by its days so far."""
+    return LocalizedText(
+        f"the period is not over: its days up to {today} are compared with the same days before",
+        f"该时间段尚未结束：截至 {today} 的日期与之前相同的日期对比",
+    )
+
+
+def describe_several_periods() -> LocalizedText:
+    """Describe a question that names more than one period."""
+    return LocalizedText("the question names several periods", "问题中有多个时间段")
+
+
+def describe_several_meanings(phrase: str, ids: Sequence[str]) -> LocalizedText:
+    """Describe a phrase that may mean one of several terms."""
+    return LocalizedText(f"{phrase} may be {' or '.join(ids)}", f"“{phrase}”可能是 {' 或 '.join(ids)}")
+
+
+def describe_exclusion_only(phrase: str) -> LocalizedText:
+    """Describe a phrase that the model defines as an exclusion, used as something else."""
+    return LocalizedText(f"{phrase} is known only as something to leave out", f"“{phrase}”只定义为排除条件")
+
+
+def describe_unused_number(number: str) -> LocalizedText:
+    """Describe a number that is neither a limit nor a bound."""
+    return LocalizedText(f"the number {number}", f"数字 {number} 的含义不明")
+
+
+def describe_unnamed_amount(amount_word: str, number: str) -> LocalizedText:
+    """Describe a bound on an amount that the question does not name, such as "total above 10"."""
+    return LocalizedText(f"which {amount_word} {number} bounds", f"{number} 限定的是哪个“{amount_word}”")
+
+
+def describe_bound_without_target(number: str) -> LocalizedText:
+    """Describe a bound that applies to no metric or dimension of the question."""
+    return LocalizedText(f"what {number} bounds", f"{number} 限定的是什么")
+
+
+def describe_unclear_grouping(dimension: str) -> LocalizedText:
+    """Describe a dimension that may or may not group the rows."""
+    return LocalizedText(f"whether rows are wanted by {dimension}", f"是否按 {dimension} 分组")
+
+
+def describe_unsupported_word(word: str) -> LocalizedText:
+    """Describe a word whose operation the rules do not support."""
+    return LocalizedText(f"the word {word}", f"“{word}”一词")
+
+
+def describe_missing_count_target() -> LocalizedText:
+    """Describe a count of something that is not a metric."""
+    return LocalizedText("what is counted", "统计的是什么")
+
+
+def describe_missing_metric() -> LocalizedText:
+    """Describe a question without a metric of the semantic model."""
+    return LocalizedText("no metric of the semantic model is named", "没有提到语义模型中的指标")
+
+
+def describe_missing_baseline() -> LocalizedText:
+    """Describe a change without the period it is measured against."""
+    return LocalizedText("what a change is measured against", "变化是相对于什么")
+
+
+def describe_best_within_groups() -> LocalizedText:
+    """Describe a question for the best row of each group."""
+    return LocalizedText("the best within each group", "每组中的最优者")
+
+
+def describe_bound_without_groups() -> LocalizedText:
+    """Describe a bound on a metric that is not grouped."""
+    return LocalizedText("a bound on a metric needs groups", "对指标的限定需要分组")
+
+
+def describe_missing_ranking_target() -> LocalizedText:
+    """Describe a ranking without a metric or without groups."""
+    return LocalizedText("what is ranked", "排名的是什么")
+
+
+def describe_unclear_order() -> LocalizedText:
+    """Describe a question that asks for both the highest and the lowest."""
+    return LocalizedText("whether the highest or the lowest come first", "从高到低还是从低到高")

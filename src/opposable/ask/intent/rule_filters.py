@@ -1,0 +1,169 @@
+"""Rules that turn values, named filters and numbers of a question into filters and limits."""
+
+from opposable.ask.intent.intent import IntentFilter, Operator
+from opposable.ask.intent.messages import (
+    describe_bound_without_target,
+    describe_exclusion_only,
+    describe_unnamed_amount,
+    describe_unused_number,
+    describe_value_choice,
+)
+from opposable.ask.intent.phrases import Phrase
+from opposable.ask.intent.rule_state import OPERATORS_AFTER_NUMBER, OPERATORS_BEFORE_NUMBER, RuleState
+
+_AMOUNT_WORDS = frozenset({"total", "totals", "amount", "amounts", "value", "values", "sum", "figure", "result"})
+"""Words without a meaning next to a metric; on their own before a bound they name an unknown amount."""
+
+
+def collect_value_filters(state: RuleState) -> None:
+    """Add a filter for each dimension whose values the question names."""
+    negated_positions = _find_negated_positions(state.phrases)
+    for position, phrase in enumerate(state.phrases):
+        is_negated = position in negated_positions
+        is_named_filter = phrase.is_a("filter") or (phrase.is_a("exclusion") and is_negated)
+        is_used = position in state.roles or position in state.context_positions
+        if phrase.is_a("value") and not is_named_filter and not is_used:
+            dimension = _choose_dimension(state, position)
+            value = next(m.value for m in phrase.meanings if m.kind == "value" and m.id == dimension)
+            state.values.append((dimension, value, is_negated))
+    for dimension in dict.fromkeys(dimension for dimension, _, _ in state.values):
+        for negated in (False, True):
+            values = [v for d, v, is_negated in state.values if d == dimension and is_negated is negated]
+            if values:
+                state.filters.append(_build_value_filter(dimension, tuple(dict.fromkeys(values)), negated))
+
+
+def _build_value_filter(dimension: str, values: tuple[str, ...], negated: bool) -> IntentFilter:
+    operator: Operator
+    if len(values) == 1:
+        operator = "!=" if negated else "="
+        return IntentFilter(dimension=dimension, value=values[0], operator=operator)
+    operator = "not in" if negated else "in"
+    return IntentFilter(dimension=dimension, value=values, operator=operator)
+
+
+def _find_negated_positions(phrases: list[Phrase]) -> set[int]:
+    """Return the positions that a word such as "except" negates.
+
+    The negation covers the next value, filter or exclusion, and those that "and" joins to it.
+    """
+    positions: set[int] = set()
+    is_negating = False
+    for position, phrase in enumerate(phrases):
+        if phrase.is_a("not"):
+            is_negating = True
+        elif phrase.is_a("not_after"):
+            positions.add(position - 1)
+        elif phrase.is_a("value", "filter", "exclusion"):
+            if is_negating:
+                positions.add(position)
+            following = phrases[position + 1] if position + 1 < len(phrases) else None
+            continues = following is not None and (
+                following.is_a("and") or (following.is_a("value") and phrase.is_a("value"))
+            )
+            is_negating = is_negating and continues
+    return positions
+
+
+def _choose_dimension(state: RuleState, position: int) -> str:
+    """Choose the dimension of a value: one named next to it, one that lists it, or the first declared."""
+    ids = state.phrases[position].get_ids("value")
+    if len(ids) == 1:
+        return ids[0]
+    for step in (-1, 1):
+        neighbor = state.find_neighbor(position, step)
+        neighbor_ids = state.phrases[neighbor].get_ids("dimension") if neighbor is not None else ()
+        if common_ids := [dimension for dimension in ids if dimension in neighbor_ids]:
+            return common_ids[0]
+    value = next(m.value for m in state.phrases[position].meanings if m.kind == "value")
+    listing = [dimension for dimension in ids if value in state.model.dimensions[dimension].values]
+    chosen = (listing or sorted(ids, key=list(state.model.dimensions).index))[0]
+    others = [dimension for dimension in ids if dimension != chosen]
+    state.assumptions.append(describe_value_choice(state.phrases[position].text, chosen, others))
+    return chosen
+
+
+def collect_named_filters(state: RuleState) -> None:
+    """Add the named filters and exclusions of the semantic model that the question names."""
+    negated_positions = _find_negated_positions(state.phrases)
+    for position, phrase in enumerate(state.phrases):
+        if position in state.roles:
+            continue
+        is_negated = position in negated_positions
+        filters, exclusions = phrase.get_ids("filter"), phrase.get_ids("exclusion")
+        if exclusions and is_negated:
+            state.exclusions.append(exclusions[0])
+        elif filters:
+            state.filters.append(IntentFilter(dimension=filters[0], value=not is_negated))
+        elif exclusions and not phrase.is_a("value"):
+            state.ambiguities.append(describe_exclusion_only(phrase.text))
+
+
+def apply_numbers(state: RuleState) -> None:
+    """Use each number as a limit ("top 5", "five manufacturers") or as a bound ("more than 100")."""
+    for position, phrase in enumerate(state.phrases):
+        if phrase.number is None:
+            continue
+        before, after = state.find_neighbor(position, -1), state.find_neighbor(position, 1)
+        operators = [operator for kind, operator in OPERATORS_BEFORE_NUMBER.items() if state.is_at(before, kind)]
+        operators += [operator for kind, operator in OPERATORS_AFTER_NUMBER.items() if state.is_at(after, kind)]
+        if operators:
+            _add_bound(state, position, operators[0])
+        elif isinstance(phrase.number, int) and phrase.number > 0 and _is_limit(state, before, after):
+            state.limit = phrase.number
+            state.is_lowest_first = state.is_at(before, "bottom")
+        else:
+            state.ambiguities.append(describe_unused_number(phrase.text))
+
+
+def _is_limit(state: RuleState, before: int | None, after: int | None) -> bool:
+    if state.is_at(before, "top", "bottom", "most", "least"):
+        return True
+    return after is not None and (state.roles.get(after) == "dimension" or state.is_at(after, "most", "least"))
+
+
+def _add_bound(state: RuleState, position: int, operator: Operator) -> None:
+    phrase = state.phrases[position]
+    if amount_word := _find_unnamed_amount(state, position):
+        state.ambiguities.append(describe_unnamed_amount(amount_word, phrase.text))
+    target = _find_bound_target(state, position)
+    if target is None:
+        state.ambiguities.append(describe_bound_without_target(phrase.text))
+        return
+    if target in state.model.dimensions:
+        state.context_positions += [
+            i
+            for i, role in state.roles.items()
+            if role == "dimension" and target in state.phrases[i].get_ids("dimension")
+        ]
+    state.filters.append(IntentFilter(dimension=target, value=phrase.number, operator=operator))
+
+
+def _find_bound_target(state: RuleState, position: int) -> str | None:
+    """Return the id that a number bounds: the metric after it, the last term before it, or the first metric."""
+    after = state.find_neighbor(position, 1)
+    if after is not None and state.is_at(after, *OPERATORS_AFTER_NUMBER):
+        after = state.find_neighbor(after, 1)
+    target = dict(state.metrics).get(after) if after is not None else None
+    if target is not None:
+        return target
+    candidates = [(i, metric) for i, metric in state.metrics if i < position]
+    candidates += [
+        (i, state.phrases[i].get_ids("dimension")[0])
+        for i, role in state.roles.items()
+        if role == "dimension"
+        and position - 4 < i < position
+        and state.find_neighbor(i, 1) == state.find_neighbor(position, -1)
+    ]
+    if candidates:
+        return max(candidates)[1]
+    return state.metrics[0][1] if state.metrics else None
+
+
+def _find_unnamed_amount(state: RuleState, position: int) -> str:
+    """Return the amount word of a bound without a term next to it, as in "orders with total above 10"; or ""."""
+    operator = state.find_neighbor(position, -1)
+    noun = operator - 1 if operator is not None and state.is_at(operator, *OPERATORS_BEFORE_NUMBER) else -1
+    if noun < 1 or state.phrases[noun].text.casefold() not in _AMOUNT_WORDS or noun - 1 in state.roles:
+        return ""
+    return state.phrases[noun].text

@@ -1,0 +1,67 @@
+"""The state that the rules of the intent parser read and extend."""
+
+from dataclasses import dataclass, field
+
+from opposable.ask.intent.intent import IntentFilter, Operator
+from opposable.ask.intent.lexicon import MeaningKind
+from opposable.ask.intent.phrases import Phrase
+from opposable.ask.intent.time_expressions import TimeParseResult
+from opposable.ask.semantics.model import SemanticModel
+from opposable.domain.localized_text import LocalizedText
+
+OPERATORS_BEFORE_NUMBER: dict[MeaningKind, Operator] = {"more": ">", "at_least": ">=", "less": "<", "at_most": "<="}
+OPERATORS_AFTER_NUMBER: dict[MeaningKind, Operator] = {"or_more": ">=", "or_less": "<="}
+SKIPPED_KINDS: tuple[MeaningKind, ...] = ("stop", "of", "change")
+"""Kinds of phrases that are skipped in the search for a neighbor."""
+
+
+@dataclass(slots=True)
+class RuleState:
+    """The phrases of a question and what the rules have concluded from them.
+
+    Positions are indexes into `phrases`. `roles` says whether the phrase at a position is a metric or a dimension.
+    `metrics` and `groups` hold (position, id), `values` holds (dimension id, value, is negated). Phrases at
+    `context_positions` are dimensions that only describe a value or a bound.
+    """
+
+    phrases: list[Phrase]
+    model: SemanticModel
+    time: TimeParseResult
+    roles: dict[int, MeaningKind] = field(default_factory=dict)
+    metrics: list[tuple[int, str]] = field(default_factory=list)
+    groups: list[tuple[int, str]] = field(default_factory=list)
+    context_positions: list[int] = field(default_factory=list)
+    values: list[tuple[str, str, bool]] = field(default_factory=list)
+    filters: list[IntentFilter] = field(default_factory=list)
+    exclusions: list[str] = field(default_factory=list)
+    limit: int | None = None
+    is_lowest_first: bool = False
+    ambiguities: list[LocalizedText] = field(default_factory=list)
+    assumptions: list[LocalizedText] = field(default_factory=list)
+
+    @property
+    def has_time_groups(self) -> bool:
+        """Whether the question asks for one row per period."""
+        return self.time.time is not None and self.time.time.grain is not None
+
+    def find_neighbor(
+        self, position: int, step: int, skipped_kinds: tuple[MeaningKind, ...] = SKIPPED_KINDS
+    ) -> int | None:
+        """Return the position of the nearest phrase before (-1) or after (1) that is not skipped."""
+        position += step
+        while 0 <= position < len(self.phrases):
+            if not (self.phrases[position].meanings and self.phrases[position].is_a(*skipped_kinds)):
+                return position
+            position += step
+        return None
+
+    def has_neighbor(
+        self, position: int, step: int, *kinds: MeaningKind, skipped_kinds: tuple[MeaningKind, ...] = SKIPPED_KINDS
+    ) -> bool:
+        """Return whether the nearest phrase in a direction may be one of `kinds`."""
+        neighbor = self.find_neighbor(position, step, skipped_kinds)
+        return neighbor is not None and self.phrases[neighbor].is_a(*kinds)
+
+    def is_at(self, position: int | None, *kinds: MeaningKind) -> bool:
+        """Return whether there is a phrase at `position` that may be one of `kinds`."""
+        return position is not None and self.phrases[position].is_a(*kinds)

@@ -1,0 +1,73 @@
+"""The interfaces of a team's parts, and the options that switch them on and off."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from opposable.ask.team.generator import Brief
+from opposable.domain.language import Language
+from opposable.domain.usage import NO_USAGE, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticInterpretation:
+    """A question expressed in the terms of a semantic model.
+
+    Attributes:
+        sql: The compiled query, "" if the model does not cover the question.
+        confidence: How likely the query answers the question, from 0 to 1.
+        definitions: Definitions for the SQL prompt, used if there is no compiled query.
+        assumptions: What the interpretation assumes, in the language of the question.
+        usage: The model usage.
+    """
+
+    sql: str = ""
+    confidence: float = 0.0
+    definitions: str = ""
+    assumptions: tuple[str, ...] = ()
+    usage: Usage = NO_USAGE
+
+
+class SemanticInterpreter(Protocol):
+    """Interprets questions in the terms of a semantic model."""
+
+    async def interpret(self, question: str, language: Language) -> SemanticInterpretation:
+        """Interpret a question.
+
+        Raises:
+            ModelError: The interpreter uses a model, and the model did not answer.
+        """
+        ...
+
+
+class BriefProvider(Protocol):
+    """Selects the part of a schema, and the notes, that the SQL prompt contains."""
+
+    async def get_brief(self, question: str) -> Brief:
+        """Return the schema as text, and notes on the words of the question."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TeamOptions:
+    """The parts of a team, all on by default; switch one off to measure its effect.
+
+    Attributes:
+        use_semantics: Whether the semantic model interprets the question first.
+        check_values: Whether text values are compared with the values of the database.
+        check_result_shape: Whether the SQL and its result are compared with the words of the question.
+        allow_corrections: Whether a failed or doubtful candidate is corrected.
+        extra_candidates: How many more candidates are requested if the model was unsure.
+        model_decides_when_stuck: Whether the model chooses the next turn after repeated failures.
+        time_limit_seconds: The time limit of one question.
+    """
+
+    use_semantics: bool = True
+    check_values: bool = True
+    check_result_shape: bool = True
+    allow_corrections: bool = True
+    extra_candidates: int = 2
+    model_decides_when_stuck: bool = True
+    time_limit_seconds: float = 300.0
+
+
+DEFAULT_TEAM_OPTIONS = TeamOptions()

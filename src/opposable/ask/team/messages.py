@@ -1,0 +1,126 @@
+"""The message catalog of the team: decisions, problems, suspicions and corrections.
+
+Users read each message in the language of their question. Models read the English text.
+"""
+
+from collections.abc import Sequence
+
+from opposable.domain.localized_text import LocalizedText, join_localized
+
+# decisions
+
+
+def result_plausible() -> LocalizedText:
+    """State why the team finishes with the last result."""
+    return LocalizedText("the SQL ran and its result is plausible", "SQL 已执行，结果可信")
+
+
+def writer_unsure() -> LocalizedText:
+    """State why the generator writes one more candidate."""
+    return LocalizedText("its writer was not sure: another opinion", "写 SQL 的一方不够确定：再听一个意见")
+
+
+def semantic_model_first() -> LocalizedText:
+    """State why the semantic parser begins."""
+    return LocalizedText("the question is read in the terms of the semantic model first", "先用语义模型的术语理解问题")
+
+
+def candidate_pending() -> LocalizedText:
+    """State why the evaluator runs a candidate."""
+    return LocalizedText("a candidate waits to be run", "有一条 SQL 等待执行")
+
+
+def no_sql_yet() -> LocalizedText:
+    """State why the generator writes the first candidate."""
+    return LocalizedText("no SQL has been written yet", "还没有写出 SQL")
+
+
+def correction_not_better() -> LocalizedText:
+    """State why the team finishes after a correction."""
+    return LocalizedText("a correction brought nothing better", "修改没有带来更好的结果")
+
+
+def fresh_start_after_repeated_problem() -> LocalizedText:
+    """State why the generator starts again: the same problem occurred twice."""
+    return LocalizedText("the same problem came again: a fresh start", "同样的问题再次出现：重新开始")
+
+
+def fresh_start_after_corrections() -> LocalizedText:
+    """State why the generator starts again: corrections did not help."""
+    return LocalizedText("correcting did not help: a fresh start", "修改没有用：重新开始")
+
+
+def no_better_candidate() -> LocalizedText:
+    """State why the team finishes with a doubtful result."""
+    return LocalizedText("no better candidate was found", "没有找到更好的 SQL")
+
+
+def time_limit_reached() -> LocalizedText:
+    """State that the time limit ended the run."""
+    return LocalizedText("the time is up", "时间用完了")
+
+
+def corrections_disabled() -> LocalizedText:
+    """State that the options do not allow corrections."""
+    return LocalizedText("corrections are off", "没有启用修改")
+
+
+# problems
+
+
+def no_sql_in_reply() -> LocalizedText:
+    """Report a reply without SQL."""
+    return LocalizedText("no SQL came", "模型没有写出 SQL")
+
+
+def same_sql_again() -> LocalizedText:
+    """Report a reply with SQL that was tried before."""
+    return LocalizedText("the same SQL came again", "模型一再写出同样的 SQL")
+
+
+def query_timed_out() -> LocalizedText:
+    """Report a query that exceeded its time limit."""
+    return LocalizedText("it took too long", "查询用时过长")
+
+
+# suspicions
+
+
+def missing_value(
+    column: str, value: str, near_values: Sequence[str] = (), locations: Sequence[str] = ()
+) -> LocalizedText:
+    """Report a value that no row has.
+
+    Args:
+        column: The column that the query compares with the value.
+        value: The value.
+        near_values: Similar values of the column.
+        locations: Columns that contain the value, as `table.column`; reported in place of similar values.
+    """
+    missing = LocalizedText(f"no row has {column} = '{value}'", f"没有 {column} 为“{value}”的数据")
+    if locations:
+        found = LocalizedText(f"it occurs in {', '.join(locations)}", f"这个值出现在 {'、'.join(locations)} 中")
+        return join_suspicions([missing, found])
+    if near_values:
+        quoted_values = [repr(near_value) for near_value in near_values]
+        near = LocalizedText(f"near are {', '.join(quoted_values)}", f"相近的值有 {'、'.join(quoted_values)}")
+        return join_suspicions([missing, near])
+    return missing
+
+
+def row_explosion(row_count: int, max_table_rows: int) -> LocalizedText:
+    """Report a result with more rows than the largest table."""
+    return LocalizedText(
+        f"it brings {row_count} rows, more than any table has ({max_table_rows}): a join multiplies rows",
+        f"结果有 {row_count} 行，比任何一个表（最多 {max_table_rows} 行）都多：连接造成了重复",
+    )
+
+
+def self_comparison(condition: str) -> LocalizedText:
+    """Report a join condition that compares a column with itself."""
+    return LocalizedText(f"ON {condition} joins every row with every row", f"ON {condition} 把每一行都与所有行连接")
+
+
+def join_suspicions(suspicions: Sequence[LocalizedText]) -> LocalizedText:
+    """Join suspicions into one message."""
+    return join_localized(suspicions, "; ", "；")

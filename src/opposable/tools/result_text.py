@@ -1,0 +1,73 @@
+"""The value that a tool returned: its text for the model, and the failure that it may report."""
+
+import dataclasses
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+
+from opposable.domain.tools import FailureKind
+
+_ERROR_BODY_KEYS = frozenset(
+    "error errors message detail details status status_code code type title hint path request_id timestamp ok success".split()  # noqa: SIM905
+)
+"""The keys of a body that holds an error and no result."""
+
+
+def find_failure_in_value(data: Any) -> FailureKind | None:
+    """Return the failure that a tool reports in its result, as web services do in a body.
+
+    These are `{"ok": false}`, `{"success": false}`, an "error" together with a status of 400 or more, and an "error"
+    without a result.
+    """
+    if not isinstance(data, dict):
+        return None
+    if data.get("ok") is False or data.get("success") is False:
+        return "failed"
+    if not (data.get("error") or data.get("errors")):
+        return None
+    status = data.get("status", data.get("status_code", data.get("code")))
+    if type(status) is int:
+        return "failed" if status >= HTTPStatus.BAD_REQUEST else None
+    return "failed" if _ERROR_BODY_KEYS.issuperset(data) else None
+
+
+def value_to_text(value: Any) -> str:
+    """Return text as it is and any other value as JSON."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode() if _has_surrogates(value) else value
+    if isinstance(value, bytes | bytearray):
+        return f"<{len(value)} bytes>"
+    try:
+        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
+    except TypeError:
+        return orjson.dumps(_to_jsonable(value), default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+def _has_surrogates(text: str) -> bool:
+    if text.isascii():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _to_jsonable(value: Any) -> Any:
+    """Convert a value that orjson cannot serialize to types that it can."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    if isinstance(value, dict):
+        return {str(key): _to_jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_to_jsonable(item) for item in value]
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, bytes | bytearray):
+        return f"<{len(value)} bytes>"
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return str(value)
+    return value

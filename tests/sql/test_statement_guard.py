@@ -1,0 +1,29 @@
+"""The guard refuses all but one read-only statement; more cases are in test_attacks."""
+
+import pytest
+
+from opposable.domain.errors import InvalidArguments
+from opposable.sql.schema import Column, DatabaseSchema, Table
+from opposable.sql.statement_guard import parse_safe_query
+
+SHOP_SCHEMA = DatabaseSchema((Table("orders", (Column("id", "INTEGER"),)),))
+
+
+@pytest.mark.parametrize(
+    ("sql", "sentence"),
+    [
+        ("", "The SQL is empty: write one SELECT statement."),
+        ("SELCT 1", "The SQL must begin with SELECT or WITH, not selct."),
+        ("SELECT (1", "The SQL has a syntax error near '1' (line 1, column 9): Expecting )."),
+        ("SELECT 'a", "A string that begins at character 8 is never closed."),
+        ("SELECT 1 FROM", "The SQL has a syntax error"),
+        ("SELECT", "A SELECT here selects nothing: name its columns."),
+    ],
+)
+def test_invalid_sql_is_reported_in_one_sentence(sql, sentence):
+    with pytest.raises(InvalidArguments) as raised:
+        parse_safe_query(sql, "duckdb", SHOP_SCHEMA)
+    (problem,) = raised.value.problems
+    assert problem.field == "sql"
+    assert problem.problem.startswith(sentence)
+    assert "Token" not in problem.problem
