@@ -2,44 +2,67 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
 from opposable.models.base import Model
+from opposable.models.marker_calls import MarkerCallsModel
+from opposable.models.profile import Calling, get_profile
 from opposable.models.python_protocol.model import PythonProtocolModel
 from opposable.models.text_protocol import TextProtocolModel
 
-CallingMode = Literal["native", "rescue", "prompted", "constrained", "python"]
-"""`native`: tools in the wire format, the server's calls are trusted and calls leaked into text are read too.
-`rescue`: tools in the wire format, calls are read from the text alone. `prompted`: the seed protocol in the prompt.
+CallingMode = Literal["native", "auto", "text", "rescue", "prompted", "constrained", "python"]
+"""How a model is asked for calls.
+
+`native`: tools in the wire format; the text of a reply is text. `auto`: the same, and whole calls in a chat template's
+markers are parsed in replies without native calls. `text`: the same, and calls are parsed in every form. `rescue`:
+tools in the wire format, calls are parsed from the text alone. `prompted`: the text protocol in the prompt.
 `constrained`: the same, each reply held to the protocol's schema where the server can. `python`: tools as Python
-signatures, with a way out where none fits (needs a server that gives token probabilities and goes on from a begun
-reply, as llama.cpp's does)."""
+signatures, with a no-call option (needs a server that gives token probabilities and continues a reply, like llama.cpp).
+"""
 
 CALLING_MODES: tuple[CallingMode, ...] = get_args(CallingMode)
 CALLING_MODES_FILE = "ways.json"
 
+_CALLING: Mapping[CallingMode, Calling] = {
+    "native": "native",
+    "auto": "auto",
+    "text": "text",
+    "rescue": "text",
+    "prompted": "text",
+    "constrained": "constrained",
+    "python": "constrained",
+}
 
-def apply_calling_mode(mode: CallingMode, inner: Model) -> Model:
-    """`inner`, asked in this way."""
+
+def apply_calling_mode(mode: CallingMode, inner: Model, *, assisted: bool = False) -> Model:
+    """Return `inner`, asked for calls in this mode."""
+    profile = replace(get_profile(inner), calling=_CALLING[mode], assisted=assisted)
     match mode:
         case "native":
-            return TextProtocolModel(inner)
+            return inner
+        case "auto":
+            return MarkerCallsModel(inner, profile)
+        case "text":
+            return TextProtocolModel(inner, profile=profile)
         case "rescue":
-            return TextProtocolModel(inner, trust_native_calls=False)
+            return TextProtocolModel(inner, trust_native_calls=False, profile=profile)
         case "prompted":
-            return TextProtocolModel(inner, "protocol")
+            return TextProtocolModel(inner, "protocol", profile=profile)
         case "constrained":
-            return TextProtocolModel(inner, "protocol", constrained=True)
+            return TextProtocolModel(inner, "protocol", constrained=True, profile=profile)
         case "python":
-            return PythonProtocolModel(inner)
+            return PythonProtocolModel(inner, profile=profile)
 
 
 def get_default_calling_mode(name: str) -> CallingMode:
-    """The way that is taken for a model nobody has tried: measured for the embedded one, cautious for other files."""
+    """Return the mode of a model that was not measured: native for hosted providers, auto for a server by URL."""
     if name == "local":
         return "python"
-    return "prompted" if name.startswith("local:") else "native"
+    if name.startswith("local:"):
+        return "prompted"
+    return "auto" if name.startswith(("http:", "https:")) else "native"
 
 
 def load_calling_modes(directory: Path) -> Mapping[str, CallingMode]:

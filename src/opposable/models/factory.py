@@ -67,9 +67,8 @@ def create_model(
     """
     directory = models_directory or _get_directory()
     found = calling_mode or load_calling_modes(directory).get(name) or get_default_calling_mode(name)
-    return apply_calling_mode(
-        found, create_unwrapped_model(name, models_directory=directory, retry_policy=retry_policy)
-    )
+    inner = create_unwrapped_model(name, models_directory=directory, retry_policy=retry_policy)
+    return apply_calling_mode(found, inner, assisted=name == "local")
 
 
 def create_unwrapped_model(

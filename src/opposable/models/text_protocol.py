@@ -17,6 +17,8 @@ from opposable.domain.messages import Message, assistant_message, system_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models import text_protocol_prompts as protocol_texts
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions, ToolChoice
+from opposable.models.marker_calls import escape_results
+from opposable.models.profile import ModelProfile
 from opposable.parsers import ParseResult, RejectedCall
 
 ToolRendering = Literal["native", "protocol"]
@@ -24,6 +26,9 @@ ToolRendering = Literal["native", "protocol"]
 
 FORWARDED_PARTS = frozenset({TextDelta, ThinkingDelta, CallDelta})
 """What is passed on of the parts a reader gives."""
+
+
+TEXT_PROFILE = ModelProfile("text")
 
 
 class TextProtocolModel:
@@ -42,8 +47,10 @@ class TextProtocolModel:
         *,
         constrained: bool = False,
         trust_native_calls: bool = True,
+        profile: ModelProfile = TEXT_PROFILE,
     ) -> None:
         self.inner = inner
+        self.profile = profile
         self.tool_rendering = tool_rendering
         self.constrained = constrained
         self.trust_native_calls = trust_native_calls
@@ -61,7 +68,7 @@ class TextProtocolModel:
             told_so = render_messages(messages, tools, options.tool_choice)
             parts = self.inner.stream(told_so, (), with_reply_schema(tools, options, self.constrained))
         else:
-            parts = self.inner.stream(messages, tools, options)
+            parts = self.inner.stream(escape_results(messages), tools, options)
         reader = dialects.StreamParser(() if options.tool_choice == "none" else tools)
         reply: Reply | None = None
         async with aclosing(parts):
@@ -97,7 +104,9 @@ def render_messages(
         (detect_language(message.content) for message in messages if message.role == "user"), "en"
     )
     plain = flatten_tool_messages(
-        messages, lambda results: protocol_texts.render_results(results, language), protocol_texts.render_calls
+        escape_results(messages),
+        lambda results: protocol_texts.render_results(results, language),
+        protocol_texts.render_calls,
     )
     if not tools or tool_choice == "none":
         return plain

@@ -15,6 +15,8 @@ from opposable.domain.messages import Message, assistant_message, system_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions, ToolChoice
+from opposable.models.marker_calls import escape_results
+from opposable.models.profile import ModelProfile
 from opposable.models.python_protocol import alternative_tokens as python_other
 from opposable.models.python_protocol import call_acceptance as python_fit
 from opposable.models.python_protocol import prompts as texts
@@ -48,6 +50,9 @@ MAX_SECOND_ATTEMPT_TOKENS = 200
 """Tokens that a second look may take."""
 
 
+PYTHON_PROFILE = ModelProfile("constrained", assisted=True)
+
+
 class PythonProtocolModel:
     """`inner` with tools told as Python functions, and calls made only where a function fits.
 
@@ -55,8 +60,9 @@ class PythonProtocolModel:
     Where no tool fits, it answers as if there were none. Raises: what `inner` raises.
     """
 
-    def __init__(self, inner: Model) -> None:
+    def __init__(self, inner: Model, profile: ModelProfile = PYTHON_PROFILE) -> None:
         self.inner = inner
+        self.profile = profile
         self._text_protocol = TextProtocolModel(inner, "protocol")
 
     @property
@@ -298,4 +304,4 @@ def build_answer_prompt(messages: Sequence[Message]) -> list[Message]:
 
 def flatten_messages(messages: Sequence[Message]) -> list[Message]:
     """The messages for a model that knows only text."""
-    return flatten_tool_messages(messages, texts.render_results, texts.render_calls)
+    return flatten_tool_messages(escape_results(messages), texts.render_results, texts.render_calls)

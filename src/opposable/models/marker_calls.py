@@ -1,0 +1,113 @@
+"""A natively calling model of unknown behavior, whose text is searched for whole calls in a template's own markers."""
+
+import re
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from opposable.domain.events import ModelEvent, Reply, TextDelta
+from opposable.domain.messages import Message, assistant_message
+from opposable.domain.tools import ToolCall, ToolDefinition
+from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
+from opposable.models.profile import ModelProfile
+from opposable.parsers import escape_special_tokens, parse
+from opposable.parsers.markers import OPENERS, TAGGED_CALL_STARTS, compile_alternatives, get_prefixes
+
+_MARKERS = sorted({*OPENERS, *TAGGED_CALL_STARTS} - {"functools["})
+_MARKER = compile_alternatives(_MARKERS)
+_MARKER_PREFIXES = get_prefixes(_MARKERS)
+_CODE_OR_QUOTATION = re.compile(
+    r"^(`{3,}|~{3,}).*?(?:^\1|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”]*”|「[^」]*」|‘[^’\n]*’|^>[^\n]*",
+    re.MULTILINE | re.DOTALL,
+)
+_UNMARKED_FORMATS = frozenset(
+    {"json", "json_list", "name_as_key", "pythonic", "react", "react_json", "protocol", "text"}
+)
+"""Formats without markers: such a text may be an answer."""
+
+
+class MarkerCallsModel:
+    """`inner` with calls in markers parsed from its text, in replies without native calls.
+
+    Text passes unchanged, unless it holds a whole call outside code and quotation. From a marker on, text is held back
+    until the reply is complete.
+    """
+
+    def __init__(self, inner: Model, profile: ModelProfile) -> None:
+        self.inner = inner
+        self.profile = profile
+
+    @property
+    def name(self) -> str:
+        """The inner model's name."""
+        return self.inner.name
+
+    async def stream(
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
+    ) -> AsyncGenerator[ModelEvent, None]:
+        """Stream one reply. Raises: what the inner model raises."""
+        is_searched = bool(tools) and options.tool_choice != "none"
+        held = ""
+        is_holding = False
+        async with aclosing(self.inner.stream(escape_results(messages), tools, options)) as parts:
+            async for part in parts:
+                if type(part) is TextDelta and is_searched:
+                    held += part.text
+                    if not is_holding:
+                        shown, held, is_holding = _split_at_marker(held)
+                        if shown:
+                            yield TextDelta(shown)
+                elif type(part) is Reply:
+                    reply = _with_marked_calls(part, tools) if is_searched else part
+                    if held and reply is part:
+                        yield TextDelta(held)
+                    yield reply
+                else:
+                    yield part
+
+    async def aclose(self) -> None:
+        """Close the inner model."""
+        await self.inner.aclose()
+
+
+def escape_results(messages: Sequence[Message]) -> Sequence[Message]:
+    """Escape the control tokens in tool results, for a server that renders them into a text prompt."""
+    changed = {
+        n: escaped
+        for n, message in enumerate(messages)
+        if message.role == "tool" and (escaped := escape_special_tokens(message.content)) is not message.content
+    }
+    if not changed:
+        return messages
+    return [replace(message, content=changed[n]) if n in changed else message for n, message in enumerate(messages)]
+
+
+def _split_at_marker(text: str) -> tuple[str, str, bool]:
+    """Return what may be shown, what must be held back, and whether a marker was found."""
+    if found := _MARKER.search(text):
+        return text[: found.start()], text[found.start() :], True
+    longest = max(map(len, _MARKER_PREFIXES))
+    start = next(
+        (at for at in range(max(0, len(text) - longest), len(text)) if text[at:] in _MARKER_PREFIXES), len(text)
+    )
+    return text[:start], text[start:], False
+
+
+def _with_marked_calls(reply: Reply, tools: Sequence[ToolDefinition]) -> Reply:
+    """Return the reply with the calls in its text; the same reply where there are none, or native calls."""
+    text = reply.message.content
+    if reply.message.tool_calls or not _MARKER.search(text):
+        return reply
+    visible = _CODE_OR_QUOTATION.sub(lambda found: " " * len(found[0]), text)
+    marker = _MARKER.search(visible)
+    if marker is None:
+        return reply
+    parsed = parse(text[marker.start() :], tuple(tools), truncated=reply.finish == "length")
+    if not parsed.calls or any(call.parser in _UNMARKED_FORMATS for call in parsed.calls):
+        return reply
+    calls = tuple(
+        ToolCall(call.id, call.name, call.arguments, None, call.parser, call.repairs) for call in parsed.calls
+    )
+    rest = "\n".join(filter(None, (text[: marker.start()].rstrip(), parsed.text)))
+    finish = "tool_calls" if reply.finish == "stop" else reply.finish
+    return replace(reply, message=assistant_message(rest, calls, reply.message.thinking), finish=finish)
