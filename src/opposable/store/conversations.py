@@ -154,9 +154,7 @@ class SqlConversationRepository:
         other_turns = [turn for turn in turns if turn not in same_owner_turns]
         return rejected_ids | await self.append_turns(other_turns, skip_existing=skip_existing)
 
-    async def _append_owned_turns(
-        self, turns: Sequence[ConversationTurn], *, skip_existing: bool
-    ) -> frozenset[str]:
+    async def _append_owned_turns(self, turns: Sequence[ConversationTurn], *, skip_existing: bool) -> frozenset[str]:
         """Append turns in which each conversation has one owner. Return the ids of rejected turns."""
         changed_at = get_utc_now()
         async with self._database.begin_write() as connection:
