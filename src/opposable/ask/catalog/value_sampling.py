@@ -70,8 +70,8 @@ def _select_distinct(values: list[Any], limit: int) -> tuple[str, ...]:
 def select_indexed_columns(schema: DatabaseSchema) -> list[tuple[Table, Column, ColumnKind]]:
     """Return the columns to index, those of small tables first."""
     columns: list[tuple[Table, Column, ColumnKind]] = []
-    for table in sorted(schema.tables, key=lambda t: (t.kind == "view", t.rows is None, t.rows or 0)):
-        is_large = table.rows is None or table.rows > _MAX_SCANNED_ROWS
+    for table in sorted(schema.tables, key=lambda t: (t.kind == "view", t.row_count is None, t.row_count or 0)):
+        is_large = table.row_count is None or table.row_count > _MAX_SCANNED_ROWS
         for column in table.columns:
             kind = get_column_kind(column)
             is_key = column.primary_key or column.references is not None
@@ -132,7 +132,7 @@ def _build_distinct_query(
         conditions.append(f"{sort_key} > {placeholder}")
         parameters = {placeholder[1:]: after}
     where = " AND ".join(conditions)
-    is_sorted = is_text and (table.rows is None or table.rows > _PAGE_SIZE)
+    is_sorted = is_text and (table.row_count is None or table.row_count > _PAGE_SIZE)
     if is_sorted and database.dialect == "postgres":
         distinct = f"SELECT DISTINCT {value} AS v FROM {path} WHERE {where}"  # noqa: S608 - quoted names
         sql = f'SELECT v FROM ({distinct}) AS found ORDER BY v COLLATE "C" LIMIT {limit}'  # noqa: S608 - built above
