@@ -1,4 +1,4 @@
-"""The ways of asking a model for calls, and which is the best for which model."""
+"""Calling modes: how a model is asked for tool calls, and which mode is best for which model."""
 
 import json
 from collections.abc import Mapping
@@ -10,18 +10,22 @@ from opposable.models.python_protocol.model import PythonProtocolModel
 from opposable.models.text_protocol import TextProtocolModel
 
 CallingMode = Literal["native", "rescue", "prompted", "constrained", "python"]
-"""`native`: tools in the wire format, the server's calls are trusted and calls leaked into text are read too.
-`rescue`: tools in the wire format, calls are read from the text alone. `prompted`: the seed protocol in the prompt.
-`constrained`: the same, each reply held to the protocol's schema where the server can. `python`: tools as Python
-signatures, with a way out where none fits (needs a server that gives token probabilities and goes on from a begun
-reply, as llama.cpp's does)."""
+"""How a model is asked for tool calls.
+
+- `native`: Tools go in the fields of the API. Native calls are trusted, and calls in the text are parsed too.
+- `rescue`: Tools go in the fields of the API. Calls are parsed from the text alone.
+- `prompted`: The text protocol in the prompt describes the tools.
+- `constrained`: As `prompted`, and a schema enforces the form of the reply where the server can.
+- `python`: Tools as Python signatures, with a no-call option. The server must return token probabilities and continue
+  a started reply, as llama.cpp does.
+"""
 
 CALLING_MODES: tuple[CallingMode, ...] = get_args(CallingMode)
 CALLING_MODES_FILE = "ways.json"
 
 
 def apply_calling_mode(mode: CallingMode, inner: Model) -> Model:
-    """`inner`, asked in this way."""
+    """Return `inner` wrapped for a calling mode."""
     match mode:
         case "native":
             return TextProtocolModel(inner)
@@ -36,25 +40,25 @@ def apply_calling_mode(mode: CallingMode, inner: Model) -> Model:
 
 
 def get_default_calling_mode(name: str) -> CallingMode:
-    """The way that is taken for a model nobody has tried: measured for the embedded one, cautious for other files."""
+    """Return the mode of a model without a measured one: `prompted` for model files other than the embedded one."""
     if name == "local":
         return "python"
     return "prompted" if name.startswith("local:") else "native"
 
 
 def load_calling_modes(directory: Path) -> Mapping[str, CallingMode]:
-    """The best way of each model that was tried, by the model's name; empty where nothing readable is kept."""
+    """Return the stored mode of each measured model, by its name; {} if the file is missing or unreadable."""
     try:
-        kept = json.loads((directory / CALLING_MODES_FILE).read_text(encoding="utf-8"))
+        modes = json.loads((directory / CALLING_MODES_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return {name: way for name, way in kept.items() if way in CALLING_MODES} if isinstance(kept, dict) else {}
+    return {name: mode for name, mode in modes.items() if mode in CALLING_MODES} if isinstance(modes, dict) else {}
 
 
 def save_calling_mode(directory: Path, name: str, mode: CallingMode) -> None:
-    """Keep `way` as the best for the model `name`. Raises: `OSError`."""
+    """Store the best mode of the model `name`. Raises: `OSError`."""
     directory.mkdir(parents=True, exist_ok=True)
-    ways = {**load_calling_modes(directory), name: mode}
-    new = directory / f".{CALLING_MODES_FILE}.new"
-    new.write_text(json.dumps(ways, indent=1, ensure_ascii=False), encoding="utf-8")
-    new.replace(directory / CALLING_MODES_FILE)
+    modes = {**load_calling_modes(directory), name: mode}
+    draft = directory / f".{CALLING_MODES_FILE}.new"
+    draft.write_text(json.dumps(modes, indent=1, ensure_ascii=False), encoding="utf-8")
+    draft.replace(directory / CALLING_MODES_FILE)
