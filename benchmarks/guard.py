@@ -68,7 +68,7 @@ async def measure_run_us(name: str, call_count: int, guard_options: GuardOptions
     """Microseconds a call, of a run with so many."""
     best = float("inf")
     for _ in range(rounds):
-        learning = FailureMemory().scoped()
+        learning = FailureMemory().with_scope()
         agent = Agent(
             make_calling_model(name, call_count),
             [add, fail],
@@ -278,7 +278,7 @@ async def measure_later_runs(store: Store, label: str) -> None:
             patterns = await memory.get_patterns(tools, "agent1")
             memory.add_warnings(tools.definitions, patterns, tools, "en")
         print_figure(f"{label}: a later run with 100 tools", f"{(time.process_time() - begun) * 1e3:,.1f} µs")
-        learning = memory.scoped("agent1")
+        learning = memory.with_scope("agent1")
         begun = time.process_time()
         for n in range(2000):
             learning.record_failure(f"tool{n % TOOL_COUNT}", "", "failed", {"q": f"new{n}"}, f"There is no new{n}.")

@@ -20,7 +20,7 @@ def said(tmp_path, monkeypatch):
 
     async def remember():
         async with open_store(url) as store, FailureMemory(store.failures) as memory:
-            failure = memory.scoped("shop").record_failure(
+            failure = memory.with_scope("shop").record_failure(
                 "cancel", "", "failed", {"order": "17"}, "There is no order '17'."
             )
             memory.correct(failure, {"given": {"order": "17"}, "right": {"order": "A-17"}})

@@ -57,7 +57,7 @@ def test_a_missing_key_is_told_by_its_variable(monkeypatch: pytest.MonkeyPatch, 
         monkeypatch.setenv(variable, key)
     with pytest.raises(BadInput) as caught:
         create_model(name)
-    assert str(caught.value) == f"{name} needs a key: set the environment variable {variable}."
+    assert str(caught.value) == f"{name} needs an API key. Set the environment variable {variable}."
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,14 @@ def test_a_missing_key_is_told_by_its_variable(monkeypatch: pytest.MonkeyPatch, 
 def test_an_unknown_name_is_told_with_the_forms_there_are(name: str) -> None:
     with pytest.raises(BadInput) as caught:
         create_model(name)
-    assert str(caught.value) == f"There is no model named {name!r}. A model is named as one of: {MODEL_NAME_FORMS}."
+    assert str(caught.value) == f"There is no model named {name!r}. Use one of these forms: {MODEL_NAME_FORMS}."
 
 
 @pytest.mark.parametrize("name", ["http://127.0.0.1/v1", "http://127.0.0.1/v1#", "http://#m", "https:///#m", "http:#m"])
 def test_a_url_without_host_or_model_is_told(name: str) -> None:
     with pytest.raises(BadInput) as caught:
         create_model(name)
-    assert str(caught.value).startswith(f"{name!r} names no model: write the server's base URL, then # and ")
+    assert str(caught.value).startswith(f"{name!r} is not the name of a model. Write the base URL of the server, then # and ")
 
 
 def test_every_form_of_the_help_is_a_form_that_is_built() -> None:
@@ -111,7 +111,7 @@ def test_the_embedded_model_that_is_not_fetched_yet_is_told(tmp_path: Path) -> N
     with pytest.raises(BadInput) as caught:
         create_model("local", models_directory=tmp_path)
     assert str(caught.value) == (
-        "The embedded model is not on this machine yet; fetch it once with: opposable models pull"
+        "The embedded model is not on this machine yet. Download it once with: opposable models pull"
     )
 
 

@@ -1,4 +1,4 @@
-"""Every family's way of writing calls, as functions from calls to text: test data."""
+"""Test data: every call format, as a function from calls to text."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Texts that are no call: plain, quoted, explained, thought of, repeated, injected, or only alike."""
+"""Test data: texts without calls (plain, quoted, explained, considered, repeated, injected, or similar)."""
 
 C = '{"name": "add", "arguments": {"a": 2, "b": 3}}'
 TAG = f"<tool_call>\n{C}\n</tool_call>"

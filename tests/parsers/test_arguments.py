@@ -1,4 +1,4 @@
-"""Arguments are read as the schema types them; what cannot be read faithfully is told, never made up."""
+"""Arguments are parsed with the types of the schema, and never guessed."""
 
 import pytest
 
@@ -11,7 +11,7 @@ ADD = {
 }
 GOOD = {"a": 2, "b": 3}
 
-READ = {
+PARSED = {
     "JSON": ('{"a": 2, "b": 3}', ()),
     "closing bracket missing": ('{"a": 2, "b": 3', ("missing closing bracket added",)),
     "single quotes": ("{'a': 2, 'b': 3}", ("single quotes",)),
@@ -36,12 +36,12 @@ READ = {
 }
 
 
-@pytest.mark.parametrize(("text", "repairs"), READ.values(), ids=READ)
-def test_it_is_read_and_the_repair_told(text, repairs):
+@pytest.mark.parametrize(("text", "repairs"), PARSED.values(), ids=PARSED)
+def test_arguments_are_parsed_and_the_repair_is_reported(text, repairs):
     assert parse_arguments(text, ADD) == ParsedArguments(GOOD, None, repairs)
 
 
-NOT_READ = {
+UNREADABLE = {
     "empty": "",
     "blank": " \n",
     "list": "[2, 3]",
@@ -60,31 +60,31 @@ NOT_READ = {
 }
 
 
-@pytest.mark.parametrize("text", NOT_READ.values(), ids=NOT_READ)
-def test_it_cannot_be_read_and_the_problem_is_told(text):
+@pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE)
+def test_unreadable_arguments_have_a_problem(text):
     result = parse_arguments(text, ADD)
     assert result.value is None
     assert result.problem
 
 
-def test_nothing_unfinished_is_mended_where_the_model_was_cut():
+def test_unfinished_arguments_of_a_truncated_reply_are_not_repaired():
     result = parse_arguments('{"a": 2, "b": 3', ADD, truncated=True)
     assert (result.value, result.is_cut_off) == (None, True)
 
 
-def test_empty_text_is_no_arguments_where_none_are_required():
+def test_empty_text_is_no_arguments_if_none_are_required():
     assert parse_arguments("", {"type": "object", "properties": {"x": {"type": "integer"}}}) == ParsedArguments({})
 
 
-def test_what_is_missing_is_named():
+def test_missing_arguments_are_named():
     assert parse_arguments("", ADD).problem == "The arguments cannot be read: they are empty, but a, b must be given."
 
 
-def test_values_that_do_not_fit_are_left_for_the_validator():
+def test_invalid_values_are_left_for_the_validator():
     assert parse_arguments('{"a": "two", "b": 3, "c": 4}', ADD).value == {"a": "two", "b": 3, "c": 4}
 
 
-def prop(schema):
+def schema_of_x(schema):
     return {"type": "object", "properties": {"x": schema}, "$defs": {"N": {"type": "integer"}}}
 
 
@@ -144,7 +144,7 @@ TYPED = [
 
 @pytest.mark.parametrize(("schema", "written", "value"), TYPED)
 def test_a_value_has_the_type_its_schema_asks_for(schema, written, value):
-    result = parse_arguments(f'{{"x": {written}}}', prop(schema)).value
+    result = parse_arguments(f'{{"x": {written}}}', schema_of_x(schema)).value
     assert result == {"x": value}
     assert type(result["x"]) is type(value)
 
@@ -164,14 +164,14 @@ STRINGS = [
 
 
 @pytest.mark.parametrize(("text", "value"), STRINGS)
-def test_a_string_keeps_what_is_in_it(text, value):
-    assert parse_arguments(text, prop(STRING)).value == {"x": value}
+def test_the_content_of_a_string_is_preserved(text, value):
+    assert parse_arguments(text, schema_of_x(STRING)).value == {"x": value}
 
 
-def test_a_property_named_like_a_wrapper_is_no_wrapper():
+def test_a_property_named_like_a_wrapper_is_not_unwrapped():
     schema = {"type": "object", "properties": {"input": {"type": "object"}}}
     assert parse_arguments('{"input": {"a": 1}}', schema) == ParsedArguments({"input": {"a": 1}})
 
 
-def test_deep_nesting_is_told_not_raised():
-    assert parse_arguments('{"x": ' + "[" * 5000 + "1", prop({})).value is None
+def test_deep_nesting_is_reported_and_does_not_raise():
+    assert parse_arguments('{"x": ' + "[" * 5000 + "1", schema_of_x({})).value is None

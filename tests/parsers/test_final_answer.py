@@ -1,11 +1,11 @@
-"""Final answers of the seed protocol are told while they are written."""
+"""A JSON final answer is emitted while it streams."""
 
 import json
-import time
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.parsers.linear_time import assert_linear
 
 from opposable.domain.events import TextDelta
 from opposable.domain.tools import ToolDefinition
@@ -13,23 +13,24 @@ from opposable.parsers import StreamParser, parse
 from opposable.parsers.marker_aliases import MARKER_ALIASES
 
 ADD = ToolDefinition("add", "Add.", {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
+HEAD = '{"action": "finish", "content": "'
 
 
-def shown(text, size, **close):
-    reader = StreamParser([ADD])
-    parts = [part for at in range(0, len(text), size) for part in reader.feed(text[at : at + size])]
-    reading = reader.close(**close)
-    told = "".join(part.text for part in (*parts, *reader.final_events) if type(part) is TextDelta)
-    return told, reading
+def parse_in_chunks(text, size, **close):
+    parser = StreamParser([ADD])
+    events = [event for at in range(0, len(text), size) for event in parser.feed(text[at : at + size])]
+    result = parser.close(**close)
+    emitted = "".join(event.text for event in (*events, *parser.final_events) if type(event) is TextDelta)
+    return emitted, result
 
 
-def test_the_answer_comes_piece_by_piece():
-    reader = StreamParser([ADD])
-    reader.feed('{"action": "finish", "content": "')
-    assert reader.feed("It is") == (TextDelta("It is"),)
-    assert reader.feed(" 12.") == (TextDelta(" 12."),)
-    assert reader.feed('"}') == ()
-    assert reader.close().text == "It is 12."
+def test_an_answer_is_emitted_in_deltas():
+    parser = StreamParser([ADD])
+    parser.feed('{"action": "finish", "content": "')
+    assert parser.feed("It is") == (TextDelta("It is"),)
+    assert parser.feed(" 12.") == (TextDelta(" 12."),)
+    assert parser.feed('"}') == ()
+    assert parser.close().text == "It is 12."
 
 
 ANSWERS = [
@@ -54,44 +55,37 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("text", "expected"), ANSWERS)
-def test_an_answer_is_unwrapped_and_holds_no_calls(text, expected):
-    reading = parse(text, [ADD])
-    assert reading.calls == ()
+def test_an_answer_is_unwrapped_and_has_no_calls(text, expected):
+    result = parse(text, [ADD])
+    assert result.calls == ()
     if expected is not None:
-        assert reading.text == expected
+        assert result.text == expected
 
 
 @pytest.mark.parametrize("text", [text for text, _ in ANSWERS])
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
-def test_the_answer_is_the_same_however_it_is_cut(text, size):
-    told, reading = shown(text, size)
-    assert (told.strip(), reading.text) == (parse(text, [ADD]).text, parse(text, [ADD]).text)
+def test_an_answer_is_the_same_however_it_is_split(text, size):
+    emitted, result = parse_in_chunks(text, size)
+    assert (emitted.strip(), result.text) == (parse(text, [ADD]).text, parse(text, [ADD]).text)
 
 
 @given(st.text(max_size=60), st.integers(1, 9))
-def test_any_text_comes_through_as_it_was_meant(said, size):
-    said = said.encode("utf-8", "ignore").decode().strip()
-    assume(not any(alias in said for alias in MARKER_ALIASES))  # these are told in the words they are read as
-    text = json.dumps({"action": "finish", "content": said}, ensure_ascii=bool(size % 2))
-    told, reading = shown(text, size)
-    assert reading.text == said
-    assert told.strip() == said
+def test_any_text_is_emitted_unchanged(text, size):
+    text = text.encode("utf-8", "ignore").decode().strip()
+    assume(not any(alias in text for alias in MARKER_ALIASES))  # the parser replaces these
+    reply = json.dumps({"action": "finish", "content": text}, ensure_ascii=bool(size % 2))
+    emitted, result = parse_in_chunks(reply, size)
+    assert result.text == text
+    assert emitted.strip() == text
 
 
-def test_calls_of_the_protocol_are_still_read():
+def test_calls_of_the_same_protocol_are_parsed():
     text = '{"action": "tool_call", "tool_calls": [{"name": "add", "arguments": {"a": 1}}]}'
     for size in (1, 5, 1000):
-        assert [call.arguments for call in shown(text, size)[1].calls] == [{"a": 1}]
+        assert [call.arguments for call in parse_in_chunks(text, size)[1].calls] == [{"a": 1}]
 
 
-def test_long_answers_take_time_in_proportion():
-    body = "word \\n \\u4f60 " * 60_000
-    started = time.process_time()
-    text = '{"action": "finish", "content": "' + body + '"}'
-    reader = StreamParser([ADD])
-    for at in range(0, len(text), 8):
-        reader.feed(text[at : at + 8])
-    reader.close()
-    parse('{"action": "finish", "content": "' + '"' * 200_000, [ADD])
-    parse('{"action": "finish", "content": "' + '", ' * 100_000, [ADD])
-    assert time.process_time() - started < 20
+@pytest.mark.parametrize("pattern", ["word \\n \\u4f60 ", '"', '", '], ids=["escapes", "quotes", "fields"])
+def test_a_long_answer_takes_linear_time(pattern):
+    assert_linear(lambda size: parse_in_chunks(HEAD + pattern * size + '"}', 8), 2_000)
+    assert_linear(lambda size: parse(HEAD + pattern * size, [ADD]), 10_000)

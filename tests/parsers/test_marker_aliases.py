@@ -1,4 +1,4 @@
-"""A family the reader does not know is taught as data, from a model's own response template too."""
+"""Aliases add a model family as data, also from a model's response template."""
 
 from opposable.parsers import StreamParser, aliases_from_template
 
@@ -25,7 +25,7 @@ def test_a_response_template_is_loaded_as_data():
     }
 
 
-def test_what_the_reader_knows_needs_no_alias():
+def test_known_markers_need_no_alias():
     fields = {
         "thinking": {"open": "<think>", "close": "</think>"},
         "tool_calls": {"open_pattern": "<function=(?P<name>.+)>"},
@@ -34,11 +34,11 @@ def test_what_the_reader_knows_needs_no_alias():
     assert aliases_from_template({}) == {}
 
 
-def test_a_taught_family_is_read_however_the_stream_is_cut():
+def test_a_family_added_by_aliases_is_parsed_however_the_stream_is_split():
     for size in (1, 3, len(TEXT)):
-        reader = StreamParser(TOOLS, aliases=aliases_from_template(TEMPLATE))
+        parser = StreamParser(TOOLS, aliases=aliases_from_template(TEMPLATE))
         for start in range(0, len(TEXT), size):
-            reader.feed(TEXT[start : start + size])
-        reading = reader.close()
-        assert (reading.thinking, reading.text) == ("Be kind.", "Hello.")
-        assert [(call.name, call.arguments) for call in reading.calls] == [("greet", {"who": "Ann"})]
+            parser.feed(TEXT[start : start + size])
+        result = parser.close()
+        assert (result.thinking, result.text) == ("Be kind.", "Hello.")
+        assert [(call.name, call.arguments) for call in result.calls] == [("greet", {"who": "Ann"})]

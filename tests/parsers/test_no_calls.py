@@ -1,4 +1,4 @@
-"""What is quoted, explained, thought of, repeated or only alike is never called."""
+"""Quoted, explained, considered or repeated calls, and similar texts, are never executed."""
 
 import pytest
 from tests.parsers.no_calls import NO_CALLS, PLAIN, QUOTED
@@ -19,17 +19,17 @@ MARKED = ("<|", "think", "finish")
 
 
 @pytest.mark.parametrize("text", NO_CALLS.values(), ids=NO_CALLS)
-def test_it_is_no_call(text):
+def test_the_text_has_no_calls(text):
     assert parse(text, TOOLS).calls == ()
-    reader = StreamParser(TOOLS)
-    for letter in text:
-        reader.feed(letter)
-    assert reader.close() == parse(text, TOOLS)
+    parser = StreamParser(TOOLS)
+    for character in text:
+        parser.feed(character)
+    assert parser.close() == parse(text, TOOLS)
 
 
-SHOWN_AS_IT_IS = {name: text for name, text in {**PLAIN, **QUOTED}.items() if not any(mark in text for mark in MARKED)}
+SHOWN_UNCHANGED = {name: text for name, text in {**PLAIN, **QUOTED}.items() if not any(mark in text for mark in MARKED)}
 
 
-@pytest.mark.parametrize("text", SHOWN_AS_IT_IS.values(), ids=SHOWN_AS_IT_IS)
-def test_it_is_shown_as_it_is(text):
+@pytest.mark.parametrize("text", SHOWN_UNCHANGED.values(), ids=SHOWN_UNCHANGED)
+def test_the_text_is_shown_unchanged(text):
     assert parse(text, TOOLS).text == text.strip()

@@ -1,11 +1,11 @@
-"""The stream: parts come as soon as they are certain, add up to the reading, and nothing ever raises."""
+"""Streaming: events are emitted as soon as they are certain and add up to the result; the parser never raises."""
 
 import json
-import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.parsers.linear_time import assert_linear
 from tests.parsers.no_calls import NO_CALLS
 from tests.parsers.texts import TEXTS
 
@@ -22,85 +22,85 @@ TOOLS = [ToolDefinition("add", "Adds.", SCHEMA), {"name": "add_one", "parameters
 CALL = '{"name": "add", "arguments": {"a": 2, "b": 3}}'
 
 
-def parts_of(pieces, **options):
-    reader = StreamParser(TOOLS, new_id=lambda: "id", **options)
-    parts = [part for piece in pieces for part in reader.feed(piece)]
-    reading = reader.close()
-    return [*parts, *reader.final_events], reading
+def parse_deltas(deltas, **options):
+    parser = StreamParser(TOOLS, new_id=lambda: "id", **options)
+    events = [event for delta in deltas for event in parser.feed(delta)]
+    result = parser.close()
+    return [*events, *parser.final_events], result
 
 
-def test_plain_text_goes_through_at_once():
-    reader = StreamParser(TOOLS)
-    assert reader.feed("Hello") == (TextDelta("Hello"),)
-    assert reader.feed(" wor") == (TextDelta(" wor"),)
-    assert reader.feed("ld, a < b") == (TextDelta("ld, a < b"),)
+def test_plain_text_is_emitted_at_once():
+    parser = StreamParser(TOOLS)
+    assert parser.feed("Hello") == (TextDelta("Hello"),)
+    assert parser.feed(" wor") == (TextDelta(" wor"),)
+    assert parser.feed("ld, a < b") == (TextDelta("ld, a < b"),)
 
 
-def test_what_may_become_a_marker_is_held_back():
-    reader = StreamParser(TOOLS)
-    assert reader.feed("So: <tool_") == (TextDelta("So: "),)
-    assert reader.feed("box>") == (TextDelta("<tool_box>"),)
+def test_a_possible_marker_is_buffered():
+    parser = StreamParser(TOOLS)
+    assert parser.feed("So: <tool_") == (TextDelta("So: "),)
+    assert parser.feed("box>") == (TextDelta("<tool_box>"),)
 
 
-def test_a_call_is_told_when_its_own_end_has_come():
-    reader = StreamParser(TOOLS, new_id=lambda: "id")
-    assert reader.feed("<tool_call>\n" + CALL[:-1]) == ()
-    parts = reader.feed("}")
-    assert parts[:2] == (CallDelta(0, "id", "add"), CallDelta(0, arguments='{"a":2,"b":3}'))
-    assert isinstance(parts[2], CallFinished)
+def test_a_call_is_emitted_as_soon_as_it_is_complete():
+    parser = StreamParser(TOOLS, new_id=lambda: "id")
+    assert parser.feed("<tool_call>\n" + CALL[:-1]) == ()
+    events = parser.feed("}")
+    assert events[:2] == (CallDelta(0, "id", "add"), CallDelta(0, arguments='{"a":2,"b":3}'))
+    assert isinstance(events[2], CallFinished)
 
 
-def test_indexes_rise_by_one_and_names_come_once():
-    parts, _ = parts_of(list(f"<tool_call>{CALL}</tool_call>" * 3))
-    deltas = [part for part in parts if isinstance(part, CallDelta)]
-    assert [(part.index, part.name) for part in deltas if part.name] == [(0, "add"), (1, "add"), (2, "add")]
-    assert [part.call.name for part in parts if isinstance(part, CallFinished)] == ["add"] * 3
+def test_indexes_increase_by_one_and_names_occur_once():
+    events, _ = parse_deltas(list(f"<tool_call>{CALL}</tool_call>" * 3))
+    deltas = [event for event in events if isinstance(event, CallDelta)]
+    assert [(event.index, event.name) for event in deltas if event.name] == [(0, "add"), (1, "add"), (2, "add")]
+    assert [event.call.name for event in events if isinstance(event, CallFinished)] == ["add"] * 3
 
 
-def test_thinking_is_told_apart():
-    parts, reading = parts_of(["<thi", "nk>Hm", " so</th", "ink>\n\nYes"])
-    assert parts == [ThinkingDelta("Hm"), ThinkingDelta(" so"), TextDelta("Yes")]
-    assert (reading.thinking, reading.text) == ("Hm so", "Yes")
+def test_thinking_is_separated_from_text():
+    events, result = parse_deltas(["<thi", "nk>Hm", " so</th", "ink>\n\nYes"])
+    assert events == [ThinkingDelta("Hm"), ThinkingDelta(" so"), TextDelta("Yes")]
+    assert (result.thinking, result.text) == ("Hm so", "Yes")
 
 
-def test_thinking_that_the_prompt_opened_is_told_as_thinking():
-    parts, _ = parts_of(["Hm", " so</think>Yes"], thinking=True)
-    assert parts == [ThinkingDelta("Hm"), ThinkingDelta(" so"), TextDelta("Yes")]
+def test_thinking_that_the_prompt_opened_is_emitted_as_thinking():
+    events, _ = parse_deltas(["Hm", " so</think>Yes"], thinking=True)
+    assert events == [ThinkingDelta("Hm"), ThinkingDelta(" so"), TextDelta("Yes")]
 
 
-def test_thinking_of_which_nobody_told_is_taken_back():
-    parts, reading = parts_of(["Hm so", "</think>Yes"])
-    assert parts == [TextDelta("Hm so"), TextWasThinking(), TextDelta("Yes")]
-    assert (reading.thinking, reading.text) == ("Hm so", "Yes")
+def test_text_before_an_unexpected_end_of_thinking_is_reclassified():
+    events, result = parse_deltas(["Hm so", "</think>Yes"])
+    assert events == [TextDelta("Hm so"), TextWasThinking(), TextDelta("Yes")]
+    assert (result.thinking, result.text) == ("Hm so", "Yes")
 
 
-def test_without_tools_text_passes_and_thinking_is_still_split():
-    reading = parse(f"<think>Hm</think>{CALL}", [])
-    assert (reading.text, reading.thinking, reading.calls) == (CALL, "Hm", ())
+def test_without_tools_calls_are_text_and_thinking_is_separated():
+    result = parse(f"<think>Hm</think>{CALL}", [])
+    assert (result.text, result.thinking, result.calls) == (CALL, "Hm", ())
 
 
-def told(parts):
+def join_text(events):
     text = ""
-    for part in parts:
-        if isinstance(part, TextDelta):
-            text += part.text
-        elif isinstance(part, TextWasThinking):
+    for event in events:
+        if isinstance(event, TextDelta):
+            text += event.text
+        elif isinstance(event, TextWasThinking):
             text = ""
     return text.strip()
 
 
-def agree(text, pieces, **options):
-    whole = parts_of([text], **options)[1]
-    parts, reading = parts_of(pieces, **options)
-    assert reading == whole
-    assert told(parts) == reading.text
-    return reading
+def assert_same_result(text, deltas, **options):
+    expected = parse_deltas([text], **options)[1]
+    events, result = parse_deltas(deltas, **options)
+    assert result == expected
+    assert join_text(events) == result.text
+    return result
 
 
 @pytest.mark.parametrize("text", [*NO_CALLS.values(), *(text for text, *_ in TEXTS)])
-def test_every_split_in_two_gives_the_same(text):
-    for place in range(0, len(text), 3):
-        agree(text, [text[:place], text[place:]])
+def test_every_split_in_two_gives_the_same_result(text):
+    for position in range(0, len(text), 3):
+        assert_same_result(text, [text[:position], text[position:]])
 
 
 FRAGMENTS = sorted({
@@ -115,24 +115,24 @@ FRAGMENTS = sorted({
 
 @st.composite
 def replies(draw):
-    pieces = draw(st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=6)), max_size=16))
-    text = "".join(pieces)
+    deltas = draw(st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=6)), max_size=16))
+    text = "".join(deltas)
     cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=8)))
     return text, [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
 
 @settings(max_examples=300, deadline=None)
 @given(replies(), st.booleans())
-def test_nothing_raises_and_any_cut_gives_the_same(reply, thinking):
-    text, pieces = reply
-    agree(text, pieces, thinking=thinking)
-    agree(text, list(text), thinking=thinking)
+def test_nothing_raises_and_any_split_gives_the_same_result(reply, thinking):
+    text, deltas = reply
+    assert_same_result(text, deltas, thinking=thinking)
+    assert_same_result(text, list(text), thinking=thinking)
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=200))
-def test_any_text_is_read(text):
-    agree(text, list(text))
+def test_any_text_is_parsed(text):
+    assert_same_result(text, list(text))
 
 
 @settings(max_examples=200, deadline=None)
@@ -141,7 +141,7 @@ def test_any_text_is_read(text):
         alphabet=st.characters(exclude_characters="<>[]{}`\n\r=:|◁▷", exclude_categories=["Cs", "Z", "C"]), min_size=1
     )
 )
-def test_text_without_marks_is_shown_as_it_is(text):
+def test_text_without_markers_is_unchanged(text):
     assert parse(text, TOOLS).text == text.strip()
 
 
@@ -179,9 +179,9 @@ JSON_VALUES = st.recursive(
 
 @settings(max_examples=400, deadline=None)
 @given(JSON_VALUES, st.sampled_from(["", "<tool_call>", "```json\n", "[TOOL_CALLS]", "<|tools_prefix|>"]))
-def test_any_json_is_read(value, opening):
+def test_any_json_is_parsed(value, opening):
     text = opening + json.dumps(value)
-    agree(text, list(text))
+    assert_same_result(text, list(text))
 
 
 HOSTILE = {
@@ -209,7 +209,7 @@ HOSTILE = {
     "MiniMax": "]<]minimax[>[<a>",
     "backslashes": "\\",
 }
-SIZE = 100_000
+SIZE = 25_000
 OPENINGS = {
     "none": "",
     "JSON": '{"name": "',
@@ -221,20 +221,17 @@ OPENINGS = {
 
 @pytest.mark.parametrize("opening", OPENINGS.values(), ids=OPENINGS)
 @pytest.mark.parametrize("pattern", HOSTILE.values(), ids=HOSTILE)
-def test_time_grows_with_the_text_and_no_faster(pattern, opening):
-    """100 kB of anything, fed letter by letter, stays far from what re-reading it would take (minutes)."""
-    text = opening + (pattern * (SIZE // len(pattern) + 1))[:SIZE]
-    begun = time.perf_counter()
-    reader = StreamParser(TOOLS)
-    for letter in text:
-        reader.feed(letter)
-    reader.close()
-    parse(text, TOOLS)
-    assert time.perf_counter() - begun < 5
+def test_hostile_text_takes_linear_time(pattern, opening):
+    def work(size):
+        text = opening + (pattern * (size // len(pattern) + 1))[:size]
+        parse_deltas(text)
+        parse(text, TOOLS)
+
+    assert_linear(work, SIZE)
 
 
-def test_no_marker_is_the_beginning_of_another_by_accident():
-    """A longer marker that begins as a shorter one is waited for; there is one such pair, and it is meant."""
+def test_only_one_marker_is_a_prefix_of_another():
+    """The parser waits for the longer marker of such a pair, so that a new pair must be intended."""
     every = [*markers.OPENERS, *markers.IGNORED_MARKERS, *markers.THINKING_MARKERS, *markers.THINKING_ENDS]
     pairs = {(short, long) for short in every for long in every if long != short and long.startswith(short)}
     assert pairs == {("<|channel>", "<|channel>thought")}

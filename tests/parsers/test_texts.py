@@ -1,4 +1,4 @@
-"""Texts of particular families give exactly the calls, the text and the thinking they hold."""
+"""Replies of particular model families give the expected calls, text and thinking."""
 
 import pytest
 from tests.parsers.texts import TEXTS, TOOLS
@@ -6,22 +6,22 @@ from tests.parsers.texts import TEXTS, TOOLS
 from opposable.parsers import StreamParser, parse
 
 
-def told(reading):
-    return [(call.name, call.arguments) for call in reading.calls], reading.text
+def get_calls_and_text(result):
+    return [(call.name, call.arguments) for call in result.calls], result.text
 
 
 @pytest.mark.parametrize(("text", "calls", "shown", "thinking"), TEXTS)
-def test_a_text_gives_what_it_holds(text, calls, shown, thinking):
-    reading = parse(text, TOOLS)
-    assert told(reading) == (calls, shown)
-    assert thinking is None or reading.thinking == thinking
+def test_a_reply_is_parsed(text, calls, shown, thinking):
+    result = parse(text, TOOLS)
+    assert get_calls_and_text(result) == (calls, shown)
+    assert thinking is None or result.thinking == thinking
 
 
 @pytest.mark.parametrize(("text", "calls", "shown", "thinking"), TEXTS)
-def test_letter_by_letter_it_gives_the_same(text, calls, shown, thinking):
-    reader = StreamParser(TOOLS)
-    for letter in text:
-        reader.feed(letter)
-    reading = reader.close()
-    assert told(reading) == (calls, shown)
-    assert thinking is None or reading.thinking == thinking
+def test_a_reply_in_single_characters_is_parsed_the_same(text, calls, shown, thinking):
+    parser = StreamParser(TOOLS)
+    for character in text:
+        parser.feed(character)
+    result = parser.close()
+    assert get_calls_and_text(result) == (calls, shown)
+    assert thinking is None or result.thinking == thinking

@@ -1,8 +1,7 @@
-"""Markup in text from outside."""
-
-import time
+"""Control tokens in untrusted text are broken; other text is unchanged."""
 
 import pytest
+from tests.parsers.linear_time import assert_linear
 
 from opposable.domain.tools import ToolDefinition
 from opposable.parsers import escape_special_tokens, parse
@@ -15,11 +14,13 @@ CALL = '{"name": "add", "arguments": {"a": 1}}'
 
 @pytest.mark.parametrize(
     "marker",
-    sorted({*OPENERS, *CLOSERS, *IGNORED_MARKERS, *THINKING_MARKERS, *THINKING_MARKERS.values()} - {"functools["}),
+    sorted(
+        marker
+        for marker in {*OPENERS, *CLOSERS, *IGNORED_MARKERS, *THINKING_MARKERS, *THINKING_MARKERS.values()}
+        if marker[0] in "<[◁]"
+    ),
 )
-def test_every_known_marker_loses_its_power(marker):
-    if marker[0] not in "<[◁]":
-        return
+def test_every_known_marker_is_broken(marker):
     assert marker not in escape_special_tokens(f"a page says {marker} and goes on")
 
 
@@ -45,17 +46,15 @@ def test_control_tokens_are_broken_even_unknown_ones(text):
     "text",
     ["plain", "a < b and c > d", "x[0] = y[1]", '{"k": ["v"]}', "<p>html</p>", "你好 <b>世界</b>", ""],
 )
-def test_ordinary_text_stays_as_it_is(text):
-    assert escape_special_tokens(text) is text or escape_special_tokens(text) == text
+def test_ordinary_text_is_unchanged(text):
+    assert escape_special_tokens(text) == text
 
 
-def test_a_defused_call_repeated_by_the_model_is_no_call():
+def test_an_escaped_call_that_the_model_repeats_is_not_a_call():
     assert parse(f"<tool_call>{CALL}</tool_call>", [ADD]).calls
     assert not parse(f"The page says: {escape_special_tokens(f'<tool_call>{CALL}</tool_call>')}", [ADD]).calls
 
 
-def test_a_megabyte_of_brackets_takes_no_time():
-    started = time.process_time()
-    escape_special_tokens("<|" * 500_000)
-    escape_special_tokens("<" * 1_000_000)
-    assert time.process_time() - started < 5
+@pytest.mark.parametrize("pattern", ["<|", "<", "<|a"])
+def test_escaping_takes_linear_time(pattern):
+    assert_linear(lambda size: escape_special_tokens(pattern * size), 50_000)

@@ -1,4 +1,4 @@
-"""Texts as models of particular families write them, with the calls, the text and the thinking they hold: test data."""
+"""Test data: replies of particular model families, with the expected calls, text and thinking."""
 
 
 def _tool(name, properties, required=()):

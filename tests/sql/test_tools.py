@@ -4,9 +4,11 @@ import json
 
 import pytest
 
+from opposable.app.tool_factory import create_sql_tools
 from opposable.domain.errors import InvalidArguments, ToolFailed, ToolRefused
 from opposable.sql.database import QueryLimits
-from opposable.sql.tools import SchemaTools, SqlTools
+from opposable.sql.tools import TOOL_ALIASES, SchemaTools, SqlTools
+from opposable.tools.library import ToolLibrary
 
 pytestmark = pytest.mark.anyio
 
@@ -153,12 +155,16 @@ async def test_refine_translates_sql_of_another_dialect(shop, engine):
     assert (refused["valid"], refused["problem"][:21]) == (False, "DELETE is not allowed")
 
 
-async def test_a_slow_query_is_a_time_out_for_the_library(shop):
-    slow = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r"
-    library = ToolLibrary(create_sql_tools(shop))
+async def test_a_slow_query_raises_a_timeout_error(shop):
+    slow_sql = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r"
     with pytest.raises(TimeoutError):
-        await SqlTools(shop, QueryLimits(timeout_seconds=0.2)).execute(slow)
-    assert {library.find_tool(tool_id).tool_id for tool_id in TOOL_ALIASES.values()} == set(TOOL_ALIASES.values())
+        await SqlTools(shop, QueryLimits(timeout_seconds=0.2)).execute(slow_sql)
+
+
+async def test_every_alias_names_a_tool(sqlite_shop):
+    library = ToolLibrary(create_sql_tools(sqlite_shop))
+    assert len(TOOL_ALIASES) == 3
+    assert [library.find_tool(tool_id).tool_id for tool_id in TOOL_ALIASES.values()] == list(TOOL_ALIASES.values())
 
 
 async def test_top_becomes_limit(shop):

@@ -57,7 +57,7 @@ class Agent:
         self._instructions = (system_message(instructions),) if instructions else ()
         self._limits = limits
         self._assistance = assistance
-        self._failure_memory = failure_memory or FailureMemory().scoped()
+        self._failure_memory = failure_memory or FailureMemory().with_scope()
         self._stream_options = options
         self._no_stream_options = replace(options, stream=False)
 

@@ -1,4 +1,4 @@
-"""Calls that failed, as they are remembered: without secrets, and with what put them right."""
+"""The stored form of failed calls: fingerprints and messages without secrets, and corrections."""
 
 import re
 from collections.abc import Iterable
@@ -12,49 +12,49 @@ from opposable.parsers import escape_special_tokens
 from opposable.safety.redaction import REDACTED, redact
 
 UNCERTAIN_PREFIX = "~"
-"""Begins the fingerprint of arguments that held a secret: two of these may stand for different calls."""
+"""The prefix of a fingerprint of arguments with a secret: two different calls can share it."""
 
 MAX_STORED_CHARACTERS = 200
-"""Characters of a value or of a sentence that are kept."""
+"""Characters of a value or of a sentence that are stored."""
 
 _FIELD_PATTERN = re.compile(r"^- ([^\s:：]{1,100})[:：]", re.MULTILINE)
 _DIGITS_PATTERN = re.compile(r"\d+")
 _MIN_SIMILARITY = 0.6
-"""How like two texts must be for one to be a correction of the other."""
+"""The similarity from which one text counts as a correction of another (`difflib` ratio)."""
 
 
 def compute_fingerprint(arguments: dict[str, Any]) -> str:
-    """What makes failed calls of one action the same: a hash of the arguments in one order, their secrets taken out."""
-    safe = redact(arguments)
-    made = canonical_sha256(safe)[:32]
-    return made if safe == arguments else UNCERTAIN_PREFIX + made
+    """Return the hash of the arguments without their secrets; identical calls of a tool share it."""
+    redacted_arguments = redact(arguments)
+    digest = canonical_sha256(redacted_arguments)[:32]
+    return digest if redacted_arguments == arguments else UNCERTAIN_PREFIX + digest
 
 
 def find_wrong_fields(arguments: dict[str, Any], error_text: str) -> tuple[str, ...]:
-    """The arguments a failure is about: those its lines name, or those whose value it repeats."""
-    named = [field.split(".")[0] for field in _FIELD_PATTERN.findall(error_text)]
-    if named:
-        return tuple(dict.fromkeys(named))
+    """Return the arguments that an error names by field, or whose value it quotes."""
+    fields = [field.split(".")[0] for field in _FIELD_PATTERN.findall(error_text)]
+    if fields:
+        return tuple(dict.fromkeys(fields))
     return tuple(
         name for name, value in arguments.items() if isinstance(value, str) and len(value) > 1 and value in error_text
     )
 
 
 def format_failure_message(arguments: dict[str, Any], error_text: str) -> str:
-    """What is kept of a failure in words: the arguments it is about as a line of JSON, then what the tool said."""
-    about = find_wrong_fields(arguments, error_text)
-    shown = {name: value for name, value in arguments.items() if name in about} or arguments
+    """Return the message to store: the wrong arguments as a line of JSON, then the error of the tool."""
+    wrong_fields = find_wrong_fields(arguments, error_text)
+    shown = {name: value for name, value in arguments.items() if name in wrong_fields} or arguments
     line = orjson.dumps(truncate_value(redact(shown)), default=str, option=orjson.OPT_NON_STR_KEYS).decode()
     return f"{line}\n{str(redact(error_text[: MAX_STORED_CHARACTERS * 20]))[: MAX_STORED_CHARACTERS * 2]}"
 
 
 def parse_failed_arguments(message: str) -> dict[str, Any]:
-    """The arguments a kept failure is about; empty where its message tells none."""
+    """Return the wrong arguments of a stored failure; {} if its message has none."""
     try:
-        found = orjson.loads(message.partition("\n")[0])
+        arguments = orjson.loads(message.partition("\n")[0])
     except orjson.JSONDecodeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return arguments if isinstance(arguments, dict) else {}
 
 
 def find_correction(
@@ -64,44 +64,57 @@ def find_correction(
     *,
     allow_larger_numbers: bool = False,
 ) -> dict[str, Any] | None:
-    """What was different in the call that worked, as `{"given": {…}, "right": {…}}`; None where it is another matter.
+    """Return the difference between a failed and a successful call, as `{"given": {…}, "right": {…}}`.
 
-    It is a correction where what failed was told by field, where the tool itself had named the new value, where a value
-    went to another name, or where a value became a similar one; numbers alone that differ make another call, not a
-    better one, unless they have `grown` as after a time-out.
+    The result is None if the successful call is a different call rather than a correction. It is a correction if the
+    error names the field or the new value, if a value moved to another argument, or if a text became a similar one.
+    Different numbers alone are no correction, unless `allow_larger_numbers` is set and they grew, as after a time-out.
     """
-    given = {name: value for name, value in failed_arguments.items() if worked_arguments.get(name, _MISSING) != value}
-    right = {name: value for name, value in worked_arguments.items() if failed_arguments.get(name, _MISSING) != value}
-    if not given and not right:
+    wrong_arguments = {
+        name: value for name, value in failed_arguments.items() if worked_arguments.get(name, _MISSING) != value
+    }
+    correct_arguments = {
+        name: value for name, value in worked_arguments.items() if failed_arguments.get(name, _MISSING) != value
+    }
+    if not wrong_arguments and not correct_arguments:
         return None
-    told = {field.split(".")[0] for field in _FIELD_PATTERN.findall(error_text)}
-    larger = (
+    named_fields = {field.split(".")[0] for field in _FIELD_PATTERN.findall(error_text)}
+    are_larger = (
         allow_larger_numbers
-        and bool(right)
-        and all(_is_larger(given.get(name), value) for name, value in right.items())
+        and bool(correct_arguments)
+        and all(_is_larger(wrong_arguments.get(name), value) for name, value in correct_arguments.items())
     )
-    if not (larger or told & (given.keys() | right.keys()) or _is_plausible_correction(given, right, error_text)):
+    if not (
+        are_larger
+        or named_fields & (wrong_arguments.keys() | correct_arguments.keys())
+        or _is_plausible_correction(wrong_arguments, correct_arguments, error_text)
+    ):
         return None
-    return {"given": truncate_value(redact(given)), "right": truncate_value(redact(right))}
+    return {"given": truncate_value(redact(wrong_arguments)), "right": truncate_value(redact(correct_arguments))}
 
 
 def format_correction(correction: dict[str, Any] | None) -> tuple[str, str]:
-    """What was given and what was right, each as `name="value", …`; ("", "") where nothing can be told."""
-    if not correction or not isinstance(right := correction.get("right"), dict):
+    """Return the wrong and the correct arguments, each as `name="value", …`; ("", "") if there are none to show."""
+    if not correction or not isinstance(correct_arguments := correction.get("right"), dict):
         return "", ""
-    given = correction.get("given")
-    pairs = (format_arguments(given.items() if isinstance(given, dict) else ()), format_arguments(right.items()))
+    wrong_arguments = correction.get("given")
+    pairs = (
+        format_arguments(wrong_arguments.items() if isinstance(wrong_arguments, dict) else ()),
+        format_arguments(correct_arguments.items()),
+    )
     return ("", "") if REDACTED in pairs[1] else pairs
 
 
 def format_arguments(items: Iterable[tuple[str, Any]]) -> str:
-    """Arguments as `name="value", …`, with nothing in them that a model could take for markup or for another line."""
-    told = (f"{name[:60]}={orjson.dumps(value, default=str).decode()[:MAX_STORED_CHARACTERS]}" for name, value in items)
-    return escape_special_tokens(", ".join(" ".join(one.split()) for one in told))
+    """Format arguments as `name="value", …` on one line, with special tokens escaped."""
+    pairs = (
+        f"{name[:60]}={orjson.dumps(value, default=str).decode()[:MAX_STORED_CHARACTERS]}" for name, value in items
+    )
+    return escape_special_tokens(", ".join(" ".join(pair.split()) for pair in pairs))
 
 
 def truncate_value(value: Any) -> Any:
-    """A JSON value with its texts cut to what is kept of them."""
+    """Return a JSON value with its texts, lists and objects cut to the stored length."""
     if isinstance(value, str):
         return value if len(value) <= MAX_STORED_CHARACTERS else f"{value[:MAX_STORED_CHARACTERS]}…"
     if isinstance(value, dict):
@@ -117,7 +130,7 @@ _MISSING = object()
 def _is_plausible_correction(
     wrong_arguments: dict[str, Any], correct_arguments: dict[str, Any], error_text: str
 ) -> bool:
-    """Whether what is right can be seen to follow from what was given or from what the tool said of it."""
+    """Return whether the correct arguments follow from the wrong ones or from the error."""
     if any(isinstance(value, str) and len(value) > 1 and value in error_text for value in correct_arguments.values()):
         return True
     if wrong_arguments.keys().isdisjoint(correct_arguments) and any(

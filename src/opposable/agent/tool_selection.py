@@ -1,4 +1,4 @@
-"""Which tools a run's model is told of: all while they are few, else those that fit."""
+"""Selection of the tools that a run offers to the model: all of a small library, else the matching ones."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,11 +10,11 @@ from opposable.tools.meta_tools import READ_RESULT, SEARCH_TOOLS
 
 
 class ToolSelection:
-    """The tools of one run.
+    """The tools offered in one run.
 
-    Of a large library these are a tool to search it with, the ones that fit the task's words, and from then on those
-    that were called or found: the order never changes, so that what a server has kept of the request stays good. A
-    tool to read on in long results comes with the first one that was put aside.
+    From a large library these are a search tool, the tools that match the task, and later those that were called or
+    found. The order never changes, so that the prompt cache of a server stays valid. The first stored long result adds
+    a tool that reads the rest of it.
     """
 
     def __init__(self, library: ToolLibrary, messages: Sequence[Message], options: ModelOptions) -> None:
@@ -24,16 +24,21 @@ class ToolSelection:
         self._cached_definitions: tuple[int, int, tuple[ToolDefinition, ...]] | None = None
         if library.is_large:
             choice = options.tool_choice
-            called = [call.name for message in messages for call in message.tool_calls]
+            called_names = [call.name for message in messages for call in message.tool_calls]
             task = next((message.content for message in reversed(messages) if message.role == "user"), "")
-            fitting = [found.name for found in library.search(task[:2000], library.disclosure.max_matches)]
+            matching_names = [match.name for match in library.search(task[:2000], library.disclosure.max_matches)]
             self._add_names(
-                (SEARCH_TOOLS, *([choice.name] if isinstance(choice, ForcedTool) else ()), *called, *fitting)
+                (
+                    SEARCH_TOOLS,
+                    *([choice.name] if isinstance(choice, ForcedTool) else ()),
+                    *called_names,
+                    *matching_names,
+                )
             )
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
-        """What the model is told: the same object until something changes."""
+        """The definitions to send: the same object until something changes."""
         if not self._has_stored_results and not self._selected_names:
             return self._library.definitions
         state = (self._library.version, len(self._selected_names) + self._has_stored_results)
@@ -42,13 +47,13 @@ class ToolSelection:
         return self._cached_definitions[2]
 
     def update_from_results(self, results: Iterable[ToolResult]) -> None:
-        """Take note of what calls brought: tools called, tools found, results put aside."""
+        """Add the tools that were called or found, and the reader of stored results when one is needed."""
         for result in results:
             self._has_stored_results = self._has_stored_results or bool(result.handle)
             if not self._selected_names or result.failure is not None:
                 continue
             if result.name == SEARCH_TOOLS:
-                self._add_names(one["name"] for one in result.data["tools"])
+                self._add_names(match["name"] for match in result.data["tools"])
             else:
                 self._add_names((result.name,))
 
@@ -56,9 +61,9 @@ class ToolSelection:
         self._selected_names.update(dict.fromkeys(name for name in names if name != READ_RESULT))
 
     def _build_definitions(self) -> tuple[ToolDefinition, ...]:
-        base: Iterable[ToolDefinition] = self._library.definitions
+        definitions: Iterable[ToolDefinition] = self._library.definitions
         if self._selected_names:
-            found = [self._library.find_tool(name) for name in self._selected_names]
-            base = {tool.definition.name: tool.definition for tool in found if tool is not None}.values()
-        reading = self._library.find_tool(READ_RESULT) if self._has_stored_results else None
-        return (*base, reading.definition) if reading is not None else tuple(base)
+            tools = [self._library.find_tool(name) for name in self._selected_names]
+            definitions = {tool.definition.name: tool.definition for tool in tools if tool is not None}.values()
+        result_reader = self._library.find_tool(READ_RESULT) if self._has_stored_results else None
+        return (*definitions, result_reader.definition) if result_reader is not None else tuple(definitions)

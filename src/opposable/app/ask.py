@@ -12,7 +12,7 @@ from opposable.app.lazy_failure_store import open_failure_memory
 from opposable.app.models import OnProgress, open_model
 from opposable.app.tool_factory import create_sql_tools
 from opposable.app.tools import closing_database
-from opposable.ask.catalog.catalog import get_default_cache_dir
+from opposable.ask.catalog.index_cache import get_default_cache_dir
 from opposable.ask.semantics.draft import draft_semantic_model
 from opposable.ask.semantics.lint import Finding, lint_semantic_model
 from opposable.ask.semantics.loader import load_semantic_model

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 async def open_failure_memory(settings: Settings) -> AsyncIterator[ScopedMemory]:
     """What all runs share of what they learnt; of a run without the extra "store", what it learns itself."""
     if not is_store_installed(database_url(settings)):
-        yield FailureMemory().scoped()
+        yield FailureMemory().with_scope()
         return
     async with LazyFailureStore(settings) as kept, FailureMemory(kept, statistics_store=kept) as memory:
-        yield memory.scoped()
+        yield memory.with_scope()
 
 
 class LazyFailureStore:

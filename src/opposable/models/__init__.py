@@ -1,1 +1,1 @@
-"""Models: messages and tool definitions in, text and tool calls out, whoever serves them."""
+"""Models: messages and tool definitions in, text and tool calls out."""

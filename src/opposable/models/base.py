@@ -1,4 +1,4 @@
-"""What a model is to the rest: messages and tools in, a stream of parts out."""
+"""The model protocol: messages and tools in, a stream of parts out."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +13,11 @@ from opposable.domain.tools import ToolDefinition
 class ForcedTool:
     """The choice of one tool by its name: the model must call it.
 
-    `arguments` are those that are known already; `avoid` has the value that the argument after them must not have,
-    where one is known to be wrong, and `among` the values one of which it must have, where they are known.
+    Attributes:
+        name: The name of the tool.
+        arguments: Arguments that are known already.
+        excluded_values: A wrong value for the argument after them, by its name.
+        allowed_values: The values that this argument may have; empty for any.
     """
 
     name: str
@@ -28,13 +31,20 @@ ToolChoice = Literal["none", "auto", "required"] | ForcedTool
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """How a reply is asked for.
+    """Options of one request to a model.
 
-    `stream` false asks for the reply in one piece (cheaper where nobody watches). `max_tokens` bounds the reply,
-    `response_schema` is a JSON Schema the reply must fit, where the server can enforce it. `alternatives` asks for
-    that many words' log-probabilities at each token of a reply that is not streamed, where the server gives them.
-    `expected` is what should come next where the model may choose: "required" for some call, or the call by name, with
-    arguments where they are known. A way of asking that weighs calls against answers leans to it; others need not heed it.
+    Attributes:
+        stream: Whether to receive the reply as it is generated. A whole reply costs less.
+        tool_choice: Whether the model may or must call a tool.
+        max_tokens: The length of the reply.
+        temperature: The sampling temperature.
+        stop: Texts that end the reply.
+        seed: The seed of the sampling.
+        top_logprobs: How many alternatives with log-probabilities to return for each token of a whole reply, if the
+            server supports it.
+        tool_choice_hint: What the model should do next: "required" for some call, or a tool with known arguments.
+            Models that weigh calls against answers prefer it. Others ignore it.
+        response_schema: A JSON Schema for the reply, if the server can enforce one.
     """
 
     stream: bool = True
@@ -52,23 +62,23 @@ DEFAULT_OPTIONS = ModelOptions()
 
 
 class Model(Protocol):
-    """A language model.
-
-    `stream` yields the pieces of one reply as they come and a `Reply` last; leaving the iterator early stops the
-    model. Raises: `domain.errors.ModelError` and its kinds.
-    """
+    """A language model."""
 
     @property
     def name(self) -> str:
-        """What the model is called, for people and records."""
+        """The name of the model, for people and records."""
         ...
 
     def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
-        """One reply to `messages`, in parts; the last part is a `Reply`."""
+        """Stream one reply in parts; the last part is a `Reply`. Closing the iterator cancels the request.
+
+        Raises:
+            ModelError: The model does not answer, or rejects the request.
+        """
         ...
 
     async def aclose(self) -> None:
-        """Give back connections, threads, memory. Calling it twice is harmless."""
+        """Release connections, threads and memory. A second call does nothing."""
         ...

@@ -1,4 +1,4 @@
-"""A model behind a Python function that takes one prompt and gives back text or a dict."""
+"""A model from a Python function that takes a prompt and returns text or a dict."""
 
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -14,13 +14,13 @@ from opposable.models.base import DEFAULT_OPTIONS, ModelOptions
 
 CallableAnswer = str | Mapping[str, Any]
 TEXT_FIELDS = ("response", "result", "text", "content", "sql")
-"""Where a service's dict may hold the text, in order of preference."""
+"""Fields of a dict that may contain the text, in order of preference."""
 
 
 class CallableModel:
-    """A function `prompt -> text or dict`, sync or async, as a model. It knows no tools: wrap it in the text protocol.
+    """A model from a sync or async function `prompt -> text or dict`.
 
-    Errors of the function pass through as they are.
+    It ignores tools: wrap it in `TextProtocolModel` for tool calls. Errors of the function are not translated.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class CallableModel:
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
-        """The function's answer to all messages written as one prompt."""
+        """Call the function with all messages as one prompt."""
         answer = self._function(render_prompt(messages))
         text = extract_text(await answer if inspect.isawaitable(answer) else answer)
         if options.stream and text:
@@ -40,18 +40,18 @@ class CallableModel:
         yield Reply(assistant_message(text), "stop", Usage(requests=1))
 
     async def aclose(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: there is nothing to release."""
 
 
 def render_prompt(messages: Sequence[Message]) -> str:
-    """A conversation as one text: the system's words first, then who said what."""
+    """Return a conversation as one text, each message with its role."""
     names = {"system": "", "user": "User: ", "assistant": "Assistant: ", "tool": "Tool result: "}
-    said = [f"{names[message.role]}{message.content}" for message in messages]
-    return "\n\n".join([*said, "Assistant:"])
+    lines = [f"{names[message.role]}{message.content}" for message in messages]
+    return "\n\n".join([*lines, "Assistant:"])
 
 
 def extract_text(answer: CallableAnswer) -> str:
-    """The text of a service's answer: itself, the first field that holds one, or the dict as JSON."""
+    """Return the text of an answer: itself, the first text field of a dict, or the dict as JSON."""
     if isinstance(answer, str):
         return answer
     wants_calls = "tool_calls" in answer or answer.get("action") == "tool_call"

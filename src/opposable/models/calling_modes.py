@@ -1,4 +1,4 @@
-"""The ways of asking a model for calls, and which is the best for which model."""
+"""Calling modes: how a model is asked for tool calls, and which mode is best for which model."""
 
 import json
 from collections.abc import Mapping
@@ -66,18 +66,18 @@ def get_default_calling_mode(name: str) -> CallingMode:
 
 
 def load_calling_modes(directory: Path) -> Mapping[str, CallingMode]:
-    """The best way of each model that was tried, by the model's name; empty where nothing readable is kept."""
+    """Return the stored mode of each measured model, by its name; {} if the file is missing or unreadable."""
     try:
-        kept = json.loads((directory / CALLING_MODES_FILE).read_text(encoding="utf-8"))
+        modes = json.loads((directory / CALLING_MODES_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return {name: way for name, way in kept.items() if way in CALLING_MODES} if isinstance(kept, dict) else {}
+    return {name: mode for name, mode in modes.items() if mode in CALLING_MODES} if isinstance(modes, dict) else {}
 
 
 def save_calling_mode(directory: Path, name: str, mode: CallingMode) -> None:
-    """Keep `way` as the best for the model `name`. Raises: `OSError`."""
+    """Store the best mode of the model `name`. Raises: `OSError`."""
     directory.mkdir(parents=True, exist_ok=True)
-    ways = {**load_calling_modes(directory), name: mode}
-    new = directory / f".{CALLING_MODES_FILE}.new"
-    new.write_text(json.dumps(ways, indent=1, ensure_ascii=False), encoding="utf-8")
-    new.replace(directory / CALLING_MODES_FILE)
+    modes = {**load_calling_modes(directory), name: mode}
+    draft = directory / f".{CALLING_MODES_FILE}.new"
+    draft.write_text(json.dumps(modes, indent=1, ensure_ascii=False), encoding="utf-8")
+    draft.replace(directory / CALLING_MODES_FILE)

@@ -1,4 +1,4 @@
-"""A short exam in calling tools: tells which way of asking suits a model."""
+"""A short test of tool calling, to find the best calling mode of a model."""
 
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -14,12 +14,12 @@ from opposable.domain.tools import ToolDefinition
 from opposable.models.base import Model, ModelOptions
 
 ExpectedCall = tuple[str, dict[str, Any]]
-"""A call: the tool's name, and the arguments that must be there with these values."""
+"""The name of a tool, and the arguments the call must have."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeQuestion:
-    """One question: what it tries, what is said, and the calls that are right (none: an answer in words is)."""
+    """A question, the capability it tests, and the expected calls; none if a text answer is expected."""
 
     capability: str
     prompt: str
@@ -28,7 +28,7 @@ class ProbeQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """How a question went: whether the calls were right, what came instead, seconds and tokens."""
+    """The result of a question: whether it passed, the actual calls or text, seconds and tokens."""
 
     question: ProbeQuestion
     passed: bool
@@ -89,7 +89,7 @@ PROBE_QUESTIONS = (
 
 
 async def probe_model(model: Model, questions: Sequence[ProbeQuestion] = PROBE_QUESTIONS) -> AsyncIterator[ProbeResult]:
-    """Ask each question once, and mark it. A model that cannot be asked in this way fails the question."""
+    """Ask each question once and yield its result. A model error fails the question."""
     for question in questions:
         started = time.perf_counter()
         try:
@@ -98,20 +98,23 @@ async def probe_model(model: Model, questions: Sequence[ProbeQuestion] = PROBE_Q
             yield ProbeResult(question, False, str(error), time.perf_counter() - started, 0)
             continue
         calls = [(call.name, call.arguments) for call in reply.message.tool_calls]
-        right = calls_match(question.expected_calls, calls) and bool(calls or reply.message.content.strip())
-        came = ", ".join(f"{name}({orjson.dumps(given).decode()})" for name, given in calls) or reply.message.content
-        yield ProbeResult(question, right, came, time.perf_counter() - started, reply.usage.total_tokens)
+        passed = calls_match(question.expected_calls, calls) and bool(calls or reply.message.content.strip())
+        actual = (
+            ", ".join(f"{name}({orjson.dumps(arguments).decode()})" for name, arguments in calls)
+            or reply.message.content
+        )
+        yield ProbeResult(question, passed, actual, time.perf_counter() - started, reply.usage.total_tokens)
 
 
 def calls_match(expected_calls: Sequence[ExpectedCall], calls: Sequence[tuple[str, Any]]) -> bool:
-    """Whether the calls are those wanted, in any order; text is compared without regard to case."""
-    left = list(calls)
+    """Return whether the calls are the expected ones, in any order; text is compared without case."""
+    unmatched = list(calls)
     for name, arguments in expected_calls:
-        found = next((call for call in left if call[0] == name and _value_matches(call[1], arguments)), None)
-        if found is None:
+        match = next((call for call in unmatched if call[0] == name and _value_matches(call[1], arguments)), None)
+        if match is None:
             return False
-        left.remove(found)
-    return not left
+        unmatched.remove(match)
+    return not unmatched
 
 
 async def _request_reply(model: Model, prompt: str) -> Reply:

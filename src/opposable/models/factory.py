@@ -1,4 +1,4 @@
-"""Models by name: `local`, `openai:…`, `qwen:…`, `deepseek:…`, `anthropic:…`, `http://…#model`."""
+"""The model factory: a model by its name, such as `local`, `openai:NAME` or `http://HOST:PORT/v1#NAME`."""
 
 import os
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from opposable.models.openai_compatible import OpenAICompatibleModel, ServerQuir
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A hosted provider of the chat-completions format: where it is and which variable holds its key."""
+    """A hosted provider of the chat-completions API, and the environment variables with its key and URL."""
 
     base_url: str
     api_key_variable: str
@@ -43,7 +43,7 @@ API_KEY_VARIABLES: Mapping[str, str] = {
     **{kind: provider.api_key_variable for kind, provider in PROVIDERS.items()},
     "anthropic": "ANTHROPIC_API_KEY",
 }
-"""Which environment variable holds which provider's key."""
+"""The environment variable with the API key, by provider."""
 
 MODEL_NAME_FORMS = (
     "local, local:/path/to/model.gguf, openai:NAME, qwen:NAME, deepseek:NAME, anthropic:NAME, "
@@ -58,12 +58,20 @@ def create_model(
     retry_policy: RetryPolicy | None = None,
     calling_mode: CallingMode | None = None,
 ) -> Model:
-    """The model called `name`; nothing is connected to or loaded before the first request.
+    """Create the model `name`; it connects or loads its weights only with the first request.
 
-    It is asked for calls in `way`, by default in the way that was found best for it (`opposable models check`), else in
-    the way its kind is known for. Keys are taken from the environment: OPENAI_API_KEY, DASHSCOPE_API_KEY,
-    DEEPSEEK_API_KEY, ANTHROPIC_API_KEY, and OPPOSABLE_API_KEY for a server by URL. Calls written as text are read for
-    every model. Raises: `BadInput`, saying which names there are or which variable is missing.
+    API keys come from the environment: OPENAI_API_KEY, DASHSCOPE_API_KEY, DEEPSEEK_API_KEY, ANTHROPIC_API_KEY, and
+    OPPOSABLE_API_KEY for a server by URL.
+
+    Args:
+        name: The name of the model; `MODEL_NAME_FORMS` lists the forms.
+        models_directory: The directory of the model files and of the measured calling modes.
+        retry_policy: Time-outs and retries of the requests.
+        calling_mode: How the model is asked for tool calls. By default the mode that `opposable models check` found
+            best for it, else the default of its kind.
+
+    Raises:
+        BadInput: The name is unknown, or its API key is missing.
     """
     directory = models_directory or _get_directory()
     found = calling_mode or load_calling_modes(directory).get(name) or get_default_calling_mode(name)
@@ -74,7 +82,7 @@ def create_model(
 def create_unwrapped_model(
     name: str, *, models_directory: Path | None = None, retry_policy: RetryPolicy | None = None
 ) -> Model:
-    """The model called `name` as it is, whatever it makes of tools. Raises: as `build`."""
+    """Create the model `name` without a calling mode. Raises: as `create_model`."""
     kind, _, rest = name.partition(":")
     if kind == "local":
         return LocalModel(_resolve_weights_path(rest, models_directory or _get_directory()))
@@ -85,14 +93,14 @@ def create_unwrapped_model(
         return AnthropicModel(rest, key, os.environ.get("ANTHROPIC_BASE_URL"), retry_policy=retry_policy)
     provider = PROVIDERS.get(kind)
     if provider is None or not rest:
-        raise BadInput(f"There is no model named {name!r}. A model is named as one of: {MODEL_NAME_FORMS}.")
+        raise BadInput(f"There is no model named {name!r}. Use one of these forms: {MODEL_NAME_FORMS}.")
     url = os.environ.get(provider.base_url_variable) or provider.base_url
     key = _get_api_key(provider.api_key_variable, name)
     return OpenAICompatibleModel(rest, url, key, quirks=provider.quirks, retry_policy=retry_policy)
 
 
 def _get_directory() -> Path:
-    """Where models are kept."""
+    """Return the directory of the model files."""
     home = os.environ.get("OPPOSABLE_HOME")
     return get_models_directory(Path(home) if home else None)
 
@@ -101,11 +109,11 @@ def _create_model_from_url(name: str, retry_policy: RetryPolicy | None) -> OpenA
     url, _, model = name.partition("#")
     try:
         host = urlsplit(url).hostname
-    except ValueError:  # half an IPv6 address
+    except ValueError:  # an incomplete IPv6 address
         host = None
     if not host or not model:
         raise BadInput(
-            f"{name!r} names no model: write the server's base URL, then # and the model's name, "
+            f"{name!r} is not the name of a model. Write the base URL of the server, then # and the name of the model, "
             "for example http://127.0.0.1:11434/v1#qwen3"
         )
     return OpenAICompatibleModel(model, url, os.environ.get("OPPOSABLE_API_KEY", ""), retry_policy=retry_policy)
@@ -116,15 +124,15 @@ def _resolve_weights_path(path: str, directory: Path) -> Path:
         try:
             return Path(path).expanduser()
         except RuntimeError as error:
-            raise BadInput(f"Cannot read the model file {path}: there is no such user.") from error
+            raise BadInput(f"Cannot read the model file {path}: the user does not exist.") from error
     found = find_installed_weights(QWEN_CODER, directory)
     if found is None:
-        raise BadInput("The embedded model is not on this machine yet; fetch it once with: opposable models pull")
+        raise BadInput("The embedded model is not on this machine yet. Download it once with: opposable models pull")
     return found
 
 
 def _get_api_key(variable: str, name: str) -> str:
     key = os.environ.get(variable, "").strip()
     if not key:
-        raise BadInput(f"{name} needs a key: set the environment variable {variable}.")
+        raise BadInput(f"{name} needs an API key. Set the environment variable {variable}.")
     return key

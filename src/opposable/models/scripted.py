@@ -1,4 +1,4 @@
-"""The public fake: a model that says what it is told to say."""
+"""A scripted model for tests and examples: it replies from a list."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ModelOptions
 
 ScriptedReply = str | Message | Reply | ModelError | Callable[[Sequence[Message]], "str | Message | Reply"]
-"""One reply of a script: text, a message, a whole reply, an error to raise, or a function of the history."""
+"""One scripted reply: text, a message, a whole reply, an error to raise, or a function of the history."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """What a scripted model was asked."""
+    """One request to a scripted model."""
 
     messages: tuple[Message, ...]
     tools: tuple[ToolDefinition, ...]
@@ -24,9 +24,15 @@ class RecordedRequest:
 
 
 class ScriptedModel:
-    """Replies from a list, one a request, the last one again and again; `requests` keeps what was asked.
+    """A model that returns scripted replies, one for each request, then repeats the last one.
 
-    Text is streamed in pieces of `piece` characters.
+    Args:
+        replies: The replies.
+        name: The name of the model.
+        chunk_size: Characters in each text delta of a stream.
+
+    Attributes:
+        requests: The requests so far.
     """
 
     def __init__(self, *replies: ScriptedReply, name: str = "scripted", chunk_size: int = 8) -> None:
@@ -38,36 +44,38 @@ class ScriptedModel:
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
-        """The next line of the script in parts. Raises: the error that stands in the script."""
-        line = self._replies[min(len(self.requests), len(self._replies) - 1)]
+        """Stream the next scripted reply. Raises: the scripted error, if the reply is one."""
+        scripted = self._replies[min(len(self.requests), len(self._replies) - 1)]
         self.requests.append(RecordedRequest(tuple(messages), tuple(tools), options))
-        if isinstance(line, ModelError):
-            raise line
-        said = line(messages) if callable(line) else line
-        reply = said if isinstance(said, Reply) else _to_reply(said)
+        if isinstance(scripted, ModelError):
+            raise scripted
+        content = scripted(messages) if callable(scripted) else scripted
+        reply = content if isinstance(content, Reply) else _to_reply(content)
         if options.stream:
-            for part in self._split_message(reply.message):
-                yield part
+            for delta in self._split_message(reply.message):
+                yield delta
         yield reply
 
     async def aclose(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: there is nothing to release."""
 
     def _split_message(self, message: Message) -> list[ModelEvent]:
         parts: list[ModelEvent] = [ThinkingDelta(message.thinking)] if message.thinking else []
         text, size = message.content, self._chunk_size
-        parts += [TextDelta(text[at : at + size]) for at in range(0, len(text), size)]
-        parts += [CallDelta(i, call.id, call.name, call.arguments_json) for i, call in enumerate(message.tool_calls)]
+        parts += [TextDelta(text[start : start + size]) for start in range(0, len(text), size)]
+        parts += [
+            CallDelta(index, call.id, call.name, call.arguments_json) for index, call in enumerate(message.tool_calls)
+        ]
         return parts
 
 
 def tool_call(name: str, arguments: str = "{}", call_id: str = "") -> ToolCall:
-    """A call for a script; `arguments` is JSON text."""
+    """Create a tool call for a script; `arguments` is JSON text."""
     return ToolCall.from_json(call_id or f"call_{name}", name, arguments)
 
 
 def reply_with_calls(*tool_calls: ToolCall, text: str = "") -> Message:
-    """A reply that wants calls made."""
+    """Create a reply with tool calls."""
     return assistant_message(text, tool_calls)
 
 

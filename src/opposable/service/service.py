@@ -140,7 +140,7 @@ class Service:
         library = self.get_agent_tools(await self._add_data_tool(agent))
         options = ModelOptions(stream=stream, tool_choice=self._resolve_tool_choice(agent, library))
         run_limits = limits or self.get_agent_limits(agent)
-        failure_memory = self.failure_memory.scoped(agent.agent_id if agent.learning == "own" else SHARED_SCOPE)
+        failure_memory = self.failure_memory.with_scope(agent.agent_id if agent.learning == "own" else SHARED_SCOPE)
         run = Run(
             run_id=uuid4().hex,
             started_at=get_utc_now(),

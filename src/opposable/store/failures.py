@@ -1,4 +1,4 @@
-"""Failures as they are remembered across runs."""
+"""Repository of tool failures that runs share."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -26,33 +26,44 @@ from opposable.store.pagination import fetch_newest_first
 from opposable.store.tables import build_informative_condition, failures
 
 DELETE_BATCH_ROWS = 1000
-"""Rows forgotten in one transaction: writers come in between."""
+"""Rows deleted in one transaction. Other writers get a turn between transactions."""
 
 
 class FailureRepository:
-    """What went wrong before, and what put it right."""
+    """Failures of tool calls, with the corrections that made the calls work."""
 
     def __init__(self, database: StoreDatabase) -> None:
         self._database = database
 
     async def add(self, new_failures: Sequence[Failure]) -> None:
-        """Remember failures: one that is known counts higher, and its message is the newest."""
-        rows = [_to_row(one) for one in new_failures]
+        """Store failures. A known failure adds to its count and takes the new message."""
+        rows = [_to_row(failure) for failure in new_failures]
         if not rows:
             return
         insert = self._database.build_insert(failures)
-        new = insert.excluded
-        known = insert.on_conflict_do_update(
+        upsert = insert.on_conflict_do_update(
             index_elements=["id"],
-            set_={"count": failures.c.count + new.count, "last_seen": new.last_seen, "message": new.message},
+            set_={
+                "count": failures.c.count + insert.excluded.count,
+                "last_seen": insert.excluded.last_seen,
+                "message": insert.excluded.message,
+            },
         )
+        rows.sort(key=lambda row: str(row["id"]))  # one lock order for all processes avoids deadlocks
         async with self._database.begin_write() as connection:
-            await connection.execute(known, sorted(rows, key=lambda row: str(row["id"])))  # one order: no deadlocks
+            await connection.execute(upsert, rows)
 
     async def get_failures_for_call(
         self, tool_id: str, action: str, fingerprint: str, scopes: Sequence[str] = (SHARED_SCOPE,)
     ) -> tuple[Failure, ...]:
-        """What is known of exactly this call in any of these scopes, most frequent first."""
+        """Return the failures of a call in any of these scopes, most frequent first.
+
+        Args:
+            tool_id: The tool.
+            action: The tool's action.
+            fingerprint: The digest of the call's arguments.
+            scopes: Agent ids, "" for the scope of all agents.
+        """
         query = select(failures).where(
             failures.c.tool_id == tool_id,
             failures.c.action == action,
@@ -66,32 +77,39 @@ class FailureRepository:
     async def get_failures_by_tool(
         self, tool_ids: Sequence[str], scopes: Sequence[str] = (SHARED_SCOPE,), *, limit_per_tool: int = 20
     ) -> dict[str, tuple[Failure, ...]]:
-        """What the failures of each of these tools teach, newest first: what came once and was never put right is not told.
+        """Return informative failures of each tool, newest first, by tool id.
 
-        At most `each` of a tool in a scope, beside those that are pinned. It costs the same however many are kept.
+        A failure is informative when it recurred, was corrected or is pinned. The cost does not grow with the
+        number of stored failures.
+
+        Args:
+            tool_ids: The tools.
+            scopes: Agent ids, "" for the scope of all agents.
+            limit_per_tool: Failures per tool and scope, in addition to pinned ones.
         """
-        given = {"tools": list(dict.fromkeys(tool_ids)), "scopes": list(dict.fromkeys(scopes))}
-        if not given["tools"] or not given["scopes"]:
+        parameters = {"tools": list(dict.fromkeys(tool_ids)), "scopes": list(dict.fromkeys(scopes))}
+        if not parameters["tools"] or not parameters["scopes"]:
             return {}
-        found: dict[str, dict[str, Failure]] = {}
+        is_sqlite = self._database.is_sqlite
+        failures_by_tool: dict[str, dict[str, Failure]] = {}
         async with self._database.begin_read() as connection:
-            for query in (
-                _select_newest(self._database.is_sqlite, limit_per_tool),
-                _select_pinned(self._database.is_sqlite),
-            ):
-                for row in (await connection.execute(query, given)).all():
-                    found.setdefault(row.tool_id, {})[row.id] = _to_failure(row)
-        return {tool: tuple(sorted(them.values(), key=_get_last_seen, reverse=True)) for tool, them in found.items()}
+            for query in (_select_newest(is_sqlite, limit_per_tool), _select_pinned(is_sqlite)):
+                for row in (await connection.execute(query, parameters)).all():
+                    failures_by_tool.setdefault(row.tool_id, {})[row.id] = _to_failure(row)
+        return {
+            tool_id: tuple(sorted(failures_by_id.values(), key=_get_last_seen, reverse=True))
+            for tool_id, failures_by_id in failures_by_tool.items()
+        }
 
     async def list_by_id_prefix(self, id_prefix: str, limit: int = 2) -> tuple[Failure, ...]:
-        """Failures whose id begins so, at most so many."""
+        """Return at most `limit` failures whose id starts with a prefix, ordered by id."""
         query = select(failures).where(failures.c.id >= id_prefix, failures.c.id < f"{id_prefix}g").limit(limit)
         async with self._database.begin_read() as connection:
             rows = (await connection.execute(query.order_by(failures.c.id))).all()
         return tuple(_to_failure(row) for row in rows)
 
     async def get(self, failure_id: str) -> Failure | None:
-        """The failure of that id."""
+        """Return the failure with this id."""
         async with self._database.begin_read() as connection:
             row = (await connection.execute(select(failures).where(failures.c.id == failure_id))).one_or_none()
         return None if row is None else _to_failure(row)
@@ -99,7 +117,14 @@ class FailureRepository:
     async def list(
         self, *, tool_id: str = "", scope: str | None = None, after: str = "", limit: int = 100
     ) -> Page[Failure]:
-        """Failures that fit, the last seen first; `after` is the last part's cursor."""
+        """Return a page of failures, the last seen first.
+
+        Args:
+            tool_id: Only failures of this tool.
+            scope: Only failures of this scope.
+            after: The cursor of the previous page.
+            limit: The number of failures, from 1 to 1000.
+        """
         conditions = [failures.c.tool_id == tool_id] if tool_id else []
         if scope is not None:
             conditions.append(failures.c.scope == scope)
@@ -109,36 +134,38 @@ class FailureRepository:
         )
 
     async def correct(self, failure_id: str, correction: dict[str, Any] | None) -> bool:
-        """Keep what put a failure right. Returns whether there is such a failure."""
+        """Store the correction of a failure. Return whether the failure exists."""
         return await self._update(failure_id, correction=correction)
 
     async def set_pinned(self, failure_id: str, pinned: bool) -> bool:
-        """Keep a failure for good, or no longer. Returns whether there is one."""
+        """Exempt a failure from deletion by age, or stop that. Return whether it exists."""
         return await self._update(failure_id, pinned=pinned)
 
     async def forget(self, failure_id: str) -> bool:
-        """Forget a failure. Returns whether there was one."""
+        """Delete a failure. Return whether it existed."""
         async with self._database.begin_write() as connection:
-            done = await connection.execute(delete(failures).where(failures.c.id == failure_id))
-        return done.rowcount > 0
+            result = await connection.execute(delete(failures).where(failures.c.id == failure_id))
+        return result.rowcount > 0
 
     async def forget_tool(self, tool_id: str, scope: str | None = None) -> int:
-        """Forget all of a tool, or what one scope knows of it. Returns how many."""
+        """Delete the failures of a tool, or those in one scope. Return their number."""
         conditions = [failures.c.tool_id == tool_id, *([] if scope is None else [failures.c.scope == scope])]
         async with self._database.begin_write() as connection:
             return (await connection.execute(delete(failures).where(*conditions))).rowcount
 
     async def forget_before(self, moment: datetime) -> int:
-        """Forget what was not seen since, pinned ones apart, a batch at a time. Returns how many."""
-        old = select(failures.c.id).where(failures.c.last_seen < moment, ~failures.c.pinned)
-        some = old.order_by(failures.c.last_seen, failures.c.id).limit(DELETE_BATCH_ROWS)
-        async with self._database.begin_read() as connection:  # most often there is none: no writer is held up
-            if (await connection.execute(some.limit(1))).first() is None:
+        """Delete failures last seen before `moment`, except pinned ones. Return their number."""
+        outdated = select(failures.c.id).where(failures.c.last_seen < moment, ~failures.c.pinned)
+        batch = outdated.order_by(failures.c.last_seen, failures.c.id).limit(DELETE_BATCH_ROWS)
+        async with (
+            self._database.begin_read() as connection
+        ):  # usually there is nothing to delete: do not lock out writers
+            if (await connection.execute(batch.limit(1))).first() is None:
                 return 0
         total = 0
         while True:
             async with self._database.begin_write() as connection:
-                ids = (await connection.scalars(some)).all()
+                ids = (await connection.scalars(batch)).all()
                 await connection.execute(delete(failures).where(failures.c.id.in_(ids)))
             total += len(ids)
             if len(ids) < DELETE_BATCH_ROWS:
@@ -146,29 +173,29 @@ class FailureRepository:
 
     async def _update(self, failure_id: str, **values: Any) -> bool:
         async with self._database.begin_write() as connection:
-            done = await connection.execute(update(failures).where(failures.c.id == failure_id).values(**values))
-        return done.rowcount > 0
+            result = await connection.execute(update(failures).where(failures.c.id == failure_id).values(**values))
+        return result.rowcount > 0
 
 
 def _expand_bound_list(name: str, is_sqlite: bool) -> FromClause:
-    """The texts of the list bound under `name`, as a table with the column `value`."""
+    """Return the strings of the list parameter `name` as a table with the column `value`."""
     if is_sqlite:
         return func.json_each(bindparam(name, type_=JSON)).table_valued("value", name=name)
     return func.unnest(cast(bindparam(name), ARRAY(Text))).table_valued("value", name=name).render_derived()
 
 
 def _select_newest(is_sqlite: bool, limit_per_tool: int) -> Select[Any]:
-    """The last failures of each tool in each scope: each of them found in the index by itself."""
+    """Select the last failures of each tool in each scope, with one index lookup per pair."""
     tools, scopes = _expand_bound_list("tools", is_sqlite), _expand_bound_list("scopes", is_sqlite)
-    one = failures.alias("one")
-    last = select(one if not is_sqlite else one.c.id).where(
-        one.c.tool_id == tools.c.value, one.c.scope == scopes.c.value, build_informative_condition(one)
+    inner = failures.alias("inner_failures")
+    last = select(inner if not is_sqlite else inner.c.id).where(
+        inner.c.tool_id == tools.c.value, inner.c.scope == scopes.c.value, build_informative_condition(inner)
     )
-    last = last.order_by(one.c.last_seen.desc()).limit(limit_per_tool)
+    last = last.order_by(inner.c.last_seen.desc()).limit(limit_per_tool)
     pairs = tools.join(scopes, true())
     if not is_sqlite:
-        found = last.lateral("found")
-        return select(found).select_from(pairs.join(found, true()))
+        newest = last.lateral("newest")
+        return select(newest).select_from(pairs.join(newest, true()))
     return select(failures).select_from(pairs.join(failures, failures.c.id.in_(last.correlate(tools, scopes))))
 
 
@@ -182,7 +209,7 @@ def _select_pinned(is_sqlite: bool) -> Select[Any]:
 
 
 def _to_row(failure: Failure) -> dict[str, Any]:
-    moment = get_utc_now()
+    current_time = get_utc_now()
     return {
         "id": failure.failure_id,
         "scope": failure.scope,
@@ -192,8 +219,8 @@ def _to_row(failure: Failure) -> dict[str, Any]:
         "fingerprint": failure.fingerprint,
         "message": failure.message,
         "count": failure.count,
-        "first_seen": failure.first_seen or failure.last_seen or moment,
-        "last_seen": failure.last_seen or moment,
+        "first_seen": failure.first_seen or failure.last_seen or current_time,
+        "last_seen": failure.last_seen or current_time,
         "correction": failure.correction,
         "pinned": failure.pinned,
     }
@@ -207,7 +234,7 @@ def _to_failure(row: Row[Any]) -> Failure:
         fingerprint=row.fingerprint,
         scope=row.scope,
         message=row.message,
-        count=row._mapping["count"],  # noqa: SLF001 - a row has a method of that name
+        count=row._mapping["count"],  # noqa: SLF001 - `row.count` is a method
         first_seen=row.first_seen,
         last_seen=row.last_seen,
         correction=row.correction,

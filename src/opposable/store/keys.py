@@ -1,4 +1,4 @@
-"""API keys by their hashes."""
+"""Repository of API keys, stored as hashes."""
 
 import hashlib
 import secrets
@@ -17,33 +17,41 @@ from opposable.store.tables import api_keys
 
 KEY_PREFIX = "opp_"
 STORED_PREFIX_LENGTH = 12
-"""Characters of a key that are stored so that its owner recognizes it."""
+"""Characters of a key that are stored, so that its owner can recognize it."""
 
 
 def generate_key(
     name: str, scopes: tuple[str, ...], rate_limit: RateLimit | None = None, token_budget: int | None = None
 ) -> tuple[str, ApiKey]:
-    """A new key, and what is kept of it. The key itself is nowhere else: show it once."""
+    """Generate a key.
+
+    Returns:
+        The key and its record. The record holds only a hash: show the key once.
+    """
     key = KEY_PREFIX + secrets.token_urlsafe(32)
-    kept = ApiKey(
+    record = ApiKey(
         uuid4().hex, name, key[:STORED_PREFIX_LENGTH], hash_key(key), get_utc_now(), scopes, rate_limit, token_budget
     )
-    return key, kept
+    return key, record
 
 
 def hash_key(key: str) -> str:
-    """The SHA-256 of a key, in hexadecimal: all that is kept of it."""
+    """Return the SHA-256 of a key, in hexadecimal."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 class ApiKeyRepository:
-    """Who may use the service, and how much."""
+    """API keys of the service, with their scopes, limits and use."""
 
     def __init__(self, database: StoreDatabase) -> None:
         self._database = database
 
     async def add(self, key: ApiKey) -> None:
-        """Keep a new key. Raises: `BadInput` when its id or hash is there already."""
+        """Store a new key.
+
+        Raises:
+            BadInput: Its id or hash is taken.
+        """
         row = {
             "id": key.key_id,
             "name": key.name,
@@ -61,34 +69,40 @@ class ApiKeyRepository:
             async with self._database.begin_write() as connection:
                 await connection.execute(api_keys.insert().values(**row))
         except IntegrityError as error:
-            raise BadInput(f"The key {key.name!r} is in the store already.") from error
+            raise BadInput(f"The key {key.name!r} already exists. Generate a new key.") from error
 
     async def get_by_hash(self, sha256: str) -> ApiKey | None:
-        """The key of that hash, revoked or not."""
+        """Return the key with this hash, revoked or not."""
         [rows] = await self._database.fetch_inline(select(api_keys).where(api_keys.c.sha256 == sha256))
         return _to_api_key(rows[0]) if rows else None
 
     async def list(self) -> tuple[ApiKey, ...]:
-        """All keys, newest first."""
+        """Return all keys, newest first."""
         query = select(api_keys).order_by(api_keys.c.created_at.desc(), api_keys.c.id)
         async with self._database.begin_read() as connection:
             return tuple(_to_api_key(row) for row in (await connection.execute(query)).all())
 
     async def add_token_usage(self, key_id: str, tokens: int) -> int:
-        """Count tokens against a key and say that it was used now. Returns the tokens used in all, 0 for no such key."""
-        spent = api_keys.c.tokens_used + tokens
-        change = update(api_keys).where(api_keys.c.id == key_id).values(tokens_used=spent, last_used_at=get_utc_now())
+        """Add used tokens to a key and set its time of last use.
+
+        Returns:
+            The tokens used in total, 0 for an unknown key.
+        """
+        total = api_keys.c.tokens_used + tokens
+        statement = update(api_keys).where(api_keys.c.id == key_id)
+        statement = statement.values(tokens_used=total, last_used_at=get_utc_now())
         async with self._database.begin_write() as connection:
-            return (await connection.execute(change.returning(api_keys.c.tokens_used))).scalar_one_or_none() or 0
+            result = await connection.execute(statement.returning(api_keys.c.tokens_used))
+            return result.scalar_one_or_none() or 0
 
     async def revoke(self, key_id: str, revoked_at: datetime | None = None) -> bool:
-        """Revoke a key. Returns whether there is one that was not revoked."""
-        alive = (api_keys.c.id == key_id) & api_keys.c.revoked_at.is_(None)
+        """Revoke a key. Return whether it existed and was not revoked."""
+        is_active = (api_keys.c.id == key_id) & api_keys.c.revoked_at.is_(None)
         async with self._database.begin_write() as connection:
-            done = await connection.execute(
-                update(api_keys).where(alive).values(revoked_at=revoked_at or get_utc_now())
+            result = await connection.execute(
+                update(api_keys).where(is_active).values(revoked_at=revoked_at or get_utc_now())
             )
-        return done.rowcount > 0
+        return result.rowcount > 0
 
 
 def _to_api_key(row: Row[Any]) -> ApiKey:

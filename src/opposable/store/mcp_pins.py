@@ -1,4 +1,4 @@
-"""MCP tools as they were accepted."""
+"""Repository of pins: the accepted definitions of MCP tools."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from opposable.store.tables import mcp_pins
 
 
 class McpPinRepository:
-    """The tool objects that were accepted of each MCP server."""
+    """Pins of the tools of each MCP server."""
 
     def __init__(self, database: StoreDatabase) -> None:
         self._database = database
 
     async def put(self, pin: ToolPin) -> None:
-        """Keep a pin in place of any other of that server and tool."""
+        """Store a pin. It replaces the pin of the same server and tool."""
         row = {
             "sha256": pin.sha256,
             "definition": pin.definition,
@@ -29,22 +29,33 @@ class McpPinRepository:
             await connection.execute(insert.on_conflict_do_update(index_elements=["server_id", "tool"], set_=row))
 
     async def list_for_server(self, server_id: str) -> tuple[ToolPin, ...]:
-        """The pins of a server, by tool."""
+        """Return the pins of a server, ordered by tool name."""
         query = select(mcp_pins).where(mcp_pins.c.server_id == server_id).order_by(mcp_pins.c.tool)
         async with self._database.begin_read() as connection:
             rows = (await connection.execute(query)).all()
         return tuple(_to_pin(row) for row in rows)
 
     async def get(self, server_id: str, tool: str) -> ToolPin | None:
-        """The pin of a server's tool."""
+        """Return the pin of a server's tool."""
         query = select(mcp_pins).where(mcp_pins.c.server_id == server_id, mcp_pins.c.tool == tool)
         async with self._database.begin_read() as connection:
             row = (await connection.execute(query)).one_or_none()
         return None if row is None else _to_pin(row)
 
     async def accept(self, server_id: str, tool: str, sha256: str) -> bool:
-        """Accept the changed object of that SHA-256. Returns whether it is the one that waits."""
-        waiting = (
+        """Accept a changed tool definition.
+
+        Args:
+            server_id: The MCP server.
+            tool: The tool's name.
+            sha256: The digest of the definition to accept.
+
+        Returns:
+            Whether the definition with this digest was pending.
+        """
+        if not sha256:
+            return False
+        is_pending = (
             (mcp_pins.c.server_id == server_id) & (mcp_pins.c.tool == tool) & (mcp_pins.c.pending_sha256 == sha256)
         )
         accepted: dict[str, Any] = {
@@ -54,14 +65,12 @@ class McpPinRepository:
             "pending": None,
             "pinned_at": get_utc_now(),
         }
-        if not sha256:
-            return False
         async with self._database.begin_write() as connection:
-            done = await connection.execute(update(mcp_pins).where(waiting).values(**accepted))
-        return done.rowcount > 0
+            result = await connection.execute(update(mcp_pins).where(is_pending).values(**accepted))
+        return result.rowcount > 0
 
     async def delete(self, server_id: str, tool: str | None = None) -> int:
-        """Forget a tool's pin, or all of a server. Returns how many."""
+        """Delete the pin of a tool, or all pins of a server. Return their number."""
         conditions = [mcp_pins.c.server_id == server_id, *([] if tool is None else [mcp_pins.c.tool == tool])]
         async with self._database.begin_write() as connection:
             return (await connection.execute(delete(mcp_pins).where(*conditions))).rowcount

@@ -62,19 +62,29 @@ async def fetch_newest_first(
     after: str,
     limit: int,
 ) -> Page[T]:
-    """One part of `query`, ordered by `at` and `key` falling; `after` is the last part's cursor.
+    """Return one page of `query`, ordered by time and key, both descending.
 
-    Raises: `BadInput` for a wrong cursor or limit.
+    Args:
+        database: The database to read.
+        query: The query without order and limit.
+        time_column: The column to order by.
+        key_column: The unique column that orders rows of the same time.
+        to_item: Converts a row to an item.
+        after: The cursor of the previous page.
+        limit: The number of items.
+
+    Raises:
+        BadInput: The cursor or the limit is not valid.
     """
-    wanted = validate_limit(limit)
+    page_size = validate_limit(limit)
     if after:
-        query = query.where(
-            tuple_(time_column, key_column) < tuple_(*decode_cursor(after), types=(time_column.type, key_column.type))
-        )
+        position = tuple_(*decode_cursor(after), types=(time_column.type, key_column.type))
+        query = query.where(tuple_(time_column, key_column) < position)
+    query = query.order_by(time_column.desc(), key_column.desc()).limit(page_size + 1)
     async with database.begin_read() as connection:
-        rows = (await connection.execute(query.order_by(time_column.desc(), key_column.desc()).limit(wanted + 1))).all()
-    items = tuple(to_item(row) for row in rows[:wanted])
-    if len(rows) <= wanted:
+        rows = (await connection.execute(query)).all()
+    items = tuple(to_item(row) for row in rows[:page_size])
+    if len(rows) <= page_size:
         return Page(items)
-    last = rows[wanted - 1]._mapping  # noqa: SLF001 - the documented name
-    return Page(items, encode_cursor(last[time_column], last[key_column]))
+    last_row = rows[page_size - 1]._mapping  # noqa: SLF001 - a documented attribute
+    return Page(items, encode_cursor(last_row[time_column], last_row[key_column]))

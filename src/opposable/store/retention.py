@@ -1,4 +1,4 @@
-"""What is forgotten: calls and runs beyond an age or a number, a batch at a time."""
+"""Deletion of old executions and runs, in batches."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,12 +12,12 @@ from opposable.store.database import StoreDatabase
 from opposable.store.tables import run_events, runs, tool_executions
 
 DELETE_BATCH_ROWS = 1000
-"""Rows forgotten in one transaction: writers come in between."""
+"""Rows deleted in one transaction. Other writers get a turn between transactions."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionLimits:
-    """What is kept: at most so old, at most so many (the newest); None for no limit."""
+    """The maximum age and number of records. None means no limit."""
 
     max_age: timedelta | None = None
     max_count: int | None = None
@@ -25,59 +25,63 @@ class RetentionLimits:
 
 @dataclass(frozen=True, slots=True)
 class RetentionResult:
-    """How many calls and runs were forgotten."""
+    """Numbers of deleted executions and runs."""
 
     executions: int
     runs: int
 
 
 class Retention:
-    """Forgets what is too old or too much. A run that still goes on is kept whatever its age."""
+    """Deletes executions and runs beyond the retention limits. Active runs are never deleted."""
 
     def __init__(self, database: StoreDatabase) -> None:
         self._database = database
 
     async def enforce(self, limits: RetentionLimits) -> RetentionResult:
-        """Forget what is beyond `keep`. Cheap when there is nothing to forget: a few look-ups in an index.
+        """Delete the records beyond `limits`. Without such records it costs a few index lookups.
 
-        Raises: `BadInput` for a negative age or number.
+        Raises:
+            BadInput: A limit is negative.
         """
         if (limits.max_count is not None and limits.max_count < 0) or (
             limits.max_age is not None and limits.max_age < timedelta()
         ):
-            raise BadInput("What is kept cannot be of negative age or number.")
+            raise BadInput(
+                f"The retention limits are negative (max_age={limits.max_age}, max_count={limits.max_count}). "
+                "Pass limits of 0 or more, or None for no limit."
+            )
         return RetentionResult(
             await self._delete_beyond_limits(tool_executions, tool_executions.c.at, limits),
             await self._delete_beyond_limits(runs, runs.c.started_at, limits),
         )
 
     async def _delete_beyond_limits(self, table: Table, time_column: Column[Any], limits: RetentionLimits) -> int:
-        edges = []
+        conditions: list[Any] = []
         if limits.max_age is not None:
-            edges.append(time_column < get_utc_now() - limits.max_age)
-        if (
-            limits.max_count is not None
-            and (edge := await self._find_newest_excess_row(table, time_column, limits.max_count)) is not None
-        ):
-            edges.append((time_column < edge[0]) | ((time_column == edge[0]) & (table.c.id <= edge[1])))
+            conditions.append(time_column < get_utc_now() - limits.max_age)
+        if limits.max_count is not None:
+            excess_row = await self._find_newest_excess_row(table, time_column, limits.max_count)
+            if excess_row is not None:
+                timestamp, row_id = excess_row
+                conditions.append((time_column < timestamp) | ((time_column == timestamp) & (table.c.id <= row_id)))
         total = 0
-        for beyond in edges:
-            total += await self._delete_where(table, time_column, beyond)
+        for condition in conditions:
+            total += await self._delete_where(table, time_column, condition)
         return total
 
     async def _find_newest_excess_row(
         self, table: Table, time_column: Column[Any], max_count: int
     ) -> tuple[datetime, str] | None:
-        """The newest row that is one too many."""
-        query = (
-            select(time_column, table.c.id).order_by(time_column.desc(), table.c.id.desc()).offset(max_count).limit(1)
-        )
+        """Return the time and id of the newest row beyond `max_count` rows."""
+        query = select(time_column, table.c.id).order_by(time_column.desc(), table.c.id.desc())
         async with self._database.begin_read() as connection:
-            row = (await connection.execute(query)).one_or_none()
+            row = (await connection.execute(query.offset(max_count).limit(1))).one_or_none()
         return None if row is None else (row[0], row[1])
 
     async def _delete_where(self, table: Table, time_column: Column[Any], condition: Any) -> int:
-        conditions = [condition] if table is not runs else [condition, runs.c.status.not_in(("running", "waiting"))]
+        conditions = [condition]
+        if table is runs:
+            conditions.append(runs.c.status.not_in(("running", "waiting")))
         oldest = select(table.c.id).where(*conditions).order_by(time_column, table.c.id).limit(DELETE_BATCH_ROWS)
         total = 0
         while True:

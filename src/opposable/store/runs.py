@@ -1,4 +1,4 @@
-"""Runs, and their events to be told again."""
+"""Repository of runs and their events."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -17,13 +17,16 @@ _ENDED_STATUSES: tuple[RunStatus, ...] = ("finished", "failed", "cancelled")
 
 
 class RunRepository:
-    """The runs there were and are."""
+    """Runs, active and ended, with their recorded events."""
 
     def __init__(self, database: StoreDatabase) -> None:
         self._database = database
 
     async def save(self, *changed_runs: Run) -> None:
-        """Keep runs, new or changed, of each the last; a wish to cancel one that came meanwhile stays."""
+        """Store new or changed runs. A cancellation request in the store is preserved.
+
+        Of several versions of one run, the last is stored.
+        """
         if not changed_runs:
             return
         rows = [_to_row(run) for run in {run.run_id: run for run in changed_runs}.values()]
@@ -33,7 +36,7 @@ class RunRepository:
             await connection.execute(insert.on_conflict_do_update(index_elements=["id"], set_=values), rows)
 
     async def get(self, run_id: str) -> Run | None:
-        """The run of that id."""
+        """Return the run with this id."""
         [rows] = await self._database.fetch_inline(select(runs).where(runs.c.id == run_id))
         return _to_run(rows[0]) if rows else None
 
@@ -48,7 +51,17 @@ class RunRepository:
         after: str = "",
         limit: int = 100,
     ) -> Page[Run]:
-        """Runs that fit, newest first; `after` is the last part's cursor."""
+        """Return a page of matching runs, newest first.
+
+        Args:
+            owner: Only runs of this owner.
+            agent_id: Only runs of this agent.
+            conversation_id: Only runs of this conversation.
+            status: Only runs with this status.
+            since: Only runs that started at this time or later.
+            after: The cursor of the previous page.
+            limit: The number of runs, from 1 to 1000.
+        """
         conditions = [
             runs.c[name] == value
             for name, value in (("agent_id", agent_id), ("conversation_id", conversation_id), ("status", status))
@@ -64,39 +77,45 @@ class RunRepository:
         )
 
     async def delete(self, run_id: str) -> bool:
-        """Forget a run and its events. Returns whether there was one."""
+        """Delete a run and its events. Return whether it existed."""
         async with self._database.begin_write() as connection:
             await connection.execute(delete(run_events).where(run_events.c.run_id == run_id))
-            done = await connection.execute(delete(runs).where(runs.c.id == run_id))
-        return done.rowcount > 0
+            result = await connection.execute(delete(runs).where(runs.c.id == run_id))
+        return result.rowcount > 0
 
     async def request_cancel(self, run_id: str) -> bool:
-        """Leave the wish that a run be cancelled. Returns whether it is still going on."""
-        going_on = (runs.c.id == run_id) & runs.c.status.not_in(_ENDED_STATUSES)
+        """Request the cancellation of a run. Return whether the run is active."""
+        is_active = (runs.c.id == run_id) & runs.c.status.not_in(_ENDED_STATUSES)
         async with self._database.begin_write() as connection:
-            done = await connection.execute(update(runs).where(going_on).values(cancel_requested=True))
-        return done.rowcount > 0
+            result = await connection.execute(update(runs).where(is_active).values(cancel_requested=True))
+        return result.rowcount > 0
 
     async def list_cancel_requested(self, run_ids: Collection[str]) -> frozenset[str]:
-        """Which of these runs are wished to be cancelled."""
+        """Return which of these runs have a cancellation request."""
         query = select(runs.c.id).where(runs.c.id.in_(run_ids), runs.c.cancel_requested)
         [rows] = await self._database.fetch_inline(query)
         return frozenset(row.id for row in rows)
 
     async def add_events(self, new_events: Sequence[RunEvent]) -> None:
-        """Keep events; one that is kept already stays as it is."""
+        """Store events. An event that is stored already keeps its row."""
         if not new_events:
             return
         insert = self._database.build_insert(run_events).on_conflict_do_nothing(index_elements=["run_id", "sequence"])
         rows = [
-            {"run_id": one.run_id, "sequence": one.sequence, "kind": one.kind, "data": one.data, "at": one.at}
-            for one in new_events
+            {
+                "run_id": run_event.run_id,
+                "sequence": run_event.sequence,
+                "kind": run_event.kind,
+                "data": run_event.data,
+                "at": run_event.at,
+            }
+            for run_event in new_events
         ]
         async with self._database.begin_write() as connection:
             await connection.execute(insert, rows)
 
     async def list_events(self, run_id: str, *, after: int = 0, limit: int = 1000) -> tuple[RunEvent, ...]:
-        """A run's events in order, those with a sequence number above `after`, at most `limit`."""
+        """Return at most `limit` events of a run, in order, with a sequence number above `after`."""
         query = select(run_events).where(run_events.c.run_id == run_id, run_events.c.sequence > after)
         async with self._database.begin_read() as connection:
             rows = (await connection.execute(query.order_by(run_events.c.sequence).limit(limit))).all()

@@ -1,4 +1,4 @@
-"""Tools as rows: doc 002's columns, and beside them what else a spec says."""
+"""Repository of stored tools: the columns of the seed schema, plus a column for other fields."""
 
 from typing import Any
 
@@ -18,13 +18,17 @@ _COLUMN_FIELDS = ("display_name", "description", "category", "enabled", "version
 
 
 class ToolRepository:
-    """The tools an owner has described."""
+    """Specs of stored tools."""
 
     def __init__(self, database: StoreDatabase) -> None:
         self._database = database
 
     async def add(self, spec: AnyToolSpec) -> None:
-        """Keep a new tool. Raises: `BadInput` when its id or name is taken, or a text is longer than its column."""
+        """Store a new tool.
+
+        Raises:
+            BadInput: Its id or name is taken, or a text is longer than its column.
+        """
         row = _to_row(spec)
         try:
             async with self._database.begin_write() as connection:
@@ -35,29 +39,44 @@ class ToolRepository:
             if await self.get(spec.tool_id) is None:
                 raise _build_name_taken_error(row["name"]) from error
             raise BadInput(
-                f"There is a tool {spec.tool_id!r} already; update it, or choose another tool_id."
+                f"The tool {spec.tool_id!r} already exists. Update it, or choose another tool_id."
             ) from error
 
     async def save(self, spec: AnyToolSpec) -> None:
-        """Keep a tool, new or changed. Raises: `BadInput` when another has its name, or a text is longer than its column."""
+        """Store a new or changed tool.
+
+        Raises:
+            BadInput: Another tool has its name, or a text is longer than its column.
+        """
         row = _to_row(spec)
-        changed = {name: value for name, value in row.items() if name != "id"} | {"updated_at": get_utc_now()}
+        new_values = {name: value for name, value in row.items() if name != "id"} | {"updated_at": get_utc_now()}
         insert = self._database.build_insert(tools).values(**row, created_at=get_utc_now(), updated_at=get_utc_now())
         try:
             async with self._database.begin_write() as connection:
-                await connection.execute(insert.on_conflict_do_update(index_elements=["id"], set_=changed))
+                await connection.execute(insert.on_conflict_do_update(index_elements=["id"], set_=new_values))
         except IntegrityError as error:
             raise _build_name_taken_error(row["name"]) from error
 
     async def get(self, tool_id: str) -> AnyToolSpec | None:
-        """The tool of that id. Raises: `BadInput` when its row was changed by hand into what is no tool."""
+        """Return the tool with this id.
+
+        Raises:
+            BadInput: The row is not a valid spec.
+        """
         [rows] = await self._database.fetch_inline(select(tools).where(tools.c.id == tool_id))
         return _to_spec(rows[0]) if rows else None
 
     async def list(
         self, *, after: str = "", limit: int = 100, enabled: bool | None = None, tool_type: ToolType | None = None
     ) -> Page[AnyToolSpec]:
-        """Tools by id; `after` is the last part's cursor. A row that is no tool is set aside with the reason."""
+        """Return a page of tools, ordered by id. Invalid rows are in its `unreadable_rows`.
+
+        Args:
+            after: The cursor of the previous page.
+            limit: The number of tools, from 1 to 1000.
+            enabled: Only tools that are enabled, or disabled.
+            tool_type: Only tools of this type.
+        """
         query = select(tools).where(tools.c.id > after).order_by(tools.c.id).limit(validate_limit(limit) + 1)
         if enabled is not None:
             query = query.where(tools.c.enabled.is_(enabled))
@@ -65,58 +84,60 @@ class ToolRepository:
             query = query.where(tools.c.tool_type == tool_type)
         async with self._database.begin_read() as connection:
             rows = (await connection.execute(query)).all()
-        found: list[AnyToolSpec] = []
-        set_aside: dict[str, str] = {}
+        specs: list[AnyToolSpec] = []
+        unreadable_rows: dict[str, str] = {}
         for row in rows[:limit]:
             try:
-                found.append(_to_spec(row))
+                specs.append(_to_spec(row))
             except BadInput as error:
-                set_aside[row.id] = str(error)
-        return Page(tuple(found), rows[limit - 1].id if len(rows) > limit else "", set_aside)
+                unreadable_rows[row.id] = str(error)
+        return Page(tuple(specs), rows[limit - 1].id if len(rows) > limit else "", unreadable_rows)
 
     async def set_enabled(self, tool_id: str, enabled: bool) -> bool:
-        """Switch a tool on or off. Returns whether there is one."""
+        """Enable or disable a tool. Return whether it exists."""
         async with self._database.begin_write() as connection:
-            done = await connection.execute(
+            result = await connection.execute(
                 update(tools).where(tools.c.id == tool_id).values(enabled=enabled, updated_at=get_utc_now())
             )
-        return done.rowcount > 0
+        return result.rowcount > 0
 
     async def delete(self, tool_id: str) -> bool:
-        """Forget a tool and the agents' bindings to it. Returns whether there was one."""
+        """Delete a tool and the agents' bindings to it. Return whether it existed."""
         async with self._database.begin_write() as connection:
             await connection.execute(delete(agent_tools).where(agent_tools.c.tool_id == tool_id))
-            done = await connection.execute(delete(tools).where(tools.c.id == tool_id))
-        return done.rowcount > 0
+            result = await connection.execute(delete(tools).where(tools.c.id == tool_id))
+        return result.rowcount > 0
 
 
 def _build_name_taken_error(name: str) -> BadInput:
-    return BadInput(f"There is another tool of the name {name!r}; choose another name.")
+    return BadInput(f"Another tool has the name {name!r}. Choose a different name.")
 
 
 def _to_row(spec: ToolSpec) -> dict[str, Any]:
-    """A spec in columns. What has no column of its own goes into `spec`."""
-    rest = spec.model_dump(mode="json")
-    row: dict[str, Any] = {name: rest.pop(name) for name in _COLUMN_FIELDS}
-    row["id"] = rest.pop("tool_id")
+    """Return the row of a spec. Fields without a column of their own go into the column `spec`."""
+    other_fields = spec.model_dump(mode="json")
+    row: dict[str, Any] = {name: other_fields.pop(name) for name in _COLUMN_FIELDS}
+    row["id"] = other_fields.pop("tool_id")
     row["name"] = spec.name or spec.tool_id
-    row["type"] = rest.pop("mode")
-    row["tags"] = rest.pop("tags")
-    row["tool_type"] = rest.pop("tool_type")
-    row["endpoint"] = rest.pop("endpoint", {})
-    row["parameters"] = rest.pop("parameters", NO_PARAMETERS)
-    row["response_transform"] = rest.pop("response_transform", None)
-    row["spec"] = rest
+    row["type"] = other_fields.pop("mode")
+    row["tags"] = other_fields.pop("tags")
+    row["tool_type"] = other_fields.pop("tool_type")
+    row["endpoint"] = other_fields.pop("endpoint", {})
+    row["parameters"] = other_fields.pop("parameters", NO_PARAMETERS)
+    row["response_transform"] = other_fields.pop("response_transform", None)
+    row["spec"] = other_fields
     for name, value in row.items():
-        longest = getattr(tools.c[name].type, "length", None)
-        if longest is not None and isinstance(value, str) and len(value) > longest:
-            raise BadInput(f"{name} of tool {spec.tool_id!r} has {len(value)} characters; at most {longest} are kept.")
+        max_length = getattr(tools.c[name].type, "length", None)
+        if max_length is not None and isinstance(value, str) and len(value) > max_length:
+            raise BadInput(
+                f"{name} of tool {spec.tool_id!r} has {len(value)} characters; the limit is {max_length}. Shorten it."
+            )
     return row
 
 
 def _to_spec(row: Row[Any]) -> AnyToolSpec:
     data = {name: getattr(row, name) for name in _COLUMN_FIELDS}
-    if row.name != row.id:  # else the name is the id's, or kept beside it
+    if row.name != row.id:  # otherwise the spec has no name of its own, or holds it in `spec`
         data["name"] = row.name
     data |= {"tool_id": row.id, "mode": row.type, "tags": row.tags or (), "tool_type": row.tool_type}
     if row.tool_type == "http":
@@ -126,6 +147,8 @@ def _to_spec(row: Row[Any]) -> AnyToolSpec:
     try:
         return _SPEC_ADAPTER.validate_python({**row.spec, **data})
     except ValidationError as error:
-        wrong = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(part) for part in wrong["loc"])
-        raise BadInput(f"The row of tool {row.id!r} describes no tool: {where}: {wrong['msg']}.") from error
+        first_error = error.errors(include_input=False, include_url=False)[0]
+        field = ".".join(str(part) for part in first_error["loc"])
+        raise BadInput(
+            f"The stored tool {row.id!r} is not valid: {field}: {first_error['msg']}. Save the tool again."
+        ) from error

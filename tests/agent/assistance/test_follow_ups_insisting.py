@@ -95,7 +95,7 @@ async def test_what_may_have_been_meant_is_told_beside_the_failure_and_asked_for
 
 
 async def test_what_worked_before_is_what_is_asked_for():
-    learning = FailureMemory().scoped()
+    learning = FailureMemory().with_scope()
     right = (
         reply_with_calls(tool_call("close", '{"ticket": "77"}')),
         reply_with_calls(tool_call("close", '{"ticket": "T-3"}')),
@@ -121,7 +121,7 @@ async def test_what_worked_before_is_what_is_asked_for():
     ],
 )
 async def test_what_put_the_same_right_before_is_told_beside_the_request(said, told):
-    learning = FailureMemory().scoped()
+    learning = FailureMemory().with_scope()
     right = (
         reply_with_calls(tool_call("close", '{"ticket": "77"}')),
         reply_with_calls(tool_call("close", '{"ticket": "T-3"}')),

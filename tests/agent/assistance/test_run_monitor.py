@@ -316,10 +316,10 @@ async def test_everything_can_be_switched_off():
 async def test_a_second_run_is_warned_in_the_tools_description():
     memory = FailureMemory()
     await collect_events(
-        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done"), failure_memory=memory.scoped()
+        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done"), failure_memory=memory.with_scope()
     )
     model = ScriptedModel("done")
-    await collect_events(model, failure_memory=memory.scoped())
+    await collect_events(model, failure_memory=memory.with_scope())
     [told] = [one.description for one in model.requests[0].tools if one.name == "click"]
     assert told == 'Click an element.\nKnown from before: selector="a.x" failed; selector="a.social-link" worked.'
 
@@ -329,7 +329,7 @@ async def test_definitions_with_warnings_are_the_same_object_from_run_to_run():
     await collect_events(
         ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done"),
         library,
-        failure_memory=memory.scoped(),
+        failure_memory=memory.with_scope(),
     )
     patterns = await memory.get_patterns(library, "")
     first = memory.add_warnings(library.definitions, patterns, library, "en")
@@ -341,9 +341,9 @@ async def test_definitions_with_warnings_are_the_same_object_from_run_to_run():
 async def test_what_helped_before_stands_beside_the_same_failure():
     memory = FailureMemory()
     await collect_events(
-        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done"), failure_memory=memory.scoped()
+        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done"), failure_memory=memory.with_scope()
     )
-    events = await collect_events(ScriptedModel(call_click("a.x", 1), "done"), failure_memory=memory.scoped())
+    events = await collect_events(ScriptedModel(call_click("a.x", 1), "done"), failure_memory=memory.with_scope())
     assert list_endings(events)[0][1].endswith(
         '(Before, selector="a.social-link" worked in place of selector="a.x". Correct the call and make it again.)'
     )
@@ -354,14 +354,14 @@ async def test_what_one_agent_learnt_is_its_own_and_what_is_shared_is_everybodys
     await collect_events(
         ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "."),
         library,
-        failure_memory=memory.scoped("a1"),
+        failure_memory=memory.with_scope("a1"),
     )
     assert (await memory.get_patterns(library, "a2")).warnings == {}
     assert list((await memory.get_patterns(library, "a1")).warnings) == ["click"]
     await collect_events(
         ScriptedModel(call_click("a.y", 1), call_click("a.social-link", 2), "."),
         library,
-        failure_memory=memory.scoped(),
+        failure_memory=memory.with_scope(),
     )
     assert "a.y" in (await memory.get_patterns(library, "a2")).warnings["click"][0]
 
@@ -378,14 +378,14 @@ async def test_a_call_that_failed_in_three_runs_for_good_is_not_made_and_one_tha
 
     memory, script = FailureMemory(), [reply_with_calls(tool_call("pay", '{"amount": 5}')), "done"]
     for _ in range(3):
-        await collect_events(ScriptedModel(*script), [pay], failure_memory=memory.scoped())
-    events = await collect_events(ScriptedModel(*script), [pay], failure_memory=memory.scoped())
+        await collect_events(ScriptedModel(*script), [pay], failure_memory=memory.with_scope())
+    events = await collect_events(ScriptedModel(*script), [pay], failure_memory=memory.with_scope())
     assert made == ["pay"] * 3
     assert list_endings(events)[0][0] == "refused"
     assert "failed in 3 earlier tasks" in list_endings(events)[0][1]
     memory.options = replace(memory.options, block_after_runs=9)
     allowed[0] = True
-    await collect_events(ScriptedModel(*script), [pay], failure_memory=memory.scoped())
+    await collect_events(ScriptedModel(*script), [pay], failure_memory=memory.with_scope())
     assert (await memory.get_patterns(ToolLibrary([pay]), "")).failures == {}
 
 
@@ -408,12 +408,12 @@ async def test_a_declared_time_out_is_doubled_up_to_its_largest_value_and_told()
 
     memory = FailureMemory()
     asked = [reply_with_calls(tool_call("render", '{"name": "a", "timeout": 3}', f"c{n}")) for n in range(3)]
-    events = await collect_events(ScriptedModel(*asked, "done"), library(), failure_memory=memory.scoped())
+    events = await collect_events(ScriptedModel(*asked, "done"), library(), failure_memory=memory.with_scope())
     assert given == [3, 6, 8]
     finished = [event for event in events if type(event) is ToolFinished]
     assert finished[1].result.repairs == ("timeout 3 → 6: it took longer before",)
     assert finished[1].call.arguments_json == '{"name":"a","timeout":6}'
-    await collect_events(ScriptedModel(asked[0], "done"), library(), failure_memory=memory.scoped())
+    await collect_events(ScriptedModel(asked[0], "done"), library(), failure_memory=memory.with_scope())
     assert given[3:] == [8]
 
 
@@ -427,10 +427,10 @@ async def test_a_time_out_that_was_left_to_its_default_is_doubled_where_declared
 
     asked = [reply_with_calls(tool_call("render", f'{{"name": "{name}"}}', f"c{n}")) for n, name in enumerate("abcd")]
     declared = FunctionTool(render, metadata={"adjustable": {"timeout": 5}})
-    await collect_events(ScriptedModel(*asked, "done"), [declared], failure_memory=FailureMemory().scoped())
+    await collect_events(ScriptedModel(*asked, "done"), [declared], failure_memory=FailureMemory().with_scope())
     assert given == [(2, 1), (4, 1), (5, 1), (5, 1)]
     given.clear()
-    await collect_events(ScriptedModel(*asked, "done"), [render], failure_memory=FailureMemory().scoped())
+    await collect_events(ScriptedModel(*asked, "done"), [render], failure_memory=FailureMemory().with_scope())
     assert given == [(2, 1)] * 4
 
 

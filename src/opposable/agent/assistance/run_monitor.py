@@ -521,7 +521,7 @@ class RunMonitor:
         ids = {one.name: f"{one.tool_id}.{one.action}" if one.action else one.tool_id for one in found}
         kept: Mapping[str, ExecutionStats] = {}
         if found and self._failure_memory is not None:
-            kept = await self._failure_memory.memory.tally_recent_calls(tuple(ids.values()))
+            kept = await self._failure_memory.memory.get_call_statistics(tuple(ids.values()))
         ranked = sorted(
             found, key=lambda one: -one.score * self._estimate_success_rate(one.tool_id, kept.get(ids[one.name]))
         )

@@ -1,4 +1,4 @@
-"""What is known of a database before a question is asked, and what of it a question needs."""
+"""The catalog of a database: its schema, sample values and an index of its values."""
 
 from opposable.ask.catalog.catalog import Catalog, CatalogLimits, open_catalog
 from opposable.ask.catalog.schema_view import SchemaView, TableView

@@ -1,18 +1,16 @@
-"""The catalogue of one database: gathered once, kept on disk, asked for the part of it that a question needs."""
+"""The catalog of one database: matches the words of a question with its schema and its values."""
 
 import asyncio
-import hashlib
-import os
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from opposable.ask.catalog.index_cache import open_index
 from opposable.ask.catalog.schema_linking import SchemaLinker
 from opposable.ask.catalog.schema_pruning import prune_schema
 from opposable.ask.catalog.schema_view import SchemaView
-from opposable.ask.catalog.value_index import FORMAT_VERSION, ValueIndex
+from opposable.ask.catalog.value_index import ValueIndex
 from opposable.ask.catalog.value_matching import ValueMatch, match_values
 from opposable.ask.catalog.value_sampling import (
     IndexingProgress,
@@ -25,13 +23,19 @@ from opposable.sql.database import Database
 from opposable.sql.schema import DatabaseSchema
 
 Samples = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""A few values of each column, by the full name of the table and the name of the column."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogLimits:
-    """What gathering may take: seconds in all, values of one column and of all, samples shown of a column.
+    """Limits on reading the values of a database.
 
-    `keep_seconds` is how long values are kept although the data has changed since.
+    Attributes:
+        max_seconds: The time for reading all samples and values.
+        max_values_per_column: The most distinct values of one column to index.
+        max_values: The most values to index in all.
+        samples_per_column: The number of sample values per column.
+        cache_seconds: How long a cached index is used although the data has changed.
     """
 
     max_seconds: float = 20.0
@@ -43,7 +47,10 @@ class CatalogLimits:
 
 @dataclass(slots=True)
 class Catalog:
-    """What is known of a database. `complete` says whether every column's values were gathered."""
+    """The schema, sample values and value index of a database.
+
+    `is_complete` says whether the values of every column are indexed.
+    """
 
     schema: DatabaseSchema
     samples: Samples
@@ -52,13 +59,15 @@ class Catalog:
     _linker: SchemaLinker = field(repr=False)
 
     async def match_values(self, question: str, limit: int = 12) -> tuple[ValueMatch, ...]:
-        """The real values that the question names, the surest first."""
+        """Return the values that a question names, best first."""
         return await asyncio.to_thread(match_values, question, self._index, self._linker.name_words, limit)
 
     async def select_schema(self, question: str, budget_tokens: int = 3_000) -> SchemaView:
-        """The tables and columns the question is about, in at most about `budget_tokens` tokens of DDL.
+        """Select the tables and columns that a question needs.
 
-        A schema that fits is kept whole. Of a table that is kept, its keys are, too.
+        Args:
+            question: The question.
+            budget_tokens: About how many tokens the DDL may have. A schema that fits is shown whole.
         """
         matches = await self.match_values(question)
         return await asyncio.to_thread(
@@ -66,15 +75,15 @@ class Catalog:
         )
 
     async def count_values(self) -> int:
-        """How many values can be found."""
+        """Return the number of indexed values."""
         return await asyncio.to_thread(self._index.count_values)
 
     async def count_values_by_column(self) -> Mapping[tuple[str, str], int]:
-        """How many different values each column has, as (table, column), where they were gathered."""
+        """Return the number of distinct values of each indexed column, by (table, column)."""
         return await asyncio.to_thread(self._index.count_values_by_column)
 
     async def close(self) -> None:
-        """Closes the index; the database stays open."""
+        """Close the index; the database stays open."""
         await asyncio.to_thread(self._index.close)
 
 
@@ -85,77 +94,32 @@ async def open_catalog(
     synonyms: Mapping[str, Sequence[str]] | None = None,
     on_progress: Callable[[IndexingProgress], None] | None = None,
 ) -> Catalog:
-    """The catalogue of `database`; what earlier runs gathered is used, what is missing is gathered within `bounds`.
+    """Open the catalog of a database: use the cached index and index the values it lacks.
 
-    `cache` is a folder to keep it in (None: memory only; `default_cache()` is the user's). `synonyms` are other words
-    for a table ("orders") or a column ("orders.amount"). `progress` is told after each page of values.
+    Args:
+        database: The database.
+        cache_dir: The folder of the cache, such as `get_default_cache_dir()`; None keeps the index in memory.
+        limits: Limits on reading values.
+        synonyms: Other names of tables ("orders") and columns ("orders.amount").
+        on_progress: Called after each page of values.
     """
     limits = limits or CatalogLimits()
-    end = time.monotonic() + limits.max_seconds
+    deadline = time.monotonic() + limits.max_seconds
     schema = await database.get_schema()
     samples = {
         table.full_name: await read_samples(database, table, limits.samples_per_column)
-        if time.monotonic() < end
+        if time.monotonic() < deadline
         else {}
         for table in schema.tables
     }
-    index = await _open_index(database, schema, cache_dir, limits)
+    index = await open_index(database, schema, cache_dir, limits.cache_seconds)
     try:
-        complete = await _index_values(database, schema, index, limits, end, on_progress)
+        is_complete = await _index_values(database, schema, index, limits, deadline, on_progress)
     except BaseException:
         await asyncio.to_thread(index.close)
         raise
-    ranking = await asyncio.to_thread(SchemaLinker, schema, samples, synonyms or {})
-    return Catalog(schema, samples, complete, index, ranking)
-
-
-def get_default_cache_dir() -> Path:
-    """The folder for catalogues in the user's cache, as the system has it."""
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "opposable" / "catalogs"
-
-
-def fingerprint_schema(schema: DatabaseSchema) -> str:
-    """A mark of the schema's names and types: another one when a table or column was added, renamed or retyped."""
-    told = repr([(t.full_name, t.kind, [(c.name, c.type) for c in t.columns]) for t in schema.tables])
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
-
-
-async def _open_index(
-    database: Database, schema: DatabaseSchema, cache_dir: Path | None, limits: CatalogLimits
-) -> ValueIndex:
-    """The index of this database in the cache, begun anew when the data is no longer what was gathered."""
-    if cache_dir is None:
-        return await asyncio.to_thread(ValueIndex, None)
-    who = hashlib.sha256(f"{FORMAT_VERSION}\n{database.identity}".encode()).hexdigest()[:16]
-    path = cache_dir / f"{who}-{fingerprint_schema(schema)}.sqlite"
-    version = await database.get_data_version()
-
-    def work() -> ValueIndex:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for old in path.parent.glob(f"{who}-*"):
-            if not old.name.startswith(path.stem):
-                old.unlink(missing_ok=True)
-        path.touch(mode=0o600)
-        index = ValueIndex(path)
-        young = time.time() - float(index.get_metadata("begun") or 0) < limits.cache_seconds
-        if index.get_metadata("version") != version and not young:
-            index.close()
-            for part in path.parent.glob(f"{path.name}*"):
-                part.unlink(missing_ok=True)
-            path.touch(mode=0o600)
-            index = ValueIndex(path)
-        if not index.get_metadata("begun"):
-            index.set_metadata("begun", str(time.time()))
-            index.set_metadata("version", version)
-        return index
-
-    return await asyncio.to_thread(work)
+    linker = await asyncio.to_thread(SchemaLinker, schema, samples, synonyms or {})
+    return Catalog(schema, samples, is_complete, index, linker)
 
 
 async def _index_values(
@@ -166,29 +130,28 @@ async def _index_values(
     deadline: float,
     on_progress: Callable[[IndexingProgress], None] | None,
 ) -> bool:
-    """Reads what the index lacks; whether it lacks nothing any more."""
+    """Index the values that the index lacks; return whether it is complete."""
     columns = select_indexed_columns(schema)
-    finished = await asyncio.to_thread(index.get_completed_columns)
-    kept = await asyncio.to_thread(index.count_values)
-    complete = True
-    for done, (table, column, kind) in enumerate(columns, 1):
-        if (table.full_name, column.name) in finished:
+    completed = await asyncio.to_thread(index.get_completed_columns)
+    count = await asyncio.to_thread(index.count_values)
+    is_complete = True
+    for position, (table, column, kind) in enumerate(columns, 1):
+        if (table.full_name, column.name) in completed:
             continue
-        if time.monotonic() > deadline or kept >= limits.max_values:
+        if time.monotonic() > deadline or count >= limits.max_values:
             return False
         try:
-            most = min(limits.max_values_per_column, limits.max_values - kept)
-            async for values, last in iter_value_pages(database, table, column, kind, most, deadline):
-                kept += await asyncio.to_thread(index.add_values, table.full_name, column.name, values)
+            remaining = min(limits.max_values_per_column, limits.max_values - count)
+            async for values, is_last in iter_value_pages(database, table, column, kind, remaining, deadline):
+                count += await asyncio.to_thread(index.add_values, table.full_name, column.name, values)
                 if on_progress is not None:
-                    on_progress(
-                        IndexingProgress(f"{table.full_name}.{column.name}", done - (not last), len(columns), kept)
-                    )
-                if time.monotonic() > deadline and not last:
+                    column_name = f"{table.full_name}.{column.name}"
+                    on_progress(IndexingProgress(column_name, position - (not is_last), len(columns), count))
+                if time.monotonic() > deadline and not is_last:
                     return False
             await asyncio.to_thread(index.mark_completed, table.full_name, column.name)
         except TimeoutError:
-            complete = False
-        except ToolError:  # a view that does not run, a column that may not be read: there is nothing to gather
+            is_complete = False
+        except ToolError:  # a broken view, or a column without permission: it has no values to index
             await asyncio.to_thread(index.mark_completed, table.full_name, column.name)
-    return complete
+    return is_complete

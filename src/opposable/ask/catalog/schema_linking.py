@@ -1,14 +1,14 @@
-"""Which tables and columns a question is about, by its words, the values it names, and the keys between tables."""
+"""Schema linking: scores tables and columns by the words and values of a question."""
 
 import math
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from opposable.ask.catalog.stop_words import STOP_BIGRAMS, STOP_WORDS
 from opposable.ask.catalog.value_matching import ValueMatch
 from opposable.domain.text_normalization import extract_index_words, normalize_text, singularize, split_identifier
 from opposable.sql.name_similarity import compute_similarity
-from opposable.sql.schema import DatabaseSchema, Table
+from opposable.sql.schema import Column, DatabaseSchema, Table
 
 _TABLE_NAME_WEIGHT, _COLUMN_NAME_WEIGHT, _COMMENT_WEIGHT, _SAMPLE_WEIGHT = 4.0, 2.0, 1.0, 0.7
 _VALUE_MATCH_WEIGHT = 5.0
@@ -16,9 +16,19 @@ _NEIGHBOR_WEIGHT = 0.25
 _MIN_NAME_SIMILARITY = 0.84
 _MAX_JOIN_DISTANCE = 3
 
+WordWeights = dict[str, float]
+ColumnKey = tuple[str, str]
+"""The full name of a table and the name of a column."""
+
 
 class SchemaLinker:
-    """Scores of the tables and columns of one schema; made once and asked for each question."""
+    """Scores of the tables and columns of one schema, for any question.
+
+    Args:
+        schema: The schema.
+        samples: A few values of each column, by full table name and column name.
+        synonyms: Other names of tables ("orders") and columns ("orders.amount").
+    """
 
     def __init__(
         self,
@@ -29,153 +39,160 @@ class SchemaLinker:
         self.schema = schema
         self.joinable_tables = find_joinable_tables(schema)
         self.name_words = frozenset(_iter_name_words(schema))
-        self._weights_by_table: dict[str, list[tuple[str, dict[str, float]]]] = {}
-        known: Counter[str] = Counter()
+        self._table_weights: dict[str, WordWeights] = {}
+        self._column_weights: dict[str, dict[str, WordWeights]] = {}
+        table_counts: Counter[str] = Counter()
         for table in schema.tables:
-            parts = [
-                (
-                    "",
-                    _compute_word_weights(
-                        table.name, table.comment, (), synonyms.get(table.full_name, ()), _TABLE_NAME_WEIGHT
-                    ),
-                )
-            ]
+            name = table.full_name
+            own = _compute_word_weights(table, (), synonyms.get(name, ()), _TABLE_NAME_WEIGHT)
+            by_column = {}
             for column in table.columns:
-                also = synonyms.get(f"{table.full_name}.{column.name}", ())
-                values = samples.get(table.full_name, {}).get(column.name, ())
-                parts.append(
-                    (column.name, _compute_word_weights(column.name, column.comment, values, also, _COLUMN_NAME_WEIGHT))
-                )
-            self._weights_by_table[table.full_name] = parts
-            known.update({word for _, weights in parts for word in weights})
-        count = max(len(schema.tables), 1)
-        self._word_rarity = {word: math.log(1 + count / tables) for word, tables in known.items()}
+                values = samples.get(name, {}).get(column.name, ())
+                column_synonyms = synonyms.get(f"{name}.{column.name}", ())
+                by_column[column.name] = _compute_word_weights(column, values, column_synonyms, _COLUMN_NAME_WEIGHT)
+            self._table_weights[name], self._column_weights[name] = own, by_column
+            table_counts.update({word for weights in [own, *by_column.values()] for word in weights})
+        total = max(len(schema.tables), 1)
+        self._word_rarity = {word: math.log(1 + total / count) for word, count in table_counts.items()}
 
     def compute_scores(
         self, question: str, matches: Sequence[ValueMatch]
-    ) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
-        """Scores of tables by full name, and of columns by table and name; what the question does not touch has 0."""
-        asked = self._match_schema_words(question)
-        tables: dict[str, float] = {}
-        columns: dict[tuple[str, str], float] = {}
-        for name, parts in self._weights_by_table.items():
-            best: dict[str, float] = {}
-            for column, weights in parts:
-                hits = {
-                    word: weights[word] * self._word_rarity[word] * asked[word] for word in asked if word in weights
-                }
-                share = sum(hits.values()) / math.sqrt(max(len(weights), 1))
-                if column:
-                    columns[(name, column)] = share
+    ) -> tuple[dict[str, float], dict[ColumnKey, float]]:
+        """Score the tables by full name and the columns by (table, column); 0 means no relation to the question."""
+        certainties = self._match_schema_words(question)
+        table_scores: dict[str, float] = {}
+        column_scores: dict[ColumnKey, float] = {}
+        for name, own_weights in self._table_weights.items():
+            best = self._score_words(own_weights, certainties)
+            for column, weights in self._column_weights[name].items():
+                hits = self._score_words(weights, certainties)
+                column_scores[(name, column)] = sum(hits.values()) / math.sqrt(max(len(weights), 1))
                 best = {word: max(hits.get(word, 0), best.get(word, 0)) for word in hits | best}
-            own = parts[0][1]
-            title = [word for word, weight in own.items() if weight == _TABLE_NAME_WEIGHT]
-            full = sum(asked.get(word, 0) > 0 for word in title) / max(len(title), 1)
-            tables[name] = sum(best.values()) + (2 * _TABLE_NAME_WEIGHT * full if full == 1 else 0)
-        self._add_value_scores(matches, tables, columns)
-        return tables, columns
+            name_words = [word for word, weight in own_weights.items() if weight == _TABLE_NAME_WEIGHT]
+            is_named = bool(name_words) and all(certainties.get(word, 0) > 0 for word in name_words)
+            table_scores[name] = sum(best.values()) + (2 * _TABLE_NAME_WEIGHT if is_named else 0)
+        _add_value_scores(matches, table_scores, column_scores)
+        return table_scores, column_scores
+
+    def _score_words(self, weights: WordWeights, certainties: dict[str, float]) -> dict[str, float]:
+        return {
+            word: weights[word] * self._word_rarity[word] * certainty
+            for word, certainty in certainties.items()
+            if word in weights
+        }
 
     def _match_schema_words(self, question: str) -> dict[str, float]:
-        """The question's words as the schema has them, misspelt ones too, each with its certainty."""
-        found: dict[str, float] = {}
+        """Return the words of the schema that a question contains, also misspelled, with their certainty."""
+        certainties: dict[str, float] = {}
         for word in extract_index_words(normalize_text(question)):
-            plain = singularize(word)
-            if word in STOP_WORDS | STOP_BIGRAMS and plain not in self._word_rarity:
+            singular = singularize(word)
+            if word in STOP_WORDS | STOP_BIGRAMS and singular not in self._word_rarity:
                 continue
             certainty = 0.4 if word in STOP_WORDS else 1.0
-            if plain in self._word_rarity:
-                found[plain] = max(certainty, found.get(plain, 0))
-            elif len(plain) > 3 and plain.isascii():
+            if singular in self._word_rarity:
+                certainties[singular] = max(certainty, certainties.get(singular, 0))
+            elif len(singular) > 3 and singular.isascii():
                 for other in self._word_rarity:
-                    if (
-                        other[:2] == plain[:2]
-                        and (other.startswith(plain) or plain.startswith(other))
-                        and len(other) > 2
-                    ):
-                        found.setdefault(other, 0.6)
-                    elif (
-                        other[:1] == plain[:1]
-                        and abs(len(other) - len(plain)) < 3
-                        and compute_similarity(plain, other) > _MIN_NAME_SIMILARITY
-                    ):
-                        found.setdefault(other, 0.7)
-        return found
-
-    def _add_value_scores(
-        self,
-        matches: Sequence[ValueMatch],
-        tables: dict[str, float],
-        columns: dict[tuple[str, str], float],
-    ) -> None:
-        places = Counter(match.phrase for match in matches)
-        best: dict[tuple[str, str], float] = {}
-        for match in matches:
-            gain = _VALUE_MATCH_WEIGHT * match.score / math.sqrt(places[match.phrase])
-            key = (match.table, match.column)
-            best[key] = max(gain, best.get(key, 0))
-        for (table, column), gain in best.items():
-            tables[table] = tables.get(table, 0) + gain
-            columns[(table, column)] = columns.get((table, column), 0) + gain
+                    if _has_common_prefix(singular, other):
+                        certainties.setdefault(other, 0.6)
+                    elif _is_similar(singular, other):
+                        certainties.setdefault(other, 0.7)
+        return certainties
 
     def rank_tables(self, scores: Mapping[str, float]) -> list[str]:
-        """All tables, the likeliest first, each followed by the tables that join it to those before it."""
-        whole = {
+        """Rank all tables, best first, each preceded by the tables that join it to those before it."""
+        total_scores = {
             name: score + _NEIGHBOR_WEIGHT * max((scores[other] for other in self.joinable_tables[name]), default=0)
             for name, score in scores.items()
         }
-        degree = {name: len(others) for name, others in self.joinable_tables.items()}
-        ranked = sorted(whole, key=lambda name: (-whole[name], -degree[name], name))
-        kept: dict[str, None] = {}
-        for name in ranked:
+        degrees = {name: len(others) for name, others in self.joinable_tables.items()}
+        by_score = sorted(total_scores, key=lambda name: (-total_scores[name], -degrees[name], name))
+        ranked: dict[str, None] = {}
+        for name in by_score:
             if scores[name] > 0:
-                kept |= dict.fromkeys(self._find_join_path(name, kept))
-            kept[name] = None
-        return list(kept)
+                ranked |= dict.fromkeys(self._find_join_path(name, ranked))
+            ranked[name] = None
+        return list(ranked)
 
     def _find_join_path(self, start: str, ranked_tables: Mapping[str, None]) -> list[str]:
-        """The tables between `start` and the nearest table kept already, itself left out; [] when none is near."""
+        """Return the tables between `start` and the nearest ranked table; [] if none is near."""
         if not ranked_tables or start in ranked_tables:
             return []
-        before: dict[str, str] = {start: ""}
+        previous: dict[str, str] = {start: ""}
         queue = deque([(start, 0)])
         while queue:
             name, distance = queue.popleft()
             if name in ranked_tables:
-                way: list[str] = []
-                while name := before[name]:
-                    way.append(name)
-                return [step for step in way if step != start]
+                path: list[str] = []
+                while name := previous[name]:
+                    path.append(name)
+                return [table for table in path if table != start]
             if distance < _MAX_JOIN_DISTANCE:
                 for other in self.joinable_tables[name]:
-                    if other not in before:
-                        before[other] = name
+                    if other not in previous:
+                        previous[other] = name
                         queue.append((other, distance + 1))
         return []
 
 
+def _has_common_prefix(word: str, other: str) -> bool:
+    return other[:2] == word[:2] and len(other) > 2 and (other.startswith(word) or word.startswith(other))
+
+
+def _is_similar(word: str, other: str) -> bool:
+    if other[:1] != word[:1] or abs(len(other) - len(word)) >= 3:
+        return False
+    return compute_similarity(word, other) > _MIN_NAME_SIMILARITY
+
+
+def _add_value_scores(
+    matches: Sequence[ValueMatch], table_scores: dict[str, float], column_scores: dict[ColumnKey, float]
+) -> None:
+    """Add the score of the best value match of each column; a phrase with many matches counts less."""
+    matches_per_phrase = Counter(match.phrase for match in matches)
+    best: dict[ColumnKey, float] = {}
+    for match in matches:
+        score = _VALUE_MATCH_WEIGHT * match.score / math.sqrt(matches_per_phrase[match.phrase])
+        key = (match.table, match.column)
+        best[key] = max(score, best.get(key, 0))
+    for (table, column), score in best.items():
+        table_scores[table] = table_scores.get(table, 0) + score
+        column_scores[(table, column)] = column_scores.get((table, column), 0) + score
+
+
 def find_joinable_tables(schema: DatabaseSchema) -> dict[str, tuple[str, ...]]:
-    """Which tables join which: by foreign keys, and where there are none by columns named after another's key."""
-    found: dict[str, dict[str, None]] = {table.full_name: {} for table in schema.tables}
-    keys: dict[str, list[str]] = {}
-    for table in schema.tables:
-        primary = [column.name.casefold() for column in table.columns if column.primary_key]
-        if len(primary) == 1:
-            names = {primary[0]} if primary[0] not in ("id", "code", "name") else set()
-            stem = singularize(table.name.casefold())
-            for name in names | {f"{stem}_{primary[0]}", f"{stem}{primary[0]}", f"{stem}_id"}:
-                keys.setdefault(name, []).append(table.full_name)
+    """Return the tables that each table joins, by full name.
+
+    Tables join by foreign keys, and a column without one joins the table whose primary key it is named after.
+    """
+    joinable: dict[str, dict[str, None]] = {table.full_name: {} for table in schema.tables}
+    tables_by_key_name = _index_tables_by_key_name(schema)
     for table in schema.tables:
         for column in table.columns:
-            others = (
-                [_find_referenced_table(schema, column.references)]
-                if column.references
-                else keys.get(column.name.casefold(), [])
-            )
+            if column.references:
+                others = [_find_referenced_table(schema, column.references)]
+            else:
+                others = [*tables_by_key_name.get(column.name.casefold(), [])]
             for other in others if len(others) <= 3 else []:
                 if other and other != table.full_name:
-                    found[table.full_name][other] = None
-                    found[other][table.full_name] = None
-    return {name: tuple(others) for name, others in found.items()}
+                    joinable[table.full_name][other] = None
+                    joinable[other][table.full_name] = None
+    return {name: tuple(others) for name, others in joinable.items()}
+
+
+def _index_tables_by_key_name(schema: DatabaseSchema) -> dict[str, list[str]]:
+    """Return the tables by the column names that refer to their primary key, such as `order_id`."""
+    tables_by_key_name: dict[str, list[str]] = {}
+    for table in schema.tables:
+        primary_key = [column.name.casefold() for column in table.columns if column.primary_key]
+        if len(primary_key) != 1:
+            continue
+        key = primary_key[0]
+        stem = singularize(table.name.casefold())
+        names = {f"{stem}_{key}", f"{stem}{key}", f"{stem}_id"} | ({key} - {"id", "code", "name"})
+        for name in names:
+            tables_by_key_name.setdefault(name, []).append(table.full_name)
+    return tables_by_key_name
 
 
 def _find_referenced_table(schema: DatabaseSchema, references: str) -> str | None:
@@ -184,21 +201,20 @@ def _find_referenced_table(schema: DatabaseSchema, references: str) -> str | Non
 
 
 def _compute_word_weights(
-    name: str, comment: str | None, values: Sequence[str], synonyms: Sequence[str], weight: float
-) -> dict[str, float]:
-    """The words a table or column is known by, and how much each says."""
-    found: dict[str, float] = {}
-    for text in values:
-        found |= {
-            singularize(word): _SAMPLE_WEIGHT for word in extract_index_words(normalize_text(text)) if len(word) > 1
-        }
-    found |= {singularize(word): _COMMENT_WEIGHT for word in extract_index_words(normalize_text(comment or ""))}
-    for text in synonyms:
-        found |= dict.fromkeys(split_identifier(text), weight)
-    return found | dict.fromkeys(split_identifier(name), weight)
+    item: Table | Column, values: Sequence[str], synonyms: Sequence[str], name_weight: float
+) -> WordWeights:
+    """Return the words that may name a table or column, with their weights."""
+    weights: WordWeights = {}
+    for value in values:
+        weights |= {singularize(w): _SAMPLE_WEIGHT for w in extract_index_words(normalize_text(value)) if len(w) > 1}
+    comment_words = extract_index_words(normalize_text(item.comment or ""))
+    weights |= {singularize(word): _COMMENT_WEIGHT for word in comment_words}
+    for name in [*synonyms, item.name]:
+        weights |= dict.fromkeys(split_identifier(name), name_weight)
+    return weights
 
 
-def _iter_name_words(schema: DatabaseSchema) -> Iterable[str]:
+def _iter_name_words(schema: DatabaseSchema) -> Iterator[str]:
     for table in schema.tables:
         yield from split_identifier(table.name)
         for column in table.columns:
@@ -206,5 +222,5 @@ def _iter_name_words(schema: DatabaseSchema) -> Iterable[str]:
 
 
 def index_tables_by_name(schema: DatabaseSchema) -> dict[str, Table]:
-    """The tables by full name."""
+    """Return the tables of a schema by full name."""
     return {table.full_name: table for table in schema.tables}

@@ -1,4 +1,4 @@
-"""Real values of a database by their words, in a SQLite file of our own: found in milliseconds among millions."""
+"""A full-text index of database values, in a SQLite file."""
 
 import sqlite3
 import threading
@@ -21,12 +21,12 @@ CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, content='', detail=non
 CREATE TABLE IF NOT EXISTS spelling (key TEXT, word TEXT, PRIMARY KEY (key, word)) WITHOUT ROWID;
 """
 _FUZZY_WORD_LENGTHS = range(4, 21)
-"""Lengths of words whose misspellings are looked for."""
+"""Lengths of the words that are indexed for fuzzy matching."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedValue:
-    """A value as it stands in a column of a table (by its full name); `folded` is what it is compared by."""
+    """A value of a column; `table` is a full name, `normalized` is the text that is compared."""
 
     id: int
     table: str
@@ -36,7 +36,7 @@ class IndexedValue:
 
 
 class ValueIndex:
-    """Values by their words. Every method blocks for milliseconds: call it in a thread."""
+    """An index of values by their words. Every method blocks for milliseconds: call it in a thread."""
 
     def __init__(self, path: Path | None) -> None:
         self._connection = sqlite3.connect(path or ":memory:", check_same_thread=False, isolation_level=None)
@@ -49,33 +49,33 @@ class ValueIndex:
         self._connection.executescript(_SCHEMA_SQL)
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         with self._lock:
             self._connection.close()
 
     def get_metadata(self, name: str) -> str:
-        """Something noted about the whole, "" when it was not."""
+        """Return a metadata entry of the index, or ""."""
         return next((row[0] for row in self._fetch_all("SELECT text FROM fact WHERE name = ?", (name,))), "")
 
     def set_metadata(self, name: str, value: str) -> None:
-        """Notes something about the whole."""
+        """Store a metadata entry of the index."""
         self._fetch_all("INSERT OR REPLACE INTO fact VALUES (?, ?)", (name, value))
 
     def count_values(self) -> int:
-        """How many values there are."""
+        """Return the number of values."""
         return int(self._fetch_all("SELECT count(*) FROM value")[0][0])
 
     def count_values_by_column(self) -> dict[tuple[str, str], int]:
-        """How many different values each column has, as (table, column); those whose values are not kept are not there."""
+        """Return the number of distinct values of each indexed column, by (table, column)."""
         sql = "SELECT p.owner, p.name, count(v.id) FROM place p JOIN value v ON v.place = p.id GROUP BY p.id"
         return {(owner, name): count for owner, name, count in self._fetch_all(sql)}
 
     def get_completed_columns(self) -> set[tuple[str, str]]:
-        """The columns, as (table, column), that were gathered to their end."""
+        """Return the columns whose values are all indexed, as (table, column)."""
         return {(owner, name) for owner, name in self._fetch_all("SELECT owner, name FROM place WHERE whole")}
 
     def add_values(self, table: str, column: str, values: Iterable[str]) -> int:
-        """Adds values of a column; ones it has already are left as they are. The number of new ones."""
+        """Add values of a column and return how many are new."""
         with self._lock, closing(self._connection.cursor()) as cursor:
             cursor.execute("BEGIN")
             try:
@@ -87,48 +87,48 @@ class ValueIndex:
             return added
 
     def mark_completed(self, table: str, column: str) -> None:
-        """Notes that a column was gathered to its end."""
+        """Mark a column as one whose values are all indexed."""
         self._fetch_all("INSERT OR IGNORE INTO place (owner, name, whole) VALUES (?, ?, 0)", (table, column))
         self._fetch_all("UPDATE place SET whole = 1 WHERE owner = ? AND name = ?", (table, column))
 
     def find_exact(self, texts: Sequence[str], limit: int = 200) -> list[IndexedValue]:
-        """The values that are one of these folded texts."""
-        found: list[IndexedValue] = []
+        """Return the values equal to one of these normalized texts."""
+        values: list[IndexedValue] = []
         for start in range(0, len(texts), 500):
-            part = texts[start : start + 500]
-            found += self._select_values(f"v.folded IN ({','.join('?' * len(part))}) LIMIT ?", (*part, limit))
-        return found
+            chunk = texts[start : start + 500]
+            values += self._select_values(f"v.folded IN ({','.join('?' * len(chunk))}) LIMIT ?", (*chunk, limit))
+        return values
 
     def find_by_prefix(self, prefix: str, limit: int = 5) -> list[IndexedValue]:
-        """Values that begin with this folded text."""
+        """Return the values that begin with this normalized text."""
         return self._select_values("v.folded >= ? AND v.folded < ? LIMIT ?", (prefix, prefix + "\U0010ffff", limit))
 
     def find_ids_with_words(self, words: Sequence[str], limit: int = 200) -> list[int]:
-        """The ids of values that have all of these words; those of small columns come first."""
+        """Return the ids of the values with all of these words, those of small columns first."""
         match = " ".join(f'"{word}"' for word in words if word.replace('"', ""))
         return [
             row[0] for row in self._fetch_all("SELECT rowid FROM words WHERE words MATCH ? LIMIT ?", (match, limit))
         ]
 
     def get_values(self, ids: Sequence[int]) -> list[IndexedValue]:
-        """The values with these ids."""
+        """Return the values with these ids."""
         return self._select_values(f"v.id IN ({','.join('?' * len(ids))})", ids) if ids else []
 
     def find_similar_words(self, word: str) -> list[str]:
-        """Known words that `word` may be a misspelling of: one half of them stands in it unchanged."""
+        """Return the indexed words that share their first or last half with `word`."""
         if len(word) not in _FUZZY_WORD_LENGTHS or has_cjk(word) or not word.isalpha():
             return []
         keys = list(_iter_candidate_keys(word))
-        marks = ",".join("?" * len(keys))
-        sql = f"SELECT DISTINCT word FROM spelling WHERE key IN ({marks}) LIMIT 3000"  # noqa: S608 - question marks
+        placeholders = ",".join("?" * len(keys))
+        sql = f"SELECT DISTINCT word FROM spelling WHERE key IN ({placeholders}) LIMIT 3000"  # noqa: S608 - question marks
         return [row[0] for row in self._fetch_all(sql, keys)]
 
     def has_word(self, word: str) -> bool:
-        """Whether some value has this word."""
+        """Return whether a value has this word."""
         return bool(self.find_ids_with_words([word], 1))
 
     def _select_values(self, condition: str, parameters: Sequence[Any]) -> list[IndexedValue]:
-        sql = f"SELECT v.id, p.owner, p.name, v.text, v.folded FROM value v JOIN place p ON p.id = v.place WHERE {condition}"  # noqa: S608 - ours
+        sql = f"SELECT v.id, p.owner, p.name, v.text, v.folded FROM value v JOIN place p ON p.id = v.place WHERE {condition}"  # noqa: S608 - own SQL
         return [IndexedValue(*row) for row in self._fetch_all(sql, parameters)]
 
     def _fetch_all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
@@ -138,28 +138,30 @@ class ValueIndex:
 
 def _insert_values(cursor: sqlite3.Cursor, table: str, column: str, values: Iterable[str]) -> int:
     cursor.execute("INSERT OR IGNORE INTO place (owner, name, whole) VALUES (?, ?, 0)", (table, column))
-    (place,) = cursor.execute("SELECT id FROM place WHERE owner = ? AND name = ?", (table, column)).fetchone()
-    (last,) = cursor.execute("SELECT coalesce(max(id), 0) FROM value").fetchone()
-    rows = ((place, text, key) for text in values if (key := normalize_text(text)))
+    (column_id,) = cursor.execute("SELECT id FROM place WHERE owner = ? AND name = ?", (table, column)).fetchone()
+    (last_id,) = cursor.execute("SELECT coalesce(max(id), 0) FROM value").fetchone()
+    rows = ((column_id, text, key) for text in values if (key := normalize_text(text)))
     cursor.executemany("INSERT OR IGNORE INTO value (place, text, folded) VALUES (?, ?, ?)", rows)
-    cursor.execute("INSERT INTO words (rowid, text) SELECT id, index_words(folded) FROM value WHERE id > ?", (last,))
-    new = cursor.execute("SELECT folded FROM value WHERE id > ?", (last,)).fetchall()
-    words = {word for (text,) in new for word in text.split() if len(word) in _FUZZY_WORD_LENGTHS and word.isalpha()}
+    cursor.execute("INSERT INTO words (rowid, text) SELECT id, index_words(folded) FROM value WHERE id > ?", (last_id,))
+    new_texts = cursor.execute("SELECT folded FROM value WHERE id > ?", (last_id,)).fetchall()
+    words = {
+        word for (text,) in new_texts for word in text.split() if len(word) in _FUZZY_WORD_LENGTHS and word.isalpha()
+    }
     keys = (
         (key, word) for word in words if word.isascii() or not has_cjk(word) for key in _compute_spelling_keys(word)
     )
     cursor.executemany("INSERT OR IGNORE INTO spelling VALUES (?, ?)", keys)
-    return len(new)
+    return len(new_texts)
 
 
 def _compute_spelling_keys(word: str) -> tuple[str, str]:
-    """A word's first half and its last, each with the word's length."""
+    """Return a word's first and last half, each with the length of the word."""
     half = len(word) // 2
     return f"{len(word)}<{word[:half]}", f"{len(word)}>{word[half:]}"
 
 
 def _iter_candidate_keys(word: str) -> Iterable[str]:
-    """The keys of all words that `word` is when one letter is wrong, missing, too many, or swapped with the next."""
+    """Yield the keys of the words that `word` may misspell: one wrong, missing, extra or swapped letter."""
     slack = 1 if len(word) < 8 else 2
     for length in range(max(_FUZZY_WORD_LENGTHS.start, len(word) - slack), len(word) + slack + 1):
         half = length // 2

@@ -93,7 +93,8 @@ def _move_aggregates_out_of_where(select: Any) -> list[str]:
     where = select.args.get("where")
     if where is None or not _find_aggregates(where, select):
         return []
-    remaining, having, corrections = [], [], []
+    remaining, having = [], []
+    corrections: list[str] = []
     for condition in get_where_conditions(select):
         found = _find_aggregates(condition, select)
         plain = [column for column in _find_columns(condition, select) if not _is_aggregated(column, select)]

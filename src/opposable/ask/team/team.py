@@ -253,12 +253,12 @@ class Team:
         return max((count for count in counts if count is not None), default=None) if None not in counts else None
 
     async def _request_reply(
-        self, work: "_QuestionRun", messages: Sequence[Message], options: ModelOptions
+        self, work: "_QuestionRun", prompt_messages: Sequence[Message], options: ModelOptions
     ) -> Reply | None:
         """Request a reply; return None at the time limit."""
         try:
             async with asyncio.timeout(max(1.0, work.get_remaining_seconds(self._options.time_limit_seconds))):
-                reply = await request_reply(self._model, messages, options)
+                reply = await request_reply(self._model, prompt_messages, options)
         except TimeoutError:
             return None
         work.state.usage += reply.usage

@@ -96,7 +96,7 @@ async def score_scenarios(
     With `run_twice`, run each one again with the failure memory of the first run.
     """
     for scenario in scenarios:
-        memory = FailureMemory().scoped()
+        memory = FailureMemory().with_scope()
         score = await _score_scenario(scenario, model_factory, guard_options, memory)
         if run_twice:
             score = replace(score, repeat_score=await _score_scenario(scenario, model_factory, guard_options, memory))

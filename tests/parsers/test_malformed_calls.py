@@ -1,4 +1,4 @@
-"""Calls as careless models write them are read, mended where needed, and every repair is told."""
+"""Malformed calls are parsed, repaired if necessary, and every repair is reported."""
 
 import pytest
 
@@ -21,7 +21,7 @@ ONE = [{"a": 2, "b": 3}]
 TWO = [{"a": 2, "b": 3}, {"a": 4, "b": 3}]
 SECOND = C.replace("2", "4")
 
-LED_UP_TO = {
+INTRODUCED = {
     "short promise, fence": f"I'll add them for you.\n\n{FENCE}",
     "promise, JSON on a line of its own": f"Sure! Let me calculate that:\n{C}",
     "telling which function": f"To find the sum of 2 and 3, I'll use the `add` function.\n{FENCE}",
@@ -40,7 +40,7 @@ LED_UP_TO = {
     "trying again": f"The previous result was wrong, so let me try again.\n{TAG}",
     "nothing found": f"The search result shows nothing. I'll add the numbers:\n{TAG}",
 }
-CARELESS = {
+MALFORMED = {
     "fence without a word": f"```\n{C}\n```",
     "fence named for calls": f"```tool_call\n{C}\n```",
     "tag in a fence": f"```xml\n{TAG}\n```",
@@ -64,7 +64,7 @@ CARELESS = {
     "end of turn": f"{C}<|im_end|>",
     "numbers as text": '{"name": "add", "arguments": {"a": "2", "b": "3"}}',
     "arguments as text": '{"name": "add", "arguments": "{\\"a\\": 2, \\"b\\": 3}"}',
-    "arguments beside the name": '{"function": "add", "a": 2, "b": 3}',
+    "arguments next to the name": '{"function": "add", "a": 2, "b": 3}',
     "name as key": '{"add": {"a": 2, "b": 3}}',
     "other keys": '{"tool_name": "add", "tool_input": {"a": 2, "b": 3}}',
     "type and parameters": '{"type": "function", "name": "add", "parameters": {"a": 2, "b": 3}}',
@@ -99,35 +99,35 @@ SEVERAL = {
 
 
 def arguments(text):
-    reading = parse(text, TOOLS)
-    assert all(call.name == "add" for call in reading.calls)
-    return [call.arguments for call in reading.calls]
+    result = parse(text, TOOLS)
+    assert all(call.name == "add" for call in result.calls)
+    return [call.arguments for call in result.calls]
 
 
-@pytest.mark.parametrize("text", LED_UP_TO.values(), ids=LED_UP_TO)
-def test_a_call_with_words_around_it_is_read(text):
+@pytest.mark.parametrize("text", INTRODUCED.values(), ids=INTRODUCED)
+def test_a_call_with_text_around_it_is_parsed(text):
     assert arguments(text) == ONE
 
 
-@pytest.mark.parametrize("text", CARELESS.values(), ids=CARELESS)
-def test_a_carelessly_written_call_is_read(text):
+@pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_call_is_parsed(text):
     assert arguments(text) == ONE
 
 
 @pytest.mark.parametrize("text", SEVERAL.values(), ids=SEVERAL)
-def test_several_calls_are_read_in_order(text):
+def test_several_calls_are_parsed_in_order(text):
     assert arguments(text) == TWO
 
 
-def test_what_was_mended_is_told():
-    told = {name: parse(text, TOOLS).calls[0].repairs for name, text in CARELESS.items()}
-    assert told["single quotes"] == ("single quotes",)
-    assert told["trailing commas"] == ("trailing comma dropped",)
-    assert told["two brackets missing"] == ("missing closing bracket added",)
-    assert told["prefixed name"] == ("tool name 'functions.add' read as 'add'",)
-    assert told["type and parameters"] == ("key 'parameters' for 'arguments'",)
-    assert told["numbers as text"] == ("value given as text",)
-    assert told["fence without a word"] == ()
+def test_repairs_are_reported():
+    repairs = {name: parse(text, TOOLS).calls[0].repairs for name, text in MALFORMED.items()}
+    assert repairs["single quotes"] == ("single quotes",)
+    assert repairs["trailing commas"] == ("trailing comma dropped",)
+    assert repairs["two brackets missing"] == ("missing closing bracket added",)
+    assert repairs["prefixed name"] == ("tool name 'functions.add' read as 'add'",)
+    assert repairs["type and parameters"] == ("key 'parameters' for 'arguments'",)
+    assert repairs["numbers as text"] == ("value given as text",)
+    assert repairs["fence without a word"] == ()
 
 
 CUT = [
@@ -142,43 +142,43 @@ CUT = [
 
 @pytest.mark.parametrize("text", CUT)
 def test_arguments_cut_off_by_the_token_limit_are_never_executed(text):
-    reading = parse(text, TOOLS, truncated=True)
-    assert reading.calls == ()
-    assert [(item.name, item.reason) for item in reading.rejected] == [("add", "truncated")]
+    result = parse(text, TOOLS, truncated=True)
+    assert result.calls == ()
+    assert [(item.name, item.reason) for item in result.rejected] == [("add", "truncated")]
 
 
 CUT_WITHIN = [C[:-10], '<tool_call>{"name": "add", "arguments": {"a": 2, "b":', '{"name": "add", "arguments": {"a": 2,']
 
 
 @pytest.mark.parametrize("text", CUT_WITHIN)
-def test_a_missing_value_is_never_made_up(text):
+def test_a_missing_value_is_never_invented(text):
     assert parse(text, TOOLS).calls == ()
 
 
-def test_an_unknown_tool_goes_back_to_the_model():
-    reading = parse('{"name": "subtract", "arguments": {"a": 2, "b": 3}}', TOOLS)
-    assert [(item.name, item.reason) for item in reading.rejected] == [("subtract", "unknown_tool")]
+def test_a_call_of_an_unknown_tool_is_rejected():
+    result = parse('{"name": "subtract", "arguments": {"a": 2, "b": 3}}', TOOLS)
+    assert [(item.name, item.reason) for item in result.rejected] == [("subtract", "unknown_tool")]
 
 
-def test_one_unknown_call_does_not_hinder_the_other():
-    reading = parse(f"{TAG}\n{TAG.replace('add', 'sub')}", TOOLS)
-    assert [call.arguments for call in reading.calls] == ONE
-    assert [(item.name, item.reason) for item in reading.rejected] == [("sub", "unknown_tool")]
+def test_a_call_of_an_unknown_tool_does_not_affect_other_calls():
+    result = parse(f"{TAG}\n{TAG.replace('add', 'sub')}", TOOLS)
+    assert [call.arguments for call in result.calls] == ONE
+    assert [(item.name, item.reason) for item in result.rejected] == [("sub", "unknown_tool")]
 
 
-def test_a_made_up_result_and_what_follows_from_it_is_dropped():
-    reading = parse(CARELESS["ReAct with a made-up result"], TOOLS)
-    assert reading.text == "Thought: hm"
-    assert [item.reason for item in reading.rejected] == ["invented_result"]
+def test_an_invented_result_and_the_text_after_it_are_dropped():
+    result = parse(MALFORMED["ReAct with a made-up result"], TOOLS)
+    assert result.text == "Thought: hm"
+    assert [item.reason for item in result.rejected] == ["invented_result"]
 
 
-def test_unreadable_arguments_are_told_and_not_shown():
-    reading = parse('<tool_call>\n{"name": "add", "arguments": {"a": 2 3, "b": }}\n</tool_call>', TOOLS)
-    assert (reading.text, reading.calls) == ("", ())
-    assert [item.reason for item in reading.rejected] == ["unreadable"]
+def test_a_call_with_unreadable_arguments_is_rejected_and_not_shown():
+    result = parse('<tool_call>\n{"name": "add", "arguments": {"a": 2 3, "b": }}\n</tool_call>', TOOLS)
+    assert (result.text, result.calls) == ("", ())
+    assert [item.reason for item in result.rejected] == ["unreadable"]
 
 
-def test_ids_given_twice_are_made_unique():
+def test_duplicate_ids_become_unique():
     call = '{"name": "add", "arguments": {"a": 2, "b": 3}, "id": "same"}'
     first, second = parse(f"[TOOL_CALLS][{call}, {call}]", TOOLS).calls
     assert first.id == "same"
@@ -187,22 +187,22 @@ def test_ids_given_twice_are_made_unique():
 
 def test_a_dotted_tool_is_found_under_its_safe_name():
     tools = [{"name": "schema__list_tables", "parameters": {"type": "object", "properties": {}}}]
-    reading = parse('{"name": "schema.list_tables", "arguments": {}}', tools)
-    assert [call.name for call in reading.calls] == ["schema__list_tables"]
+    result = parse('{"name": "schema.list_tables", "arguments": {}}', tools)
+    assert [call.name for call in result.calls] == ["schema__list_tables"]
 
 
 def test_an_ambiguous_name_is_not_guessed():
     tools = [{"name": "list_tables", "parameters": {}}, {"name": "list-tables", "parameters": {}}]
-    reading = parse('<tool_call>{"name": "List.Tables", "arguments": {}}</tool_call>', tools)
-    assert [item.reason for item in reading.rejected] == ["unknown_tool"]
+    result = parse('<tool_call>{"name": "List.Tables", "arguments": {}}</tool_call>', tools)
+    assert [item.reason for item in result.rejected] == ["unknown_tool"]
 
 
-def test_the_final_answer_of_the_seed_protocol_is_shown_without_its_json():
+def test_a_json_final_answer_in_a_fence_is_shown_as_text():
     text = (
         '```json\n{"reasoning": "信息足够", "action": "finish", "content": "SELECT * FROM t WHERE dt > {{start}}"}\n```'
     )
-    reading = parse(text, TOOLS)
-    assert (reading.text, reading.thinking, reading.calls) == ("SELECT * FROM t WHERE dt > {{start}}", "信息足够", ())
+    result = parse(text, TOOLS)
+    assert (result.text, result.thinking, result.calls) == ("SELECT * FROM t WHERE dt > {{start}}", "信息足够", ())
 
 
 FINISHED = {
@@ -214,12 +214,12 @@ FINISHED = {
 
 @pytest.mark.parametrize("text", FINISHED.values(), ids=FINISHED)
 def test_a_final_answer_is_shown_as_text(text):
-    reading = parse(text, TOOLS)
-    assert reading.text.split("\n")[-1] == "5"
-    assert reading.calls == ()
+    result = parse(text, TOOLS)
+    assert result.text.split("\n")[-1] == "5"
+    assert result.calls == ()
 
 
-def test_the_one_argument_of_a_tool_needs_no_name():
+def test_the_only_argument_of_a_tool_needs_no_name():
     tools = [{"name": "search", "parameters": {"type": "object", "properties": {"query": {"type": "string"}}}}]
     for text in ('{"action": "search", "action_input": "weather"}', "Action: search\nAction Input: weather"):
         assert [call.arguments for call in parse(text, tools).calls] == [{"query": "weather"}]

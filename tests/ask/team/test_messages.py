@@ -1,19 +1,19 @@
-"""What a user reads of the team's work is in the language of the question, what the model reads in English."""
+"""Users read messages in the language of their question, models read them in English."""
 
 import re
 from collections.abc import AsyncIterator
 
 import pytest
-from opposable.ask.team.translations import translate_message
 from tests.ask.team.shop import format_sql_reply, make_shop
 
+from opposable.ask.sql_repair import messages as repair_messages
 from opposable.ask.sql_repair.question_requirements import REQUIREMENTS
-from opposable.ask.team import answer_text as telling
-from opposable.ask.team import evaluator, planner
+from opposable.ask.team import answer_text, evaluator, messages, planner
 from opposable.ask.team.interfaces import TeamOptions
 from opposable.ask.team.state import Candidate, CandidateOutcome, TeamState
 from opposable.ask.team.team import Team
 from opposable.domain.events import DecisionMade, ToolFinished
+from opposable.domain.localized_text import localize
 from opposable.models.scripted import ScriptedModel
 from opposable.sql.database import Database
 from opposable.sql.factory import open_database
@@ -25,7 +25,7 @@ TEAM_OPTIONS = TeamOptions(extra_candidates=0, model_decides_when_stuck=False)
 
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
-    """One loop for all of them: the database is opened once."""
+    """Use one event loop, so that the database is opened once."""
     return "asyncio"
 
 
@@ -56,12 +56,14 @@ SUSPICION_CASES = [
 
 
 @pytest.mark.parametrize("at", [0, 1])
-@pytest.mark.parametrize(("questions", "query", "told"), SUSPICION_CASES)
-async def test_doubts_are_told_in_the_askers_language_and_to_the_model_in_english(shop, questions, query, told, at):
+@pytest.mark.parametrize(("questions", "query", "expected"), SUSPICION_CASES)
+async def test_suspicions_reach_the_user_in_the_language_of_the_question_and_the_model_in_english(
+    shop, questions, query, expected, at
+):
     model = ScriptedModel(*[format_sql_reply(query)] * 9)
     answer, _ = await Team(model, shop, options=TEAM_OPTIONS).answer(questions[at])
-    assert answer.assumptions == (told[at],)
-    assert told[0] in model.requests[1].messages[-1].content
+    assert answer.assumptions == (expected[at],)
+    assert expected[0] in model.requests[1].messages[-1].content
 
 
 CORRECTION_CASES = [
@@ -95,11 +97,10 @@ CORRECTION_CASES = [
 
 
 @pytest.mark.parametrize(("query", "questions", "english", "chinese"), CORRECTION_CASES)
-async def test_corrections_are_told_in_the_askers_language(shop, query, questions, english, chinese):
+async def test_corrections_are_in_the_language_of_the_question(shop, query, questions, english, chinese):
     for question, language, expected in zip(questions, ("en", "zh"), (english, chinese), strict=True):
-        _, told = await evaluator.repair_sql(shop, query, question)
-        said = [translate_message(one, language) for one in told]
-        assert expected in said, told
+        _, corrections = await evaluator.repair_sql(shop, query, question)
+        assert expected in [localize(correction, language) for correction in corrections]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ async def test_corrections_are_told_in_the_askers_language(shop, query, question
         ("SELECT abs(-9223372036854775807 - 1)", "The database says: ", "数据库报错："),
     ],
 )  # fmt: skip
-async def test_a_reason_for_giving_up_is_told_in_the_askers_language(shop, query, english, chinese):
+async def test_the_reason_for_giving_up_is_in_the_language_of_the_question(shop, query, english, chinese):
     for question, expected in (("What is paid?", english), ("工资一共发了什么？", chinese)):
         model = ScriptedModel(*[format_sql_reply(query)] * 9)
         events = [event async for event in Team(model, shop, options=TEAM_OPTIONS).stream(question)]
@@ -124,24 +125,23 @@ async def test_a_reason_for_giving_up_is_told_in_the_askers_language(shop, query
         assert not any(CHINESE_PATTERN.search(text.replace(question, "")) for text in prompts)
 
 
-def test_an_error_that_nobody_knows_is_told_within_a_sentence_of_the_language():
+def test_an_unknown_error_is_quoted_in_a_sentence_of_the_language():
     assert (
-        telling.format_failure_sentence("It broke.", "zh")
+        answer_text.format_failure_sentence("It broke.", "zh")
         == "无法可靠地回答这个问题：最后一次尝试没有成功（It broke）。"
     )
     assert (
-        telling.format_failure_sentence("It broke.", "en") == "This question could not be answered reliably: It broke."
+        answer_text.format_failure_sentence("It broke.", "en")
+        == "This question could not be answered reliably: It broke."
     )
 
 
-def test_whatever_a_question_calls_for_is_said_in_chinese_too():
-    assert [
-        call.message for call in REQUIREMENTS if not CHINESE_PATTERN.search(translate_message(call.message, "zh"))
-    ] == []
+def test_every_requirement_has_a_chinese_message():
+    assert [call.message for call in REQUIREMENTS if not CHINESE_PATTERN.search(localize(call.message, "zh"))] == []
 
 
-def test_whatever_is_decided_is_said_in_chinese_too():
-    bad = CandidateOutcome(Candidate("SELECT 1", ""), "", problem="no SQL came", problem_kind="k")
+def test_every_decision_has_a_chinese_reason():
+    bad = CandidateOutcome(Candidate("SELECT 1", ""), "", problem=messages.no_sql_in_reply(), problem_kind="k")
     good = CandidateOutcome(Candidate("SELECT 1", "", 0.1), "SELECT 1")
     states = [
         TeamState("", "zh"),
@@ -156,27 +156,33 @@ def test_whatever_is_decided_is_said_in_chinese_too():
     ]
     reasons = {planner.decide_turn(state, semantics, opinions).reason for state in states for semantics in (True, False) for opinions in (0, 2)}  # fmt: skip
     assert len(reasons) >= 9
-    assert [reason for reason in reasons if not CHINESE_PATTERN.search(translate_message(reason, "zh"))] == []
+    assert [reason for reason in reasons if not CHINESE_PATTERN.search(localize(reason, "zh"))] == []
 
 
 @pytest.mark.parametrize(
-    ("english", "chinese"),
+    ("message", "english", "chinese"),
     [
         (
-            "no row has city = 'a; b'; near are 'x', 'y'; no row has name = 'c'; it stands in t.u, v.w",
+            messages.join_suspicions([
+                messages.missing_value("city", "a; b", ["x", "y"]), messages.missing_value("name", "c", ["d"], ["t.u", "v.w"])
+            ]),
+            "no row has city = 'a; b'; near are 'x', 'y'; no row has name = 'c'; it occurs in t.u, v.w",
             "没有 city 为“a; b”的数据；相近的值有 'x'、'y'；没有 name 为“c”的数据；这个值出现在 t.u、v.w 中",
         ),
-        ("t and u has no column c", "t、u 没有列 c"),
+        (repair_messages.column_of_outer_query(["t", "u"], "c"), "t and u has no column c", "t、u 没有列 c"),
         (
+            messages.row_explosion(900, 30),
             "it brings 900 rows, more than any table has (30): a join multiplies rows",
             "结果有 900 行，比任何一个表（最多 30 行）都多：连接造成了重复",
         ),
-        ("The query took longer than 2 seconds and was stopped. Hint: filter or aggregate earlier.", "查询超过 2 秒，已停止"),
-        ("orders.id = lines.order_id", "orders.id = lines.order_id"),
-        ("'sales' → 'Sales'", "'sales' → 'Sales'"),
-        ("", ""),
+        (
+            repair_messages.values_not_used(["a", "b"]),
+            "the question names 'a', 'b', and the SQL does not look for it",
+            "问题提到了 'a'、'b'，SQL 却没有查找它",
+        ),
+        ("orders.id = lines.order_id", "orders.id = lines.order_id", "orders.id = lines.order_id"),
     ],
 )  # fmt: skip
-def test_sentences_and_what_is_the_same_in_both_languages(english, chinese):
-    assert translate_message(english, "en") == english
-    assert translate_message(english, "zh") == chinese
+def test_a_message_has_both_languages(message, english, chinese):
+    assert localize(message, "en") == english
+    assert localize(message, "zh") == chinese
