@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from opposable.domain.call_context import CallContext
+from opposable.domain.errors import FieldProblem
 from opposable.domain.events import ToolDelta, ToolFinished, ToolStarted
 from opposable.domain.language import Language
-from opposable.domain.tools import ToolCall, ToolResult, new_call_id
+from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult, new_call_id
 from opposable.parsers import parse_arguments
 from opposable.tools import failure_messages as sentences
 from opposable.tools.library import ToolLibrary
@@ -127,14 +128,38 @@ def _resolve_call(call: ToolCall, library: ToolLibrary, language: Language) -> R
     if call.truncated:
         message = sentences.truncated_call_message(name, language)
         return _reject_call(call, name, ToolResult(call.id, name, message, "invalid_arguments"))
-    parsed = parse_arguments(dict(call.arguments) if call.has_valid_arguments else call.raw, tool.definition.parameters)
-    if parsed.value is None:
+    problems: Sequence[FieldProblem] = ()
+    if call.has_valid_arguments:
+        arguments = dict(call.arguments)
+        problems = library.find_problems(name, arguments)
+        if not problems:
+            return ResolvedCall(call if name == call.name else replace(call, name=name), arguments)
+    return _repair_call(call, tool.definition, problems, library, language)
+
+
+def _repair_call(
+    call: ToolCall,
+    definition: ToolDefinition,
+    problems: Sequence[FieldProblem],
+    library: ToolLibrary,
+    language: Language,
+) -> ResolvedCall:
+    """Return the call with arguments coerced without loss, or the failure that says what is wrong with them."""
+    name = definition.name
+    parsed = parse_arguments(dict(call.arguments) if call.has_valid_arguments else call.raw, definition.parameters)
+    if parsed.value is not None:
+        remaining = library.find_problems(name, parsed.value)
+        if not remaining:
+            repaired = replace(
+                call, name=name, arguments=parsed.value, raw=None, repairs=(*call.repairs, *parsed.repairs)
+            )
+            return ResolvedCall(repaired, parsed.value)
+        problems = problems or remaining
+    if problems:
+        message = sentences.invalid_arguments_message(name, problems, language)
+    else:
         message = sentences.unreadable_arguments_message(name, parsed.problem or "", call.arguments_json, language)
-        return _reject_call(call, name, ToolResult(call.id, name, message, "invalid_arguments"))
-    if not parsed.repairs and name == call.name:
-        return ResolvedCall(call, parsed.value)
-    repairs = (*call.repairs, *parsed.repairs)
-    return ResolvedCall(replace(call, name=name, arguments=parsed.value, raw=None, repairs=repairs), parsed.value)
+    return _reject_call(call, name, ToolResult(call.id, name, message, "invalid_arguments"))
 
 
 def _reject_call(call: ToolCall, name: str, failure: ToolResult) -> ResolvedCall:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import orjson
 
 from opposable.domain.call_context import NO_CONTEXT, ApprovalHandler, CallContext
-from opposable.domain.errors import BadInput, InvalidArguments, ToolRegistrationError
+from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments, ToolRegistrationError
 from opposable.domain.language import Language
 from opposable.domain.rate_limits import InProcessRateLimiter, RateLimiter
 from opposable.domain.tools import FailureKind, ToolDefinition, ToolResult, new_call_id
@@ -316,6 +316,16 @@ class ToolLibrary:
         """The tool meant by `name`: its name, its id, or either as models miswrite it, where only one can be meant."""
         slot = self._find_registered_tool(name)
         return None if slot is None else slot.effective_tool
+
+    def find_problems(self, name: str, arguments: dict[str, Any]) -> tuple[FieldProblem, ...]:
+        """Return what is wrong with a call's arguments; empty if they are valid, or the tool is unknown."""
+        tool = self._find_registered_tool(name)
+        try:
+            if tool is not None:
+                tool.validate(arguments)
+        except InvalidArguments as error:
+            return error.problems
+        return ()
 
     def can_stream(self, name: str) -> bool:
         """Whether the tool meant by `name` may tell pieces of its result while it runs."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from opposable.domain.call_context import CallContext
-from opposable.domain.errors import ToolRegistrationError
+from opposable.domain.errors import BadInput, ToolRegistrationError
 from opposable.domain.tools import FailureKind, ToolDefinition
+from opposable.tools.argument_validation import ValidateArguments, compile_validator
 from opposable.tools.base import Tool
 from opposable.tools.circuit_breaker import CircuitBreaker
 from opposable.tools.tool_names import SAFE_NAME_PATTERN, normalize_name, to_hashed_name
@@ -85,6 +86,7 @@ class RegisteredTool:
     entry: RegistryEntry
     timeout: float | None
     policy: CallPolicy | None
+    _schema_check: ValidateArguments | None = field(default=None, init=False, repr=False)
 
     @property
     def tool_id(self) -> str:
@@ -113,9 +115,25 @@ class RegisteredTool:
         if check is not None:
             check(arguments)
 
+    def validate(self, arguments: dict[str, Any]) -> None:
+        """Validate by the tool's own `check`, else by its JSON Schema. Raises: `InvalidArguments`."""
+        if getattr(self.tool, "check", None) is not None:
+            self.check(arguments)
+            return
+        if self._schema_check is None:
+            try:
+                self._schema_check = compile_validator(self.definition.parameters)
+            except BadInput:  # a schema that cannot be compiled rejects nothing
+                self._schema_check = _accept_all
+        self._schema_check(arguments)
+
     async def run(self, arguments: dict[str, Any], context: CallContext) -> Any:
         """Run the tool. Raises: as it does."""
         return await self.tool.run(arguments, context)
+
+
+def _accept_all(arguments: dict[str, Any]) -> None:
+    """Accept any arguments."""
 
 
 class Registry:
