@@ -132,7 +132,7 @@ async def test_reading_on_is_offered_once_there_is_something_to_read_and_only_to
     other = ScriptedModel(reply_with_calls(tool_call("read_result", '{"handle": "result_1"}')), "done")
     [stolen] = [e.result for e in await run_agent(other, library) if type(e) is ToolFinished]
     assert stolen.failure == "refused"
-    assert list_sent_tool_names(other) == [["book"]] * 3
+    assert list_sent_tool_names(other) == [["book"]] * 2
 
 
 async def test_pieces_are_told_as_they_come():

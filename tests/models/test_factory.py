@@ -73,7 +73,9 @@ def test_an_unknown_name_is_told_with_the_forms_there_are(name: str) -> None:
 def test_a_url_without_host_or_model_is_told(name: str) -> None:
     with pytest.raises(BadInput) as caught:
         create_model(name)
-    assert str(caught.value).startswith(f"{name!r} is not the name of a model. Write the base URL of the server, then # and ")
+    assert str(caught.value).startswith(
+        f"{name!r} is not the name of a model. Write the base URL of the server, then # and "
+    )
 
 
 def test_every_form_of_the_help_is_a_form_that_is_built() -> None:

@@ -16,6 +16,7 @@ from opposable.agent.tool_selection import ToolSelection
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import ContextFull, ModelError
 from opposable.domain.events import (
+    CUT_OFF,
     DecisionMade,
     Event,
     ModelReplied,
@@ -57,7 +58,15 @@ async def run(
     history = match_results_to_calls(messages)
     selection = ToolSelection(library, history, options)
     state = _Run(
-        model, library, limits, options, context, policy or LoopDetection(language=language), selection, history
+        model,
+        library,
+        limits,
+        options,
+        context,
+        policy or LoopDetection(language=language),
+        selection,
+        history,
+        limits.context,
     )
     start = len(history)
     reason: StopReason = "answer"
@@ -95,6 +104,7 @@ class _Run:
     policy: RunPolicy
     selection: ToolSelection
     history: list[Message]
+    context_window: int | None
     steps: list[Step] = field(default_factory=list)
     calls: Sequence[ResolvedCall] = ()
     results: dict[str, ToolResult] = field(default_factory=dict)
@@ -103,7 +113,6 @@ class _Run:
     call_count: int = 0
     text: str = ""
     last_success: tuple[str, str] | None = None
-    context_window: int | None = None
     is_last_turn: bool = False
     is_finished: bool = False
     had_empty_reply: bool = False
@@ -163,7 +172,10 @@ class _Run:
                 if len(trim_messages(self.history, self.context_window)) == len(sent):
                     raise
         self.usage += reply.usage
-        self.calls = resolve_calls(reply.message.tool_calls, self.library, self.context.language)
+        calls = reply.message.tool_calls
+        if calls and reply.finish in CUT_OFF:
+            calls = tuple(replace(call, truncated=True) for call in calls)
+        self.calls = resolve_calls(calls, self.library, self.context.language)
         message = _with_resolved_calls(reply.message, self.calls)
         yield ModelReplied(self.turn_count, message, reply.finish, reply.usage)
         if self.calls:
@@ -173,7 +185,7 @@ class _Run:
                 yield event
 
     def _take_answer(self, message: Message) -> list[DecisionMade]:
-        self.text = message.content or self.text
+        self.text = message.content if message.content.strip() else self.text
         directive = None if self.is_last_turn else self.policy.before_answer(message, self.steps)
         if directive is None and not message.content.strip() and not self.had_empty_reply and not self.is_last_turn:
             self.had_empty_reply = True  # the same request once more, with nothing added

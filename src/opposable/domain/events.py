@@ -8,8 +8,11 @@ from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
 
-FinishReason = Literal["stop", "tool_calls", "length", "content_filter"]
-"""Why a model stopped writing."""
+FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "incomplete"]
+"""Why a model stopped writing; `incomplete` is a stream that ended without its end."""
+
+CUT_OFF: frozenset[FinishReason] = frozenset({"length", "content_filter", "incomplete"})
+"""Reasons for which a reply may be cut off: its calls are never run."""
 
 StopReason = Literal["answer", "turns", "tool_calls", "tokens", "cost", "time"]
 """Why a run ended: with the model's answer, or at the limit named."""

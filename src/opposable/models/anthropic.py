@@ -149,7 +149,7 @@ class _StreamAccumulator:
 
     def to_reply(self) -> Reply:
         """The whole reply."""
-        finish = FINISH_REASONS.get(self._stop_reason, "stop")
+        finish = "incomplete" if self._stop_reason is None else FINISH_REASONS.get(self._stop_reason, "stop")
         last = len(self._calls) - 1
         calls = tuple(
             ToolCall.from_json(call[0], call[1], "".join(call[2:]) or "{}", truncated=finish == "length" and n == last)

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
-from opposable.domain.events import ModelEvent, Reply, TextDelta
+from opposable.domain.events import CUT_OFF, ModelEvent, Reply, TextDelta
 from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
@@ -102,7 +102,7 @@ def _with_marked_calls(reply: Reply, tools: Sequence[ToolDefinition]) -> Reply:
     marker = _MARKER.search(visible)
     if marker is None:
         return reply
-    parsed = parse(text[marker.start() :], tuple(tools), truncated=reply.finish == "length")
+    parsed = parse(text[marker.start() :], tuple(tools), truncated=reply.finish in CUT_OFF)
     if not parsed.calls or any(call.parser in _UNMARKED_FORMATS for call in parsed.calls):
         return reply
     calls = tuple(

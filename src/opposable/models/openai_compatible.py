@@ -244,7 +244,8 @@ class _StreamAccumulator:
             for i, call in enumerate(self._calls)
         )
         message = Message("assistant", "".join(self.text), tool_calls=calls, thinking="".join(self._thinking))
-        return Reply(message, _parse_finish_reason(self.finish, bool(calls)), self.usage)
+        finish = "incomplete" if self.finish is None else _parse_finish_reason(self.finish, bool(calls))
+        return Reply(message, finish, self.usage)
 
 
 def _parse_call(raw: dict[str, Any]) -> ToolCall:

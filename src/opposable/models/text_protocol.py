@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from opposable import parsers as dialects
-from opposable.domain.events import CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
+from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.language import Language, detect_language
 from opposable.domain.messages import Message, assistant_message, system_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
@@ -85,7 +85,7 @@ class TextProtocolModel:
             return
         if not options.stream:
             reader.feed(reply.message.content)
-        reading = reader.close(truncated=reply.finish == "length")
+        reading = reader.close(truncated=reply.finish in CUT_OFF)
         for piece in reader.final_events if options.stream else ():
             if type(piece) in FORWARDED_PARTS:
                 yield piece  # type: ignore[misc]  # as above

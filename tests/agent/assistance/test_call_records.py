@@ -3,7 +3,6 @@
 import orjson
 import pytest
 
-from opposable.agent.assistance.guard_options import ALL_GUARDS
 from opposable.agent.assistance.call_records import (
     CallRecord,
     get_call_key,
@@ -14,6 +13,7 @@ from opposable.agent.assistance.call_records import (
     should_block,
     should_warn,
 )
+from opposable.agent.assistance.guard_options import ALL_GUARDS
 
 CASES = [
     # seen, changes now, turns without anything new, refused

@@ -6,9 +6,9 @@ from dataclasses import replace
 import orjson
 import pytest
 
+from opposable.agent.agent import run_agent
 from opposable.agent.assistance.execution_context import ExecutionContext
 from opposable.agent.assistance.guard_options import ALL_GUARDS
-from opposable.agent.loop import run
 from opposable.agent.assistance.prompts import note_quoted_text
 from opposable.agent.assistance.tool_facts import ToolFacts
 from opposable.domain.errors import ToolFailed
@@ -36,7 +36,9 @@ def build_library(*changing, reading=()) -> ToolLibrary:
 
 
 async def collect_events(model, tools, said, **more):
-    async with aclosing(run(model, tools, [user_message(said)], options=ASKED, **more)) as events:
+    async with aclosing(
+        run_agent(model, tools, [user_message(said)], options=ASKED, **{"assistance": True} | more)
+    ) as events:
         return [event async for event in events]
 
 
@@ -120,7 +122,7 @@ async def test_a_number_is_not_held_back_where_no_tool_could_tell_it_or_nothing_
     shop = Shop()
     model = ScriptedModel(reply_with_calls(GUESSED), "ok")
     await collect_events(
-        model, shop.tools(today=9), "Note the price of tea.", guards=replace(ALL_GUARDS, follow_ups=False)
+        model, shop.tools(today=9), "Note the price of tea.", assistance=replace(ALL_GUARDS, follow_ups=False)
     )
     assert shop.noted == [("tea", 100)]
 

@@ -5,10 +5,10 @@ from contextlib import aclosing
 import orjson
 import pytest
 
-from opposable.agent.failure_memory import FailureMemory
+from opposable.agent.agent import run_agent
 from opposable.agent.assistance.follow_ups import MAX_FAILURE_FOLLOW_UPS
 from opposable.agent.assistance.guard_options import NO_GUARDS
-from opposable.agent.loop import run
+from opposable.agent.failure_memory import FailureMemory
 from opposable.domain.errors import ToolFailed, ToolRefused, ToolUnavailable
 from opposable.domain.events import DecisionMade
 from opposable.domain.messages import user_message
@@ -36,7 +36,9 @@ def close(ticket: str) -> str:
 
 
 async def collect_events(model, library, said="go", **more):
-    async with aclosing(run(model, library, [user_message(said)], options=ASKED, **more)) as events:
+    async with aclosing(
+        run_agent(model, library, [user_message(said)], options=ASKED, **{"assistance": True} | more)
+    ) as events:
         return [event async for event in events]
 
 
@@ -66,7 +68,7 @@ async def test_it_is_asked_once_and_may_say_that_it_cannot_be_done():
     end = (await collect_events(model, ToolLibrary([add])))[-1]
     assert (end.text, end.turns) == ("It cannot be done.", 3)
     model = ScriptedModel(reply_with_calls(tool_call("ad", "{}")), "I cannot.")
-    end = (await collect_events(model, ToolLibrary([add]), guards=NO_GUARDS))[-1]
+    end = (await collect_events(model, ToolLibrary([add]), assistance=NO_GUARDS))[-1]
     assert (end.text, end.turns) == ("I cannot.", 2)
 
 

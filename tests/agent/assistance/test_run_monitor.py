@@ -6,11 +6,10 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from opposable.agent.agent import Agent
-from opposable.agent.failure_memory import FailureMemory
+from opposable.agent.agent import Agent, run_agent
 from opposable.agent.assistance.guard_options import ALL_GUARDS, NO_GUARDS
+from opposable.agent.failure_memory import FailureMemory
 from opposable.agent.limits import Limits
-from opposable.agent.loop import run
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import ModelUnavailable, ToolFailed, ToolRefused, ToolUnavailable
 from opposable.domain.events import DecisionMade, RunFinished, RunStarted, ToolFinished
@@ -64,7 +63,9 @@ def call_click(selector: str, n: int = 0):
 async def collect_events(model, tools=(click, look), said="click it", **more):
     library = tools if isinstance(tools, ToolLibrary) else ToolLibrary(tools)
     options = ModelOptions(stream=False)
-    async with aclosing(run(model, library, (user_message(said),), options=options, **more)) as events:
+    async with aclosing(
+        run_agent(model, library, (user_message(said),), options=options, **{"assistance": True} | more)
+    ) as events:
         return [event async for event in events]
 
 
@@ -260,7 +261,7 @@ async def test_the_block_tells_what_trimming_left_out():
 
 async def test_another_tool_is_named_when_one_fails_too_often():
     model = ScriptedModel(*[call_click(f"a.{n}", n) for n in range(3)], "done")
-    events = await collect_events(model, [click, other_click, look], guards=replace(ALL_GUARDS, follow_ups=False))
+    events = await collect_events(model, [click, other_click, look], assistance=replace(ALL_GUARDS, follow_ups=False))
     [decided] = [event for event in events if type(event) is DecisionMade]
     assert decided == DecisionMade("switch_tool", "click failed 3 times running.")
     assert "Use another tool; these may do: other_click" in model.requests[3].messages[-1].content
@@ -268,7 +269,7 @@ async def test_another_tool_is_named_when_one_fails_too_often():
 
 async def test_another_plan_is_asked_for_when_no_tool_may_do():
     model = ScriptedModel(*[call_click(f"a.{n}", n) for n in range(3)], "done")
-    events = await collect_events(model, [click], guards=replace(ALL_GUARDS, follow_ups=False))
+    events = await collect_events(model, [click], assistance=replace(ALL_GUARDS, follow_ups=False))
     assert decisions(events) == ["replan"]
     assert "go about it in another way" in model.requests[3].messages[-1].content
 
@@ -308,7 +309,9 @@ async def test_a_plain_run_has_no_decisions_and_is_sent_as_it_stands():
 
 
 async def test_everything_can_be_switched_off():
-    events = await collect_events(ScriptedModel(*[call_click("a.x", n) for n in range(4)], "done"), guards=NO_GUARDS)
+    events = await collect_events(
+        ScriptedModel(*[call_click("a.x", n) for n in range(4)], "done"), assistance=NO_GUARDS
+    )
     assert made == ["a.x"] * 4
     assert decisions(events) == []
 
