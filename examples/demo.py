@@ -22,7 +22,8 @@ from opposable.agent.agent import Agent
 from opposable.app.agents import DEFAULT_INSTRUCTIONS
 from opposable.app.inputs import create_limits
 from opposable.app.models import models_directory, pull_embedded
-from opposable.app.tools import closing_database, create_builtin_library, select_tools
+from opposable.app.tool_factory import create_builtin_library
+from opposable.app.tools import closing_database, select_tools
 from opposable.ask.team.factory import open_team
 from opposable.cli.rendering import DownloadBar, RunPrinter, render_table
 from opposable.domain.language import detect_language

@@ -37,6 +37,7 @@ ALLOWED: dict[tuple[str, str], str] = {
         ("src/opposable/sql/tools.py", word): "descriptions of tools, which models read"
         for word in ("tell", "stands", "mend", "put right")
     },
+    ("src/opposable/models/text_protocol_prompts.py", "told"): "a prompt",
     ("src/opposable/agent/history.py", "room"): "a note in the history, which models read",
     **{
         ("src/opposable/agent/prompts.py", word): "texts that models read" for word in ("tell", "told", "there is none")

@@ -95,7 +95,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The client of a service, loaded when it is first asked for: a library of tools needs none."""
+    """Import the service client on first use; the library itself does not need it."""
     if name == "Client":
         from opposable.client import Client
 

@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line, or say which extra it needs."""
+    """Run the command line, or report which extra is missing."""
     try:
         from opposable.cli import main as run
 
@@ -13,7 +13,7 @@ def main() -> None:
         if (error.name or "").partition(".")[0] == "opposable":
             raise
         sys.exit(f'The command line needs the extra "cli" ({error.name} is missing): pip install "opposable[all]"')
-    except KeyboardInterrupt:  # before the command began, or again while it ended
+    except KeyboardInterrupt:  # before the command began, or while it ended
         sys.exit(130)
 
 

@@ -1,4 +1,4 @@
-"""The settings a user may give by the environment (OPPOSABLE_…) or a `.env` file."""
+"""Settings from environment variables (OPPOSABLE_…) or a `.env` file."""
 
 from pathlib import Path
 from typing import Literal
@@ -10,17 +10,29 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 class Settings(BaseSettings):
     """Settings, read once and passed down as values.
 
-    `model` is a name for `models.build`; `home` is where models and state are kept (None: the user's cache);
-    `roots` are the folders that the file tools may read, separated as in a JSON list. `prices` gives for a model's name
-    what a million tokens cost, read and written, in the currency that `cost`, the most one run may cost, is in.
-    `database_url` and `redis_url` are where tools, agents, conversations and records are kept (by default a SQLite file
-    in `home`, or the user's data folder). `private_hosts` are loopback and private addresses that HTTP tools may call,
-    `api_hosts` what `api_caller` may, `modules` what specs of functions may name.
-
-    Of tools that come over HTTP: `secrets` are the environment variables they may refer to (`NAME`, or `NAME@HOST` for
-    one host), `programs` lets MCP servers be started as programs, `skills` are the folders that skills are taken from.
-    `origins` are the web pages (`https://HOST`) that may ask the service; `log` is how it logs; `traces` sends spans to
-    where OpenTelemetry's own variables say, with what was said in them if `traces_content` is set.
+    Attributes:
+        model: The name of the model, as for `--model`.
+        home: The folder of models and state (default: the user's cache and data folders).
+        roots: The folders that file tools may read, as a JSON list.
+        turns: The maximum number of model replies in a run.
+        tool_calls: The maximum number of tool calls in a run.
+        seconds: The maximum duration of a run.
+        tokens: The maximum number of tokens of a run.
+        cost: The maximum cost of a run, in the currency of `prices`.
+        prices: The price of a million input tokens and of a million output tokens, by model name.
+        database_url: The store of tools, agents, conversations and records (default: a SQLite file).
+        redis_url: The Redis or Valkey server for conversations and rate limits.
+        private_hosts: Loopback and private addresses that HTTP tools may call.
+        api_hosts: The hosts that `api_caller` may call.
+        modules: The modules and functions that function specs may name.
+        secrets: The environment variables that tools registered over HTTP may use (`NAME`, or `NAME@HOST` for one
+            host).
+        programs: Whether tools registered over HTTP may start MCP servers as programs.
+        skills: The folders that skills registered over HTTP are loaded from.
+        origins: The origins (`https://HOST`) of web pages that may call the service.
+        log: The format of the log.
+        traces: Whether to send spans to the endpoint in OpenTelemetry's environment variables.
+        traces_content: Whether spans include messages, arguments and results.
     """
 
     model_config = SettingsConfigDict(env_prefix="OPPOSABLE_", env_file=".env", env_ignore_empty=True, extra="ignore")

@@ -1,4 +1,4 @@
-"""Tools of every kind from their specs."""
+"""Tools of every kind are created and registered from their specs."""
 
 import sys
 from pathlib import Path
@@ -13,52 +13,54 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def box(tmp_path: Path):
-    async with SpecLoader(ToolLibrary(), ToolPermissions(roots=(tmp_path,))) as made:
-        yield made
+async def loader(tmp_path: Path):
+    async with SpecLoader(ToolLibrary(), ToolPermissions(roots=(tmp_path,))) as created:
+        yield created
 
 
-def function(tool_id: str, module: str, **more) -> FunctionToolSpec:
-    return FunctionToolSpec(tool_id=tool_id, module_path=module, **more)
+def build_function_spec(tool_id: str, module: str, **options) -> FunctionToolSpec:
+    return FunctionToolSpec(tool_id=tool_id, module_path=module, **options)
 
 
-async def test_a_function_is_named_by_module(box):
-    spec = function("calculator", "opposable.builtin_tools.calculator.calculator", function_name="calculator")
-    assert (await box.add(spec)).accepted == ("calculator",)
-    assert (await box.library.call("calculator", {"expression": "25*4"})).data["result"] == 100
+async def test_a_function_is_named_by_module(loader):
+    spec = build_function_spec(
+        "calculator", "opposable.builtin_tools.calculator.calculator", function_name="calculator"
+    )
+    assert (await loader.load(spec)).accepted == ("calculator",)
+    assert (await loader.library.call("calculator", {"expression": "25*4"})).data["result"] == 100
 
 
-async def test_an_internal_endpoint_is_a_built_in_tool(box):
+async def test_an_internal_endpoint_is_a_built_in_tool(loader):
     spec = HttpToolSpec(
         tool_id="计算器", description="数学计算", endpoint=EndpointConfig(url_template="internal://calculator")
     )
-    [name] = (await box.add(spec)).accepted
-    assert (await box.library.call(name, {"expression": "25*4"})).data["result"] == 100
+    [name] = (await loader.load(spec)).accepted
+    assert (await loader.library.call(name, {"expression": "25*4"})).data["result"] == 100
 
 
-async def test_an_mcp_server_brings_its_tools_and_takes_them_with_it(box):
+async def test_an_mcp_server_adds_its_tools_and_removes_them(loader):
     server = McpServerSpec(
         tool_id="clock", command=sys.executable, args=("-m", "mcp_server_time", "--local-timezone", "UTC")
     )
-    assert set((await box.add(server)).accepted) == {"clock_get_current_time", "clock_convert_time"}
-    result = await box.library.call("clock.get_current_time", {"timezone": "Asia/Shanghai"})
+    assert set((await loader.load(server)).accepted) == {"clock_get_current_time", "clock_convert_time"}
+    result = await loader.library.call("clock.get_current_time", {"timezone": "Asia/Shanghai"})
     assert result.failure is None
-    assert await box.remove("clock")
-    assert box.library.names == ()
+    assert await loader.remove("clock")
+    assert loader.library.names == ()
 
 
-async def test_a_skill_is_a_folder(box, tmp_path):
+async def test_a_skill_is_a_folder(loader, tmp_path):
     folder = tmp_path / "greet"
     folder.mkdir()
     (folder / "SKILL.md").write_text("---\nname: greet\ndescription: 打招呼\n---\nSay hello in the user's language.\n")
-    assert "greet" in (await box.add(SkillSpec(tool_id="greet", path=folder))).accepted
-    assert "Say hello" in (await box.library.call("greet", {})).content
+    assert "greet" in (await loader.load(SkillSpec(tool_id="greet", path=folder))).accepted
+    assert "Say hello" in (await loader.library.call("greet", {})).content
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "reason"),
     [
-        (function("x", "os", function_name="system"), "may not be used"),
+        (build_function_spec("x", "os", function_name="system"), "may not be used"),
         (
             HttpToolSpec(tool_id="x", endpoint=EndpointConfig(url_template="internal://shell")),
             "no built-in tool 'shell'",
@@ -66,25 +68,25 @@ async def test_a_skill_is_a_folder(box, tmp_path):
         (HttpToolSpec(tool_id="x", endpoint=EndpointConfig(url_template="http://127.0.0.1/a")), "127.0.0.1"),
         (SkillSpec(tool_id="x", path=Path("/no/such/folder")), "no"),
         (McpServerSpec(tool_id="x", command="no-such-program"), "no-such-program"),
-        (McpServerSpec(tool_id="x", command="python3", enabled=False), "switched off"),
+        (McpServerSpec(tool_id="x", command="python3", enabled=False), "disabled"),
     ],
 )
-async def test_what_cannot_be_used_is_set_aside_with_the_reason(box, spec, said):
-    came = await box.add(spec)
-    assert (came.ok, box.library.names) == (False, ())
-    assert said in came.set_aside["x"]
+async def test_an_unusable_spec_is_rejected_with_the_reason(loader, spec, reason):
+    registration = await loader.load(spec)
+    assert (registration.has_tools, loader.library.names) == (False, ())
+    assert reason in registration.set_aside["x"]
 
 
-async def test_a_taken_id_is_told_and_may_be_replaced(box):
-    spec = function("t", "opposable.builtin_tools.echo", function_name="echo")
-    assert (await box.add(spec)).ok
-    assert "already" in (await box.add(spec)).set_aside["t"]
+async def test_a_registered_id_is_rejected_unless_replaced(loader):
+    spec = build_function_spec("t", "opposable.builtin_tools.echo", function_name="echo")
+    assert (await loader.load(spec)).has_tools
+    assert "already registered" in (await loader.load(spec)).set_aside["t"]
     changed = spec.model_copy(update={"description": "Say it again."})
-    assert (await box.add(changed, replace=True)).ok
-    assert box.library.definitions[0].description == "Say it again."
+    assert (await loader.load(changed, replace=True)).has_tools
+    assert loader.library.definitions[0].description == "Say it again."
 
 
 async def test_programs_may_be_forbidden(tmp_path):
-    async with SpecLoader(ToolLibrary(), ToolPermissions(allow_programs=False)) as box:
-        came = await box.load(McpServerSpec(tool_id="x", command="python3"))
-        assert "may not be started" in came.set_aside["x"]
+    async with SpecLoader(ToolLibrary(), ToolPermissions(allow_programs=False)) as loader:
+        registration = await loader.load(McpServerSpec(tool_id="x", command="python3"))
+        assert "may not be started" in registration.set_aside["x"]

@@ -538,7 +538,7 @@ BAD = {
     "another kind of database": (("ask", "x", "--db", "oracle://x/y"), 2, "`oracle:` databases are not supported"),
     "chat without its database": (("chat", "--db", "none.db"), 2, "File `none.db` does not exist"),
     "tools of no database": (("tools", "list", "--db", "none.db"), 2, "File `none.db` does not exist"),
-    "unknown model": (("run", "x", "-m", "gpt"), 2, "There is no model named 'gpt'. A model is named as one of: local"),
+    "unknown model": (("run", "x", "-m", "gpt"), 2, "There is no model named 'gpt'. Use one of these forms: local"),
     "no model's name": (("run", "x", "-m", "openai:"), 2, "There is no model named 'openai:'"),
     "missing key": (
         ("run", "x", "-m", "openai:o"),
@@ -551,7 +551,7 @@ BAD = {
         "is not the name of a model. Write the base U",
     ),
     "URL without a host": (("run", "x", "-m", "http://#m"), 2, "is not the name of a model"),
-    "wrong port": (("run", "x", "-m", "http://127.0.0.1:99999/v1#m"), 1, "is no URL; one looks like http://"),
+    "wrong port": (("run", "x", "-m", "http://127.0.0.1:99999/v1#m"), 1, "is not a URL. Use one such as http://"),
     "nobody listens": (("run", "x", "-m", NOWHERE), 1, "Cannot reach the model server at http://127.0.0.1:9/v1/"),
     "no such host": (("run", "x", "-m", "http://nosuch.invalid/v1#m"), 1, "Cannot reach the model server at"),
     "no such tool": (("tools", "call", "calculater"), 2, "no tool named 'calculater'. Did you mean calculator?"),
@@ -571,7 +571,7 @@ BAD = {
         1,
         "llama.cpp cannot load short.gguf: the file ma",
     ),
-    "text as GGUF": (("run", "x", "-m", "local:a.txt"), 2, "a.txt is no GGUF model: such a file begins with the"),
+    "text as GGUF": (("run", "x", "-m", "local:a.txt"), 2, "a.txt is not a GGUF file (missing magic bytes). Pass"),
     "half a character": (("ask", "x", "--db", b"\xff.db"), 2, ".db: give duckdb:///path"),
     "half a character in a tool": (("tools", "show", b"n\xff"), 2, "There is no tool named 'n"),
     "unknown command": (("rum", "x"), 2, "No such command 'rum'."),
@@ -652,7 +652,7 @@ async def test_a_task_from_standard_input_is_checked(tmp_path: Path, stdin: byte
         ),
         (respond_json({"error": {"message": "no model m here"}}, status=404), "answered HTTP 404: no model m here"),
         (respond_text("<html>not here</html>", status=404), "usually ends in /v1."),
-        (respond_text("<html>welcome</html>"), "answered something that is no JSON ('<html>welcome</html>')"),
+        (respond_text("<html>welcome</html>"), "is not JSON ('<html>welcome</html>')"),
         (respond_json({"hello": "world"}), "gave neither an answer nor a call"),
         (respond_events(build_delta(content=""), build_delta("stop")), "gave neither an answer nor a call"),
     ],
@@ -735,7 +735,7 @@ async def test_an_unreachable_index_is_told_in_time(tmp_path: Path) -> None:
     env = {"PIP_INDEX_URL": "http://reader:s3cret@127.0.0.1:9/simple"}
     done = await opposable(tmp_path, "models", "pull", env=env)
     assert done.err.splitlines()[-1] == (
-        "Error: The package index cannot be reached: Connection refused. Try again later: what was fetched stays."
+        "Error: The package index cannot be reached: Connection refused. Try again later; the download resumes."
     )
     assert (done.code, "s3cret" in done.err, done.seconds < 20) == (1, False, True)
 

@@ -1,4 +1,4 @@
-"""Specs as other documents write them mean what today's mean."""
+"""Specs in older forms are converted to the current one."""
 
 from enum import Enum
 
@@ -91,7 +91,7 @@ def test_an_mcp_server_by_its_endpoint():
 
 
 @pytest.mark.parametrize(
-    ("given", "made"),
+    ("given", "expected_type"),
     [
         ({"module_path": "m", "function_name": "f"}, FunctionToolSpec),
         ({"endpoint": {"url_template": "internal://time"}}, HttpToolSpec),
@@ -102,8 +102,8 @@ def test_an_mcp_server_by_its_endpoint():
         ({"type": "skill", "path": "skills/one"}, SkillSpec),
     ],
 )
-def test_the_type_is_told_by_what_a_spec_has(given, made):
-    assert type(SPEC_ADAPTER.validate_python({"tool_id": "t", **given})) is made
+def test_the_type_of_a_spec_follows_from_its_fields(given, expected_type):
+    assert type(SPEC_ADAPTER.validate_python({"tool_id": "t", **given})) is expected_type
 
 
 @pytest.mark.parametrize(
@@ -131,10 +131,10 @@ def test_the_type_is_told_by_what_a_spec_has(given, made):
         ),
     ],
 )
-def test_parameters_are_a_schema_or_told_one_by_one(given, schema):
-    made = Capability(name="c", parameters=given)
-    assert made.parameters == schema
-    assert Capability.model_validate(made.model_dump()) == made
+def test_parameters_are_a_schema_or_a_map_of_parameters(given, schema):
+    capability = Capability(name="c", parameters=given)
+    assert capability.parameters == schema
+    assert Capability.model_validate(capability.model_dump()) == capability
 
 
 @pytest.mark.parametrize(
@@ -147,13 +147,13 @@ def test_parameters_are_a_schema_or_told_one_by_one(given, schema):
         ({}, {}, {}),
     ],
 )
-def test_an_example_is_whole_or_its_arguments_alone(parameters, given, arguments):
+def test_an_example_is_complete_or_only_its_arguments(parameters, given, arguments):
     [example] = Capability(name="c", parameters=parameters, examples=[given]).examples
     assert example.arguments == arguments
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"id": "a", "tool_id": "b", "command": "serve"}, "id\n  Extra inputs are not permitted"),
         ({"id": "a", "type": "banana", "command": "serve"}, "Input should be 'invokable' or 'streamable'"),
@@ -165,6 +165,6 @@ def test_an_example_is_whole_or_its_arguments_alone(parameters, given, arguments
         ({"id": {}, "type": {}, "command": []}, "type"),
     ],
 )
-def test_what_is_no_spec_is_told(given, said):
-    with pytest.raises(ValidationError, match=said):
+def test_an_invalid_spec_is_reported(given, message):
+    with pytest.raises(ValidationError, match=message):
         SPEC_ADAPTER.validate_python(given)

@@ -18,7 +18,7 @@ from opposable.domain.tools import ToolCall, ToolDefinition
         ('{"a": NaN, "n": 12345678901234567}', {}, False),
     ],
 )
-def test_arguments_are_parsed_strictly_and_their_text_is_kept(raw, arguments, is_valid):
+def test_arguments_are_parsed_strictly_and_their_text_is_stored(raw, arguments, is_valid):
     call = ToolCall.from_json("c", "f", raw)
     assert (call.arguments, call.has_valid_arguments, call.arguments_json) == (arguments, is_valid, raw)
 

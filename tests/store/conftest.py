@@ -1,4 +1,4 @@
-"""Stores on both engines: each test that asks for `url` or `store` runs on SQLite and on a real PostgreSQL."""
+"""Fixtures that run each test of the store on SQLite and on a real PostgreSQL."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -11,15 +11,15 @@ from opposable.store import open_store
 
 @pytest.fixture(scope="session")
 def template(postgresql):  # noqa: F811
-    """The name of a PostgreSQL database with the schema in it."""
+    """The name of a PostgreSQL database with the current schema."""
     url = postgresql.new_database()
 
-    async def migrated() -> None:
+    async def create_schema() -> None:
         async with open_store(url):
             pass
 
-    with ThreadPoolExecutor(1) as thread:  # a loop may be running in this one
-        thread.submit(asyncio.run, migrated()).result()
+    with ThreadPoolExecutor(1) as thread:  # this thread may have a running event loop
+        thread.submit(asyncio.run, create_schema()).result()
     return postgresql.get_database_name(url)
 
 
@@ -30,7 +30,7 @@ def engine(request):
 
 @pytest.fixture
 def empty_url(engine, request, tmp_path):
-    """A database without a schema."""
+    """The URL of a database without a schema."""
     if engine == "sqlite":
         yield f"sqlite:///{tmp_path}/store.db"
         return
@@ -42,7 +42,7 @@ def empty_url(engine, request, tmp_path):
 
 @pytest.fixture
 def url(engine, request, tmp_path):
-    """A database, empty but for its schema."""
+    """The URL of a database with the schema and no rows."""
     if engine == "sqlite":
         yield f"sqlite:///{tmp_path}/store.db"
         return
@@ -59,8 +59,8 @@ async def store(url):
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "valkey"])
-async def anywhere(request, tmp_path):
-    """A store whose conversations and limits are in SQLite, PostgreSQL or Valkey."""
+async def any_store(request, tmp_path):
+    """A store with conversations and rate limits in SQLite, PostgreSQL or Valkey."""
     if request.param == "postgresql":
         server = request.getfixturevalue("postgresql")
         url = server.new_database(request.getfixturevalue("template"))

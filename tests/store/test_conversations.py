@@ -1,100 +1,94 @@
-"""Conversations and limits mean the same in SQLite, PostgreSQL and Valkey."""
+"""Conversations and rate limits behave the same in SQLite, PostgreSQL and Valkey."""
 
 import asyncio
 
 import pytest
+from tests.store.records import MESSAGES
 
-from opposable.domain.errors import BadInput, StoreConflict, StoreUnavailable
-from opposable.domain.messages import assistant_message, system_message, tool_message, user_message
-from opposable.domain.records import Conversation
-from opposable.domain.specs import RateLimit
-from opposable.domain.tools import ToolCall
+from opposable.domain.errors import BadInput, StoreConflict
+from opposable.domain.messages import assistant_message, user_message
+from opposable.domain.records import Conversation, ConversationTurn
+from opposable.domain.specs import (
+    RateLimit,
+)
 from opposable.store import open_store
 
 pytestmark = pytest.mark.anyio
 
-MESSAGES = (
-    system_message("Be short."),
-    user_message("巴黎的天气？'; --"),
-    assistant_message(
-        "",
-        (ToolCall.from_json("c1", "weather", '{"city": "巴黎"', dialect="hermes", repairs=("brace",), truncated=True),),
-        thinking="嗯",
-    ),
-    tool_message("c1", "weather", "晴 🎉"),
-    assistant_message("晴"),
-)
 
-
-async def test_messages_come_back_in_order(anywhere):
-    conversations = anywhere.conversations
-    begun = await conversations.add(Conversation("c", "owner", "agent", "标题"))
-    assert (begun.owner, begun.agent_id, begun.title, begun.messages) == ("owner", "agent", "标题", 0)
+async def test_messages_are_returned_in_order(any_store):
+    conversations = any_store.conversations
+    created = await conversations.add(Conversation("c", "owner", "agent", "标题"))
+    assert (created.owner, created.agent_id, created.title, created.messages) == ("owner", "agent", "标题", 0)
     assert await conversations.append_messages("c", MESSAGES[:2], expected_count=0) == 2
     assert await conversations.append_messages("c", MESSAGES[2:]) == 5
     assert await conversations.append_messages("c", ()) == 5
     assert await conversations.list_messages("c") == MESSAGES
     assert await conversations.list_messages("c", start=3) == MESSAGES[3:]
-    there = await conversations.get("c")
-    assert (there.messages, there.created_at) == (5, begun.created_at)
-    assert there.updated_at >= begun.updated_at
+    stored = await conversations.get("c")
+    assert (stored.messages, stored.created_at) == (5, created.created_at)
+    assert stored.updated_at >= created.updated_at
 
 
-async def test_what_cannot_be_is_told(anywhere):
-    conversations = anywhere.conversations
+async def test_invalid_changes_are_reported(any_store):
+    conversations = any_store.conversations
     await conversations.add(Conversation("c"))
-    with pytest.raises(BadInput, match="There is a conversation 'c' already"):
+    with pytest.raises(BadInput, match="The conversation 'c' already exists"):
         await conversations.add(Conversation("c", "other"))
-    with pytest.raises(BadInput, match="There is no conversation 'd'; begin it first"):
+    with pytest.raises(BadInput, match=r"The conversation 'd' does not exist\. Create it first"):
         await conversations.append_messages("d", MESSAGES)
     await conversations.append_messages("c", MESSAGES[:1])
-    with pytest.raises(StoreConflict, match="has 1 messages, not 0: it went on elsewhere"):
+    with pytest.raises(StoreConflict, match="has 1 messages, not 0: another request continued it"):
         await conversations.append_messages("c", MESSAGES, expected_count=0)
     assert await conversations.list_messages("c") == MESSAGES[:1]
     assert await conversations.get("d") is None
     assert await conversations.list_messages("d") == ()
 
 
-async def test_turns_told_at_once_stay_whole(anywhere):
-    await anywhere.conversations.add(Conversation("c"))
+async def test_concurrent_appends_keep_their_messages_together(any_store):
+    await any_store.conversations.add(Conversation("c"))
     turns = [tuple(user_message(f"{number}.{part}") for part in range(3)) for number in range(12)]
-    totals = await asyncio.gather(*(anywhere.conversations.append_messages("c", turn) for turn in turns))
+    totals = await asyncio.gather(*(any_store.conversations.append_messages("c", turn) for turn in turns))
     assert sorted(totals) == list(range(3, 37, 3))
-    said = await anywhere.conversations.list_messages("c")
-    assert {said[at : at + 3] for at in range(0, 36, 3)} == set(turns)
+    stored_messages = await any_store.conversations.list_messages("c")
+    assert {stored_messages[at : at + 3] for at in range(0, 36, 3)} == set(turns)
 
 
-async def test_of_two_that_answer_the_same_turn_one_is_told(anywhere):
-    await anywhere.conversations.add(Conversation("c"))
+async def test_concurrent_appends_with_the_same_expected_count_conflict(any_store):
+    await any_store.conversations.add(Conversation("c"))
     answers = [
-        anywhere.conversations.append_messages("c", (assistant_message(f"{n}"),), expected_count=0) for n in range(4)
+        any_store.conversations.append_messages("c", (assistant_message(f"{n}"),), expected_count=0) for n in range(4)
     ]
     outcomes = await asyncio.gather(*answers, return_exceptions=True)
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["StoreConflict"] * 3 + ["int"]
 
 
-async def test_conversations_are_listed_by_owner_the_last_continued_first(anywhere):
-    conversations = anywhere.conversations
+async def test_conversations_are_listed_by_owner_last_changed_first(any_store):
+    conversations = any_store.conversations
     for number in range(7):
         await conversations.add(Conversation(f"c{number}", "一" if number % 2 else "two"))
     await conversations.append_messages("c0", MESSAGES)
     expected = ["c0", "c6", "c5", "c4", "c3", "c2", "c1"]
-    after, found = "", []
+    after, pages = "", []
     while True:
         page = await conversations.list(after=after, limit=3)
-        found.append([one.conversation_id for one in page.items])
+        pages.append([conversation.conversation_id for conversation in page.items])
         after = page.next_cursor
         if not after:
             break
-    assert found == [expected[:3], expected[3:6], expected[6:]]
-    assert [one.conversation_id for one in (await conversations.list("一")).items] == ["c5", "c3", "c1"]
-    assert (await conversations.list("nobody")).items == ()
-    with pytest.raises(BadInput, match="This cursor"):
+    assert pages == [expected[:3], expected[3:6], expected[6:]]
+    assert [conversation.conversation_id for conversation in (await conversations.list("一")).items] == [
+        "c5",
+        "c3",
+        "c1",
+    ]
+    assert (await conversations.list("other")).items == ()
+    with pytest.raises(BadInput, match="The cursor"):
         await conversations.list(after="x")
 
 
-async def test_a_deleted_conversation_is_gone(anywhere):
-    conversations = anywhere.conversations
+async def test_deleted_conversation_has_no_messages(any_store):
+    conversations = any_store.conversations
     await conversations.add(Conversation("c", "o"))
     await conversations.append_messages("c", MESSAGES)
     assert await conversations.delete("c")
@@ -106,44 +100,49 @@ async def test_a_deleted_conversation_is_gone(anywhere):
     assert await conversations.list_messages("c") == ()
 
 
-async def test_a_limit_counts_each_key_apart(anywhere):
+async def test_rate_limit_counts_each_key_separately(any_store):
     limit = RateLimit(calls=3, seconds=60)
-    answers = [await anywhere.limiter.hit("钥匙", limit) for _ in range(4)]
-    assert [(one.allowed, one.remaining) for one in answers] == [(True, 2), (True, 1), (True, 0), (False, 0)]
+    answers = [await any_store.limiter.hit("钥匙", limit) for _ in range(4)]
+    assert [(answer.allowed, answer.remaining) for answer in answers] == [(True, 2), (True, 1), (True, 0), (False, 0)]
     assert answers[2].retry_after == 0
     assert 0 < answers[3].retry_after <= 61
-    assert (await anywhere.limiter.hit("other", limit, cost=3)).remaining == 0
-    assert not (await anywhere.limiter.hit("third", limit, cost=4)).allowed
+    assert (await any_store.limiter.hit("other", limit, cost=3)).remaining == 0
+    assert not (await any_store.limiter.hit("third", limit, cost=4)).allowed
 
 
-async def test_a_limit_of_a_fraction_of_a_second_keeps_its_rate(anywhere, request):
-    answers = [await anywhere.limiter.hit("k", RateLimit(calls=2, seconds=0.5)) for _ in range(5)]
+async def test_rate_limit_of_a_fraction_of_a_second_keeps_its_rate(any_store, request):
+    answers = [await any_store.limiter.hit("k", RateLimit(calls=2, seconds=0.5)) for _ in range(5)]
     # Valkey counts in whole seconds: 4 calls in 1 s have the rate of 2 calls in 0.5 s.
-    allowed = 4 if request.node.callspec.params["anywhere"] == "valkey" else 2
+    allowed = 4 if request.node.callspec.params["any_store"] == "valkey" else 2
     assert [answer.allowed for answer in answers[:allowed]] == [True] * allowed
 
 
-async def test_two_processes_share_one_conversation_and_one_limit(valkey_url, tmp_path):
-    first = open_store(f"sqlite:///{tmp_path}/a.db", valkey_url=valkey_url)
-    second = open_store(f"sqlite:///{tmp_path}/b.db", valkey_url=valkey_url.replace("valkey:", "redis:"))
-    async with first as one, second as two:
-        await one.conversations.add(Conversation("c"))
-        await two.conversations.append_messages("c", MESSAGES)
-        assert await one.conversations.list_messages("c") == MESSAGES
-        limit = RateLimit(calls=5)
-        hits = await asyncio.gather(*((one, two)[n % 2].limiter.hit("k", limit) for n in range(12)))
-        assert sum(hit.allowed for hit in hits) == 5
-        assert await one.check_health() == {"database": "", "valkey": ""}
+def make_turn(turn_id: str, conversation_id: str = "v1", owner: str = "ann") -> ConversationTurn:
+    return ConversationTurn(
+        turn_id, Conversation(conversation_id, owner, "a", "hi"), (user_message(turn_id), assistant_message("好"))
+    )
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1", "valkey", "redis://127.0.0.1:port"])
-async def test_a_wrong_valkey_url_is_told(url, tmp_path):
-    with pytest.raises(BadInput, match="valkey://HOST:PORT/NUMBER"):
-        async with open_store(f"sqlite:///{tmp_path}/a.db", valkey_url=url):
-            pytest.fail("opened")
+async def test_turns_of_several_conversations_are_appended_together(tmp_path):
+    async with open_store(f"sqlite:///{tmp_path}/s.sqlite") as store:
+        assert (
+            await store.conversations.append_turns([make_turn("t1"), make_turn("t2", "v2"), make_turn("t3")])
+            == frozenset()
+        )
+        assert [m.content for m in await store.conversations.list_messages("v1")] == ["t1", "好", "t3", "好"]
+        assert (await store.conversations.get("v2")).messages == 2
 
 
-async def test_a_valkey_server_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(StoreUnavailable, match="The Valkey server does not answer"):
-        async with open_store(f"sqlite:///{tmp_path}/a.db", valkey_url="redis://:hunter2@127.0.0.1:9"):
-            pytest.fail("opened")
+async def test_retried_turn_is_appended_once(tmp_path):
+    async with open_store(f"sqlite:///{tmp_path}/s.sqlite") as store:
+        await store.conversations.append_turns([make_turn("t1")])
+        await store.conversations.append_turns([make_turn("t1"), make_turn("t2")], skip_existing=True)
+        assert [m.content for m in await store.conversations.list_messages("v1")] == ["t1", "好", "t2", "好"]
+        assert (await store.conversations.get("v1")).messages == 4
+
+
+async def test_turn_for_the_conversation_of_another_owner_is_rejected(tmp_path):
+    async with open_store(f"sqlite:///{tmp_path}/s.sqlite") as store:
+        await store.conversations.append_turns([make_turn("t1")])
+        assert await store.conversations.append_turns([make_turn("t2", owner="bob"), make_turn("t3")]) == {"t2"}
+        assert [m.content for m in await store.conversations.list_messages("v1")] == ["t1", "好", "t3", "好"]

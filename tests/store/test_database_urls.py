@@ -19,25 +19,25 @@ URLS = {
 }
 
 
-@pytest.mark.parametrize(("given", "made"), URLS.items())
-def test_urls_are_taken_in_the_shapes_people_write(given, made):
-    url = parse_database_url(given)
-    assert (url.render_as_string(hide_password=False), describe_database(url)) == made
+@pytest.mark.parametrize(("text", "normalized"), URLS.items())
+def test_url_is_normalized(text, normalized):
+    url = parse_database_url(text)
+    assert (url.render_as_string(hide_password=False), describe_database(url)) == normalized
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("text", "message"),
     [
-        ("", "This is no database URL"),
-        ("store.db", "This is no database URL"),
-        ("mysql://u:secret@h/d", "'mysql' cannot be the store"),
-        ("sqlite://", "One in memory would be lost"),
-        ("sqlite:///:memory:", "One in memory would be lost"),
+        ("", "database URL of the store is not valid"),
+        ("store.db", "database URL of the store is not valid"),
+        ("mysql://u:secret@h/d", "does not support 'mysql'"),
+        ("sqlite://", "must be a file"),
+        ("sqlite:///:memory:", "must be a file"),
         ("sqlite://store.db", "needs a third slash"),
-        ("postgresql://u:secret@h:port/d", "This is no database URL"),
+        ("postgresql://u:secret@h:port/d", "database URL of the store is not valid"),
     ],
 )
-def test_a_wrong_url_is_told_without_its_password(given, said):
-    with pytest.raises(BadInput, match=said) as caught:
-        parse_database_url(given)
+def test_invalid_url_is_reported_without_its_password(text, message):
+    with pytest.raises(BadInput, match=message) as caught:
+        parse_database_url(text)
     assert "secret" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Records are taken without waiting, written soon and once, and none is lost on a clean end."""
+"""The recorder writes each record once, in the background, and loses none on a clean end."""
 
 import asyncio
 import logging
@@ -18,27 +18,27 @@ pytestmark = pytest.mark.anyio
 
 
 async def list_stored_executions(store):
-    return [one async for one in store.executions.export()]
+    return [execution async for execution in store.executions.export()]
 
 
-async def wait_until(true) -> None:
+async def wait_until(condition) -> None:
     async with asyncio.timeout(20):
-        while not true():  # noqa: ASYNC110 - there is no event to wait for
+        while not condition():  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.01)
 
 
-async def test_all_is_written_on_a_clean_end(store):
+async def test_all_records_are_written_on_a_clean_end(store):
     calls = [make_execution(number) for number in range(1234)]
     events = [RunEvent("r", number, "text", {"content": "好"}, START) for number in range(1, 800)]
     async with Recorder(store.executions, store.runs, flush_interval_seconds=60) as recorder:
-        for one in (*calls, *events):
-            recorder.record(one)
+        for record in (*calls, *events):
+            recorder.record(record)
     assert await list_stored_executions(store) == calls[::-1]
     assert await store.runs.list_events("r") == tuple(events)
     assert recorder.status == RecorderStatus(waiting=0, written=2033, lost=0, refused=0, error="")
 
 
-async def test_records_are_written_while_it_runs(store):
+async def test_records_are_written_while_the_recorder_runs(store):
     async with Recorder(store.executions, store.runs) as recorder:
         recorder.record(make_execution(1))
         await wait_until(lambda: recorder.status.written == 1)
@@ -48,7 +48,7 @@ async def test_records_are_written_while_it_runs(store):
         await wait_until(lambda: recorder.status.written == MAX_BATCH_RECORDS + 2)
 
 
-async def test_a_record_taken_twice_is_written_once(store):
+async def test_duplicate_record_is_written_once(store):
     async with Recorder(store.executions, store.runs) as recorder:
         for _ in range(2):
             recorder.record(make_execution(1))
@@ -68,85 +68,85 @@ async def test_secrets_never_reach_the_store(store):
     assert event.data == {"arguments": '{"password": "[redacted]"}'}
 
 
-async def test_a_record_the_store_refuses_holds_up_no_other(store, caplog):
+async def test_rejected_record_does_not_block_others(store, caplog):
     bad = replace(make_execution(2, arguments={"password": "hunter2"}), at=START.replace(tzinfo=None))
     async with Recorder(store.executions, store.runs) as recorder:
-        for one in (make_execution(1), bad, make_execution(3)):
-            recorder.record(one)
+        for record in (make_execution(1), bad, make_execution(3)):
+            recorder.record(record)
     assert await list_stored_executions(store) == [make_execution(3), make_execution(1)]
     assert (recorder.status.written, recorder.status.refused) == (2, 1)
-    assert "refused" in caplog.text
+    assert "rejected a record" in caplog.text
     assert "hunter2" not in caplog.text
 
 
 class UnavailableSink:
-    """A store that can be away, and may have written what it says it has not."""
+    """A sink that is unavailable, but may have written the first record."""
 
     def __init__(self, store) -> None:
         self.store = store
-        self.away = True
-        self.asked = 0
+        self.is_away = True
+        self.attempts = 0
 
     async def add(self, batch) -> None:
-        self.asked += 1
-        if self.away:
+        self.attempts += 1
+        if self.is_away:
             await self.store.executions.add(batch[:1])
             raise StoreUnavailable("The database is away.")
         await self.store.executions.add(batch)
 
 
-async def test_records_wait_for_a_database_that_is_away_and_are_written_once(store, caplog):
+async def test_records_are_queued_while_the_database_is_unavailable(store, caplog):
     caplog.set_level(logging.WARNING)
-    away = UnavailableSink(store)
-    async with Recorder(away, store.runs, flush_interval_seconds=0.01) as recorder:
+    sink = UnavailableSink(store)
+    async with Recorder(sink, store.runs, flush_interval_seconds=0.01) as recorder:
         for number in range(5):
             recorder.record(make_execution(number))
-        await wait_until(lambda: away.asked > 2)
+        await wait_until(lambda: sink.attempts > 2)
         assert recorder.status == RecorderStatus(5, 0, 0, 0, "The database is away.")
         assert not recorder.status.is_writing
-        away.away = False
+        sink.is_away = False
         await wait_until(lambda: recorder.status.written == 5)
         assert recorder.status.is_writing
     assert await list_stored_executions(store) == [make_execution(number) for number in (4, 3, 2, 1, 0)]
-    assert caplog.text.count("Records wait: The database is away.") == 1
+    assert caplog.text.count("records are queued: The database is away.") == 1
 
 
-async def test_a_database_that_is_away_is_not_asked_again_for_every_record(store):
-    away = UnavailableSink(store)
-    async with Recorder(away, store.runs, flush_interval_seconds=60, close_timeout_seconds=0.1) as recorder:
+async def test_unavailable_database_is_not_retried_for_every_record(store):
+    sink = UnavailableSink(store)
+    async with Recorder(sink, store.runs, flush_interval_seconds=60, close_timeout_seconds=0.1) as recorder:
         for number in range(MAX_BATCH_RECORDS):
             recorder.record(make_execution(number))
         await wait_until(lambda: recorder.status.error)
         for number in range(MAX_BATCH_RECORDS, MAX_BATCH_RECORDS + 50):
             recorder.record(make_execution(number))
             await asyncio.sleep(0)
-        assert away.asked == 1
+        assert sink.attempts == 1
 
 
-async def test_memory_is_bounded_by_characters_too(store, monkeypatch):
+async def test_queue_is_bounded_by_characters(store, monkeypatch):
     monkeypatch.setattr("opposable.store.recorder.MAX_QUEUED_CHARACTERS", 10_000)
-    away = UnavailableSink(store)
-    async with Recorder(away, store.runs, flush_interval_seconds=60, close_timeout_seconds=0.1) as recorder:
+    sink = UnavailableSink(store)
+    async with Recorder(sink, store.runs, flush_interval_seconds=60, close_timeout_seconds=0.1) as recorder:
         for number in range(10):
             recorder.record(make_execution(number, arguments={"content": "x" * 4000, "n": 2**70}))
         assert recorder.status.waiting == 3
-        away.away = False
+        sink.is_away = False
     assert (recorder.status.written, recorder.status.lost) == (3, 7)
 
 
-async def test_memory_is_bounded_and_what_is_lost_is_counted(store, caplog):
-    away = UnavailableSink(store)
+async def test_queue_is_bounded_and_lost_records_are_counted(store, caplog):
+    sink = UnavailableSink(store)
     async with Recorder(
-        away, store.runs, flush_interval_seconds=0.01, max_queued_records=3, close_timeout_seconds=0.1
+        sink, store.runs, flush_interval_seconds=0.01, max_queued_records=3, close_timeout_seconds=0.1
     ) as recorder:
         for number in range(10):
             recorder.record(make_execution(number))
         assert (recorder.status.waiting, recorder.status.lost) == (3, 7)
     assert recorder.status.lost == 10
-    assert "Records are lost" in caplog.text
+    assert "losing records" in caplog.text
 
 
-async def test_a_real_database_comes_back_and_nothing_is_written_twice(postgresql, template):
+async def test_recorder_resumes_after_an_outage_of_postgresql(postgresql, template):
     url = postgresql.new_database(template)
     async with open_store(url) as store:
         async with Recorder(store.executions, store.runs, flush_interval_seconds=0.05) as recorder:
@@ -176,32 +176,32 @@ asyncio.run(main())
 """
 
 
-async def test_a_kill_loses_at_most_the_last_second(url):
+async def test_killed_process_loses_at_most_the_last_second(url):
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", RECORDING, url, stdout=asyncio.subprocess.PIPE)
     try:
         taken = []
         while len(taken) < 250:
-            number, moment = (await process.stdout.readline()).split()
-            taken.append((int(number), float(moment)))
+            number, timestamp = (await process.stdout.readline()).split()
+            taken.append((int(number), float(timestamp)))
     finally:
         process.send_signal(signal.SIGKILL)
         rest = await process.stdout.read()
         await process.wait()
     taken += [(int(line.split()[0]), float(line.split()[1])) for line in rest.splitlines() if len(line.split()) == 2]
     async with open_store(url) as store:
-        there = {one.execution_id for one in await list_stored_executions(store)}
+        stored_ids = {execution.execution_id for execution in await list_stored_executions(store)}
     last = taken[-1][1]
-    lost = [last - moment for number, moment in taken if f"e{number:06}" not in there]
-    assert there
+    lost = [last - timestamp for number, timestamp in taken if f"e{number:06}" not in stored_ids]
+    assert stored_ids
     assert max(lost, default=0) <= 1.0
 
 
-async def test_more_calls_at_once_than_a_batch_keep_their_order(store):
+async def test_several_batches_keep_their_order(store):
     async with Recorder(store.executions, store.runs) as recorder:
         for number in range(3 * MAX_BATCH_RECORDS):
             recorder.record(make_execution(number, at=seconds_after_start(number)))
             if number % 100 == 0:
                 await asyncio.sleep(0)
-    assert [one.execution_id for one in await list_stored_executions(store)] == [
+    assert [execution.execution_id for execution in await list_stored_executions(store)] == [
         f"e{n:06}" for n in range(3 * MAX_BATCH_RECORDS)
     ][::-1]

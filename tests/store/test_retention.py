@@ -1,4 +1,4 @@
-"""What is too old or too much is forgotten, and nothing else."""
+"""Retention deletes records beyond an age or a number, and no others."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -14,24 +14,24 @@ pytestmark = pytest.mark.anyio
 
 
 async def add_executions(store, hours):
-    """A call and a finished run of each age, in hours."""
-    moment = get_utc_now()
-    ages = [moment - timedelta(hours=hour) for hour in hours]
-    await store.executions.add([make_execution(number, at=at) for number, at in enumerate(ages)])
-    for number, at in enumerate(ages):
+    """Store an execution and an ended run of each age, in hours."""
+    current_time = get_utc_now()
+    times = [current_time - timedelta(hours=hour) for hour in hours]
+    await store.executions.add([make_execution(number, at=at) for number, at in enumerate(times)])
+    for number, at in enumerate(times):
         await store.runs.save(Run(f"r{number}", at, status="finished"))
-    await store.runs.add_events([RunEvent(f"r{number}", 1, "text", {}, at) for number, at in enumerate(ages)])
+    await store.runs.add_events([RunEvent(f"r{number}", 1, "text", {}, at) for number, at in enumerate(times)])
 
 
 async def list_remaining(store):
-    calls = [one.execution_id async for one in store.executions.export()]
+    calls = [execution.execution_id async for execution in store.executions.export()]
     runs = [run.run_id for run in (await store.runs.list()).items]
     events = [run for run in ("r0", "r1", "r2", "r3") if await store.runs.list_events(run)]
     return calls, runs, events
 
 
 @pytest.mark.parametrize(
-    ("keep", "forgotten", "numbers"),
+    ("limits", "deleted", "numbers"),
     [
         (RetentionLimits(), 0, [0, 1, 2, 3]),
         (RetentionLimits(max_age=timedelta(hours=2.5)), 1, [0, 1, 2]),
@@ -41,15 +41,15 @@ async def list_remaining(store):
         (RetentionLimits(max_count=0), 4, []),
     ],
 )
-async def test_age_and_number(store, keep, forgotten, numbers):
+async def test_records_beyond_age_or_number_are_deleted(store, limits, deleted, numbers):
     await add_executions(store, [0, 1, 2, 3])
-    assert await store.retention.enforce(keep) == RetentionResult(forgotten, forgotten)
+    assert await store.retention.enforce(limits) == RetentionResult(deleted, deleted)
     calls, runs = [f"e{number:06}" for number in numbers], [f"r{number}" for number in numbers]
     assert await list_remaining(store) == (calls, runs, runs)
-    assert await store.retention.enforce(keep) == RetentionResult(0, 0)
+    assert await store.retention.enforce(limits) == RetentionResult(0, 0)
 
 
-async def test_a_run_that_goes_on_is_kept(store):
+async def test_active_run_is_not_deleted(store):
     run = Run("r0", get_utc_now() - timedelta(days=9), status="running")
     await store.runs.save(run)
     await store.runs.save(replace(run, run_id="r1", status="waiting"))
@@ -60,19 +60,19 @@ async def test_a_run_that_goes_on_is_kept(store):
     assert {run.run_id for run in (await store.runs.list()).items} == {"r0", "r1"}
 
 
-async def test_more_than_a_batch_is_forgotten(store):
+async def test_several_batches_are_deleted(store):
     await store.executions.add([make_execution(number) for number in range(2 * DELETE_BATCH_ROWS + 5)])
     assert await store.retention.enforce(RetentionLimits(max_count=3)) == RetentionResult(2 * DELETE_BATCH_ROWS + 2, 0)
     assert len((await store.executions.list()).items) == 3
 
 
-async def test_calls_of_one_moment_are_counted_apart(store):
+async def test_executions_of_the_same_time_are_counted_separately(store):
     await store.executions.add([make_execution(number, at=make_execution(0).at) for number in range(5)])
     await store.retention.enforce(RetentionLimits(max_count=2))
-    assert [one.execution_id for one in (await store.executions.list()).items] == ["e000004", "e000003"]
+    assert [execution.execution_id for execution in (await store.executions.list()).items] == ["e000004", "e000003"]
 
 
-@pytest.mark.parametrize("keep", [RetentionLimits(max_count=-1), RetentionLimits(max_age=timedelta(seconds=-1))])
-async def test_a_negative_limit_is_told(store, keep):
-    with pytest.raises(BadInput, match="cannot be of negative"):
-        await store.retention.enforce(keep)
+@pytest.mark.parametrize("limits", [RetentionLimits(max_count=-1), RetentionLimits(max_age=timedelta(seconds=-1))])
+async def test_negative_limit_is_reported(store, limits):
+    with pytest.raises(BadInput, match="are negative"):
+        await store.retention.enforce(limits)

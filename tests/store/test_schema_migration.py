@@ -25,7 +25,7 @@ from opposable.store.tools import ToolRepository
 pytestmark = pytest.mark.anyio
 
 
-async def test_the_tables_are_those_the_code_knows(empty_url):
+async def test_migrated_schema_equals_the_table_definitions(empty_url):
     database = StoreDatabase(parse_database_url(empty_url))
     await migrate_schema(database)
 
@@ -38,16 +38,16 @@ async def test_the_tables_are_those_the_code_knows(empty_url):
     await database.close()
 
 
-async def test_a_newer_database_is_refused(url):
+async def test_newer_schema_is_rejected(url):
     async with open_store(url) as store, store.runs._database.begin_write() as connection:
         await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(StoreTooNew, match="has schema 9999, which this version of Opposable does not know") as caught:
+    with pytest.raises(StoreTooNew, match="has schema 9999, which a newer version of Opposable wrote") as caught:
         async with open_store(url):
             pytest.fail("opened")
-    assert "update Opposable, or name another database" in str(caught.value)
+    assert "Update Opposable, or use another database" in str(caught.value)
 
 
-async def test_opening_again_changes_nothing(url):
+async def test_opening_twice_succeeds(url):
     for _ in range(2):
         async with open_store(url) as store:
             await store.runs.save(Run("r", START))
@@ -65,7 +65,7 @@ asyncio.run(main())
 """
 
 
-async def test_an_empty_database_is_opened_by_several_processes_at_once(empty_url):
+async def test_several_processes_open_an_empty_database_concurrently(empty_url):
     processes = [
         await asyncio.create_subprocess_exec(
             sys.executable,
@@ -79,8 +79,8 @@ async def test_an_empty_database_is_opened_by_several_processes_at_once(empty_ur
         )
         for number in range(3)
     ]
-    told = [await process.communicate() for process in processes]
-    assert [process.returncode for process in processes] == [0, 0, 0], told
+    outputs = [await process.communicate() for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], outputs
     async with open_store(empty_url) as store:
         assert {run.run_id for run in (await store.runs.list()).items} == {"r0", "r1", "r2"}
 

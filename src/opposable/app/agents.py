@@ -1,4 +1,4 @@
-"""Agents ready for a task or a conversation."""
+"""Agents for a task or a conversation, with their model and tools opened."""
 
 import functools
 from collections.abc import AsyncIterator, Sequence
@@ -15,7 +15,7 @@ from opposable.models.base import Model
 from opposable.settings import Settings
 
 DEFAULT_INSTRUCTIONS: dict[Language, str] = {"en": "You are a helpful assistant.", "zh": "你是一个有用的助手。"}
-"""Few words on purpose: with more of them the embedded model explains its tools instead of calling them (measured)."""
+"""Deliberately short: with longer ones, the embedded model explains its tools instead of calling them (measured)."""
 
 DATA_CHAT_INSTRUCTIONS = "You are a helpful assistant. Answer questions about the data with ask_data."
 
@@ -28,16 +28,21 @@ async def open_agent(
     tool_names: Sequence[str] = (),
     on_progress: OnProgress | None = None,
 ) -> AsyncIterator[Agent]:
-    """An agent for tasks in the language of `text`, with the tools named or all that only read; closed at the end."""
+    """Open an agent for a task in the language of `text`; closed at the end.
+
+    It has the named tools, or all tools without optional dependencies.
+    """
     async with (
         open_tools_and_database(settings, tool_names=tool_names) as (library, _),
-        open_failure_memory(settings) as learnt,
+        open_failure_memory(settings) as failure_memory,
     ):
-        opened = await open_model(settings, model, on_progress)
+        opened_model = await open_model(settings, model, on_progress)
         instructions = DEFAULT_INSTRUCTIONS[detect_language(text)]
-        bounds = create_limits(settings, model)
-        async with Agent(opened, library, instructions=instructions, limits=bounds, failure_memory=learnt) as made:
-            yield made
+        limits = create_limits(settings, model)
+        async with Agent(
+            opened_model, library, instructions=instructions, limits=limits, failure_memory=failure_memory
+        ) as agent:
+            yield agent
 
 
 @asynccontextmanager
@@ -48,27 +53,35 @@ async def open_chat_agent(
     database: str | None = None,
     on_progress: OnProgress | None = None,
 ) -> AsyncIterator[Agent]:
-    """An agent for a conversation, with the tools named or all that only read, and those over a database if given.
+    """Open an agent for a conversation; closed at the end.
 
-    One of these is the team that answers questions about data, `ask_data`.
+    It has the named tools, or all tools without optional dependencies. With a database, it also has the tools over it,
+    including `ask_data`, which asks the data team.
     """
-    opened: list[Model] = []
+    opened_models: list[Model] = []
 
-    async def answering() -> Model:
-        """The model, opened once the database is: a wrong path is told before anything is fetched."""
-        if not opened:
-            opened.append(await open_model(settings, model, on_progress))
-        return opened[0]
+    async def get_model() -> Model:
+        """Open the model after the database, so that a wrong path fails before any download."""
+        if not opened_models:
+            opened_models.append(await open_model(settings, model, on_progress))
+        return opened_models[0]
 
     try:
-        asking = functools.partial(open_ask_data_tool, settings, answering)
+        open_extra_tool = functools.partial(open_ask_data_tool, settings, get_model)
         async with (
-            open_tools_and_database(settings, database, tool_names, open_extra_tool=asking) as (library, data),
-            open_failure_memory(settings) as learnt,
+            open_tools_and_database(settings, database, tool_names, open_extra_tool=open_extra_tool) as (
+                library,
+                opened_database,
+            ),
+            open_failure_memory(settings) as failure_memory,
         ):
-            instructions = DEFAULT_INSTRUCTIONS["en"] if data is None or tool_names else DATA_CHAT_INSTRUCTIONS
-            bounds = create_limits(settings, model)
-            yield Agent(await answering(), library, instructions=instructions, limits=bounds, failure_memory=learnt)
+            instructions = (
+                DEFAULT_INSTRUCTIONS["en"] if opened_database is None or tool_names else DATA_CHAT_INSTRUCTIONS
+            )
+            limits = create_limits(settings, model)
+            yield Agent(
+                await get_model(), library, instructions=instructions, limits=limits, failure_memory=failure_memory
+            )
     finally:
-        for each in opened:
-            await each.aclose()
+        for opened_model in opened_models:
+            await opened_model.aclose()

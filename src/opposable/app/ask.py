@@ -1,4 +1,4 @@
-"""Questions about a database: the team that answers them, and an agent with the SQL tools."""
+"""Questions about a database: the data team, and an agent with the SQL tools."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -14,9 +14,10 @@ from opposable.app.tool_factory import create_sql_tools
 from opposable.app.tools import closing_database
 from opposable.ask.catalog.index_cache import get_default_cache_dir
 from opposable.ask.semantics.draft import draft_semantic_model
-from opposable.ask.semantics.lint import Finding, lint_semantic_model
+from opposable.ask.semantics.lint import lint_semantic_model
+from opposable.ask.semantics.lint_state import Finding
 from opposable.ask.semantics.loader import load_semantic_model
-from opposable.ask.team import answer_text as telling
+from opposable.ask.team.answer_text import build_chart
 from opposable.ask.team.factory import open_team
 from opposable.ask.team.interfaces import TeamOptions
 from opposable.ask.team.team import Team
@@ -51,10 +52,10 @@ When you see the rows, answer the question from them in one short sentence.""",
 
 
 SQL_AGENT_OPTIONS = ModelOptions(tool_choice=ForcedTool("sql_execute"))
-"""A data question begins with a query; what follows is the model's choice."""
+"""The first call of a data question must be a query; the model chooses the later ones."""
 
 MAX_TOOL_ROWS = 20
-"""Rows of an answer that the tool `ask_data` tells a model."""
+"""Rows of an answer that the tool `ask_data` returns to a model."""
 
 
 @asynccontextmanager
@@ -65,23 +66,33 @@ async def open_data_team(
     semantics: str | Path = "",
     on_progress: OnProgress | None = None,
 ) -> AsyncIterator[Team]:
-    """The team over one database, in the terms of the semantic model in the file `semantics` if one is given.
+    """Open the team over one database; everything is closed at the end.
 
-    All is closed at the end. Raises: `BadInput` when there is no such database, or the semantic model cannot be read.
+    Args:
+        settings: The settings.
+        database: The URL or path of the database.
+        model: The name of the model (default: that of the settings).
+        semantics: The path of a semantic model.
+        on_progress: Called while the embedded model is downloaded.
+
+    Raises:
+        BadInput: The database does not exist, or the semantic model is invalid.
     """
     async with closing_database(await open_database(database)) as opened:
-        defined = load_semantic_model(semantics) if semantics else None
-        answering = await open_model(settings, model, on_progress)
+        semantic_model = load_semantic_model(semantics) if semantics else None
+        opened_model = await open_model(settings, model, on_progress)
         try:
-            cache, parts = catalog_directory(settings), TeamOptions(time_limit_seconds=settings.seconds)
-            async with open_team(answering, opened, semantics=defined, cache_directory=cache, options=parts) as team:
+            cache, options = catalog_directory(settings), TeamOptions(time_limit_seconds=settings.seconds)
+            async with open_team(
+                opened_model, opened, semantics=semantic_model, cache_directory=cache, options=options
+            ) as team:
                 yield team
         finally:
-            await answering.aclose()
+            await opened_model.aclose()
 
 
 class TeamPool:
-    """Teams by what they answer from, each opened when it is first asked for: `async with Teams(...)` closes them."""
+    """A pool of teams by model, database and semantic model, opened on first use."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -90,13 +101,19 @@ class TeamPool:
         self._open_lock = asyncio.Lock()
 
     async def get(self, model: Model, database: str, semantics: str = "") -> Team:
-        """The team over this database. Raises: `BadInput` as `data_team`."""
+        """Return the team over this database.
+
+        Raises:
+            BadInput: The database does not exist, or the semantic model is invalid.
+        """
         key = (model.name, database, semantics)
         async with self._open_lock:
             if key not in self._teams:
-                defined = load_semantic_model(semantics) if semantics else None
+                semantic_model = load_semantic_model(semantics) if semantics else None
                 opened = await self._exit_stack.enter_async_context(closing_database(await open_database(database)))
-                team = open_team(model, opened, semantics=defined, cache_directory=catalog_directory(self._settings))
+                team = open_team(
+                    model, opened, semantics=semantic_model, cache_directory=catalog_directory(self._settings)
+                )
                 self._teams[key] = await self._exit_stack.enter_async_context(team)
             return self._teams[key]
 
@@ -108,25 +125,33 @@ class TeamPool:
 
 
 async def lint_semantics(file: str | Path, database: str) -> tuple[Finding, ...]:
-    """What is wrong with a semantic model on this database, errors first. Raises: `BadInput`."""
+    """Check a semantic model against a database and return the findings, errors first.
+
+    Raises:
+        BadInput: The file or the database cannot be read.
+    """
     model = load_semantic_model(file)
     async with closing_database(await open_database(database)) as opened:
         return await lint_semantic_model(model, opened)
 
 
 async def draft_semantics(database: str) -> str:
-    """The YAML of a first semantic model of this database. Raises: `BadInput`."""
+    """Return the YAML of a draft semantic model of a database.
+
+    Raises:
+        BadInput: The database cannot be read.
+    """
     async with closing_database(await open_database(database)) as opened:
         return await draft_semantic_model(opened)
 
 
 def catalog_directory(settings: Settings) -> Path:
-    """The folder where catalogues are kept."""
+    """Return the folder for cached database catalogs."""
     return settings.home / "catalogs" if settings.home is not None else get_default_cache_dir()
 
 
 def create_ask_data_tool(team: Team, tool_id: str = "ask_data") -> FunctionTool:
-    """A team as a tool for any agent: `ask_data(question)`, which only reads."""
+    """Create the read-only tool `ask_data(question)`, which asks a team."""
 
     async def ask_data(question: str) -> dict[str, Any]:
         """Answer a question about the data in the database: how many, which, top, average, trends.
@@ -135,7 +160,7 @@ def create_ask_data_tool(team: Team, tool_id: str = "ask_data") -> FunctionTool:
             question: The whole question in plain words, in English or Chinese. No SQL.
         """
         answer, _ = await team.answer(question)
-        told = {
+        fields = {
             "answer": answer.text,
             "sql": answer.sql,
             "columns": answer.columns,
@@ -143,7 +168,7 @@ def create_ask_data_tool(team: Team, tool_id: str = "ask_data") -> FunctionTool:
             "row_count": len(answer.rows),
             "assumptions": answer.assumptions,
         }
-        return {key: value for key, value in told.items() if value not in ("", ())}
+        return {key: value for key, value in fields.items() if value not in ("", ())}
 
     return FunctionTool(ask_data, tool_id=tool_id, timeout=600.0)
 
@@ -152,7 +177,13 @@ def create_ask_data_tool(team: Team, tool_id: str = "ask_data") -> FunctionTool:
 async def open_ask_data_tool(
     settings: Settings, get_model: Callable[[], Awaitable[Model]], database: Database
 ) -> AsyncIterator[FunctionTool]:
-    """`ask_data` over an opened database, by the model that `answering` gives; what it opens is closed at the end."""
+    """Open the tool `ask_data` over an opened database.
+
+    Args:
+        settings: The settings.
+        get_model: Returns the model of the team.
+        database: The database; the caller closes it.
+    """
     model = await get_model()
     async with open_team(
         model,
@@ -167,30 +198,33 @@ async def open_ask_data_tool(
 async def open_data_agent(
     settings: Settings, question: str, database: str, model: str | None = None, on_progress: OnProgress | None = None
 ) -> AsyncIterator[Agent]:
-    """An agent with the SQL tools over one database, which is told its schema; both are closed at the end.
+    """Open an agent with the SQL tools over one database.
 
-    Raises: `BadInput` when there is no such database.
+    Its instructions contain the schema.
+
+    Raises:
+        BadInput: The database does not exist.
     """
     async with closing_database(await open_database(database)) as opened:
-        answering = await open_model(settings, model, on_progress)
+        opened_model = await open_model(settings, model, on_progress)
         library = ToolLibrary(create_sql_tools(opened))
         instructions = await build_sql_agent_instructions(opened, detect_language(question))
         async with (
-            open_failure_memory(settings) as learnt,
+            open_failure_memory(settings) as failure_memory,
             Agent(
-                answering,
+                opened_model,
                 library,
                 instructions=instructions,
                 limits=create_limits(settings, model),
                 options=SQL_AGENT_OPTIONS,
-                failure_memory=learnt,
-            ) as made,
+                failure_memory=failure_memory,
+            ) as agent,
         ):
-            yield made
+            yield agent
 
 
 async def build_sql_agent_instructions(database: Database, language: Language) -> str:
-    """What a model is told of a database before it is asked about it."""
+    """Build the instructions of an SQL agent from the schema of its database."""
     schema = await database.get_schema()
     return SQL_AGENT_INSTRUCTIONS[language].format(
         dialect=database.dialect, schema=escape_special_tokens(schema.to_ddl())
@@ -198,9 +232,15 @@ async def build_sql_agent_instructions(database: Database, language: Language) -
 
 
 def answer_from_run(run_finished: RunFinished, results: Sequence[ToolResult], language: Language = "en") -> DataAnswer:
-    """The answer of an agent: the run's text with the last query that worked, its corrections in `language`.
+    """Build the answer of an agent's run.
 
-    Nothing vouches for what an agent makes of rows, so its confidence is 0.5 where some came, else 0.
+    The data are those of the last query that succeeded. The confidence is 0.5 if there are any, else 0, because nothing
+    verifies an agent's text.
+
+    Args:
+        run_finished: The end of the run.
+        results: The results of its calls.
+        language: The language of the corrections.
     """
     data: Mapping[str, Any] = next(
         (r.data for r in reversed(results) if r.failure is None and r.name == "sql_execute"),
@@ -213,14 +253,14 @@ def answer_from_run(run_finished: RunFinished, results: Sequence[ToolResult], la
         columns,
         rows,
         bool(data.get("truncated")),
-        telling.build_chart(columns, rows),
+        build_chart(columns, rows),
         corrections=tuple(localize(correction, language) for correction in data.get("corrections", ())),
         confidence=0.5 if data else 0.0,
     )
 
 
 def answer_to_json(answer: DataAnswer, usage: Usage) -> dict[str, Any]:
-    """An answer for scripts and clients."""
+    """Return the JSON form of an answer for scripts and clients."""
     return {
         "answer": answer.text,
         "sql": answer.sql,

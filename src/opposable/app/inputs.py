@@ -1,4 +1,4 @@
-"""What a user gave, made into a task and into limits."""
+"""Validation of a user's task, and the limits of a run."""
 
 from opposable.agent.limits import Limits
 from opposable.domain.errors import BadInput
@@ -7,30 +7,38 @@ from opposable.settings import Settings
 
 FREE_PRICE = Price(0, 0)
 MAX_TASK_CHARACTERS = 100_000
-"""Characters of one task or question; what is longer belongs into a file."""
+"""The maximum length of a task or question; longer material belongs in a file."""
 
 
 def validate_task(text: str) -> str:
-    """A task or question as given by a user. Raises: `BadInput` when it is empty or too long."""
+    """Return the text of a task or question, checked.
+
+    Raises:
+        BadInput: It is empty or too long.
+    """
     text = text.encode("utf-8", "replace").decode()
     if not text.strip():
-        raise BadInput("The task is empty; say in a sentence what to do.")
+        raise BadInput("The task is empty. Describe in a sentence what to do.")
     if len(text) > MAX_TASK_CHARACTERS:
         raise BadInput(
-            f"The task has {len(text):,} characters; at most {MAX_TASK_CHARACTERS:,} are taken. Put long material into a file and let a tool read it."
+            f"The task has {len(text):,} characters; the maximum is {MAX_TASK_CHARACTERS:,}. Put long material into a file and let a tool read it."
         )
     return text
 
 
 def create_limits(settings: Settings, model: str | None = None) -> Limits:
-    """The limits of one run with `model`. Raises: `BadInput` for a cost when the model's price is not known."""
+    """Create the limits of one run with a model.
+
+    Raises:
+        BadInput: There is a cost limit, but the price of the model is unknown.
+    """
     name = model or settings.model
     per_million = settings.prices.get(name)
     price = Price(*per_million) if per_million else FREE_PRICE if name == "local" else None
     if settings.cost is not None and price is None:
         raise BadInput(
-            f"A limit on the cost is set, but the price of {name!r} is not: give what a million tokens cost, read and "
-            f"written, as in OPPOSABLE_PRICES='{{\"{name}\": [0.5, 2]}}'."
+            f"A cost limit is set, but the price of {name!r} is unknown. Set the price of a million input and output "
+            f"tokens, as in OPPOSABLE_PRICES='{{\"{name}\": [0.5, 2]}}'."
         )
     return Limits(
         turns=settings.turns,

@@ -1,4 +1,4 @@
-"""What runs of the command line learn, kept in the store: opened when there is something to read or to keep."""
+"""Failure memory of the command line, whose store is opened on first use."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -19,18 +19,24 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_failure_memory(settings: Settings) -> AsyncIterator[ScopedMemory]:
-    """What all runs share of what they learnt; of a run without the extra "store", what it learns itself."""
+    """Open the failure memory that all runs share.
+
+    Without the extra "store", it lasts for one run.
+    """
     if not is_store_installed(database_url(settings)):
         yield FailureMemory().with_scope()
         return
-    async with LazyFailureStore(settings) as kept, FailureMemory(kept, statistics_store=kept) as memory:
+    async with LazyFailureStore(settings) as store, FailureMemory(store, statistics_store=store) as memory:
         yield memory.with_scope()
 
 
 class LazyFailureStore:
-    """The failures and records of the store that the settings name: `async with LateStore(settings)`.
+    """The stored failures and call statistics, opened on first use.
 
-    A file that is not there is made when there is something to keep. Raises: `StoreError`.
+    A missing SQLite file is created when there is something to write.
+
+    Raises:
+        StoreError: The store cannot be opened.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -46,14 +52,14 @@ class LazyFailureStore:
         await self._exit_stack.aclose()
 
     async def add(self, new_failures: Sequence[Failure]) -> None:
-        """Remember failures."""
+        """Store failures."""
         if new_failures:
             await (await self._get_store()).failures.add(new_failures)
 
     async def get_failures_by_tool(
         self, tool_ids: Sequence[str], scopes: Sequence[str] = (SHARED_SCOPE,), *, limit_per_tool: int = 20
     ) -> dict[str, tuple[Failure, ...]]:
-        """What the last failures of each of these tools teach."""
+        """Return the latest failures of each tool."""
         if not store_exists(self._settings):
             return {}
         return await (await self._get_store()).failures.get_failures_by_tool(
@@ -61,21 +67,21 @@ class LazyFailureStore:
         )
 
     async def correct(self, failure_id: str, correction: dict[str, Any] | None) -> bool:
-        """Keep what put a failure right."""
+        """Store the correction of a failure."""
         return await (await self._get_store()).failures.correct(failure_id, correction)
 
     async def forget(self, failure_id: str) -> bool:
-        """Forget a failure."""
+        """Delete a failure."""
         return await (await self._get_store()).failures.forget(failure_id)
 
     async def forget_before(self, moment: datetime) -> int:
-        """Forget what was not seen since and is not pinned."""
+        """Delete failures last seen before `moment` that are not pinned."""
         return await (await self._get_store()).failures.forget_before(moment) if store_exists(self._settings) else 0
 
     async def get_call_statistics(
         self, tool_ids: Sequence[str], *, calls_per_tool: int = 50
     ) -> dict[str, ExecutionStats]:
-        """How the last calls of each of these tools ended."""
+        """Return how the last calls of each tool ended."""
         if not store_exists(self._settings):
             return {}
         return await (await self._get_store()).executions.get_call_statistics(tool_ids, calls_per_tool=calls_per_tool)

@@ -1,4 +1,4 @@
-"""Models opened by name: fetched where that is needed, and checked."""
+"""Models opened by name, with the embedded model downloaded if necessary."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -22,18 +22,22 @@ from opposable.settings import Settings
 
 OnProgress = Callable[[PullProgress], None]
 CONNECT_RETRY_POLICY = RetryPolicy(connect_timeout_seconds=2.5)
-"""An address where nothing answers is told of within ten seconds, in three tries."""
+"""An address without a server is reported within ten seconds, after three attempts."""
 
 
 def models_directory(settings: Settings) -> Path:
-    """Where models are kept."""
+    """Return the folder of downloaded models."""
     return get_models_directory(settings.home)
 
 
 async def open_model(settings: Settings, name: str | None = None, on_progress: OnProgress | None = None) -> Model:
-    """The model called `name` (by default the settings'); the embedded one is fetched when it is not there yet.
+    """Open a model by name (default: that of the settings).
 
-    Raises: `BadInput` for a name no model has, `WeightsError` when the weights cannot be had.
+    Download the embedded one if it is missing.
+
+    Raises:
+        BadInput: No model has this name.
+        WeightsError: The weights cannot be downloaded.
     """
     name = name or settings.model
     await _download_if_missing(settings, name, on_progress)
@@ -41,7 +45,12 @@ async def open_model(settings: Settings, name: str | None = None, on_progress: O
 
 
 async def open_unwrapped_model(settings: Settings, name: str, on_progress: OnProgress | None = None) -> Model:
-    """The model called `name` as it is, whatever it makes of tools. Raises: as `ready_model`."""
+    """Open a model without wrappers, whatever its support for tool calls.
+
+    Raises:
+        BadInput: No model has this name.
+        WeightsError: The weights cannot be downloaded.
+    """
     await _download_if_missing(settings, name, on_progress)
     return create_unwrapped_model(name, models_directory=models_directory(settings), retry_policy=CONNECT_RETRY_POLICY)
 
@@ -53,14 +62,18 @@ async def _download_if_missing(settings: Settings, name: str, on_progress: OnPro
 
 
 async def pull_embedded(settings: Settings, on_progress: OnProgress | None = None) -> Path:
-    """Fetch the embedded model if it is not there. Raises: `WeightsError`."""
+    """Download the embedded model if it is missing, and return its path.
+
+    Raises:
+        WeightsError: The weights cannot be downloaded.
+    """
     return await pull_weights(QWEN_CODER, models_directory(settings), on_progress)
 
 
 def list_model_kinds(settings: Settings) -> list[tuple[str, bool, str]]:
-    """The kinds of model: name, whether it can be used now, and a note."""
-    there = find_installed_weights(QWEN_CODER, models_directory(settings))
-    kinds = [("local", there is not None, str(there) if there else "fetch it with: opposable models pull")]
+    """List the kinds of model: the name, whether it can be used now, and a note."""
+    weights = find_installed_weights(QWEN_CODER, models_directory(settings))
+    kinds = [("local", weights is not None, str(weights) if weights else "fetch it with: opposable models pull")]
     for kind, variable in API_KEY_VARIABLES.items():
         is_set = bool(os.environ.get(variable))
         kinds.append((f"{kind}:NAME", is_set, f"{variable} is {'set' if is_set else 'not set'}"))
@@ -77,31 +90,50 @@ async def check_model(
     on_progress: OnProgress | None = None,
     on_result: Callable[[CallingMode, ProbeResult], None] | None = None,
 ) -> dict[CallingMode, list[ProbeResult]]:
-    """Try each way of asking a model for calls on a short exam, and remember the best for this model.
+    """Test each calling mode of a model with a short exam, and save the best one.
 
-    Raises: `ModelError` when the model cannot be reached at all, else as `ready_model`.
+    Args:
+        settings: The settings.
+        name: The name of the model.
+        modes: The calling modes to test.
+        on_progress: Called while the embedded model is downloaded.
+        on_result: Called with each result.
+
+    Raises:
+        ModelError: The model cannot be reached.
+        BadInput: No model has this name.
+        WeightsError: The weights cannot be downloaded.
     """
     inner = await open_unwrapped_model(settings, name, on_progress)
-    marks: dict[CallingMode, list[ProbeResult]] = {}
+    results: dict[CallingMode, list[ProbeResult]] = {}
     try:
         async with aclosing(
             inner.stream((user_message("Say hello."),), (), ModelOptions(stream=False, max_tokens=5))
-        ) as parts:
-            async for _ in parts:  # a wrong key or address is told at once, not as failed questions
+        ) as events:
+            async for _ in events:  # a wrong key or address fails here, not as wrong answers
                 pass
-        for way in modes:
-            marks[way] = []
-            async for mark in probe_model(apply_calling_mode(way, inner)):
-                marks[way].append(mark)
+        for mode in modes:
+            results[mode] = []
+            async for result in probe_model(apply_calling_mode(mode, inner)):
+                results[mode].append(result)
                 if on_result is not None:
-                    on_result(way, mark)
+                    on_result(mode, result)
     finally:
         await inner.aclose()
-    if any(mark.passed for each in marks.values() for mark in each):
-        save_calling_mode(models_directory(settings), name, select_best_mode(marks))
-    return marks
+    if any(result.passed for mode_results in results.values() for result in mode_results):
+        save_calling_mode(models_directory(settings), name, select_best_mode(results))
+    return results
 
 
 def select_best_mode(results: Mapping[CallingMode, Sequence[ProbeResult]]) -> CallingMode:
-    """The way with the most right answers; among equals the one that took the fewest tokens."""
-    return max(results, key=lambda way: (sum(m.passed for m in results[way]), -sum(m.tokens for m in results[way])))
+    """Return the mode with the most correct answers.
+
+    Of equal ones, the one with the fewest tokens.
+    """
+    return max(
+        results,
+        key=lambda mode: (
+            sum(result.passed for result in results[mode]),
+            -sum(result.tokens for result in results[mode]),
+        ),
+    )

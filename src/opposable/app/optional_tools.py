@@ -1,4 +1,4 @@
-"""The built-in tools that need an extra or an owner's word: code, files of rows, the network, a browser."""
+"""Built-in tools with optional dependencies: code, data files, web, browser."""
 
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
@@ -15,11 +15,14 @@ REQUIRED_MODULES = {
     "web_scraper": "trafilatura",
     "browser_navigator": "playwright",
 }
-"""The module without which a tool is not offered; `api_caller` is offered where the owner lists hosts."""
+"""The module that each tool needs; `api_caller` needs a list of allowed hosts instead."""
 
 
 def create_optional_tools(loader: SpecLoader, exit_stack: AsyncExitStack) -> list[Tool]:
-    """Those of them that can be had here; what they open is closed by `closing`."""
+    """Create the tools whose dependencies are installed.
+
+    `exit_stack` closes what they open.
+    """
     return list(_iter_optional_tools(loader, exit_stack))
 
 

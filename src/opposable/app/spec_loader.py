@@ -1,4 +1,4 @@
-"""A library whose tools come from specs: made of every kind, registered, changed, closed."""
+"""The spec loader: creates the tools of a spec and registers them in a library."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -16,23 +16,27 @@ from opposable.tools.base import Tool
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
-if TYPE_CHECKING:  # each is loaded with the first tool that needs it
+if TYPE_CHECKING:  # imported with the first tool that needs it
     from opposable.safety.network.guarded_client import GuardedClient
     from opposable.safety.sandbox.sandbox import Sandbox
     from opposable.tools.mcp.remote_server import McpServer
     from opposable.tools.mcp.tool_pinning import PinStore
 
 INTERNAL_FUNCTIONS: Mapping[str, Callable[..., Any]] = {"calculator": calculator, "time": time}
-"""What `internal://NAME` endpoints mean."""
+"""The functions that `internal://NAME` endpoints call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolPermissions:
-    """What the owner lets tools reach.
+    """What the owner allows tools to access.
 
-    `roots` are the folders files are read in; `private_hosts` (`host`, `host:port` or a CIDR) the loopback and private
-    addresses that may be called at all; `api_hosts` those that `api_caller` may; `modules` what function specs may name;
-    `programs` whether MCP servers may be started as programs; `overwrite` whether files may be replaced.
+    Attributes:
+        roots: The folders that file tools may read.
+        private_hosts: Loopback and private addresses that may be called (`host`, `host:port` or a CIDR).
+        api_hosts: The hosts that `api_caller` may call.
+        allowed_modules: The modules and functions that function specs may name.
+        allow_programs: Whether MCP servers may be started as programs.
+        allow_overwrite: Whether tools may replace files.
     """
 
     roots: tuple[Path, ...] = ()
@@ -44,10 +48,15 @@ class ToolPermissions:
 
 
 class SpecLoader:
-    """Puts tools into a library by their specs, and holds what they share: one guarded client, one sandbox.
+    """Registers tools in a library by their specs, and holds the resources they share.
 
-    `pins` remembers MCP tools as they were accepted (by default for as long as the toolbox lives), `environ` is where
-    secrets are looked up. Close it with `aclose`, or use it in `async with`.
+    These are one guarded HTTP client and one sandbox. Close the loader with `aclose`, or use it in `async with`.
+
+    Args:
+        library: Where the tools are registered.
+        permissions: What the tools may access.
+        pins: Stores MCP tools as they were accepted (by default in memory).
+        environ: Where secrets are looked up.
     """
 
     def __init__(
@@ -65,13 +74,20 @@ class SpecLoader:
         self._servers: dict[str, McpServer] = {}
 
     async def load(self, spec: AnyToolSpec, *, replace: bool = False) -> Registration:
-        """Make a spec's tools and register them; `replace` puts them in the place of those of the same id.
+        """Create the tools of a spec and register them.
 
-        What cannot be used is told in `set_aside`, never raised.
+        A spec that cannot be used does not raise.
+
+        Args:
+            spec: The spec.
+            replace: Whether to replace registered tools with the same id.
+
+        Returns:
+            The accepted tools, and in `set_aside` the reason for each rejected one.
         """
         if self.library.get_spec(spec.tool_id) is not None and not replace:
-            told = f"There is a tool named {spec.tool_id!r} already; replace it, or give this one another id."
-            return Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: told})
+            reason = f"A tool named {spec.tool_id!r} is already registered. Replace it, or use another id."
+            return Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: reason})
         try:
             if isinstance(spec, McpServerSpec):
                 return await self._connect_mcp_server(spec)
@@ -81,14 +97,21 @@ class SpecLoader:
         return self.library.replace(spec, tools)
 
     async def remove(self, tool_id: str) -> bool:
-        """Take a tool out, and hang up where it is an MCP server. False where there is none."""
+        """Unregister a tool and disconnect its MCP server.
+
+        Return False if it does not exist.
+        """
         server = self._servers.pop(tool_id, None)
         if server is not None:
             await server.aclose()
         return self.library.unregister(tool_id) or server is not None
 
     def create_tools(self, spec: AnyToolSpec) -> Sequence[Tool]:
-        """The tools of a spec, not registered. Raises: `BadInput`, saying what of it cannot be used."""
+        """Create the tools of a spec without registering them.
+
+        Raises:
+            BadInput: The spec cannot be used.
+        """
         match spec:
             case FunctionToolSpec() if (
                 spec.module_path.startswith("opposable.") and spec.tool_id in self._builtin_tools
@@ -105,15 +128,15 @@ class SpecLoader:
             case McpServerSpec():
                 server = self._servers.get(spec.tool_id)
                 return list(server.tools) if server is not None else []
-        raise BadInput(f"{spec.tool_id}: no tool can be made from a spec of type {spec.tool_type}.")
+        raise BadInput(f"{spec.tool_id}: specs of type {spec.tool_type} are not supported.")
 
     def get_server(self, tool_id: str) -> "McpServer | None":
-        """The MCP server of that id, to ask how it stands or to accept a changed tool."""
+        """Return the MCP server with that id, for its status or to accept a changed tool."""
         return self._servers.get(tool_id)
 
     @cached_property
     def _builtin_tools(self) -> dict[str, Tool]:
-        """The built-in tools by their ids, over the owner's folders; none of them where there is no folder."""
+        """The built-in tools by id; empty if no folder may be read."""
         return {
             tool.tool_id: tool
             for tool in (create_builtin_tools(list(self.permissions.roots)) if self.permissions.roots else ())
@@ -121,20 +144,20 @@ class SpecLoader:
 
     @cached_property
     def client(self) -> "GuardedClient":
-        """The one way out to the network that HTTP tools share."""
+        """The HTTP client that all HTTP tools share."""
         from opposable.safety.network.guarded_client import GuardedClient
 
         return GuardedClient(self.permissions.private_hosts)
 
     @cached_property
     def sandbox(self) -> "Sandbox":
-        """Where scripts run."""
+        """The sandbox in which scripts run."""
         from opposable.safety.sandbox.sandbox import Sandbox
 
         return Sandbox()
 
     async def aclose(self) -> None:
-        """Hang up, and close what the tools share."""
+        """Disconnect the MCP servers and close the shared resources."""
         for server in self._servers.values():
             await server.aclose()
         self._servers.clear()
@@ -159,17 +182,17 @@ class SpecLoader:
         from opposable.tools.mcp.registration import register_server
 
         if spec.command and not self.permissions.allow_programs:
-            raise ToolRegistrationError(f"{spec.tool_id}: MCP servers may not be started as programs here; give a URL.")
+            raise ToolRegistrationError(f"{spec.tool_id}: MCP servers may not be started as programs here. Use a URL.")
         if not spec.enabled:
-            return Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: "It is switched off."})
-        old = self._servers.pop(spec.tool_id, None)
-        if old is not None:
-            await old.aclose()
+            return Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: "It is disabled."})
+        previous = self._servers.pop(spec.tool_id, None)
+        if previous is not None:
+            await previous.aclose()
         self._servers[spec.tool_id] = server = await register_server(self.library, spec, self._pins)
         return server.registration
 
 
 def _format_error(error: Any) -> str:
     if isinstance(error, ModuleNotFoundError):
-        return f'It needs {error.name}, which is missing: pip install "opposable[all]".'
+        return f'It needs the package {error.name}. Install it: pip install "opposable[all]".'
     return str(error)

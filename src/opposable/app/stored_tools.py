@@ -1,4 +1,4 @@
-"""The library of an owner: the built-in tools, and those kept in the store."""
+"""Stored tools: the specs in the store, loaded, saved and checked."""
 
 import os
 from collections.abc import AsyncIterator, Sequence
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opposable.app.spec_loader import SpecLoader, ToolPermissions
-from opposable.app.tool_factory import DEFAULT_ALLOWED_FUNCTIONS, create_builtin_tools
+from opposable.app.tool_factory import DEFAULT_ALLOWED_FUNCTIONS, create_builtin_library
 from opposable.domain.errors import BadInput
 from opposable.domain.records import get_utc_now
 from opposable.domain.specs import AgentToolBinding, AnyToolSpec, Registration
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def state_directory(settings: Settings) -> Path:
-    """Where state is kept that no database URL puts elsewhere: `home`, or the user's data folder."""
+    """Return the folder for state: `home` if set, else the user's data folder."""
     if settings.home is not None:
         return settings.home
     base = os.environ.get("XDG_DATA_HOME") or (os.environ.get("LOCALAPPDATA") if os.name == "nt" else "")
@@ -31,13 +31,13 @@ def state_directory(settings: Settings) -> Path:
 
 
 def database_url(settings: Settings) -> str:
-    """Where the store is: the URL that was set, else a SQLite file."""
-    given = settings.database_url.get_secret_value().strip()
-    return given or f"sqlite:///{(state_directory(settings) / 'opposable.sqlite').absolute()}"
+    """Return the URL of the store (default: a SQLite file in the state folder)."""
+    configured_url = settings.database_url.get_secret_value().strip()
+    return configured_url or f"sqlite:///{(state_directory(settings) / 'opposable.sqlite').absolute()}"
 
 
 def permissions_from_settings(settings: Settings, *, allow_programs: bool = True) -> ToolPermissions:
-    """What tools may reach."""
+    """Return the permissions of tools that the settings grant."""
     return ToolPermissions(
         roots=tuple(root.resolve() for root in settings.roots),
         private_hosts=settings.private_hosts,
@@ -49,7 +49,12 @@ def permissions_from_settings(settings: Settings, *, allow_programs: bool = True
 
 @asynccontextmanager
 async def open_default_store(settings: Settings) -> AsyncIterator["Store"]:
-    """The store, closed at the end; a SQLite file is made where there is none. Raises: `BadInput`, `StoreError`."""
+    """Open the store and close it at the end; a missing SQLite file is created.
+
+    Raises:
+        BadInput: The URL is invalid.
+        StoreError: The store cannot be opened.
+    """
     url = database_url(settings)
     if url.startswith("sqlite:///"):
         Path(url.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
@@ -58,97 +63,114 @@ async def open_default_store(settings: Settings) -> AsyncIterator["Store"]:
 
 
 def store_exists(settings: Settings) -> bool:
-    """Whether anything can have been kept yet: a SQLite file that is not there holds nothing."""
+    """Return whether the store can hold anything: a missing SQLite file does not."""
     url = database_url(settings)
     return not url.startswith("sqlite:///") or Path(url.removeprefix("sqlite:///")).exists()
 
 
 async def load_stored_specs(store: "Store") -> tuple[AnyToolSpec, ...]:
-    """The specs of all kept tools, each after those it depends on; a row that is no tool is passed over."""
-    found: list[AnyToolSpec] = []
+    """Load the specs of all stored tools, each after its dependencies.
+
+    Invalid rows are skipped.
+    """
+    specs: list[AnyToolSpec] = []
     after = ""
     while True:
         page = await store.tools.list(after=after, limit=500)
-        found += page.items
+        specs += page.items
         after = page.next_cursor
         if not after:
-            return tuple(resolve_dependencies(found, found))
+            return tuple(resolve_dependencies(specs, specs))
 
 
 def resolve_dependencies(specs: Sequence[AnyToolSpec], available: Sequence[AnyToolSpec]) -> list[AnyToolSpec]:
-    """The specs, each after those of itself and of the `known` that it depends on."""
+    """Return the specs, each after its dependencies.
+
+    A dependency is included if it is in `specs` or `available`.
+    """
     by_id = {spec.tool_id: spec for spec in (*available, *specs)}
-    found: dict[str, AnyToolSpec] = {}
-    begun: set[str] = set()
-    ahead = [(spec.tool_id, False) for spec in reversed(specs)]
-    while ahead:
-        tool_id, ready = ahead.pop()
-        if ready:
-            found[tool_id] = by_id[tool_id]
-        elif tool_id in by_id and tool_id not in begun:
-            begun.add(tool_id)
-            ahead.append((tool_id, True))
-            ahead += [(one, False) for one in reversed(by_id[tool_id].dependencies)]
-    return list(found.values())
-
-
-def _create_builtin_library(settings: Settings) -> ToolLibrary:
-    """A library to try tools in: with the built-in ones, which tools may depend on."""
-    return ToolLibrary(create_builtin_tools([root.resolve() for root in settings.roots]))
+    ordered: dict[str, AnyToolSpec] = {}
+    visited: set[str] = set()
+    pending = [(spec.tool_id, False) for spec in reversed(specs)]
+    while pending:
+        tool_id, is_ready = pending.pop()
+        if is_ready:
+            ordered[tool_id] = by_id[tool_id]
+        elif tool_id in by_id and tool_id not in visited:
+            visited.add(tool_id)
+            pending.append((tool_id, True))
+            pending += [(dependency, False) for dependency in reversed(by_id[tool_id].dependencies)]
+    return list(ordered.values())
 
 
 @asynccontextmanager
 async def open_spec_loader(
     settings: Settings, library: ToolLibrary
 ) -> AsyncIterator[tuple[SpecLoader, list[Registration]]]:
-    """The library with the kept tools put into it, and what came of each; closed at the end.
+    """Load the enabled stored tools into the library; closed at the end.
 
-    Tools of the same id as a built-in one are passed over.
+    Tools with the id of a registered tool are skipped.
+
+    Yields:
+        The loader, and the registration of each loaded spec.
     """
     if not store_exists(settings):
-        async with SpecLoader(library, permissions_from_settings(settings)) as box:
-            yield box, []
+        async with SpecLoader(library, permissions_from_settings(settings)) as loader:
+            yield loader, []
         return
     async with (
         open_default_store(settings) as store,
-        SpecLoader(library, permissions_from_settings(settings), pins=store.pins) as box,
+        SpecLoader(library, permissions_from_settings(settings), pins=store.pins) as loader,
     ):
         specs = await load_stored_specs(store)
-        yield box, [await box.load(spec) for spec in specs if spec.enabled and library.get_spec(spec.tool_id) is None]
+        yield (
+            loader,
+            [await loader.load(spec) for spec in specs if spec.enabled and library.get_spec(spec.tool_id) is None],
+        )
 
 
 async def save_tools(settings: Settings, specs: Sequence[AnyToolSpec], *, replace: bool = False) -> list[Registration]:
-    """Keep the tools that can be used, and tell what came of each.
+    """Store the tools that can be used, and return the registration of each.
 
-    An MCP server that is not reached now is kept all the same: its tools come when it is. Raises: `StoreError`.
+    An MCP server that cannot be reached now is stored, too: its tools are registered once it can be reached.
+
+    Raises:
+        StoreError: The store cannot be opened or written.
     """
-    came = []
-    library, given = _create_builtin_library(settings), {spec.tool_id for spec in specs}
+    registrations = []
+    library, new_ids = create_builtin_library(settings), {spec.tool_id for spec in specs}
     async with (
         open_default_store(settings) as store,
-        SpecLoader(library, permissions_from_settings(settings), pins=store.pins) as box,
+        SpecLoader(library, permissions_from_settings(settings), pins=store.pins) as loader,
     ):
         for spec in resolve_dependencies(specs, await load_stored_specs(store)):
-            if spec.tool_id not in given:
-                await box.load(spec, replace=True)
+            if spec.tool_id not in new_ids:
+                await loader.load(spec, replace=True)
                 continue
             if not replace and await store.tools.get(spec.tool_id) is not None:
-                told = f"There is a tool {spec.tool_id!r} already; give it another id, or replace it."
-                came.append(Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: told}))
+                reason = f"A tool {spec.tool_id!r} is already stored. Use another id, or replace it."
+                registrations.append(Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: reason}))
                 continue
-            registration = await box.load(spec, replace=True)
+            registration = await loader.load(spec, replace=True)
             try:
-                if registration.has_tools or box.get_server(spec.tool_id) is not None:
+                if registration.has_tools or loader.get_server(spec.tool_id) is not None:
                     await store.tools.save(spec)
             except BadInput as error:
                 registration = Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: str(error)})
-            came.append(registration)
-    return came
+            registrations.append(registration)
+    return registrations
 
 
 @dataclass(frozen=True, slots=True)
 class StoredToolHealth:
-    """How a kept tool is: whether it can be used now, the reason when not, and its calls of the last day."""
+    """The health of a stored tool.
+
+    Attributes:
+        ok: Whether it can be used now.
+        reason: Why it cannot be used.
+        calls: The number of its calls in the last 24 hours.
+        failures: How many of these calls failed.
+    """
 
     tool_id: str
     enabled: bool
@@ -159,40 +181,58 @@ class StoredToolHealth:
 
 
 async def check_tool_health(settings: Settings, tool_id: str = "") -> list[StoredToolHealth]:
-    """How the kept tools are, or the one of that id. Raises: `BadInput` when there is none, `StoreError`."""
-    library = _create_builtin_library(settings)
+    """Check all stored tools, or the one with the given id.
+
+    Raises:
+        BadInput: No stored tool has the id.
+        StoreError: The store cannot be opened.
+    """
+    library = create_builtin_library(settings)
     async with (
         open_default_store(settings) as store,
-        SpecLoader(library, permissions_from_settings(settings), pins=store.pins) as box,
+        SpecLoader(library, permissions_from_settings(settings), pins=store.pins) as loader,
     ):
-        kept = await load_stored_specs(store)
-        asked = [spec for spec in kept if not tool_id or spec.tool_id == tool_id]
-        if tool_id and not asked:
+        stored = await load_stored_specs(store)
+        selected = [spec for spec in stored if not tool_id or spec.tool_id == tool_id]
+        if tool_id and not selected:
             raise BadInput(await _unknown_tool_message(store, tool_id))
-        tallies = await store.executions.get_statistics_by_tool(get_utc_now() - timedelta(days=1))
-        found = []
-        for spec in resolve_dependencies(asked, kept):
-            came = await box.load(spec, replace=True) if spec.enabled else Registration(tool_id=spec.tool_id)
-            if spec not in asked:
+        statistics_by_tool = await store.executions.get_statistics_by_tool(get_utc_now() - timedelta(days=1))
+        report = []
+        for spec in resolve_dependencies(selected, stored):
+            registration = await loader.load(spec, replace=True) if spec.enabled else Registration(tool_id=spec.tool_id)
+            if spec not in selected:
                 continue
-            own = [
-                tally for name, tally in tallies.items() if name == spec.tool_id or name.startswith(f"{spec.tool_id}.")
+            statistics = [
+                tool_statistics
+                for name, tool_statistics in statistics_by_tool.items()
+                if name == spec.tool_id or name.startswith(f"{spec.tool_id}.")
             ]
-            reason = "; ".join(f"{name}: {why}" for name, why in came.set_aside.items())
-            calls, failures = sum(one.calls for one in own), sum(one.failures for one in own)
-            found.append(StoredToolHealth(spec.tool_id, spec.enabled, came.has_tools, reason, calls, failures))
-        return found
+            reason = "; ".join(f"{name}: {problem}" for name, problem in registration.set_aside.items())
+            calls, failures = (
+                sum(tool_statistics.calls for tool_statistics in statistics),
+                sum(tool_statistics.failures for tool_statistics in statistics),
+            )
+            report.append(StoredToolHealth(spec.tool_id, spec.enabled, registration.has_tools, reason, calls, failures))
+        return report
 
 
 async def delete_tool(settings: Settings, tool_id: str) -> None:
-    """Forget a kept tool. Raises: `BadInput` when there is none."""
+    """Delete a stored tool.
+
+    Raises:
+        BadInput: No stored tool has the id.
+    """
     async with open_default_store(settings) as store:
         if not await store.tools.delete(tool_id):
             raise BadInput(await _unknown_tool_message(store, tool_id))
 
 
 async def set_tool_enabled(settings: Settings, tool_id: str, *, enabled: bool) -> None:
-    """Switch a kept tool on or off. Raises: `BadInput` when there is none."""
+    """Enable or disable a stored tool.
+
+    Raises:
+        BadInput: No stored tool has the id.
+    """
     async with open_default_store(settings) as store:
         if not await store.tools.set_enabled(tool_id, enabled):
             raise BadInput(await _unknown_tool_message(store, tool_id))
@@ -200,15 +240,25 @@ async def set_tool_enabled(settings: Settings, tool_id: str, *, enabled: bool) -
 
 async def _unknown_tool_message(store: "Store", tool_id: str) -> str:
     ids = [spec.tool_id for spec in await load_stored_specs(store)]
-    near = find_nearest_names(tool_id, ids)
-    told = f"Did you mean {near[0]}?" if near else f"Kept are: {', '.join(ids[:20])}." if ids else "None is kept yet."
-    return f"No tool named {tool_id!r} is kept. {told}"
+    suggestions = find_nearest_names(tool_id, ids)
+    hint = (
+        f"Did you mean {suggestions[0]}?"
+        if suggestions
+        else f"Stored tools: {', '.join(ids[:20])}."
+        if ids
+        else "No tool is stored yet."
+    )
+    return f"No tool named {tool_id!r} is stored. {hint}"
 
 
 async def get_agent_bindings(settings: Settings, agent_id: str) -> tuple[AgentToolBinding, ...]:
-    """The tools bound to a kept agent. Raises: `BadInput` when there is no such agent."""
+    """Return the tools bound to a stored agent.
+
+    Raises:
+        BadInput: No stored agent has the id.
+    """
     async with open_default_store(settings) as store:
         record = await store.agents.get(agent_id)
     if record is None:
-        raise BadInput(f"No agent {agent_id!r} is kept.")
+        raise BadInput(f"No agent named {agent_id!r} is stored. Create it over the API, or check its id.")
     return record.spec.tools

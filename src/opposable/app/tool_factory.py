@@ -1,4 +1,4 @@
-"""Tools by what they are made from: a spec, a database, or nothing but Python."""
+"""Factories of tools: from a function spec, the built-in tools, the SQL tools."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,34 +10,44 @@ from opposable.builtin_tools.file_search import FileSearch
 from opposable.builtin_tools.logs.log_transform import LogTransform
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import AnyToolSpec, FunctionToolSpec
+from opposable.settings import Settings
 from opposable.sql.database import Database
 from opposable.sql.tools import SchemaTools, SqlTools
 from opposable.tools.base import Tool
 from opposable.tools.function import FunctionTool, tools_from_object
 from opposable.tools.function_loader import load_tools
+from opposable.tools.library import ToolLibrary
 
 DEFAULT_ALLOWED_FUNCTIONS = (
     "opposable.builtin_tools.calculator.calculator:calculator",
     "opposable.builtin_tools.clock:time",
     "opposable.builtin_tools.echo:echo",
 )
-"""What a spec may name where the owner says nothing: specs may come from outside, and these three touch nothing."""
+"""The functions a spec may name by default; they have no access to files or the network."""
 
 
 def create_tools(spec: AnyToolSpec, *, allowed: Sequence[str] = DEFAULT_ALLOWED_FUNCTIONS) -> list[Tool]:
-    """The tools a spec describes. `allowed` lists the modules and names that function specs may name.
+    """Create the tools of a function spec.
 
-    Raises: `BadInput`, saying what of the spec cannot be used.
+    Args:
+        spec: The spec.
+        allowed: The modules and functions that function specs may name.
+
+    Raises:
+        BadInput: The spec cannot be used.
     """
     match spec:
         case FunctionToolSpec():
             return load_tools(spec, allowed)
         case _:
-            raise BadInput(f"{spec.tool_id}: no tool can be made here from a spec of type {spec.tool_type}.")
+            raise BadInput(f"{spec.tool_id}: specs of type {spec.tool_type} are not supported here.")
 
 
 def create_builtin_tools(roots: Sequence[Path]) -> list[Tool]:
-    """The tools that need nothing beside Python; the file tools read inside `roots` only."""
+    """Create the built-in tools without optional dependencies.
+
+    File tools read only inside `roots`.
+    """
     files = FileSearch(list(roots))
     return [
         FunctionTool(echo),
@@ -49,6 +59,11 @@ def create_builtin_tools(roots: Sequence[Path]) -> list[Tool]:
     ]
 
 
+def create_builtin_library(settings: Settings) -> ToolLibrary:
+    """Create a library of the built-in tools without optional dependencies."""
+    return ToolLibrary(create_builtin_tools([root.resolve() for root in settings.roots]))
+
+
 def create_sql_tools(database: Database) -> list[Tool]:
-    """The tools to look at a database and to ask it, read-only."""
+    """Create the read-only tools that describe and query a database."""
     return [*tools_from_object(SchemaTools(database), "schema"), *tools_from_object(SqlTools(database), "sql")]

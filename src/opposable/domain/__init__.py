@@ -1,1 +1,1 @@
-"""The nouns that travel between rooms: frozen classes that import nothing of ours."""
+"""Frozen data classes that all layers share, and the errors."""

@@ -6,11 +6,18 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class DataAnswer:
-    """What a question about data came to.
+    """The answer to a question about data.
 
-    `text` is a sentence in the asker's language and never empty. `sql` is what was run ("" where nothing could be).
-    `chart` describes a picture (`type`, `x`, `y`) where the rows have the shape of one. `assumptions` is what was taken
-    for granted, `corrections` what was put right on the way. `confidence` is between 0 and 1.
+    Attributes:
+        text: A sentence in the language of the question; never empty.
+        sql: The query that ran, "" where none could.
+        columns: Names of the result columns.
+        rows: The result rows.
+        truncated: Whether the query has more rows.
+        chart: A chart (`type`, `x`, `y`) where the rows fit one.
+        assumptions: Assumptions and doubts, in the language of the question.
+        corrections: Corrections of the query, in the language of the question.
+        confidence: Between 0 and 1.
     """
 
     text: str

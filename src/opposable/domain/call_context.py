@@ -6,28 +6,27 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opposable.domain.language import Language
 
-if TYPE_CHECKING:  # specs are pydantic's, whose import costs a library of plain functions half its start
+if TYPE_CHECKING:  # importing pydantic would double the start-up time of a library of plain functions
     from opposable.domain.specs import AnyToolSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """A person said yes."""
+    """The decision to run a call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """A person said no; the model is told the reason."""
+    """The decision not to run a call; the model sees the reason."""
 
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """A call that a person is to decide on.
+    """A call that needs human approval.
 
-    `arguments` are a copy of exactly those that will be run: nothing done to them, here or by the caller, changes
-    the call.
+    `arguments` is a copy of the arguments of the call, so that changing it does not change the call.
     """
 
     spec: "AnyToolSpec"
@@ -38,16 +37,17 @@ class ApprovalRequest:
 
 
 ApprovalHandler: TypeAlias = Callable[[ApprovalRequest], Awaitable[Approved | Denied]]
-"""Asks a person about a call. May take as long as the person does: a tool's time-out begins after it."""
+"""Requests human approval of a call. It may take any time: the tool's time-out begins afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What a tool may know of the call it serves: ids for records, and the language of the run.
+    """Context of a tool call: ids for records, the language of the run, and callbacks.
 
-    `report` takes pieces of text to be told while the tool runs (None: nobody listens); call it in the event loop's
-    thread. `idempotency_key` is the same for every try of one call. `approve` asks a person about calls that need it
-    (None: whom the library was given).
+    Attributes:
+        idempotency_key: The same for every attempt of one call.
+        report: Takes text that is shown while the tool runs, None where it is not shown. Call it in the event loop.
+        approve: Requests human approval, None for the handler of the tool library.
     """
 
     run_id: str = ""

@@ -1,95 +1,97 @@
-"""The errors of the world, as a tree; a model's mistakes are values (`ToolResult.failure`), not errors.
+"""The exceptions of the package. A mistake of a model is a value (`ToolResult.failure`), not an exception.
 
 OpposableError
-├── BadInput              what the user gave cannot be used; the sentence says what would be right
-│   └── ToolRegistrationError   a tool cannot be described to a model
+├── BadInput              the user's input is not valid; the message says what is
+│   └── ToolRegistrationError   a function or object cannot become a tool
 ├── ModelError            the model did not answer
-│   ├── ModelUnavailable      connection refused, time-out, 5xx, overloaded (worth another try later)
-│   ├── ModelRefusedKey       401 or 403: the key is wrong or lacks a right
-│   ├── ModelNotFound         the server answers but has no such model or path
+│   ├── ModelUnavailable      connection refused, time-out, 5xx, overloaded; a later attempt may succeed
+│   ├── ModelRefusedKey       401 or 403: the key is wrong or lacks a permission
+│   ├── ModelNotFound         the server has no such model or path
 │   ├── ContextFull           the messages do not fit into the model's context window
-│   └── ModelRejected         any other 4xx, with the server's own sentence
-├── StoreError            what is kept could not be read or written
-│   ├── StoreUnavailable      the database or the Valkey server does not answer (worth another try later)
-│   ├── StoreConflict         someone else changed the same thing meanwhile
-│   └── StoreTooNew           the database was written by a newer Opposable
-├── WeightsError          the embedded model's file cannot be had (network, disk, wrong checksum)
-└── ToolError             raised inside a tool to say how it failed; always becomes a `ToolResult`
-    ├── InvalidArguments      the arguments do not fit, each problem told by field
-    ├── ToolRefused           what was asked is not allowed
-    ├── ToolUnavailable       the tool's server or file is not there now
-    └── ToolFailed            it ran and failed
+│   └── ModelRejected         any other 4xx, with the server's message
+├── StoreError            the store could not be read or written
+│   ├── StoreUnavailable      the database or Valkey does not answer; a later attempt may succeed
+│   ├── StoreConflict         another writer changed the same record
+│   └── StoreTooNew           a newer version of Opposable wrote the database
+├── WeightsError          the embedded model's file cannot be downloaded or stored
+└── ToolError             raised inside a tool; always becomes a `ToolResult`
+    ├── InvalidArguments      the arguments do not fit the schema, with a problem per field
+    ├── ToolRefused           the call is not allowed
+    ├── ToolUnavailable       the tool's server, file or program cannot be reached now
+    └── ToolFailed            the tool ran and failed
 """
 
 from dataclasses import dataclass
 
 
 class OpposableError(Exception):
-    """Root of every error this package raises on purpose; `str(error)` is a sentence for a person."""
+    """Base class of all exceptions of this package; `str(error)` is a message for users."""
 
 
 class BadInput(OpposableError):
-    """What the user gave cannot be used; the sentence says what is wrong and what would be right."""
+    """Input of the user that is not valid; the message says what is wrong and what to do."""
 
 
 class ToolRegistrationError(BadInput):
-    """A function or object cannot be made a tool; the sentence says why."""
+    """A function or object that cannot become a tool; the message says why."""
 
 
 class ModelError(OpposableError):
-    """The model did not answer."""
+    """A request to a model that got no answer."""
 
 
 class ModelUnavailable(ModelError):
-    """Connection refused, time-out, 5xx or overload, after the retries; another try later may work."""
+    """Connection refused, time-out, 5xx or overload, after all retries; a later attempt may succeed."""
 
 
 class ModelRefusedKey(ModelError):
-    """The server refused the key (401, 403)."""
+    """A key that the server refused (401, 403)."""
 
 
 class ModelNotFound(ModelError):
-    """The server answers, but has no such model or no such path (404)."""
+    """A model or path that the server does not have (404)."""
 
 
 class ContextFull(ModelError):
-    """The messages and tools do not fit into the model's context window."""
+    """Messages and tools that exceed the model's context window."""
 
 
 class ModelRejected(ModelError):
-    """The server refused the request for another reason (4xx), told in its own sentence."""
+    """A request that the server refused for another reason (4xx), with its message."""
 
 
 class StoreError(OpposableError):
-    """What is kept could not be read or written."""
+    """A store that could not be read or written."""
 
 
 class StoreUnavailable(StoreError):
-    """The database or the Valkey server does not answer; another try later may work."""
+    """A database or Valkey server that does not answer; a later attempt may succeed."""
 
 
 class StoreConflict(StoreError):
-    """Someone else changed the same thing meanwhile; read it again and decide anew."""
+    """A record that another writer has changed; read it again before you write."""
 
 
 class StoreTooNew(StoreError):
-    """The database has a schema this version does not know: a newer Opposable wrote it."""
+    """A database that a newer version of Opposable wrote."""
 
 
 class WeightsError(OpposableError):
-    """The embedded model's weights cannot be had: network, disk, or a wrong checksum."""
+    """Weights of the embedded model that cannot be downloaded or stored: network, disk, checksum."""
 
 
 class ToolError(OpposableError):
-    """Raised inside a tool to say how it failed; the caller turns it into a `ToolResult`."""
+    """A failure inside a tool; the tool library turns it into a `ToolResult`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """One thing wrong with one argument.
+    """A problem with one argument.
 
-    `field` is a dotted path ("" for the arguments as a whole), `problem` says what is wrong and what would be
-    right, `given` is the JSON of what was given, or None when nothing was.
+    Attributes:
+        field: A dotted path, "" for the arguments as a whole.
+        problem: What is wrong and what would be valid.
+        received: The received value as JSON, None where there was none.
     """
 
     field: str
@@ -98,7 +100,7 @@ class FieldProblem:
 
 
 class InvalidArguments(ToolError):
-    """The arguments do not fit the tool's schema; `problems` has one entry a field."""
+    """Arguments that do not fit the tool's schema; `problems` has one entry per field."""
 
     def __init__(self, problems: tuple[FieldProblem, ...]) -> None:
         self.problems = problems
@@ -106,12 +108,12 @@ class InvalidArguments(ToolError):
 
 
 class ToolRefused(ToolError):
-    """What was asked is not allowed; the sentence says what is."""
+    """A call that is not allowed; the message says what is."""
 
 
 class ToolUnavailable(ToolError):
-    """The tool's server, file or program is not there now."""
+    """A server, file or program of a tool that cannot be reached now."""
 
 
 class ToolFailed(ToolError):
-    """The tool ran and failed; the sentence says how."""
+    """A tool that ran and failed; the message says how."""

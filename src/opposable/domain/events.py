@@ -1,4 +1,4 @@
-"""What happens in a run, told as it happens. Frozen and light: one is made for every piece of text."""
+"""Events of a run. The classes are small, since every text delta is an event."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -15,29 +15,29 @@ CUT_OFF: frozenset[FinishReason] = frozenset({"length", "content_filter", "incom
 """Reasons for which a reply may be cut off: its calls are never run."""
 
 StopReason = Literal["answer", "turns", "tool_calls", "tokens", "cost", "time"]
-"""Why a run ended: with the model's answer, or at the limit named."""
+"""Why a run ended: with the model's answer, or at a limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """A piece of the text a user should see."""
+    """A delta of the text for the user."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ThinkingDelta:
-    """A piece of a reasoning model's reasoning."""
+    """A delta of a model's reasoning."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class CallDelta:
-    """A piece of a call being written: `index` counts the calls of a reply from 0.
+    """A delta of a tool call.
 
-    `name` and `call_id` come with the first piece of a call and are empty after that; `arguments` is the next piece
-    of its JSON text.
+    `index` counts the calls of a reply from 0. Only the first delta of a call has `name` and `call_id`. `arguments`
+    is the next part of the JSON text.
     """
 
     index: int
@@ -48,7 +48,7 @@ class CallDelta:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of a reply, and what else could have stood there: words with their log-probabilities, likeliest first."""
+    """A token of a reply, with alternatives and their log probabilities, most likely first."""
 
     text: str
     alternatives: tuple[tuple[str, float], ...] = ()
@@ -56,11 +56,13 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A model's whole reply: the last thing its stream yields.
+    """A model's complete reply, the last item of its stream.
 
-    `message` has role "assistant"; `tokens` are there where they were asked for and the server gives them. `waiting`
-    are calls that the model wrote too and that need what those of the message bring: with the arguments that are known. `held`
-    are calls it wrote that were not taken for meant, so that it answered.
+    Attributes:
+        message: A message of role "assistant".
+        tokens: The tokens, where requested and supported by the server.
+        deferred_calls: Calls that need results of the message's calls, with the arguments known so far.
+        withheld_calls: Calls that were judged unintended and replaced by the text answer.
     """
 
     message: Message
@@ -76,14 +78,14 @@ ModelEvent = TextDelta | ThinkingDelta | CallDelta | Reply
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A run begins. `run_id` is unique."""
+    """The start of a run; `run_id` is unique."""
 
     run_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class ModelReplied:
-    """The model finished one reply; `turn` counts from 1."""
+    """A complete reply of the model; `turn` counts from 1."""
 
     turn: int
     message: Message
@@ -93,14 +95,14 @@ class ModelReplied:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """A call is about to be made."""
+    """The start of a tool call."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class ToolDelta:
-    """A piece of what a streamable tool brings, or a word on how far it has come, while it runs."""
+    """A delta of a tool's output, or its progress, while it runs."""
 
     call: ToolCall
     text: str
@@ -108,7 +110,7 @@ class ToolDelta:
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished:
-    """A call ended, well or not; sent the moment that call ends."""
+    """The end of a tool call, successful or not."""
 
     call: ToolCall
     result: ToolResult
@@ -120,10 +122,10 @@ DecisionAction = Literal["execute", "replan", "switch_tool", "complete"]
 
 @dataclass(frozen=True, slots=True)
 class DecisionMade:
-    """What is done next, and why.
+    """The next action, and the reason.
 
-    In a run `action` is execute, replan, switch_tool or complete; in the team that answers questions about data it is
-    the member whose turn it is, finish, or give_up.
+    In a run `action` is execute, replan, switch_tool or complete. In the team that answers questions about data it
+    is the next member, finish or give_up.
     """
 
     action: str
@@ -132,16 +134,19 @@ class DecisionMade:
 
 @dataclass(frozen=True, slots=True)
 class DataAnswered:
-    """A question about data was answered; the run's end follows."""
+    """The answer to a question about data; the end of the run follows."""
 
     answer: DataAnswer
 
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """A run ended. `text` is its answer and never empty; `messages` are those this run added, in order.
+    """The end of a run.
 
-    `cost` is in the currency of the limits' price, None where there is none.
+    Attributes:
+        text: The answer; never empty.
+        messages: The messages that this run added, in order.
+        cost: In the currency of the model's price, None where no price is set.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Messages of a conversation, as every provider is told them."""
+"""Messages of a conversation, independent of a provider."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,10 +11,9 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message.
+    """A message of a conversation.
 
-    `tool_calls` belongs to role "assistant"; `call_id` and `name` to role "tool"; `thinking` is a reasoning model's
-    reasoning, kept apart from `content`.
+    `tool_calls` and `thinking`, the model's reasoning, belong to role "assistant"; `call_id` and `name` to role "tool".
     """
 
     role: Role
@@ -34,20 +33,20 @@ class Message:
 
 
 def system_message(content: str) -> Message:
-    """The instructions a conversation stands under."""
+    """Create a message with the instructions of a conversation."""
     return Message("system", content)
 
 
 def user_message(content: str) -> Message:
-    """What a person said."""
+    """Create a message of the user."""
     return Message("user", content)
 
 
 def assistant_message(content: str, tool_calls: tuple[ToolCall, ...] = (), thinking: str = "") -> Message:
-    """What the model said, the calls it wants made, and its reasoning."""
+    """Create a message of the model, with its tool calls and reasoning."""
     return Message("assistant", content, tool_calls=tool_calls, thinking=thinking)
 
 
 def tool_message(call_id: str, name: str, content: str) -> Message:
-    """What came of the call `call_id`."""
+    """Create a message with the result of the call `call_id`."""
     return Message("tool", content, call_id=call_id, name=name)

@@ -1,4 +1,4 @@
-"""What is kept: agents, conversations, runs and their calls, failures, pins, keys, approvals."""
+"""Stored records: agents, conversations, runs, executions, failures, tool pins, API keys, approvals."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -12,23 +12,24 @@ from opposable.domain.messages import Message
 from opposable.domain.tools import FailureKind, ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
 
-if TYPE_CHECKING:  # specs are pydantic's, whose import would cost a plain library half its start
+if TYPE_CHECKING:  # importing pydantic would double the start-up time of a library of plain functions
     from opposable.domain.specs import AgentSpec, RateLimit
 
 T = TypeVar("T")
 
 RunStatus = Literal["running", "waiting", "finished", "failed", "cancelled"]
-"""Where a run stands; "waiting" is for a person's approval."""
+"""State of a run; "waiting" means for human approval."""
 
 ApprovalStatus = Literal["pending", "approved", "denied", "expired"]
-"""What was decided of a call; "expired" when nobody did in time."""
+"""Decision on a call; "expired" where none came in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """A part of a list. `next` is the cursor of the part that follows, "" at the end.
+    """A page of a list.
 
-    `set_aside` names rows that could not be read, with the reason.
+    `next_cursor` is the cursor of the next page, "" on the last one. `unreadable_rows` maps keys of rows that could
+    not be read to the reason.
     """
 
     items: tuple[T, ...]
@@ -38,9 +39,13 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One call as it was made. `arguments` have secrets redacted; `seconds` is wall time; `at` is in UTC.
+    """The record of a tool call.
 
-    `result` is what the model was told, or empty where `handle` says where the whole is kept.
+    Attributes:
+        arguments: With secrets redacted.
+        result: The text for the model, empty where `handle` is the key of the stored result.
+        at: Time of the end of the call, in UTC.
+        seconds: Wall time.
     """
 
     execution_id: str
@@ -72,7 +77,7 @@ def execution_from_result(
     agent_id: str = "",
     conversation_id: str = "",
 ) -> Execution:
-    """The record of a call that has just ended, under an id of its own."""
+    """Create the record of a call that has just ended, with a new id."""
     return Execution(
         execution_id=uuid4().hex,
         run_id=run_id,
@@ -96,9 +101,10 @@ def execution_from_result(
 
 @dataclass(frozen=True, slots=True)
 class ExecutionFilter:
-    """Which executions are meant: all fields given must fit. `failure` may be a kind, or "any" for all that failed.
+    """A filter of executions; all fields that are set must match.
 
-    `since` is included, `until` is not; both are in UTC.
+    `failure` is a kind of failure, or "any" for every failed call. `since` is inclusive, `until` exclusive; both are
+    in UTC.
     """
 
     tool_id: str = ""
@@ -112,7 +118,7 @@ class ExecutionFilter:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionStats:
-    """How a tool has done: calls made, those that failed, and their mean wall time in seconds."""
+    """Calls of a tool, those that failed, and the mean wall time in seconds."""
 
     calls: int
     failures: int
@@ -121,7 +127,7 @@ class ExecutionStats:
 
 @dataclass(frozen=True, slots=True)
 class AgentRecord:
-    """An agent as it is kept. `version` counts from 1 and grows with each change; earlier versions are kept."""
+    """A stored agent. `version` counts its changes from 1; earlier versions remain stored."""
 
     spec: "AgentSpec"
     version: int = 1
@@ -131,7 +137,7 @@ class AgentRecord:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation without its messages. `owner` is the key that began it, "" where there are no keys."""
+    """A conversation without its messages. `owner` is the id of the API key that created it, "" without keys."""
 
     conversation_id: str
     owner: str = ""
@@ -144,7 +150,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class ConversationTurn:
-    """What one run adds to a conversation, which is begun where it is not there. `turn_id` is the run's id."""
+    """The messages that one run adds to a conversation. `turn_id` is the id of the run."""
 
     turn_id: str
     conversation: Conversation
@@ -153,9 +159,10 @@ class ConversationTurn:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run. `reason` says why it ended, in the loop's words; `text` is its answer.
+    """A run of an agent.
 
-    `cancel_requested` is a wish that any process may leave and the one that runs it reads. `worker` is that process.
+    `text` is the answer and `reason` the `StopReason`. `worker` is the process that runs it; any process may set
+    `cancel_requested`.
     """
 
     run_id: str
@@ -178,7 +185,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class RunEvent:
-    """What happened in a run, to be told again. `sequence` counts a run's events from 1; `data` is JSON."""
+    """A stored event of a run. `sequence` counts the events of a run from 1; `data` is JSON."""
 
     run_id: str
     sequence: int
@@ -188,16 +195,19 @@ class RunEvent:
 
 
 SHARED_SCOPE = ""
-"""The scope of failures that all agents know of."""
+"""Scope of failures that all agents share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A call that failed, as it is remembered across runs.
+    """A failed call, stored across runs.
 
-    It is one failure where tool, action, kind, fingerprint (of the arguments) and scope are the same. `scope` is an
-    agent's id, or "" when all agents share it. `correction` is what put it right the last time: JSON, None when
-    nothing has yet. A pinned one is never forgotten by itself.
+    Tool, action, kind, scope and the fingerprint of the arguments identify it.
+
+    Attributes:
+        scope: An agent's id, "" where all agents share the failure.
+        correction: The last correction that worked, as JSON, None where there was none.
+        pinned: Whether it is exempt from expiry.
     """
 
     tool_id: str
@@ -214,16 +224,16 @@ class Failure:
 
     @property
     def failure_id(self) -> str:
-        """What it is called: 32 hexadecimal digits made from what makes it one failure."""
+        """32 hexadecimal digits computed from the identifying fields."""
         return canonical_sha256([self.scope, self.tool_id, self.action, self.kind, self.fingerprint])[:32]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolPin:
-    """An MCP server's tool as it was accepted, and as it looks now where that differs.
+    """The accepted definition of an MCP server's tool, and a changed one that is not accepted yet.
 
-    `sha256` is of the whole canonical tool object, `definition` that object. `pending_sha256` and `pending` tell of a
-    changed object that waits for acceptance ("" and None: none does).
+    `sha256` is the hash of `definition` in canonical JSON. `pending_sha256` and `pending` describe the changed
+    definition, "" and None where the tool has not changed.
     """
 
     server_id: str
@@ -237,9 +247,9 @@ class ToolPin:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """An API key without the key: `prefix` is its first characters, to know it by; `sha256` is of the whole.
+    """The record of an API key, which holds the key's first characters and its hash, not the key.
 
-    `rate_limit` and `token_budget` (tokens in all) are None for no limit.
+    `rate_limit` and `token_budget` (total tokens) are None for no limit.
     """
 
     key_id: str
@@ -257,9 +267,10 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A call that waits for a person, or was decided. `arguments` are exact, as they will be given to the tool.
+    """A call that needs human approval, and its decision.
 
-    `sha256` is `canonical_sha256(arguments)`: a call with other arguments is another call and needs another approval.
+    `arguments` are exactly those the tool will receive. `sha256` is `canonical_sha256(arguments)`: a call with other
+    arguments needs another approval.
     """
 
     approval_id: str
@@ -279,12 +290,12 @@ class Approval:
 
 
 def canonical_sha256(value: Any) -> str:
-    """The SHA-256, in hexadecimal, of a JSON value written with sorted keys and without spaces."""
+    """Return the hexadecimal SHA-256 of a JSON value, serialized with sorted keys and without spaces."""
     return hashlib.sha256(orjson.dumps(value, default=str, option=_CANONICAL_JSON_OPTIONS)).hexdigest()
 
 
 def get_utc_now() -> datetime:
-    """This moment, in UTC."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 

@@ -1,4 +1,4 @@
-"""Specs as other documents write them, read as today's: other names of fields, per-parameter schemas, nulls."""
+"""Conversion of specs in older forms: other field names, per-parameter schemas, nulls."""
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -16,10 +16,10 @@ _MCP_SECTIONS = ("server_config", "connection_params")
 
 
 def normalize_spec(data: Any) -> Any:
-    """A spec with today's names, and with its type where that can be told from what it has.
+    """Return a spec with current field names, and with its `tool_type` where its fields imply one.
 
-    `id` is `tool_id`; `type` is `mode`, or `tool_type` where it names one; an MCP server's `endpoint` is its `url`.
-    What is no object, or fits already, comes back as it is.
+    `id` is read as `tool_id`, `type` as `mode` or `tool_type`, and an MCP server's `endpoint` as its `url`. Anything
+    but an object is returned unchanged.
     """
     if not isinstance(data, dict):
         return data
@@ -31,19 +31,21 @@ def normalize_spec(data: Any) -> Any:
 
 
 def normalize_field_names(data: Any) -> Any:
-    """A spec's fields by today's names."""
+    """Return a spec with current field names."""
     if not isinstance(data, dict):
         return data
     spec = {key: value.value if isinstance(value, Enum) else value for key, value in data.items()}
     _rename_field(spec, "id", "tool_id")
     if "type" in spec:
         _rename_field(spec, "type", "tool_type" if spec["type"] in _TOOL_TYPES else "mode")
-    told = any(key in spec for key in _MCP_SECTIONS) or isinstance(spec.get("endpoint"), str)
-    return _normalize_mcp_server(spec) if told and spec.get("tool_type", "mcp_server") == "mcp_server" else spec
+    is_mcp_server = any(key in spec for key in _MCP_SECTIONS) or isinstance(spec.get("endpoint"), str)
+    return (
+        _normalize_mcp_server(spec) if is_mcp_server and spec.get("tool_type", "mcp_server") == "mcp_server" else spec
+    )
 
 
 def drop_nulls(data: Any, field_names: Iterable[str]) -> Any:
-    """An object without the known fields that are null: nothing is said of them, so that the default holds."""
+    """Return an object without those of its known fields that are null, so that defaults apply."""
     if not isinstance(data, dict):
         return data
     names = set(field_names)
@@ -51,74 +53,78 @@ def drop_nulls(data: Any, field_names: Iterable[str]) -> Any:
 
 
 def normalize_parameters(parameters: Any) -> Any:
-    """A JSON Schema of type object, also from parameters told one by one, each with its `required`."""
+    """Return a JSON Schema of type object, also from a map of parameters that each have `required`."""
     if not isinstance(parameters, dict) or not parameters:
         return parameters
     if _is_parameter_map(parameters):
         return _lift_required_flags({"type": "object", "properties": parameters})
-    told = drop_nulls(parameters, ("properties", "required"))
-    return _lift_required_flags(told) if isinstance(told.get("properties"), dict) else told
+    schema = drop_nulls(parameters, ("properties", "required"))
+    return _lift_required_flags(schema) if isinstance(schema.get("properties"), dict) else schema
 
 
 def normalize_example(data: Any, example_fields: Iterable[str], parameter_names: Iterable[str]) -> Any:
-    """An example with its `arguments`, also from the arguments alone. `known` are the fields of an example."""
+    """Return an example as an object with `arguments`, also where only the arguments are given."""
     if not isinstance(data, dict) or "arguments" in data or not data:
         return data
-    plain = not set(data) <= set(example_fields) or set(data) <= set(parameter_names)
-    return {"arguments": data} if plain else data
+    is_arguments = not set(data) <= set(example_fields) or set(data) <= set(parameter_names)
+    return {"arguments": data} if is_arguments else data
 
 
 def get_schema_properties(schema: Any) -> Mapping[str, Any]:
-    """The parameters a schema describes."""
-    found = schema.get("properties") if isinstance(schema, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    """Return the properties of a JSON Schema."""
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    return properties if isinstance(properties, Mapping) else {}
 
 
 def _rename_field(spec: dict[str, Any], old: str, new: str) -> None:
-    """Move a field to its name of today; where both are there and differ, the old one stays and is told as unknown."""
+    """Rename a field; where both names have different values, the old one stays and is rejected later."""
     if old in spec and spec.get(new, spec[old]) == spec[old]:
         spec[new] = spec.pop(old)
 
 
 def _normalize_mcp_server(spec: dict[str, Any]) -> dict[str, Any]:
-    """An MCP server: its address and how it is reached in fields of their own."""
-    told = {key: value for key, value in spec.items() if key not in _MCP_SECTIONS or not isinstance(value, dict | None)}
-    _rename_field(told, "endpoint", "url")
-    told.setdefault("tool_type", "mcp_server")
+    """Return an MCP server spec with the fields of its configuration sections at the top level."""
+    server = {
+        key: value for key, value in spec.items() if key not in _MCP_SECTIONS or not isinstance(value, dict | None)
+    }
+    _rename_field(server, "endpoint", "url")
+    server.setdefault("tool_type", "mcp_server")
     config, connection = ({**value} if isinstance(value := spec.get(key), dict) else {} for key in _MCP_SECTIONS)
     if "timeout" in connection:
         connection["connect_timeout"] = connection.pop("timeout")
-    retries = connection.pop("retry_count", None)  # a lost connection is always tried again
-    about = told.get("metadata") or {}
-    if retries is not None and isinstance(about, dict):
-        told["metadata"] = {**about, "retry_count": retries}
-    return {**config, **connection, **told}
+    retries = connection.pop("retry_count", None)  # the client always reconnects
+    metadata = server.get("metadata") or {}
+    if retries is not None and isinstance(metadata, dict):
+        server["metadata"] = {**metadata, "retry_count": retries}
+    return {**config, **connection, **server}
 
 
 def _is_parameter_map(parameters: dict[str, Any]) -> bool:
-    """Whether each entry is a parameter, and not a keyword of JSON Schema."""
-    if not all(isinstance(about, dict) for about in parameters.values()):
+    """Whether each entry is a parameter rather than a keyword of JSON Schema."""
+    if not all(isinstance(schema, dict) for schema in parameters.values()):
         return False
     inner = parameters.get("properties")
-    return inner is None or not all(isinstance(about, dict) for about in inner.values())
+    return inner is None or not all(isinstance(schema, dict) for schema in inner.values())
 
 
 def _lift_required_flags(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with each property's own `required: true` in the list where JSON Schema has it."""
+    """Move the `required` flag of each property to the schema's `required` list."""
     properties = schema["properties"]
-    said = {
-        name: about["required"]
-        for name, about in properties.items()
-        if isinstance(about, dict) and isinstance(about.get("required"), bool)
+    flags = {
+        name: property_schema["required"]
+        for name, property_schema in properties.items()
+        if isinstance(property_schema, dict) and isinstance(property_schema.get("required"), bool)
     }
     required = schema.get("required", [])
-    if not said or not isinstance(required, list | tuple):
+    if not flags or not isinstance(required, list | tuple):
         return schema
-    plain = {
-        name: {key: value for key, value in about.items() if key != "required"} if name in said else about
-        for name, about in properties.items()
+    properties = {
+        name: {key: value for key, value in property_schema.items() if key != "required"}
+        if name in flags
+        else property_schema
+        for name, property_schema in properties.items()
     }
-    listed = [name for name in required if not isinstance(name, str) or name not in said]
-    required = [*listed, *(name for name, needed in said.items() if needed)]
-    rest = {key: value for key, value in schema.items() if key not in ("properties", "required")}
-    return {**rest, "properties": plain, **({"required": required} if required else {})}
+    unflagged = [name for name in required if not isinstance(name, str) or name not in flags]
+    required = [*unflagged, *(name for name, is_required in flags.items() if is_required)]
+    other_keywords = {key: value for key, value in schema.items() if key not in ("properties", "required")}
+    return {**other_keywords, "properties": properties, **({"required": required} if required else {})}

@@ -1,4 +1,4 @@
-"""Tools as their owners describe them: data that can be stored, sent and turned into tools."""
+"""Specs of tools and agents: data that can be stored, sent and turned into tools."""
 
 import re
 from pathlib import Path
@@ -17,28 +17,28 @@ from opposable.domain.spec_normalization import (
 )
 
 ToolType = Literal["function", "http", "mcp_server", "skill"]
-"""What a tool is made from."""
+"""Kind of a tool."""
 
 ID_PATTERN = r"^[\w.\-]{1,100}$"
-"""An owner's name of a tool: letters of any script, digits, dots, dashes, underscores."""
+"""Id of a tool or agent: letters of any script, digits, dots, dashes, underscores."""
 
-SECRET_REFERENCE_PATTERN = r"^(env:[A-Za-z_][A-Za-z0-9_]*)?$"
-"""A reference to a secret: the environment variable that holds it."""
+SECRET_REFERENCE_PATTERN = r"^(env:[A-Za-z_][A-Za-z0-9_]*)?$"  # noqa: S105 - a pattern, no secret
+"""Reference to a secret: the environment variable that holds it."""
 
 NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
 Parameters = Annotated[dict[str, Any], BeforeValidator(normalize_parameters)]
-"""A JSON Schema of type object; parameters told one by one, each with its `required`, are read into one."""
+"""A JSON Schema of type object; a map of parameters that each have `required` is converted."""
 
 
 class FrozenModel(BaseModel):
-    """Data that is checked once and does not change; a field it does not know is an error."""
+    """Base of immutable specs that reject unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Example(FrozenModel):
-    """A call that works, and what it brings."""
+    """An example call and its result."""
 
     arguments: dict[str, Any] = {}
     result: Any = None
@@ -46,7 +46,7 @@ class Example(FrozenModel):
 
 
 class Capability(FrozenModel):
-    """One action of a tool. `parameters` is a JSON Schema of type object. An example may be its arguments alone."""
+    """An action of a tool. `parameters` is a JSON Schema of type object; an example may be only its arguments."""
 
     name: str = Field(min_length=1, max_length=100)
     description: str = ""
@@ -65,21 +65,26 @@ class Capability(FrozenModel):
 
 
 class RateLimit(FrozenModel):
-    """At most `calls` in any `seconds`."""
+    """At most `calls` calls in any `seconds` seconds."""
 
     calls: int = Field(gt=0)
     seconds: float = Field(default=60.0, gt=0)
 
 
 class ToolSpec(FrozenModel):
-    """What every kind of tool has.
+    """The fields that every kind of tool has.
 
-    `tool_id` is the owner's name and the key. `name` is what models call a tool of one action, where every provider
-    takes it (letters, digits, _ and -, at most 64), and else what people call it; "" is the id. `mode` says whether increments are told as they come. `idempotent` tools
-    may be retried and, for `cache_seconds`, answered from a cache. `dependencies` are ids of tools that must be there.
-    `timeout` is in seconds, None for the library's default. `priority` ranks among equals, highest first.
+    Attributes:
+        tool_id: The key.
+        name: The name for models, where the tool has one action and providers accept the name (letters, digits, _
+            and -, at most 64 characters); else only a display name. "" is the id.
+        dependencies: Ids of tools that must be registered.
+        mode: "streamable" tools report output while they run.
+        idempotent: Whether calls may be retried and, for `cache_seconds`, answered from a cache.
+        priority: Rank among equally relevant tools, highest first.
+        timeout: In seconds, None for the library's default.
 
-    `id` is read as `tool_id`, and `type` as `mode` or `tool_type`; a field that is null has its default.
+    `id` is read as `tool_id`, and `type` as `mode` or `tool_type`. A field that is null has its default.
     """
 
     tool_id: str = Field(pattern=ID_PATTERN)
@@ -109,9 +114,9 @@ class ToolSpec(FrozenModel):
 
 
 class FunctionToolSpec(ToolSpec):
-    """A function, or a class whose public methods are actions, named by module and class.
+    """A function, or a class whose public methods are actions, given by module and name.
 
-    With `class_name` empty, `function_name` names a function of the module.
+    Without `class_name`, `function_name` is a function of the module.
     """
 
     tool_type: Literal["function"] = "function"
@@ -122,10 +127,11 @@ class FunctionToolSpec(ToolSpec):
 
 
 class AuthConfig(FrozenModel):
-    """How a request proves who sends it. Secrets are references (`env:NAME`), never values.
+    """Authentication of a request. Secrets are references (`env:NAME`), never values.
 
-    bearer: `token`; api_key: `token`, in the header, query parameter or cookie `name`; basic: `username` (a value or a
-    reference) and `password`. `token_env: "X"` is read as `token: "env:X_TOKEN"` (bearer) or `"env:X_API_KEY"` (api_key).
+    "bearer" needs `token`. "api_key" sends `token` in the header, query parameter or cookie `name`. "basic" needs
+    `username` (a value or a reference) and `password`. `token_env: "X"` is read as `token: "env:X_TOKEN"`, or as
+    `"env:X_API_KEY"` for an API key.
     """
 
     type: Literal["none", "bearer", "api_key", "basic"] = "none"
@@ -138,43 +144,45 @@ class AuthConfig(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _normalize_secrets(cls, data: Any) -> Any:
-        """`token_env` told as a reference; a plain secret made unreadable, so that no error repeats it."""
+        """Convert `token_env` to a reference, and mask plain secrets so that no error repeats them."""
         if not isinstance(data, dict):
             return data
         data = drop_nulls(data, ("token_env", *cls.model_fields))
-        told = {key: value for key, value in data.items() if key != "token_env"}
+        fields = {key: value for key, value in data.items() if key != "token_env"}
         if data.get("token_env"):
-            ending = "API_KEY" if told.get("type") == "api_key" else "TOKEN"
-            told.setdefault("token", f"env:{data['token_env']}_{ending}")
+            suffix = "API_KEY" if fields.get("type") == "api_key" else "TOKEN"
+            fields.setdefault("token", f"env:{data['token_env']}_{suffix}")
         plain = [
             name
             for name in ("token", "password")
-            if name in told and not re.match(SECRET_REFERENCE_PATTERN, str(told[name]))
+            if name in fields and not re.match(SECRET_REFERENCE_PATTERN, str(fields[name]))
         ]
-        return told | dict.fromkeys(plain, "a plain value, not shown")
+        return fields | dict.fromkeys(plain, "a plain value, not shown")
 
     @model_validator(mode="after")
     def _check_required_secrets(self) -> "AuthConfig":
         needed = {"bearer": ("token",), "api_key": ("token",), "basic": ("username", "password")}.get(self.type, ())
         missing = [name for name in needed if not getattr(self, name)]
         if missing:
-            raise ValueError(f"auth of type {self.type} needs {' and '.join(missing)}; a secret is given as env:NAME")
+            raise ValueError(f"auth of type {self.type} needs {' and '.join(missing)}; give a secret as env:NAME")
         return self
 
 
 ParameterLocation = Literal["path", "query", "header", "cookie", "body"]
-"""A part of a request that a parameter can fill."""
+"""Part of a request that a parameter can fill."""
 
 ParameterStyle = Literal["", "simple", "form", "spaceDelimited", "pipeDelimited", "deepObject", "json"]
-"""How an array or an object is written outside of a body."""
+"""Serialization style of an array or object outside of a body, as in OpenAPI."""
 
 
 class ParameterPlacement(FrozenModel):
-    """Where a parameter goes and how it is written there.
+    """Where a parameter is sent, and its serialization.
 
-    `name` is its name on the wire (its own by default). `style` and `explode` say how arrays and objects are written, in
-    the words of OpenAPI; "" is the place's own way (`form` in a query or cookie, `simple` in a path or header), and
-    `json` writes the value as JSON text.
+    Attributes:
+        name: Name in the request; the parameter's own by default.
+        style: Serialization of arrays and objects, as in OpenAPI. "" is the default of the place (`form` in a query
+            or cookie, `simple` in a path or header); `json` sends JSON text.
+        explode: As in OpenAPI, None for the default of the style.
     """
 
     place: ParameterLocation
@@ -184,16 +192,20 @@ class ParameterPlacement(FrozenModel):
 
 
 class EndpointConfig(FrozenModel):
-    """Where and how an HTTP tool is called.
+    """The request of an HTTP tool.
 
-    `url_template` may hold `{param}` in its path and query, each filled with one percent-encoded segment. Parameters it
-    does not hold go where `places` says, by default into the query of a GET, HEAD or DELETE and the body of the rest.
-    `headers` are sent as they are; a value `env:NAME` is taken from the environment. `timeout` is in seconds.
-
-    Body parameters make one JSON object, form or multipart; `body_param` names the one parameter that is the whole body
-    instead (the only way with `text` and `binary`). `files` names the fields (on the wire) that are files. `body_required` sends an
-    empty object where no parameter fills the body. `defaults` sends the defaults of the parameters' schemas.
-    `redirects` is how many are followed. `internal://NAME` in place of a URL is a built-in tool.
+    Attributes:
+        url_template: May contain `{param}` in its path and query, each filled with one percent-encoded segment.
+            `internal://NAME` is a built-in tool.
+        headers: Sent unchanged, except that a value `env:NAME` is read from the environment.
+        timeout: In seconds.
+        places: Where other parameters are sent. The default is the query for GET, HEAD and DELETE, else the body.
+        body_type: Body parameters form one JSON object, form or multipart body.
+        body_param: The one parameter that is the whole body; required for `text` and `binary`.
+        body_required: Send an empty object where no parameter fills the body.
+        files: Names, in the request, of the fields that are files.
+        defaults: Send the defaults of the parameters' schemas.
+        redirects: Maximum number of redirects to follow.
     """
 
     url_template: str = Field(min_length=1, max_length=8000)
@@ -214,19 +226,20 @@ class EndpointConfig(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _normalize_fields(cls, data: Any) -> Any:
-        """A method in capitals, and defaults where nothing is said: null, and a time-out of 0."""
-        told = drop_nulls(data, cls.model_fields)
-        if not isinstance(told, dict):
-            return told
-        told = {key: value for key, value in told.items() if (key, value) != ("timeout", 0)}
-        method = told.get("method")
-        return {**told, "method": method.upper()} if isinstance(method, str) else told
+        """Convert the method to upper case, and apply defaults to nulls and a time-out of 0."""
+        fields = drop_nulls(data, cls.model_fields)
+        if not isinstance(fields, dict):
+            return fields
+        fields = {key: value for key, value in fields.items() if (key, value) != ("timeout", 0)}
+        method = fields.get("method")
+        return {**fields, "method": method.upper()} if isinstance(method, str) else fields
 
 
 class ResponseTransform(FrozenModel):
-    """What of a response is handed on: a JMESPath `extract`, and at most `max_characters` of it (None: the library's cap).
+    """What a model receives of a response.
 
-    At most `max_bytes` of a body are read.
+    `extract` is a JMESPath expression. At most `max_bytes` of the body are read, and at most `max_characters` of the
+    result are returned (None for the library's limit).
     """
 
     extract: str = ""
@@ -235,7 +248,7 @@ class ResponseTransform(FrozenModel):
 
 
 class HttpToolSpec(ToolSpec):
-    """An HTTP endpoint as a tool: data, so it can be a row of a table. `parameters` is a JSON Schema of type object."""
+    """An HTTP endpoint as a tool. `parameters` is a JSON Schema of type object."""
 
     tool_type: Literal["http"] = "http"
     endpoint: EndpointConfig
@@ -244,15 +257,18 @@ class HttpToolSpec(ToolSpec):
 
 
 class McpServerSpec(ToolSpec):
-    """An MCP server whose tools are offered as `tool_id.tool`: a program (`command`, stdio) or a URL (streamable HTTP).
+    """An MCP server, started by `command` (stdio) or reached at `url` (streamable HTTP).
 
-    `env` and `headers` may hold references: `env:NAME`, alone or as the last word (`Bearer env:NAME`). A program gets
-    `env` and the few variables every program needs, nothing else of ours. `connect_timeout` is in seconds and covers
-    the start of the program. `pin` says what becomes of a tool seen for the first time: "accept" it, or set it aside
-    until the owner is asked ("ask"); a tool that changed is set aside either way.
+    Models see its tools as `tool_id.tool`.
 
-    `endpoint` is read as `url`; what `server_config` and `connection_params` hold is read as fields of the spec, a
-    `timeout` of the connection as `connect_timeout`.
+    Attributes:
+        env: Environment of the program, in addition to the few variables that every program needs.
+        headers: Like `env`, they may contain references: `env:NAME`, alone or as the last word (`Bearer env:NAME`).
+        connect_timeout: In seconds, including the start of the program.
+        pin: Whether a new tool is accepted ("accept") or waits for the owner ("ask"). A changed tool always waits.
+
+    `endpoint` is read as `url`. The entries of `server_config` and `connection_params` are read as fields of the spec,
+    a `timeout` of the connection as `connect_timeout`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -273,13 +289,15 @@ class McpServerSpec(ToolSpec):
         parts = urlsplit(url)
         if parts.scheme in ("ws", "wss"):
             raise ValueError(
-                f"{parts.scheme}:// cannot be used: today's MCP has no WebSocket transport. Give the server's "
+                f"{parts.scheme}:// is not supported: MCP has no WebSocket transport. Use the server's "
                 "streamable HTTP address (http://HOST:PORT/mcp), or the `command` that starts it (stdio)."
             )
         if url and (parts.scheme not in ("http", "https") or not parts.hostname):
-            raise ValueError(f"{url!r} is no http:// or https:// address of a server.")
+            raise ValueError(f"{url!r} is not an http:// or https:// address of a server.")
         if parts.username is not None or parts.password is not None:
-            raise ValueError("A URL holds no user or password here; put them into `headers`, as env:NAME references.")
+            raise ValueError(
+                "The URL contains a user name or password. Put them into `headers`, as env:NAME references."
+            )
         return url
 
     @model_validator(mode="after")
@@ -290,7 +308,7 @@ class McpServerSpec(ToolSpec):
 
 
 class SkillSpec(ToolSpec):
-    """A folder with a `SKILL.md`."""
+    """A skill: a folder with a `SKILL.md`."""
 
     tool_type: Literal["skill"] = "skill"
     path: Path
@@ -301,11 +319,11 @@ AnyToolSpec = Annotated[
     Discriminator("tool_type"),
     BeforeValidator(normalize_spec),
 ]
-"""A spec of any kind, told apart by `tool_type`, or without one by what it has."""
+"""A spec of any kind, identified by `tool_type`, or by its fields where that is missing."""
 
 
 class AgentToolBinding(FrozenModel):
-    """A tool as one agent has it: on or off, and with parts of its spec replaced by `config`."""
+    """The binding of a tool to an agent: enabled or not, with spec fields that `config` replaces."""
 
     tool_id: str
     enabled: bool = True
@@ -313,7 +331,7 @@ class AgentToolBinding(FrozenModel):
 
 
 class AgentLimits(FrozenModel):
-    """How far one run of an agent may go; None is no limit. `seconds` is wall time; `cost` needs the model's price."""
+    """Limits of one run; None is no limit. `seconds` is wall time; `cost` needs the model's price."""
 
     turns: int | None = Field(default=20, gt=0)
     tool_calls: int | None = Field(default=50, ge=0)
@@ -323,12 +341,15 @@ class AgentLimits(FrozenModel):
 
 
 class AgentSpec(FrozenModel):
-    """An agent as data: it can be stored, sent, written as YAML.
+    """An agent as data that can be stored, sent and written as YAML.
 
-    `model` is a model's name, "" for the service's own. `tool_choice` is "auto", "none", "required" or a tool's id.
-    `needs_approval` are ids of tools whose calls a person must allow, beside those that ask for it themselves.
-    `database` and `semantics` are what questions about data are answered from. `learning` says whether what fails is
-    remembered for this agent alone ("own") or for all.
+    Attributes:
+        model: Name of a model, "" for the default model of the service.
+        tool_choice: "auto", "none", "required" or the id of a tool.
+        needs_approval: Ids of tools whose calls need human approval, in addition to tools that require it themselves.
+        database: The database for questions about data.
+        semantics: The semantic model for questions about data.
+        learning: Whether stored failures are used by this agent alone ("own") or by all ("shared").
     """
 
     agent_id: str = Field(pattern=ID_PATTERN)
@@ -346,7 +367,7 @@ class AgentSpec(FrozenModel):
 
 
 class Registration(FrozenModel):
-    """What came of registering: the model-facing names accepted, and what was set aside with the reason."""
+    """The result of a registration: accepted model-facing names, and rejected ones with the reason."""
 
     tool_id: str
     accepted: tuple[str, ...] = ()

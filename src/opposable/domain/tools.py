@@ -1,4 +1,4 @@
-"""Tools as a model knows them: definitions, calls, results."""
+"""Tool definitions, tool calls and tool results."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -21,12 +21,12 @@ FailureKind = Literal[
     "failed",
     "cancelled",
 ]
-"""Why a call brought no result: a closed set."""
+"""Why a call failed: a closed set."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """A tool as a model is told of it.
+    """A tool as it is described to a model.
 
     `name` fits `^[a-zA-Z0-9_-]{1,64}$`; `parameters` is a JSON Schema of type object.
     """
@@ -95,11 +95,18 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What came of one call.
+    """The result of a tool call.
 
-    `content` is what the model is told. `data` is the value itself where the tool gave one that is JSON. `failure`
-    is None when the call worked. `cut` is the number of characters left out of `content`, and `handle` names the whole
-    where it was put aside. `seconds` is wall time, `attempts` counts tries, `cached` says an earlier result was given.
+    Attributes:
+        content: The text for the model.
+        failure: Why the call failed, None where it succeeded.
+        data: The returned value where it is JSON.
+        cut: Number of characters omitted from `content`.
+        seconds: Wall time.
+        repairs: What was repaired in the call.
+        attempts: Number of attempts.
+        cached: Whether this is the cached result of an earlier call.
+        handle: Key of the complete result where it was stored.
     """
 
     call_id: str
@@ -116,5 +123,5 @@ class ToolResult:
 
 
 def new_call_id() -> str:
-    """An id for a call that came without one of its own."""
+    """Return an id for a call that has none."""
     return f"call_{uuid4().hex[:24]}"

@@ -1,11 +1,11 @@
-"""Tokens spent."""
+"""Token usage and its price."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one or more model requests, as the server counted them (0 where it did not say)."""
+    """Tokens of one or more model requests, as counted by the server (0 where it reports none)."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -13,11 +13,11 @@ class Usage:
 
     @property
     def total_tokens(self) -> int:
-        """Input and output together."""
+        """Sum of input and output tokens."""
         return self.input_tokens + self.output_tokens
 
     def as_json(self) -> dict[str, int]:
-        """Tokens and requests, for scripts and clients."""
+        """Return tokens and requests as JSON."""
         return {
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
@@ -38,11 +38,11 @@ NO_USAGE = Usage()
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a million tokens cost, read (`input`) and written (`output`), in whatever currency the owner counts in."""
+    """Price of a million input and output tokens, in any currency."""
 
     input: float
     output: float
 
     def compute_cost(self, usage: Usage) -> float:
-        """What `usage` cost."""
+        """Return the cost of `usage`."""
         return (usage.input_tokens * self.input + usage.output_tokens * self.output) / 1_000_000

@@ -1,4 +1,4 @@
-"""Anthropic's messages wire format."""
+"""Models of the messages API of Anthropic."""
 
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ FINISH_REASONS: dict[str | None, FinishReason] = {
 
 
 class AnthropicModel:
-    """A Claude model behind Anthropic's messages API (`base_url` ends before `/messages`)."""
+    """A model of the messages API of Anthropic; `base_url` ends before `/messages`."""
 
     def __init__(
         self, model: str, api_key: str, base_url: str | None = None, *, retry_policy: RetryPolicy | None = None
@@ -38,20 +38,20 @@ class AnthropicModel:
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
-        """One reply in parts. Raises: `ModelError` kinds."""
+        """Stream one reply in parts. Raises: `ModelError`."""
         body = build_request(self.name, messages, tools, options)
         if not options.stream:
             yield parse_reply(await self._endpoint.post(body))
             return
-        writing = _StreamAccumulator()
+        accumulator = _StreamAccumulator()
         lines = self._endpoint.stream_data(body)
         try:
             async for line in lines:
-                for part in writing.add_event(orjson.loads(line)):
+                for part in accumulator.add_event(orjson.loads(line)):
                     yield part
         finally:
             await lines.aclose()
-        yield writing.to_reply()
+        yield accumulator.to_reply()
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -61,7 +61,7 @@ class AnthropicModel:
 def build_request(
     model: str, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
 ) -> bytes:
-    """The request's JSON: the system's words apart, results inside user messages, roles taking turns."""
+    """Return the request body: system messages apart, results in user messages, alternating roles."""
     body: dict[str, Any] = {
         "model": model,
         "max_tokens": options.max_tokens or DEFAULT_MAX_TOKENS,
@@ -84,7 +84,7 @@ def build_request(
 
 
 def parse_reply(response: Any) -> Reply:
-    """The reply of an answer that came in one piece. Raises: `ModelRejected` when it is none."""
+    """Return the reply of a response that was not streamed. Raises: `ModelRejected` for any other response."""
     try:
         blocks = response["content"]
         text = "".join(block["text"] for block in blocks if block["type"] == "text")
@@ -106,7 +106,7 @@ def _parse_call(block: dict[str, Any], *, truncated: bool) -> ToolCall:
 
 
 class _StreamAccumulator:
-    """A streamed reply while it is being written."""
+    """The accumulated parts of a streamed reply."""
 
     def __init__(self) -> None:
         self._text: list[str] = []
@@ -117,7 +117,7 @@ class _StreamAccumulator:
         self._stop_reason: str | None = None
 
     def add_event(self, event: dict[str, Any]) -> list[ModelEvent]:
-        """What an event brings. Raises: `ModelRejected` for an error in mid-stream."""
+        """Add an event and return its parts. Raises: `ModelRejected` for an error event."""
         match event.get("type"):
             case "message_start":
                 self._usage |= event["message"].get("usage") or {}
@@ -142,13 +142,13 @@ class _StreamAccumulator:
         if thought := delta.get("thinking"):
             self._thinking.append(thought)
             return [ThinkingDelta(thought)]
-        if (piece := delta.get("partial_json")) and index in self._call_positions:
-            self._calls[self._call_positions[index]].append(piece)
-            return [CallDelta(self._call_positions[index], arguments=piece)]
+        if (partial_json := delta.get("partial_json")) and index in self._call_positions:
+            self._calls[self._call_positions[index]].append(partial_json)
+            return [CallDelta(self._call_positions[index], arguments=partial_json)]
         return []
 
     def to_reply(self) -> Reply:
-        """The whole reply."""
+        """Return the complete reply."""
         finish = "incomplete" if self._stop_reason is None else FINISH_REASONS.get(self._stop_reason, "stop")
         last = len(self._calls) - 1
         calls = tuple(
@@ -172,7 +172,7 @@ def _encode_message(message: Message) -> dict[str, Any]:
 
 
 def _merge_same_role(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Neighbours of one role as one message."""
+    """Merge consecutive messages of the same role."""
     merged: list[dict[str, Any]] = []
     for message in messages:
         if merged and merged[-1]["role"] == message["role"]:

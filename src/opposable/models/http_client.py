@@ -1,4 +1,4 @@
-"""Requests to model servers over HTTP: one session, retries, time-outs, errors in plain sentences."""
+"""HTTP requests to model servers: one session, retries, time-outs and translated errors."""
 
 import asyncio
 import email.utils
@@ -33,10 +33,14 @@ RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long a request is waited for and how often it is tried again.
+    """Time-outs and retries of a request.
 
-    `read` is the longest silence between two pieces, in seconds. A server's `Retry-After` is honoured up to
-    `longest_wait` seconds; a longer one ends the request with an error that says so.
+    Attributes:
+        max_attempts: Attempts, the first one included.
+        connect_timeout_seconds: Time to connect.
+        read_timeout_seconds: Time without any data from the server.
+        initial_wait_seconds: The longest wait before the second attempt. It doubles with each attempt.
+        max_wait_seconds: The longest wait. A longer `Retry-After` of the server ends the request with an error.
     """
 
     max_attempts: int = 3
@@ -47,10 +51,14 @@ class RetryPolicy:
 
 
 class Endpoint:
-    """One URL that JSON is posted to, with its headers. Safe for many requests at once.
+    """A URL that accepts JSON by POST. It supports concurrent requests.
 
-    `key` is only for taking the secret out of whatever the server says. `path_hint` completes the sentence told when
-    the server has no such path.
+    Args:
+        url: The URL.
+        headers: The headers of every request.
+        api_key: The key to redact from messages of the server.
+        retry_policy: Time-outs and retries.
+        path_hint: A sentence for the error when the server does not have this path.
     """
 
     def __init__(
@@ -65,7 +73,7 @@ class Endpoint:
         self._proxy: str | None = None
 
     async def post(self, body: bytes) -> Any:
-        """The server's JSON answer. Raises: `ModelError` kinds."""
+        """Return the JSON response of the server. Raises: `ModelError`."""
         async with self._open_response(body) as response:
             raw = await response.read()
         try:
@@ -74,22 +82,22 @@ class Endpoint:
             raise ModelRejected(self._format_not_json_message(raw)) from error
 
     async def stream_data(self, body: bytes) -> AsyncGenerator[bytes, None]:
-        """The payloads of the server's `data:` lines as they come, `[DONE]` left out. Raises: `ModelError` kinds."""
+        """Yield the payloads of the server-sent `data:` lines except `[DONE]`. Raises: `ModelError`."""
         async with self._open_response(body) as response:
-            kind = response.content_type
-            if kind != "text/event-stream" and kind == "application/json":
+            content_type = response.content_type
+            if content_type != "text/event-stream" and content_type == "application/json":
                 yield await response.read()
                 return
-            if kind == "text/html":
+            if content_type == "text/html":
                 raise ModelRejected(self._format_not_json_message(await response.content.read(300)))
-            rest = b""
+            incomplete_line = b""
             async for chunk in response.content.iter_any():
-                lines = (rest + chunk if rest else chunk).split(b"\n")
-                rest = lines.pop()
+                lines = (incomplete_line + chunk if incomplete_line else chunk).split(b"\n")
+                incomplete_line = lines.pop()
                 for line in lines:
                     if line.startswith(b"data:") and (payload := line[5:].strip()) != b"[DONE]":
                         yield payload
-            if rest.startswith(b"data:") and (payload := rest[5:].strip()) != b"[DONE]":
+            if incomplete_line.startswith(b"data:") and (payload := incomplete_line[5:].strip()) != b"[DONE]":
                 yield payload
 
     async def aclose(self) -> None:
@@ -116,7 +124,7 @@ class Endpoint:
         return _translate_errors(self._post_with_retries(body), self)
 
     async def _post_with_retries(self, body: bytes) -> aiohttp.ClientResponse:
-        """A response with status 200, after as many tries as it takes and patience allows."""
+        """Return a response with status 200, after as many attempts as the retry policy allows."""
         attempt = 0
         while True:
             attempt += 1
@@ -146,58 +154,58 @@ class Endpoint:
         )
 
     def _to_model_error(self, status: int, raw: bytes, retry_after: str | None) -> ModelError:
-        said, spoken = self._get_server_message(raw)
+        message, has_message = self._get_server_message(raw)
         if status in (401, 403):
-            return ModelRefusedKey(f"The model server at {self.url} refused the key (HTTP {status}): {said}")
-        if status == 404 and not spoken:
+            return ModelRefusedKey(f"The model server at {self.url} refused the key (HTTP {status}): {message}")
+        if status == 404 and not has_message:
             return ModelNotFound(f"There is nothing at {self.url} (HTTP 404). {self._path_hint}")
         if status == 404:
-            return ModelNotFound(f"The model server at {self.url} answered HTTP 404: {said}")
-        if status in (400, 413, 422, 500) and CONTEXT_OVERFLOW_PATTERN.search(said):
-            return ContextFull(f"The messages do not fit into the model's context window: {said}")
+            return ModelNotFound(f"The model server at {self.url} answered HTTP 404: {message}")
+        if status in (400, 413, 422, 500) and CONTEXT_OVERFLOW_PATTERN.search(message):
+            return ContextFull(f"The messages do not fit into the model's context window: {message}")
         if 300 <= status < 400:
             return ModelRejected(
-                f"The model server at {self.url} redirects elsewhere (HTTP {status}); give the final URL."
+                f"The model server at {self.url} redirects elsewhere (HTTP {status}). Use the final URL."
             )
         if status in RETRYABLE_STATUSES:
-            asked = f" It asks to wait {retry_after} s." if retry_after else ""
+            wait_note = f" It asks to wait {retry_after} s." if retry_after else ""
             return ModelUnavailable(
-                f"The model server at {self.url} answered HTTP {status} in {self._retry_policy.max_attempts} tries: {said}{asked}"
+                f"The model server at {self.url} answered HTTP {status} in {self._retry_policy.max_attempts} tries: {message}{wait_note}"
             )
-        return ModelRejected(f"The model server at {self.url} refused the request (HTTP {status}): {said}")
+        return ModelRejected(f"The model server at {self.url} refused the request (HTTP {status}): {message}")
 
     def _get_server_message(self, raw: bytes) -> tuple[str, bool]:
-        """The server's own sentence without our key, and whether it was told as a JSON error."""
+        """Return the error message of the server without the key, and whether it was a JSON error."""
         try:
-            told = orjson.loads(raw)
+            body = orjson.loads(raw)
         except orjson.JSONDecodeError:
-            told = None
-        error = told.get("error", told) if isinstance(told, dict) else None
+            body = None
+        error = body.get("error", body) if isinstance(body, dict) else None
         message = error.get("message") or error.get("detail") if isinstance(error, dict) else error
-        spoken = isinstance(message, str) and bool(message)
-        text = message if spoken else raw[:300].decode("utf-8", "replace").strip() or "(no text)"
-        return self.redact_key(str(text)[:600]), spoken
+        has_message = isinstance(message, str) and bool(message)
+        text = message if has_message else raw[:300].decode("utf-8", "replace").strip() or "(no text)"
+        return self.redact_key(str(text)[:600]), has_message
 
     def redact_key(self, text: str) -> str:
-        """`text` without the key."""
+        """Return `text` without the API key."""
         return text.replace(self._api_key, "***") if len(self._api_key) > 3 else text
 
     def _format_not_json_message(self, raw: bytes) -> str:
         start = self.redact_key(raw[:120].decode("utf-8", "replace"))
-        return f"{self.url} answered something that is no JSON ({start!r}). {self._path_hint}"
+        return f"The response of {self.url} is not JSON ({start!r}). {self._path_hint}"
 
 
 @asynccontextmanager
 async def _translate_errors(
     pending_response: Awaitable[aiohttp.ClientResponse], endpoint: Endpoint
 ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
-    """The response, released at the end; the transport's errors told as ours."""
+    """Yield the response and release it at the end; translate transport errors."""
     response = None
     try:
         response = await pending_response
         yield response
     except aiohttp.InvalidURL as error:
-        raise ModelRejected(f"{endpoint.url!r} is no URL; one looks like http://127.0.0.1:8080/v1") from error
+        raise ModelRejected(f"{endpoint.url!r} is not a URL. Use one such as http://127.0.0.1:8080/v1") from error
     except (aiohttp.ClientConnectorError, aiohttp.ClientConnectorDNSError) as error:
         raise ModelUnavailable(
             f"Cannot reach the model server at {endpoint.url} ({error.os_error.strerror or error.os_error}). "
@@ -206,15 +214,15 @@ async def _translate_errors(
     except TimeoutError as error:
         raise ModelUnavailable(f"The model server at {endpoint.url} did not answer in time.") from error
     except aiohttp.ClientError as error:
-        told = endpoint.redact_key(str(error)) or type(error).__name__
-        raise ModelUnavailable(f"The connection to {endpoint.url} broke: {told}") from error
+        reason = endpoint.redact_key(str(error)) or type(error).__name__
+        raise ModelUnavailable(f"The connection to {endpoint.url} broke: {reason}") from error
     finally:
         if response is not None:
             response.close() if not response.content.at_eof() else response.release()
 
 
 def _get_proxy(url: str) -> str | None:
-    """The proxy that the environment names for a URL. Asked once: aiohttp's `trust_env` asks for every request."""
+    """Return the proxy for a URL from the environment, looked up once instead of for every request."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if host == "localhost" or host.startswith("127.") or host == "::1" or proxy_bypass(host):
@@ -223,7 +231,7 @@ def _get_proxy(url: str) -> str | None:
 
 
 def _parse_retry_after(retry_after: str) -> float | None:
-    """`Retry-After` in seconds from now, given as a number or an HTTP date."""
+    """Return `Retry-After`, a number or an HTTP date, in seconds from now."""
     try:
         return max(0.0, float(retry_after))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The chat-completions wire format: OpenAI, DashScope, DeepSeek, vLLM, Ollama, llama.cpp and whoever speaks it."""
+"""Models of the chat-completions API: OpenAI, DashScope, DeepSeek, vLLM, Ollama, llama.cpp and others."""
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
@@ -25,10 +25,13 @@ FINISH_REASONS: dict[str | None, FinishReason] = {
 
 @dataclass(frozen=True, slots=True)
 class ServerQuirks:
-    """Where servers of this format differ.
+    """Differences between servers of this API.
 
-    `thinking_back`: the server wants a reply's reasoning back with it. `max_tokens_key`: the name of the bound on the
-    reply. `usage_in_stream`: the server must be asked for token counts when streaming. `extra` goes into each request.
+    Attributes:
+        return_reasoning: Whether the server expects the reasoning of a reply back in the history.
+        max_tokens_key: The name of the field that limits the reply.
+        request_stream_usage: Whether streams report token counts only on request.
+        extra_body: Fields added to every request.
     """
 
     return_reasoning: bool = False
@@ -38,10 +41,18 @@ class ServerQuirks:
 
 
 class OpenAICompatibleModel:
-    """A model behind a chat-completions URL.
+    """A model of a server with a chat-completions API.
 
-    `base_url` ends before `/chat/completions` (usually in `/v1`). Messages and tools are serialised once and their
-    bytes kept, so a turn costs the same early and late in a run.
+    Messages and tools are encoded once and their bytes cached, so that late turns of a run cost no more than early
+    ones.
+
+    Args:
+        model: The name of the model on the server.
+        base_url: The URL before `/chat/completions`; it usually ends in `/v1`.
+        api_key: The API key, "" for none.
+        headers: Further headers.
+        quirks: How the server differs from OpenAI's.
+        retry_policy: Time-outs and retries.
     """
 
     def __init__(
@@ -69,43 +80,43 @@ class OpenAICompatibleModel:
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
-        """One reply in parts. Raises: `ModelError` kinds."""
+        """Stream one reply in parts. Raises: `ModelError`."""
         body = self._build_body(messages, tools, options)
         if not options.stream:
             yield self._parse_completion(await self._endpoint.post(body))
             return
-        writing = _StreamAccumulator()
+        accumulator = _StreamAccumulator()
         lines = self._endpoint.stream_data(body)
         try:
             async for line in lines:
                 chunk = _parse_chunk(line)
                 choices = chunk.get("choices")
                 if choices and (text := (delta := choices[0].get("delta") or {}).get("content")) and len(delta) == 1:
-                    writing.text.append(text)  # the common case by far: a piece of text and nothing else
+                    accumulator.text.append(text)  # by far the most frequent chunk: a text delta alone
                     yield TextDelta(text)
                     if finish := choices[0].get("finish_reason"):
-                        writing.finish = finish
+                        accumulator.finish = finish
                     if usage := chunk.get("usage"):
-                        writing.usage = _parse_usage(usage)
+                        accumulator.usage = _parse_usage(usage)
                     continue
                 if "error" in chunk:
                     raise self._to_model_error(chunk["error"])
-                for part in writing.add_chunk(chunk):
+                for part in accumulator.add_chunk(chunk):
                     yield part
         finally:
             await lines.aclose()
-        yield writing.to_reply()
+        yield accumulator.to_reply()
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._endpoint.aclose()
 
     def _build_body(self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions) -> bytes:
-        """The request: the settings, then the messages' and tools' kept bytes."""
-        wire = self._memo_key
-        pieces = [message.encode_once(wire, self._encode_message) for message in messages]
-        end = self._encode_tools(tools, options) if tools else b"}"
-        return b"".join((self._encode_settings(options), b',"messages":[', b",".join(pieces), b"]", end))
+        """Return the request body: the settings, then the encoded messages and tools."""
+        wire_format = self._memo_key
+        encoded_messages = [message.encode_once(wire_format, self._encode_message) for message in messages]
+        ending = self._encode_tools(tools, options) if tools else b"}"
+        return b"".join((self._encode_settings(options), b',"messages":[', b",".join(encoded_messages), b"]", ending))
 
     def _encode_settings(self, options: ModelOptions) -> bytes:
         if self._cached_settings is not None and self._cached_settings[0] is options:
@@ -126,7 +137,7 @@ class OpenAICompatibleModel:
         if options.top_logprobs is not None:
             body |= {"logprobs": True, "top_logprobs": options.top_logprobs}
         if options.response_schema is not None:
-            closed = options.response_schema.get("additionalProperties") is False  # what strict servers ask for
+            closed = options.response_schema.get("additionalProperties") is False  # strict servers require it
             schema = {"name": "reply", "schema": options.response_schema, "strict": closed}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         raw = orjson.dumps(body)[:-1]
@@ -134,22 +145,22 @@ class OpenAICompatibleModel:
         return raw
 
     def _encode_tools(self, tools: Sequence[ToolDefinition], options: ModelOptions) -> bytes:
-        kept = self._cached_tools.get(id(tools))
-        if kept is None or kept[0] is not tools:
+        cached = self._cached_tools.get(id(tools))
+        if cached is None or cached[0] is not tools:
             raw = (
                 b',"tools":[' + b",".join([definition.encode_once("chat", _encode_tool) for definition in tools]) + b"]"
             )
             if len(self._cached_tools) >= 64:
                 self._cached_tools.clear()
-            kept = self._cached_tools[id(tools)] = (tools, raw)
+            cached = self._cached_tools[id(tools)] = (tools, raw)
         return (
-            kept[1] + _ENCODED_TOOL_CHOICES[options.tool_choice]
+            cached[1] + _ENCODED_TOOL_CHOICES[options.tool_choice]
             if isinstance(options.tool_choice, str)
-            else (kept[1] + _encode_forced_tool(options.tool_choice))
+            else (cached[1] + _encode_forced_tool(options.tool_choice))
         )
 
     def _encode_message(self, message: Message) -> bytes:
-        """The wire form of a message, made once."""
+        """Return the wire form of a message."""
         wire: dict[str, Any] = {"role": message.role, "content": message.content}
         if message.role == "tool":
             wire["tool_call_id"] = message.call_id
@@ -164,7 +175,7 @@ class OpenAICompatibleModel:
         return dump_json(wire)
 
     def _parse_completion(self, response: Any) -> Reply:
-        """The reply of an answer that came in one piece."""
+        """Return the reply of a response that was not streamed."""
         if isinstance(response, dict) and response.get("error"):
             raise self._to_model_error(response["error"])
         try:
@@ -176,21 +187,23 @@ class OpenAICompatibleModel:
                 f"The server at {self._endpoint.url} sent no chat completion: {str(response)[:200]}"
             ) from error
         thinking = message.get("reasoning_content") or message.get("reasoning") or ""
-        said = Message("assistant", message.get("content") or "", tool_calls=calls, thinking=thinking)
+        reply_message = Message("assistant", message.get("content") or "", tool_calls=calls, thinking=thinking)
         finish = _parse_finish_reason(choice.get("finish_reason"), bool(calls))
-        return Reply(said, finish, _parse_usage(response.get("usage") or {}), _parse_tokens(choice.get("logprobs")))
+        return Reply(
+            reply_message, finish, _parse_usage(response.get("usage") or {}), _parse_tokens(choice.get("logprobs"))
+        )
 
     def _to_model_error(self, error: Any) -> ModelError:
-        """An error the server told with status 200."""
-        said = error.get("message") if isinstance(error, dict) else error
-        text = self._endpoint.redact_key(str(said or error)[:600])
+        """Translate an error that the server sent with status 200."""
+        message = error.get("message") if isinstance(error, dict) else error
+        text = self._endpoint.redact_key(str(message or error)[:600])
         if CONTEXT_OVERFLOW_PATTERN.search(text) or CONTEXT_OVERFLOW_PATTERN.search(str(error)):
             return ContextFull(f"The messages do not fit into the model's context window: {text}")
         return ModelRejected(f"The model server at {self._endpoint.url} broke off: {text}")
 
 
 class _StreamAccumulator:
-    """A streamed reply while it is being written."""
+    """The accumulated parts of a streamed reply."""
 
     def __init__(self) -> None:
         self.text: list[str] = []
@@ -198,10 +211,10 @@ class _StreamAccumulator:
         self.usage = Usage(requests=1)
         self._thinking: list[str] = []
         self._calls: list[list[str]] = []  # [id, name, arguments…] in order of appearance
-        self._call_positions: dict[Any, int] = {}  # the server's index -> place in _calls
+        self._call_positions: dict[Any, int] = {}  # index of the server -> position in _calls
 
     def add_chunk(self, chunk: dict[str, Any]) -> list[ModelEvent]:
-        """What a chunk brings."""
+        """Add a chunk and return its parts."""
         if chunk.get("usage"):
             self.usage = _parse_usage(chunk["usage"])
         if not chunk.get("choices"):
@@ -224,24 +237,24 @@ class _StreamAccumulator:
         arguments = function.get("arguments") or ""
         arguments = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
         key = raw.get("index", raw.get("id"))  # some servers send no index
-        place = self._call_positions.get(key) if key is not None else (len(self._calls) - 1 if self._calls else None)
-        if place is None:
-            place = self._call_positions[key] = len(self._calls)
+        position = self._call_positions.get(key) if key is not None else (len(self._calls) - 1 if self._calls else None)
+        if position is None:
+            position = self._call_positions[key] = len(self._calls)
             self._calls.append([raw.get("id") or new_call_id(), function.get("name") or "", arguments])
-            return CallDelta(place, self._calls[place][0], self._calls[place][1], arguments)
-        call = self._calls[place]
+            return CallDelta(position, self._calls[position][0], self._calls[position][1], arguments)
+        call = self._calls[position]
         late_name = function.get("name") or "" if not call[1] else ""
         call[1] = call[1] or late_name
         call.append(arguments)
-        return CallDelta(place, name=late_name, arguments=arguments)
+        return CallDelta(position, name=late_name, arguments=arguments)
 
     def to_reply(self) -> Reply:
-        """The whole reply."""
-        cut = self.finish == "length"
+        """Return the complete reply."""
+        is_cut_off = self.finish == "length"
         last = len(self._calls) - 1
         calls = tuple(
-            ToolCall.from_json(call[0], call[1], "".join(call[2:]), truncated=cut and i == last)
-            for i, call in enumerate(self._calls)
+            ToolCall.from_json(call[0], call[1], "".join(call[2:]), truncated=is_cut_off and index == last)
+            for index, call in enumerate(self._calls)
         )
         message = Message("assistant", "".join(self.text), tool_calls=calls, thinking="".join(self._thinking))
         finish = "incomplete" if self.finish is None else _parse_finish_reason(self.finish, bool(calls))
@@ -259,7 +272,7 @@ def _parse_call(raw: dict[str, Any]) -> ToolCall:
 
 
 def _parse_finish_reason(raw_reason: str | None, has_calls: bool) -> FinishReason:
-    """Why the model stopped; some servers say "stop" beside calls."""
+    """Return why the model stopped; some servers report "stop" for replies with calls."""
     reason = FINISH_REASONS.get(raw_reason, "stop")
     return "tool_calls" if has_calls and reason == "stop" else reason
 
@@ -269,11 +282,14 @@ def _parse_usage(raw: dict[str, Any]) -> Usage:
 
 
 def _parse_tokens(raw: Any) -> tuple[Token, ...]:
-    """The tokens of a reply with their alternatives, where the server gave any."""
+    """Return the tokens of a reply with their alternatives, if the server sent any."""
     content = raw.get("content") if isinstance(raw, dict) else None
     return tuple(
-        Token(one["token"], tuple((other["token"], other["logprob"]) for other in one.get("top_logprobs") or ()))
-        for one in content or ()
+        Token(
+            token["token"],
+            tuple((alternative["token"], alternative["logprob"]) for alternative in token.get("top_logprobs") or ()),
+        )
+        for token in content or ()
     )
 
 
@@ -293,5 +309,5 @@ def _parse_chunk(line: bytes) -> dict[str, Any]:
     try:
         chunk = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise ModelRejected(f"The server streamed something that is no JSON: {line[:120]!r}") from error
+        raise ModelRejected(f"The server streamed invalid JSON: {line[:120]!r}") from error
     return chunk if isinstance(chunk, dict) else {}

@@ -1,7 +1,6 @@
-"""Tool calls through plain text: a model around a model that may know nothing of tools.
+"""The text protocol: tool calls for a model through plain text.
 
-Three seams: the tools are told (in the prompt or natively), the calls are read from what the model writes, and the
-results are told back (as text or natively). Which way suits a model is found by measuring.
+A wrapper sends the tools and results in the prompt or natively, and parses the calls in the text of the reply.
 """
 
 import itertools
@@ -10,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Literal
 
-from opposable import parsers as dialects
+from opposable import parsers  # lazy: the stream parser is loaded with the first request
 from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.language import Language, detect_language
 from opposable.domain.messages import Message, assistant_message, system_message, user_message
@@ -22,22 +21,27 @@ from opposable.models.profile import ModelProfile
 from opposable.parsers import ParseResult, RejectedCall
 
 ToolRendering = Literal["native", "protocol"]
-"""How tools and results are told: in the wire format's own fields, or written into the messages (the seed protocol)."""
+"""How tools and results are sent: in the fields of the API, or as text of the messages."""
 
 FORWARDED_PARTS = frozenset({TextDelta, ThinkingDelta, CallDelta})
-"""What is passed on of the parts a reader gives."""
+"""The events of the parser that are passed on."""
 
 
 TEXT_PROFILE = ModelProfile("text")
 
 
 class TextProtocolModel:
-    """`inner` with tool calls read from its text.
+    """A model whose tool calls are parsed from its text.
 
-    `telling="native"` sends tools in the wire format (a server's chat template shows them to the model) and reads what
-    the model writes; calls the server parsed itself are taken as they are. `telling="protocol"` writes the tools and the
-    seed protocol into the system message and the results back as text: nothing is asked of `inner` but text. A call of
-    an unknown tool, or one cut off by the token limit, comes out as a call too, so that the loop can tell the model.
+    A call of an unknown tool, or one cut off by the token limit, becomes a tool call too, so that the loop can report
+    the problem to the model.
+
+    Args:
+        inner: The model. For "protocol" it needs to support nothing but text.
+        tool_rendering: "native" sends tools in the fields of the API, where the chat template of the server renders
+            them. "protocol" describes the tools in the system message and sends results as text.
+        constrained: Whether every reply must match the schema of the protocol, where the server can enforce it.
+        trust_native_calls: Whether calls that the server parsed are used as they are.
     """
 
     def __init__(
@@ -57,26 +61,26 @@ class TextProtocolModel:
 
     @property
     def name(self) -> str:
-        """The inner model's name."""
+        """The name of the inner model."""
         return self.inner.name
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
-        """One reply in parts, free of markup. Raises: what the inner model raises."""
+        """Stream one reply in parts, without the markup of calls. Raises: as the inner model."""
         if self.tool_rendering != "native":
-            told_so = render_messages(messages, tools, options.tool_choice)
-            parts = self.inner.stream(told_so, (), with_reply_schema(tools, options, self.constrained))
+            rendered_messages = render_messages(messages, tools, options.tool_choice)
+            parts = self.inner.stream(rendered_messages, (), with_reply_schema(tools, options, self.constrained))
         else:
             parts = self.inner.stream(escape_results(messages), tools, options)
-        reader = dialects.StreamParser(() if options.tool_choice == "none" else tools)
+        parser = parsers.StreamParser(() if options.tool_choice == "none" else tools)
         reply: Reply | None = None
         async with aclosing(parts):
             async for part in parts:
                 if type(part) is TextDelta:
-                    for piece in reader.feed(part.text):
-                        if type(piece) in FORWARDED_PARTS:
-                            yield piece  # type: ignore[misc]  # the parts shown are events too
+                    for event in parser.feed(part.text):
+                        if type(event) in FORWARDED_PARTS:
+                            yield event  # type: ignore[misc]  # forwarded parser events are model events
                 elif type(part) is Reply:
                     reply = part
                 else:
@@ -84,12 +88,12 @@ class TextProtocolModel:
         if reply is None:
             return
         if not options.stream:
-            reader.feed(reply.message.content)
-        reading = reader.close(truncated=reply.finish in CUT_OFF)
-        for piece in reader.final_events if options.stream else ():
-            if type(piece) in FORWARDED_PARTS:
-                yield piece  # type: ignore[misc]  # as above
-        yield merge_parsed_calls(reply, reading, self.trust_native_calls)
+            parser.feed(reply.message.content)
+        parse_result = parser.close(truncated=reply.finish in CUT_OFF)
+        for event in parser.final_events if options.stream else ():
+            if type(event) in FORWARDED_PARTS:
+                yield event  # type: ignore[misc]  # as above
+        yield merge_parsed_calls(reply, parse_result, self.trust_native_calls)
 
     async def aclose(self) -> None:
         """Close the inner model."""
@@ -99,21 +103,21 @@ class TextProtocolModel:
 def render_messages(
     messages: Sequence[Message], tools: Sequence[ToolDefinition], tool_choice: ToolChoice
 ) -> list[Message]:
-    """The messages as a model that knows only text is told them."""
+    """Render the messages as text, with the tools described in the system message."""
     language: Language = next(
         (detect_language(message.content) for message in messages if message.role == "user"), "en"
     )
-    plain = flatten_tool_messages(
+    text_messages = flatten_tool_messages(
         escape_results(messages),
         lambda results: protocol_texts.render_results(results, language),
         protocol_texts.render_calls,
     )
     if not tools or tool_choice == "none":
-        return plain
+        return text_messages
     protocol = protocol_texts.render_instructions(tools, tool_choice, language)
-    if plain and plain[0].role == "system":
-        return [system_message(f"{plain[0].content}\n\n{protocol}"), *plain[1:]]
-    return [system_message(protocol), *plain]
+    if text_messages and text_messages[0].role == "system":
+        return [system_message(f"{text_messages[0].content}\n\n{protocol}"), *text_messages[1:]]
+    return [system_message(protocol), *text_messages]
 
 
 def flatten_tool_messages(
@@ -121,31 +125,40 @@ def flatten_tool_messages(
     render_results: Callable[[Sequence[Message]], str],
     render_calls: Callable[[Sequence[ToolCall]], str],
 ) -> list[Message]:
-    """The messages without calls and results of their own: what came of one reply's calls is one user message."""
-    plain: list[Message] = []
+    """Return the messages with calls and results as text; the results of one reply become one user message."""
+    text_messages: list[Message] = []
     for is_result, group in itertools.groupby(messages, lambda message: message.role == "tool"):
         if is_result:
-            plain.append(user_message(render_results(list(group))))
+            text_messages.append(user_message(render_results(list(group))))
             continue
         for message in group:
-            written = render_calls(message.tool_calls) if message.tool_calls else ""
-            plain.append(assistant_message("\n".join(filter(None, (message.content, written)))) if written else message)
-    return plain
+            calls_text = render_calls(message.tool_calls) if message.tool_calls else ""
+            text_messages.append(
+                assistant_message("\n".join(filter(None, (message.content, calls_text)))) if calls_text else message
+            )
+    return text_messages
 
 
 def with_reply_schema(
     tools: Sequence[ToolDefinition], options: ModelOptions, is_always_constrained: bool
 ) -> ModelOptions:
-    """The options with a schema of the protocol's reply, for servers that enforce one.
+    """Return the options with a schema for the reply, for servers that enforce one.
 
-    A forced choice is made certain by it; `always` makes every reply one of the protocol's two.
+    A forced tool choice always gets the schema; other requests only with `is_always_constrained`.
     """
     choice = options.tool_choice
     if not tools or choice == "none" or (choice == "auto" and not is_always_constrained):
         return options
-    meant = [tool for tool in tools if not isinstance(choice, ForcedTool) or tool.name == choice.name]
-    each = [_build_object_schema(name={"const": tool.name}, arguments=tool.parameters) for tool in meant]
-    calls = {"type": "array", "items": each[0] if len(each) == 1 else {"anyOf": each}, "minItems": 1, "maxItems": 8}
+    allowed_tools = [tool for tool in tools if not isinstance(choice, ForcedTool) or tool.name == choice.name]
+    call_schemas = [
+        _build_object_schema(name={"const": tool.name}, arguments=tool.parameters) for tool in allowed_tools
+    ]
+    calls = {
+        "type": "array",
+        "items": call_schemas[0] if len(call_schemas) == 1 else {"anyOf": call_schemas},
+        "minItems": 1,
+        "maxItems": 8,
+    }
     call = _build_object_schema(action={"const": "tool_call"}, tool_calls=calls)
     finish = _build_object_schema(action={"const": "finish"}, content={"type": "string"})
     return replace(options, response_schema=call if choice != "auto" else {"anyOf": [call, finish]})
@@ -156,21 +169,23 @@ def _build_object_schema(**properties: Any) -> dict[str, Any]:
 
 
 def merge_parsed_calls(reply: Reply, parse_result: ParseResult, trust_native_calls: bool = True) -> Reply:
-    """The reply with the calls that were read from its text; trusted, calls the server parsed itself go first and alone."""
-    said = reply.message
-    shown = "" if parse_result.text.strip() == protocol_texts.PLACEHOLDER else parse_result.text
-    thinking = said.thinking or parse_result.thinking
-    if said.tool_calls and trust_native_calls:
-        return Reply(assistant_message(shown, said.tool_calls, thinking), reply.finish, reply.usage)
+    """Return the reply with the calls parsed from its text; trusted native calls take their place."""
+    message = reply.message
+    text = "" if parse_result.text.strip() == protocol_texts.PLACEHOLDER else parse_result.text
+    thinking = message.thinking or parse_result.thinking
+    if message.tool_calls and trust_native_calls:
+        return Reply(assistant_message(text, message.tool_calls, thinking), reply.finish, reply.usage)
     calls = tuple(
         ToolCall(call.id, call.name, call.arguments, dialect=call.parser, repairs=call.repairs)
         for call in parse_result.calls
     )
     calls += tuple(
-        _to_invalid_call(item, n) for n, item in enumerate(parse_result.rejected) if item.reason in _REPORTED_REASONS
+        _to_invalid_call(rejected_call, index)
+        for index, rejected_call in enumerate(parse_result.rejected)
+        if rejected_call.reason in _REPORTED_REASONS
     )
     finish: FinishReason = "tool_calls" if calls and reply.finish == "stop" else reply.finish
-    return Reply(assistant_message(shown, calls, thinking), finish, reply.usage)
+    return Reply(assistant_message(text, calls, thinking), finish, reply.usage)
 
 
 _REPORTED_REASONS = {"unknown_tool", "truncated", "unreadable"}

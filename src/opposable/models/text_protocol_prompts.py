@@ -1,4 +1,4 @@
-"""The texts of the seed protocol, in English and Chinese: tools told, calls and results written as text."""
+"""The texts of the text protocol, in English and Chinese: tools, calls and results."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import ForcedTool, ToolChoice
 
 PLACEHOLDER = "…"
-"""What stands for the answer in the instructions; a model that repeats it has said nothing."""
+"""The placeholder of the answer in the instructions; a model that repeats it gave no answer."""
 
 _ENGLISH_TEMPLATE = """# Tools
 
@@ -51,7 +51,7 @@ _CHINESE_TEMPLATE = """# 工具调用协议
 
 
 def render_instructions(tools: Sequence[ToolDefinition], choice: ToolChoice, language: Language) -> str:
-    """The protocol with the tools written into it."""
+    """Return the instructions with the descriptions of the tools."""
     template = _CHINESE_TEMPLATE if language == "zh" else _ENGLISH_TEMPLATE
     return template.format(
         tools="\n\n".join(describe_tool(tool, language) for tool in tools), must=_render_requirement(choice, language)
@@ -59,22 +59,22 @@ def render_instructions(tools: Sequence[ToolDefinition], choice: ToolChoice, lan
 
 
 def describe_tool(tool: ToolDefinition, language: Language) -> str:
-    """A tool as a heading, a sentence, and a line for each parameter."""
-    zh = language == "zh"
+    """Describe a tool: a heading, its description, and a line for each parameter."""
+    is_chinese = language == "zh"
     lines = [f"### {tool.name}", tool.description]
     properties: dict[str, Any] = tool.parameters.get("properties", {})
     if properties:
-        lines.append("参数：" if zh else "Parameters:")
+        lines.append("参数：" if is_chinese else "Parameters:")
     required = tool.parameters.get("required", ())
     for name, about in properties.items():
-        needed = ("必需" if zh else "required") if name in required else ("可选" if zh else "optional")
-        said = about.get("description", "") if isinstance(about, dict) else ""
-        lines.append(f"  - {name} ({describe_type(about)}, {needed}): {said}".rstrip(": "))
+        needed = ("必需" if is_chinese else "required") if name in required else ("可选" if is_chinese else "optional")
+        description = about.get("description", "") if isinstance(about, dict) else ""
+        lines.append(f"  - {name} ({describe_type(about)}, {needed}): {description}".rstrip(": "))
     return "\n".join(lines)
 
 
 def describe_type(schema: dict[str, Any] | bool) -> str:
-    """The type of a parameter in a word or two: `string`, `array of integer`, `one of "a", "b"`."""
+    """Describe the type of a parameter, such as `string`, `array of integer` or `one of "a", "b"`."""
     if isinstance(schema, bool):
         return "any"
     if "enum" in schema:
@@ -87,23 +87,25 @@ def describe_type(schema: dict[str, Any] | bool) -> str:
     if kind == "array" and isinstance(schema.get("items"), dict):
         return f"array of {describe_type(schema['items'])}"
     if kind == "object" and schema.get("properties"):
-        inner = ", ".join(f"{name}: {describe_type(about)}" for name, about in schema["properties"].items())
+        inner = ", ".join(
+            f"{name}: {describe_type(property_schema)}" for name, property_schema in schema["properties"].items()
+        )
         return f"object {{{inner}}}"
     return str(kind)
 
 
 def render_calls(calls: Sequence[ToolCall]) -> str:
-    """Calls of an earlier reply, as the protocol has them written."""
-    written = ", ".join(
+    """Render the calls of an earlier reply in the form of the protocol."""
+    call_texts = ", ".join(
         f'{{"name": {orjson.dumps(call.name).decode()}, "arguments": {call.arguments_json}}}' for call in calls
     )
-    return f'{{"action": "tool_call", "tool_calls": [{written}]}}'
+    return f'{{"action": "tool_call", "tool_calls": [{call_texts}]}}'
 
 
 def render_results(results: Sequence[Message], language: Language) -> str:
-    """Results of the calls of one reply, as one text."""
-    head = "工具 {} 的结果：" if language == "zh" else "Result of {}:"
-    return "\n\n".join(f"{head.format(result.name)}\n{result.content}" for result in results)
+    """Render the results of one reply as one text."""
+    heading = "工具 {} 的结果：" if language == "zh" else "Result of {}:"
+    return "\n\n".join(f"{heading.format(result.name)}\n{result.content}" for result in results)
 
 
 def _render_requirement(choice: ToolChoice, language: Language) -> str:

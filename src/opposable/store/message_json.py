@@ -1,4 +1,4 @@
-"""Messages as JSON and back."""
+"""Conversion of stored messages to and from JSON."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from opposable.domain.tools import ToolCall
 
 
 def message_to_json(message: Message) -> dict[str, Any]:
-    """A message without what can be made again; empty fields are left out."""
+    """Convert a message to JSON, without empty fields."""
     body: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         body["tool_calls"] = [_call_to_json(call) for call in message.tool_calls]
@@ -15,7 +15,7 @@ def message_to_json(message: Message) -> dict[str, Any]:
 
 
 def message_from_json(body: dict[str, Any]) -> Message:
-    """The message that `message_as_json` wrote."""
+    """Return the message that `message_to_json` converted."""
     calls = tuple(map(_call_from_json, body.get("tool_calls", ())))
     return Message(**{**body, "tool_calls": calls})
 

@@ -1,4 +1,4 @@
-"""Runs, calls and events on their way into the store: never waited for, written in batches, once each."""
+"""Background recorder that writes executions, runs and events to the store in batches."""
 
 import asyncio
 import logging
@@ -17,17 +17,17 @@ from opposable.domain.records import Execution, Run, RunEvent
 from opposable.safety.redaction import may_hold_secrets, redact, redact_known_secrets
 
 FLUSH_INTERVAL_SECONDS = 0.5
-"""Seconds between writes: what a killed process loses is younger than this and one write."""
+"""Seconds between writes. A killed process loses at most the records of this time and of one write."""
 MAX_BATCH_RECORDS = 500
-"""Records written together; as many waiting are written at once."""
+"""Records written together. This many queued records are written at once."""
 MAX_QUEUED_RECORDS = 20_000
-"""Records kept waiting while the database is away."""
+"""Records queued while the database is unavailable."""
 MAX_QUEUED_CHARACTERS = 64_000_000
-"""Characters of them, about."""
+"""Approximate characters of the queued records."""
 CLOSE_TIMEOUT_SECONDS = 10.0
-"""Seconds that closing waits for a database that is away."""
+"""Seconds that closing waits for an unavailable database."""
 MAX_RETRY_DELAY_SECONDS = 5.0
-"""Seconds between tries while the database is away, at most."""
+"""Maximum seconds between attempts while the database is unavailable."""
 
 log = logging.getLogger("opposable.recorder")
 
@@ -35,30 +35,47 @@ Record = Execution | RunEvent | Run
 
 
 class ExecutionSink(Protocol):
-    """Where executions go."""
+    """A destination for executions."""
 
     async def add(self, new_executions: Sequence[Execution]) -> None:
-        """Keep them, each once. Raises: `StoreError`."""
+        """Store executions, each id once.
+
+        Raises:
+            StoreError: They cannot be stored now.
+        """
         ...
 
 
 class RunSink(Protocol):
-    """Where runs and their events go."""
+    """A destination for runs and their events."""
 
     async def save(self, *changed_runs: Run) -> None:
-        """Keep runs, of each the last. Raises: `StoreError`."""
+        """Store the last version of each run.
+
+        Raises:
+            StoreError: They cannot be stored now.
+        """
         ...
 
     async def add_events(self, new_events: Sequence[RunEvent]) -> None:
-        """Keep them, each once. Raises: `StoreError`."""
+        """Store events, each once.
+
+        Raises:
+            StoreError: They cannot be stored now.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RecorderStatus:
-    """How recording goes: records waiting, written, lost for want of room or at the close, refused by the database.
+    """The state of a recorder, as numbers of records.
 
-    `error` is what keeps it from writing now, "" when nothing does.
+    Attributes:
+        waiting: Queued records.
+        written: Stored records.
+        lost: Records dropped because the queue was full, or because the database was unavailable at the end.
+        refused: Records that the store rejected.
+        error: Why records cannot be written now, "" otherwise.
     """
 
     waiting: int
@@ -74,11 +91,18 @@ class RecorderStatus:
 
 
 class Recorder:
-    """Takes records without waiting and writes them from one task: `async with Recorder(...) as recorder`.
+    """Queue of records that one task writes: `async with Recorder(...) as recorder`.
 
-    `secrets` are known secret texts that are taken out of every record, beside what looks like one. A clean end
-    writes all that waits; a kill loses at most the last second. While the database is away records wait, up to
-    `room` of them; newer ones are then lost and counted, and `state` says so.
+    Leaving the context writes all queued records. A killed process loses at most the last second. While the database
+    is unavailable, records stay in the queue. When the queue is full, new records are dropped and counted.
+
+    Args:
+        executions: Where executions are stored.
+        runs: Where runs and events are stored.
+        secrets: Known secrets. They are redacted, in addition to text that looks like a secret.
+        flush_interval_seconds: Seconds between writes.
+        max_queued_records: The size of the queue.
+        close_timeout_seconds: How long leaving the context waits for an unavailable database.
     """
 
     def __init__(
@@ -120,62 +144,60 @@ class Recorder:
             async with asyncio.timeout(self._close_timeout_seconds):
                 await self._task
         except TimeoutError:
-            self._count_lost(len(self._queue), "the database was away until the end")
+            self._count_lost(len(self._queue), "the database was unavailable until the end")
 
     def record(self, record: Record) -> None:
-        """Take a record: its secrets are redacted here, and it is written soon. Never waits, never raises."""
+        """Queue a record without its secrets. Never waits, never raises."""
         for watcher in self._watchers:
             watcher(record)
         if len(self._queue) >= self._max_queued_records or self._queued_characters > MAX_QUEUED_CHARACTERS:
-            self._count_lost(1, "no room is left for what waits")
+            self._count_lost(1, "the queue is full")
             return
-        safe, size = _redact_record(record, self._secrets)
-        self._queue.append((safe, size))
+        redacted_record, size = _redact_record(record, self._secrets)
+        self._queue.append((redacted_record, size))
         self._queued_characters += size
-        if (
-            len(self._queue) >= MAX_BATCH_RECORDS and not self._error
-        ):  # a database that is away is not asked for every record
+        # while the database is unavailable, do not retry for every record
+        if len(self._queue) >= MAX_BATCH_RECORDS and not self._error:
             self._wake.set()
 
     def wake(self) -> None:
-        """Write now: the database is there again, someone saw."""
+        """Write now, because the database is known to answer again."""
         self._wake.set()
 
     def add_watcher(self, watcher: Callable[[Record], None]) -> None:
-        """Have `watcher` told of every record from now on, in the task that made it; it must neither wait nor raise.
+        """Call `watcher` with every new record, before redaction, in the task that recorded it.
 
-        What it is given is not redacted.
+        The watcher must neither wait nor raise.
         """
         self._watchers.append(watcher)
 
     @property
     def error(self) -> str:
-        """What keeps records from being written now, "" when nothing does."""
+        """Why records cannot be written now, "" otherwise."""
         return self._error
 
     @property
     def status(self) -> RecorderStatus:
-        """How recording goes."""
+        """The current numbers of records."""
         return RecorderStatus(len(self._queue), self._written, self._lost, self._refused, self._error)
 
     async def _run_flush_loop(self) -> None:
-        pause, failed_attempts = self._flush_interval_seconds, 0
+        delay, failed_attempts = self._flush_interval_seconds, 0
         while not self._is_closing or self._queue:
             if not self._is_closing and (self._error or len(self._queue) < MAX_BATCH_RECORDS):
-                await self._wait_for_wake(pause)
+                await self._wait_for_wake(delay)
             try:
-                for _ in range(
-                    0, len(self._queue), MAX_BATCH_RECORDS
-                ):  # what comes meanwhile waits, or each would be a batch
+                # records queued meanwhile wait for the next round, or each would be a batch of its own
+                for _ in range(0, len(self._queue), MAX_BATCH_RECORDS):
                     await self._write_batch([record for record, _ in islice(self._queue, MAX_BATCH_RECORDS)])
-                pause, failed_attempts, self._error = self._flush_interval_seconds, 0, ""
+                delay, failed_attempts, self._error = self._flush_interval_seconds, 0, ""
             except StoreError as error:
                 if not self._error:
-                    log.warning("Records wait: %s", error)
+                    log.warning("The store is unavailable, records are queued: %s", error)
                 self._error = str(error)
                 failed_attempts += 1
-                pause = get_backoff_seconds(failed_attempts, self._flush_interval_seconds * 2, MAX_RETRY_DELAY_SECONDS)
-                await asyncio.sleep(min(pause, 0.2) if self._is_closing else 0)
+                delay = get_backoff_seconds(failed_attempts, self._flush_interval_seconds * 2, MAX_RETRY_DELAY_SECONDS)
+                await asyncio.sleep(min(delay, 0.2) if self._is_closing else 0)
 
     async def _wait_for_wake(self, seconds: float) -> None:
         self._wake.clear()
@@ -186,19 +208,19 @@ class Recorder:
             return
 
     async def _write_batch(self, batch: list[Record]) -> None:
-        """Write a batch and let go of it; one the database will not have is told of and let go of alone."""
+        """Write a batch and remove it from the queue. A record that the store rejects is logged and dropped alone."""
         try:
             await self._store_batch(batch)
         except StoreError:
             raise
-        except Exception as error:  # noqa: BLE001 - one bad record must not hold up the rest
+        except Exception as error:  # noqa: BLE001 - one bad record must not block the others
             if len(batch) > 1:
                 for record in batch:
                     await self._write_batch([record])
                 return
             self._refused += 1
-            said = str(error) if isinstance(error, OpposableError) else type(error).__name__
-            log.error("A record was refused by the store: %s", said)  # noqa: TRY400 - a trace may hold arguments
+            reason = str(error) if isinstance(error, OpposableError) else type(error).__name__
+            log.error("The store rejected a record: %s", reason)  # noqa: TRY400 - a traceback may hold arguments
         else:
             self._written += len(batch)
         for _ in batch:
@@ -207,16 +229,18 @@ class Recorder:
     async def _store_batch(self, batch: Sequence[Record]) -> None:
         await self._executions.add([record for record in batch if type(record) is Execution])
         await self._runs.add_events([record for record in batch if type(record) is RunEvent])
-        await self._runs.save(*[record for record in batch if type(record) is Run])  # told as ended when all is there
+        await self._runs.save(
+            *[record for record in batch if type(record) is Run]
+        )  # last: an ended run has all its events
 
     def _count_lost(self, count: int, reason: str) -> None:
         if count and not self._lost:
-            log.error("Records are lost: %s", reason)
+            log.error("The recorder is losing records: %s", reason)
         self._lost += count
 
 
 def _redact_record(record: Record, secrets: Collection[str]) -> tuple[Record, int]:
-    """The record without secrets, and about how many characters it holds."""
+    """Return the record without secrets, and its approximate number of characters."""
     match record:
         case RunEvent(data=data):
             raw = _to_raw_json(data)
@@ -238,8 +262,8 @@ def _redact_record(record: Record, secrets: Collection[str]) -> tuple[Record, in
 
 
 def _to_raw_json(value: Any) -> bytes:
-    """The value's JSON, or nearly: what may hold secrets in one is in the other."""
+    """Serialize a value in order to search it for secrets. Values beyond JSON become their `repr`."""
     try:
         return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS)
-    except (TypeError, RecursionError):  # a number beyond 64 bits, or nested too deeply
+    except (TypeError, RecursionError):  # an integer above 64 bits, or too much nesting
         return repr(value).encode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""The schema brought up to date when a store is opened, by one process at a time."""
+"""Schema migrations, run by one process at a time when a store is opened."""
 
 import asyncio
 import itertools
@@ -19,24 +19,29 @@ from opposable.store.database import CONNECT_TIMEOUT_SECONDS, StoreDatabase, get
 from opposable.store.database_urls import describe_database
 
 ADVISORY_LOCK_ID = 0x6F70706F
-"""The number of the advisory lock under which migrations run on PostgreSQL."""
+"""Number of the PostgreSQL advisory lock that serializes migrations."""
 
 
 async def migrate_schema(database: StoreDatabase) -> None:
-    """Bring the schema up to this version's. Raises: `StoreTooNew`, `StoreUnavailable`."""
+    """Upgrade the schema to the version of this release.
+
+    Raises:
+        StoreTooNew: A newer release wrote the schema.
+        StoreUnavailable: The database does not answer.
+    """
     if database.is_sqlite:
         await _enable_write_ahead_log(database)
     async with database.begin_read() as connection:
         if await connection.run_sync(_is_schema_current, describe_database(database.url)):
             return
-    async with database.begin_write() as connection:  # on SQLite this waits for the one writer there may be
+    async with database.begin_write() as connection:  # on SQLite, `begin_write` waits for other writers
         if not database.is_sqlite:
             await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": ADVISORY_LOCK_ID})
         await connection.run_sync(_upgrade_schema, describe_database(database.url))
 
 
 async def _enable_write_ahead_log(database: StoreDatabase) -> None:
-    """Turn on the write-ahead log. SQLite does not wait for this lock by itself, so we do."""
+    """Turn on the write-ahead log. Retry while the file is locked: SQLite does not wait for this lock."""
     deadline = time.monotonic() + CONNECT_TIMEOUT_SECONDS
     for attempt in itertools.count(1):
         try:
@@ -46,9 +51,8 @@ async def _enable_write_ahead_log(database: StoreDatabase) -> None:
                 return
         except (sqlite3.DatabaseError, DBAPIError) as error:
             if "locked" not in str(error) or time.monotonic() > deadline:
-                place = describe_database(database.url)
                 raise StoreUnavailable(
-                    f"The store ({place}) cannot be opened: {get_first_error_line(error)}"
+                    f"The store ({describe_database(database.url)}) cannot be opened: {get_first_error_line(error)}"
                 ) from error
         await asyncio.sleep(get_backoff_seconds(attempt, first_seconds=0.05, max_seconds=0.5))
 
@@ -62,16 +66,20 @@ def _build_alembic_config(connection: Connection | None = None) -> Config:
 
 
 def _is_schema_current(connection: Connection, database_description: str) -> bool:
-    """Whether there is nothing to do. Raises: `StoreTooNew`."""
+    """Return whether the schema is up to date.
+
+    Raises:
+        StoreTooNew: A newer release wrote the schema.
+    """
     scripts = ScriptDirectory.from_config(_build_alembic_config())
-    there = MigrationContext.configure(connection).get_current_revision()
-    known = [script.revision for script in scripts.walk_revisions()]
-    if there is not None and there not in known:
+    stored_revision = MigrationContext.configure(connection).get_current_revision()
+    known_revisions = [script.revision for script in scripts.walk_revisions()]
+    if stored_revision is not None and stored_revision not in known_revisions:
         raise StoreTooNew(
-            f"The store ({database_description}) has schema {there}, which this version of Opposable does not know (its own is {known[0]}). "
-            "A newer Opposable wrote it: update Opposable, or name another database."
+            f"The store ({database_description}) has schema {stored_revision}, which a newer version of Opposable wrote. "
+            f"This version knows schemas up to {known_revisions[0]}. Update Opposable, or use another database."
         )
-    return there == known[0]
+    return stored_revision == known_revisions[0]
 
 
 def _upgrade_schema(connection: Connection, database_description: str) -> None:

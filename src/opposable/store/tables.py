@@ -1,4 +1,4 @@
-"""The tables, as the code knows them; migrations make them."""
+"""Table definitions of the current schema. Migrations create the tables."""
 
 from sqlalchemy import (
     BigInteger,
@@ -210,9 +210,9 @@ failures = Table(
 
 
 def build_informative_condition(table: FromClause) -> ColumnElement[bool]:
-    """Which failures tell something to later runs: those that came again, were put right or are pinned.
+    """Build the condition for failures worth reporting: repeated, corrected or pinned.
 
-    Written without parameters, so that it is seen to be the index's own condition.
+    The condition has no parameters, so that the database matches it with the condition of the partial index.
     """
     return table.c.correction.is_not(None) | (table.c.count >= literal_column("2")) | table.c.pinned
 

@@ -1,4 +1,4 @@
-"""Conversations and rate limits in Valkey or Redis, for several processes."""
+"""Conversations and rate limits in Valkey or Redis, shared by several processes."""
 
 import math
 import time
@@ -30,7 +30,7 @@ from opposable.store.pagination import decode_cursor, encode_cursor, validate_li
 
 KEY_NAMESPACE = "opposable"
 SOCKET_TIMEOUT_SECONDS = 5.0
-"""Seconds to wait for an answer."""
+"""Seconds to wait for a connection or a reply."""
 
 _ADD_SCRIPT = """
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
@@ -63,13 +63,14 @@ redis.call('ZADD', KEYS[4], ARGV[5], ARGV[1])
 return 1
 """
 TURN_ID_TTL_SECONDS = 3600
-"""How long a turn is known by its id: nobody tries to keep one longer than that."""
+"""How long the id of a turn is remembered. Retries of a turn end earlier."""
 
 
 class ValkeyConversationRepository:
-    """Conversations with the face of `store.conversations.Conversations`.
+    """Conversations in Valkey. Implements `ConversationRepository`.
 
-    Each is a hash and a list; a sorted set for each owner, and one for all, order them by their last change.
+    A conversation is a hash and a list of messages. One sorted set per owner and one for all owners order
+    the conversations by their last change.
     """
 
     def __init__(self, client: Valkey) -> None:
@@ -79,130 +80,139 @@ class ValkeyConversationRepository:
         self._append_turn_script = client.register_script(_APPEND_TURN_SCRIPT)
 
     async def add(self, conversation: Conversation) -> Conversation:
-        """Begin a conversation. Raises: `BadInput` when its id is taken."""
-        key, moment = conversation.conversation_id, _to_microseconds(get_utc_now())
-        values: list[str | int] = [key, conversation.owner, conversation.agent_id, conversation.title, moment]
+        """Create a conversation."""
+        conversation_id, owner = conversation.conversation_id, conversation.owner
+        microseconds = _to_microseconds(get_utc_now())
+        keys = [_get_conversation_key(conversation_id), _get_index_key(owner), _get_index_key(None)]
+        values: list[str | int] = [conversation_id, owner, conversation.agent_id, conversation.title, microseconds]
         with translate_valkey_errors():
-            added = await self._add_script(
-                keys=[_get_conversation_key(key), _get_index_key(conversation.owner), _get_index_key(None)], args=values
-            )
-        if not added:
-            raise build_conversation_exists_error(key)
-        at = _from_microseconds(moment)
-        return Conversation(key, conversation.owner, conversation.agent_id, conversation.title, 0, at, at)
+            is_added = await self._add_script(keys=keys, args=values)
+        if not is_added:
+            raise build_conversation_exists_error(conversation_id)
+        created_at = _from_microseconds(microseconds)
+        return Conversation(
+            conversation_id, owner, conversation.agent_id, conversation.title, 0, created_at, created_at
+        )
 
     async def get(self, conversation_id: str) -> Conversation | None:
-        """The conversation of that id."""
+        """Return the conversation with this id."""
         return (await self._fetch_conversations([conversation_id]))[0]
 
     async def list_messages(self, conversation_id: str, *, start: int = 0) -> tuple[Message, ...]:
-        """What was said, in order, from message number `start` on (counted from 0)."""
+        """Return the messages in order, from number `start` (counted from 0)."""
         with translate_valkey_errors():
-            said = await cast(
+            bodies = await cast(
                 "Awaitable[list[bytes]]", self._client.lrange(_get_messages_key(conversation_id), start, -1)
             )
-        return tuple(message_from_json(from_json(one)) for one in said)
+        return tuple(message_from_json(from_json(body)) for body in bodies)
 
     async def append_messages(
         self, conversation_id: str, new_messages: Sequence[Message], *, expected_count: int | None = None
     ) -> int:
-        """Add messages at the end, all or none. Raises: as `Conversations.append`."""
-        there = await self.get(conversation_id)
-        if there is None:
+        """Append messages, all or none. Return the new number of messages."""
+        conversation = await self.get(conversation_id)
+        if conversation is None:
             raise build_conversation_missing_error(conversation_id)
         keys = [
             _get_conversation_key(conversation_id),
             _get_messages_key(conversation_id),
-            _get_index_key(there.owner),
+            _get_index_key(conversation.owner),
             _get_index_key(None),
         ]
         bodies = [to_json(message_to_json(message)) for message in new_messages]
-        values = [
-            conversation_id,
-            _to_microseconds(get_utc_now()),
-            "" if expected_count is None else expected_count,
-            *bodies,
-        ]
+        expected = "" if expected_count is None else expected_count
+        values = [conversation_id, _to_microseconds(get_utc_now()), expected, *bodies]
         with translate_valkey_errors():
-            total, before = await self._append_messages_script(keys=keys, args=values)
+            total, previous_count = await self._append_messages_script(keys=keys, args=values)
         if total == -1:
             raise build_conversation_missing_error(conversation_id)
         if total == -2:
-            raise build_conversation_conflict_error(conversation_id, before, expected_count or 0)
+            raise build_conversation_conflict_error(conversation_id, previous_count, expected_count or 0)
         return int(total)
 
     async def append_turns(self, turns: Sequence[ConversationTurn], *, skip_existing: bool = False) -> frozenset[str]:
-        """Add turns at the end of their conversations, each once. As `Conversations.keep`, but turn by turn."""
+        """Append turns, each on its own and only once. Return the ids of rejected turns."""
         return frozenset([turn.turn_id for turn in turns if not await self._append_turn(turn)])
 
     async def _append_turn(self, turn: ConversationTurn) -> bool:
-        about = turn.conversation
-        key, owner = about.conversation_id, about.owner
+        conversation = turn.conversation
+        conversation_id, owner = conversation.conversation_id, conversation.owner
         keys = [
-            _get_conversation_key(key),
-            _get_messages_key(key),
+            _get_conversation_key(conversation_id),
+            _get_messages_key(conversation_id),
             _get_index_key(owner),
             _get_index_key(None),
             f"{KEY_NAMESPACE}:turn:{turn.turn_id}",
         ]
-        bodies = [to_json(message_to_json(message)) for message in turn.messages]
-        moment = _to_microseconds(get_utc_now())
-        values: list[str | int] = [key, owner, about.agent_id, about.title, moment, TURN_ID_TTL_SECONDS, *bodies]
+        values: list[str | int] = [
+            conversation_id,
+            owner,
+            conversation.agent_id,
+            conversation.title,
+            _to_microseconds(get_utc_now()),
+            TURN_ID_TTL_SECONDS,
+            *(to_json(message_to_json(message)) for message in turn.messages),
+        ]
         with translate_valkey_errors():
             return bool(await self._append_turn_script(keys=keys, args=values))
 
     async def list(self, owner: str | None = None, *, after: str = "", limit: int = 100) -> Page[Conversation]:
-        """Conversations of an owner (None: of all), the last continued first; `after` is the last part's cursor."""
-        wanted = validate_limit(limit)
-        found = await self._list_ids_newest_first(_get_index_key(owner), after, wanted + 1)
-        there = await self._fetch_conversations([key for key, _ in found[:wanted]])
-        items = tuple(one for one in there if one is not None)
-        if len(found) <= wanted:
+        """Return a page of conversations, the last changed first."""
+        page_size = validate_limit(limit)
+        scored_ids = await self._list_ids_newest_first(_get_index_key(owner), after, page_size + 1)
+        conversations = await self._fetch_conversations(
+            [conversation_id for conversation_id, _ in scored_ids[:page_size]]
+        )
+        items = tuple(conversation for conversation in conversations if conversation is not None)
+        if len(scored_ids) <= page_size:
             return Page(items)
-        key, score = found[wanted - 1]
-        return Page(items, encode_cursor(_from_microseconds(int(score)), key))
+        last_id, last_score = scored_ids[page_size - 1]
+        return Page(items, encode_cursor(_from_microseconds(int(last_score)), last_id))
 
     async def delete(self, conversation_id: str) -> bool:
-        """Forget a conversation and what was said. Returns whether there was one."""
-        there = await self.get(conversation_id)
-        if there is None:
+        """Delete a conversation and its messages. Return whether it existed."""
+        conversation = await self.get(conversation_id)
+        if conversation is None:
             return False
         with translate_valkey_errors():
-            async with self._client.pipeline(transaction=True) as together:
-                together.delete(_get_conversation_key(conversation_id))
-                together.delete(_get_messages_key(conversation_id))
-                together.zrem(_get_index_key(there.owner), conversation_id)
-                together.zrem(_get_index_key(None), conversation_id)
-                deleted = await together.execute()
-        return bool(deleted[0])
+            async with self._client.pipeline(transaction=True) as pipeline:
+                pipeline.delete(_get_conversation_key(conversation_id))
+                pipeline.delete(_get_messages_key(conversation_id))
+                pipeline.zrem(_get_index_key(conversation.owner), conversation_id)
+                pipeline.zrem(_get_index_key(None), conversation_id)
+                deleted_counts = await pipeline.execute()
+        return bool(deleted_counts[0])
 
     async def _list_ids_newest_first(self, index_key: str, after: str, limit: int) -> Sequence[tuple[str, float]]:
-        """Ids and moments from a sorted set, newest first, from behind the cursor on."""
-        found: Sequence[tuple[str, float]] = ()
-        last, last_key = (float("inf"), "") if not after else _decode_cursor_score(after)
+        """Return ids with their last change in microseconds from a sorted set, after a cursor."""
+        scored_ids: Sequence[tuple[str, float]] = ()
+        max_score, last_id = (float("inf"), "") if not after else _decode_cursor_score(after)
         start = 0
-        while len(found) < limit:
+        while len(scored_ids) < limit:
             with translate_valkey_errors():
-                part = await self._client.zrevrangebyscore(
-                    index_key, last, "-inf", start=start, num=limit, withscores=True
+                entries = await self._client.zrevrangebyscore(
+                    index_key, max_score, "-inf", start=start, num=limit, withscores=True
                 )
             start += limit
-            pairs = [(key.decode(), score) for key, score in part]
-            fresh = [(key, score) for key, score in pairs if not after or score < last or key < last_key]
-            found = [*found, *fresh]
-            if len(part) < limit:
+            pairs = [(entry_id.decode(), score) for entry_id, score in entries]
+            new_pairs = [pair for pair in pairs if not after or pair[1] < max_score or pair[0] < last_id]
+            scored_ids = [*scored_ids, *new_pairs]
+            if len(entries) < limit:
                 break
-        return found[:limit]
+        return scored_ids[:limit]
 
     async def _fetch_conversations(self, conversation_ids: Sequence[str]) -> tuple[Conversation | None, ...]:
         with translate_valkey_errors():
-            async with self._client.pipeline(transaction=False) as together:
-                for key in conversation_ids:
-                    together.hgetall(_get_conversation_key(key))
-                    together.llen(_get_messages_key(key))
-                answers = await together.execute()
+            async with self._client.pipeline(transaction=False) as pipeline:
+                for conversation_id in conversation_ids:
+                    pipeline.hgetall(_get_conversation_key(conversation_id))
+                    pipeline.llen(_get_messages_key(conversation_id))
+                replies = await pipeline.execute()
         return tuple(
-            _to_conversation(key, answers[2 * i], answers[2 * i + 1]) for i, key in enumerate(conversation_ids)
+            _to_conversation(conversation_id, fields, message_count)
+            for conversation_id, fields, message_count in zip(
+                conversation_ids, replies[::2], replies[1::2], strict=True
+            )
         )
 
 
@@ -228,59 +238,68 @@ class ValkeyRateLimiter:
 def _to_rate_limit_item(limit: RateLimit) -> RateLimitItem:
     """Round the window up to whole seconds and the calls down, so that the rate is never exceeded."""
     seconds = math.ceil(limit.seconds)
-    return RateLimitItemPerSecond(max(1, math.floor(limit.calls * seconds / limit.seconds)), seconds)
+    return RateLimitItemPerSecond(max(1, int(limit.calls * seconds / limit.seconds)), seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class ValkeyStore:
-    """What several processes share in one Valkey server."""
+    """The repositories of one Valkey server."""
 
     conversations: ValkeyConversationRepository
     limiter: ValkeyRateLimiter
     client: Valkey
 
     async def ping(self) -> None:
-        """Ask the server for a sign of life. Raises: `StoreUnavailable`."""
+        """Check that the server answers.
+
+        Raises:
+            StoreUnavailable: It does not.
+        """
         with translate_valkey_errors():
             await self.client.ping()
 
 
 @asynccontextmanager
 async def open_valkey(url: str) -> AsyncIterator[ValkeyStore]:
-    """Conversations and a limiter at a `redis://` or `valkey://` URL, closed at the end.
+    """Open conversations and a rate limiter in a Valkey server, and close them at the end.
 
-    Raises: `BadInput` for another URL, `StoreUnavailable` when nothing answers there.
+    Args:
+        url: `valkey://HOST:PORT/NUMBER` or `redis://HOST:PORT/NUMBER`, also with TLS (`valkeys`, `rediss`).
+
+    Raises:
+        BadInput: The URL is not valid.
+        StoreUnavailable: The server does not answer.
     """
     if not url.startswith(("redis://", "rediss://", "valkey://", "valkeys://")):
-        raise BadInput("This is no URL of a Valkey or Redis server. Give valkey://HOST:PORT/NUMBER or redis://….")
+        raise BadInput("The Valkey URL has an unknown scheme. Pass valkey://HOST:PORT/NUMBER or redis://….")
     try:
         client = Valkey.from_url(
             _to_valkey_url(url), socket_timeout=SOCKET_TIMEOUT_SECONDS, socket_connect_timeout=SOCKET_TIMEOUT_SECONDS
         )
     except ValueError as error:
-        raise BadInput("This Valkey URL cannot be read. Give valkey://HOST:PORT/NUMBER or redis://….") from error
-    shared = ValkeyStore(ValkeyConversationRepository(client), ValkeyRateLimiter(client), client)
+        raise BadInput("The Valkey URL is not valid. Pass valkey://HOST:PORT/NUMBER or redis://….") from error
+    valkey_store = ValkeyStore(ValkeyConversationRepository(client), ValkeyRateLimiter(client), client)
     try:
-        await shared.ping()
-        yield shared
+        await valkey_store.ping()
+        yield valkey_store
     finally:
         await client.aclose()
 
 
 @contextmanager
 def translate_valkey_errors() -> Iterator[None]:
-    """The client's errors in our words."""
+    """Translate errors of the client to `StoreUnavailable`."""
     try:
         yield
     except ResponseError as error:
-        raise StoreUnavailable(f"The Valkey server refused: {error}") from error
+        raise StoreUnavailable(f"The Valkey server rejected a command: {error}") from error
     except (ValkeyError, OSError, TimeoutError) as error:
         raise StoreUnavailable(f"The Valkey server does not answer: {type(error).__name__}") from error
 
 
 def _to_valkey_url(url: str) -> str:
-    kind, _, rest = url.partition("://")
-    return f"{kind.replace('redis', 'valkey')}://{rest}"
+    scheme, _, rest = url.partition("://")
+    return f"{scheme.replace('redis', 'valkey')}://{rest}"
 
 
 def _get_conversation_key(conversation_id: str) -> str:
@@ -304,8 +323,8 @@ def _from_microseconds(microseconds: int) -> datetime:
 
 
 def _decode_cursor_score(after: str) -> tuple[float, str]:
-    moment, key = decode_cursor(after)
-    return round(moment.timestamp() * 1_000_000), key
+    last_change, conversation_id = decode_cursor(after)
+    return _to_microseconds(last_change), conversation_id
 
 
 def _to_conversation(
@@ -313,8 +332,11 @@ def _to_conversation(
 ) -> Conversation | None:
     if not stored_fields:
         return None
-    told: dict[str, Any] = {name.decode(): value.decode() for name, value in stored_fields.items()}
-    created, updated = _from_microseconds(int(told["created_at"])), _from_microseconds(int(told["updated_at"]))
+    fields: dict[str, Any] = {name.decode(): value.decode() for name, value in stored_fields.items()}
+    created_at, updated_at = (
+        _from_microseconds(int(fields["created_at"])),
+        _from_microseconds(int(fields["updated_at"])),
+    )
     return Conversation(
-        conversation_id, told["owner"], told["agent_id"], told["title"], message_count, created, updated
+        conversation_id, fields["owner"], fields["agent_id"], fields["title"], message_count, created_at, updated_at
     )

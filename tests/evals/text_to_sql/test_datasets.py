@@ -53,7 +53,7 @@ def test_a_third_of_the_databases_is_kept_unseen(folder):
     [
         ("{", "line 1"),
         ('{"id": "a"}', "line 1: 'question'|line 1: 'db'"),
-        ('{"id":"a","question":"q","gold_sql":"s","db":"no"}', "no database no"),
+        ('{"id":"a","question":"q","gold_sql":"s","db":"no"}', "the database no does not exist"),
     ],
 )
 def test_a_line_that_cannot_be_used_is_named(folder, line, said):
@@ -83,7 +83,7 @@ async def test_answers_are_scored_by_what_their_sql_brings(folder):
 async def test_the_team_is_scored_with_its_catalogue_and_each_part_off(folder):
     model = ScriptedModel("```sql\nSELECT 名称 FROM 部门 WHERE n >= 5\n```")
     every = make_answerers(model)
-    assert list(every)[:3] == ["one prompt", "team", "without opinions"]
+    assert list(every)[:3] == ["one prompt", "team", "without extra candidates"]
     for name, answerer in every.items():
         tally = SqlScoreSheet([score async for score in score_questions(read_questions(folder)[:2], answerer)])
         assert (name, tally.summary()["accuracy"]) == (name, 100.0)

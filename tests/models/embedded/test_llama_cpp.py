@@ -13,10 +13,10 @@ from opposable.models.embedded.llama_cpp import LocalModel, check_gguf_file
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"hello", "is no GGUF model: such a file begins with the letters GGUF."),
-        (b"", "is no GGUF model: such a file begins with the letters GGUF."),
-        (b"GGU", "is no GGUF model: such a file begins with the letters GGUF."),
-        (b"gguf\x03\0\0\0", "is no GGUF model: such a file begins with the letters GGUF."),
+        (b"hello", "is not a GGUF file (missing magic bytes). Pass the path of a .gguf file."),
+        (b"", "is not a GGUF file (missing magic bytes). Pass the path of a .gguf file."),
+        (b"GGU", "is not a GGUF file (missing magic bytes). Pass the path of a .gguf file."),
+        (b"gguf\x03\0\0\0", "is not a GGUF file (missing magic bytes). Pass the path of a .gguf file."),
     ],
 )
 def test_a_file_that_is_no_gguf_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
@@ -50,7 +50,7 @@ async def test_a_damaged_file_is_told_when_it_is_loaded(tmp_path: Path, rest: by
             async for _part in model.stream([user_message("hi")]):
                 pass
         assert str(caught.value) == (
-            "llama.cpp cannot load cut.gguf: the file may be damaged or too large for this machine's memory."
+            "llama.cpp cannot load cut.gguf: the file may be damaged, or too large for the memory of this machine."
         )
     await model.aclose()
 

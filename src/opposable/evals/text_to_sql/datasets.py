@@ -1,4 +1,4 @@
-"""Questions about databases with the SQL that answers them, read from a folder."""
+"""Reads, splits and samples questions about databases with gold SQL."""
 
 import datetime
 import random
@@ -15,9 +15,13 @@ QUESTIONS_FILE = "questions.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class EvalQuestion:
-    """One question. `database` is a URL or a path; `gold` is SQL of that database; `hint` belongs to the question.
+    """A question with the SQL that answers it.
 
-    `today` is the day it is asked on, None where that says nothing.
+    Attributes:
+        database: The URL or path of the database.
+        gold_sql: The correct SQL.
+        hint: External knowledge that belongs to the question.
+        today: The date on which it is asked; None if that does not matter.
     """
 
     question_id: str
@@ -30,66 +34,73 @@ class EvalQuestion:
 
     @property
     def prompt_text(self) -> str:
-        """The question as it is asked, with its hint."""
+        """The question with its hint."""
         return f"{self.question}\n({self.hint})" if self.hint else self.question
 
 
 def read_questions(folder: Path, databases_folder: Path | None = None) -> list[EvalQuestion]:
-    """The questions of a folder with a `questions.jsonl` and its databases.
+    """Read the `questions.jsonl` of a folder.
 
-    A line has `id`, `question`, `gold_sql`, and `db`, the name of a file `<db>.sqlite` or `<db>.duckdb` in the folder or
-    in the one named by `set`, or `database`, a path in the folder; `databases` is another folder to find them in.
-    `evidence`, `difficulty` and `today` (2025-11-15) may be there. Raises: `BadInput`.
+    Each line is a JSON object with `id`, `question`, `gold_sql`, and either `db` or `database`. `db` is the name of a
+    file `<db>.sqlite` or `<db>.duckdb` in the folder, or in its subfolder `set`. `database` is a path in the folder.
+    `evidence`, `difficulty` and `today` (such as 2025-11-15) are optional.
+
+    Args:
+        folder: The folder with the questions.
+        databases_folder: The folder of the databases, if it is another one.
+
+    Raises:
+        BadInput: The file or a database is missing, or a line is invalid.
     """
     path = folder / QUESTIONS_FILE
     if not path.is_file():
-        raise BadInput(f"There is no {QUESTIONS_FILE} in {folder}: a set is a folder with that file and its databases.")
+        raise BadInput(f"`{folder}` contains no {QUESTIONS_FILE}. Pass a folder with that file and its databases.")
     questions = []
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         if not line.strip():
             continue
         try:
-            told = orjson.loads(line)
+            record = orjson.loads(line)
             questions.append(
                 EvalQuestion(
-                    str(told["id"]),
-                    str(_find_database(databases_folder or folder, told)),
-                    told["question"],
-                    told["gold_sql"],
-                    told.get("evidence") or "",
-                    told.get("difficulty") or "",
-                    datetime.date.fromisoformat(told["today"]) if told.get("today") else None,
+                    str(record["id"]),
+                    str(_find_database(databases_folder or folder, record)),
+                    record["question"],
+                    record["gold_sql"],
+                    record.get("evidence") or "",
+                    record.get("difficulty") or "",
+                    datetime.date.fromisoformat(record["today"]) if record.get("today") else None,
                 )
             )
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
             raise BadInput(
-                f"{path}, line {number}: {error}; a line is a JSON object with id, db, question, gold_sql."
+                f"{path}, line {number}: {error}. Each line must be a JSON object with id, db, question and gold_sql."
             ) from error
     return questions
 
 
 def select_part(questions: Sequence[EvalQuestion], part_name: str, seed: int = 7) -> list[EvalQuestion]:
-    """The questions of two thirds of the databases ("dev"), of the third kept unseen ("held"), or "all"."""
+    """Return the questions of a part: "dev" (two thirds of the databases), "held" (one third), or "all"."""
     if part_name == "all":
         return list(questions)
     names = sorted({question.database for question in questions})
     random.Random(seed).shuffle(names)  # noqa: S311 - a split that is the same each time
-    held = set(names[: len(names) // 3])
-    return [question for question in questions if (question.database in held) == (part_name == "held")]
+    held_out = set(names[: len(names) // 3])
+    return [question for question in questions if (question.database in held_out) == (part_name == "held")]
 
 
 def sample_questions(questions: Sequence[EvalQuestion], count: int, seed: int = 7) -> list[EvalQuestion]:
-    """`number` of the questions, spread over the databases, the same each time."""
-    order = list(questions)
-    random.Random(seed).shuffle(order)  # noqa: S311
-    return order[:count] if count else order
+    """Sample `count` questions at random, the same for equal seeds; 0 returns all."""
+    shuffled = list(questions)
+    random.Random(seed).shuffle(shuffled)  # noqa: S311
+    return shuffled[:count] if count else shuffled
 
 
 def _find_database(folder: Path, record: dict[str, str]) -> Path:
     name = record.get("database") or record["db"]
-    places = [folder / str(record.get("set", "")), folder]
-    tried = [place / f"{name}{ending}" for place in places for ending in (".sqlite", ".duckdb", "")]
-    for path in tried:
+    folders = [folder / str(record.get("set", "")), folder]
+    candidates = [parent / f"{name}{suffix}" for parent in folders for suffix in (".sqlite", ".duckdb", "")]
+    for path in candidates:
         if path.is_file():
             return path
-    raise KeyError(f"there is no database {name} beside it")
+    raise KeyError(f"the database {name} does not exist")

@@ -1,4 +1,4 @@
-"""Answers to questions about databases, scored by what their SQL brings."""
+"""Scores answerers of questions about databases by the rows of their SQL."""
 
 import datetime
 import time
@@ -21,11 +21,18 @@ from opposable.sql.database import Database, QueryLimits, QueryResult
 from opposable.sql.factory import open_database
 
 QUERY_LIMITS = QueryLimits(max_rows=100_000, max_cell_characters=100_000, timeout_seconds=30.0)
+_REPORTED_ROWS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class SqlAttempt:
-    """What an answerer gave: its final SQL ("" for none), what it used, and notes to read when it is wrong."""
+    """The answer to a question.
+
+    Attributes:
+        sql: The final SQL, "" for none.
+        usage: The model usage.
+        notes: Corrections and assumptions, for the report.
+    """
 
     sql: str
     usage: Usage = NO_USAGE
@@ -33,14 +40,23 @@ class SqlAttempt:
 
 
 AnswerFunction = Callable[[EvalQuestion], Awaitable[SqlAttempt]]
+"""Answers one question."""
 
 AnswererFactory = Callable[[Database], AbstractAsyncContextManager[AnswerFunction]]
-"""Gets ready to answer questions about one database; what it opens is closed at the end."""
+"""Opens an answerer for one database and closes it at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlScore:
-    """One question's outcome. `runs` says whether the final SQL could be run, `right` whether its rows are gold's."""
+    """The score of one question.
+
+    Attributes:
+        is_correct: Whether the rows equal those of the gold SQL.
+        is_executable: Whether the final SQL ran.
+        problem: Why it did not run, "" if it did.
+        gold_rows: The first rows of the gold SQL.
+        rows: The first rows of the final SQL.
+    """
 
     question: EvalQuestion
     sql: str
@@ -56,12 +72,12 @@ class SqlScore:
 
 @dataclass(slots=True)
 class SqlScoreSheet:
-    """Scores of one answerer added up."""
+    """The scores of one answerer."""
 
     scores: list[SqlScore] = field(default_factory=list)
 
     def summary(self) -> dict[str, float]:
-        """Accuracy and share that runs in percent; model calls, tokens and seconds a question."""
+        """Return percentages of correct and executable SQL, and means per question."""
         count = max(1, len(self.scores))
         return {
             "questions": len(self.scores),
@@ -76,7 +92,11 @@ class SqlScoreSheet:
 async def score_questions(
     questions: Sequence[EvalQuestion], open_answerer: AnswererFactory
 ) -> AsyncGenerator[SqlScore, None]:
-    """The outcome of each question, as it is known; databases are opened once. Raises: `ModelError` kinds."""
+    """Answer and score questions in order, with each database opened once.
+
+    Raises:
+        ModelError: The model did not answer.
+    """
     opened: dict[str, tuple[Database, AnswerFunction]] = {}
     async with AsyncExitStack() as stack:
         for question in questions:
@@ -88,26 +108,26 @@ async def score_questions(
 
 
 async def _score_question(database: Database, answer: AnswerFunction, question: EvalQuestion) -> SqlScore:
-    started = time.perf_counter()
+    started_at = time.perf_counter()
     attempt = await answer(question)
-    seconds = time.perf_counter() - started
+    seconds = time.perf_counter() - started_at
     gold = await database.run(question.gold_sql, None, QUERY_LIMITS)
-    given, problem = await _run_sql(database, attempt.sql)
-    same = attempt.sql == question.gold_sql  # is right however an engine of several threads ends a tie this time
-    right = given is not None and (
-        same or are_same_rows(gold.rows, given.rows, _has_order_by(question.gold_sql, database))
+    result, problem = await _run_sql(database, attempt.sql)
+    is_correct = result is not None and (
+        attempt.sql == question.gold_sql  # a multi-threaded engine may order ties differently in each run
+        or are_same_rows(gold.rows, result.rows, _has_order_by(question.gold_sql, database))
     )
-    rows = given.rows[:5] if given is not None else ()
+    rows = result.rows[:_REPORTED_ROWS] if result is not None else ()
     return SqlScore(
         question,
         attempt.sql,
-        right,
-        given is not None,
+        is_correct,
+        result is not None,
         problem,
         attempt.usage,
         seconds,
         attempt.notes,
-        gold.rows[:5],
+        gold.rows[:_REPORTED_ROWS],
         rows,
     )
 
@@ -122,26 +142,26 @@ async def _run_sql(database: Database, sql: str) -> tuple[QueryResult | None, st
 
 
 def _has_order_by(sql: str, database: Database) -> bool:
-    """Whether the outermost query asks for an order."""
+    """Return whether the outermost query has ORDER BY."""
     import sqlglot
 
     return bool(sqlglot.parse_one(sql, dialect=database.dialect).args.get("order"))
 
 
 def make_single_prompt_answerer(model: Model) -> AnswererFactory:
-    """The baseline: the whole schema and the question in one prompt, the SQL of the reply as it is."""
+    """Return the baseline: one prompt with the whole schema; the SQL of the reply is not repaired."""
 
     @asynccontextmanager
-    async def ready(database: Database) -> AsyncIterator[AnswerFunction]:
+    async def open_answerer(database: Database) -> AsyncIterator[AnswerFunction]:
         schema = (await database.get_schema()).to_ddl()
 
-        async def answer(question: EvalQuestion) -> SqlAttempt:
+        async def answer_question(question: EvalQuestion) -> SqlAttempt:
             sql, reply = await generate_sql(model, database.dialect, schema, question.prompt_text)
             return SqlAttempt(sql, reply.usage)
 
-        yield answer
+        yield answer_question
 
-    return ready
+    return open_answerer
 
 
 def make_team_answerer(
@@ -151,12 +171,19 @@ def make_team_answerer(
     semantics: SemanticModel | None = None,
     cache_directory: Path | None = None,
 ) -> AnswererFactory:
-    """The team, with the parts given; `semantics` is a model of the databases asked, `cache` keeps catalogues."""
+    """Return the team with these options.
+
+    Args:
+        model: The model that writes SQL.
+        options: Which parts of the team to use.
+        semantics: The semantic model of the databases.
+        cache_directory: The folder that stores catalogs.
+    """
 
     @asynccontextmanager
-    async def ready(database: Database) -> AsyncIterator[AnswerFunction]:
-        today = [datetime.date.today()]  # noqa: DTZ011 - "this year" is the asker's
-        opening = open_team(
+    async def open_answerer(database: Database) -> AsyncIterator[AnswerFunction]:
+        today = [datetime.date.today()]  # noqa: DTZ011 - "this year" is the user's
+        opening_team = open_team(
             model,
             database,
             semantics=semantics,
@@ -164,35 +191,35 @@ def make_team_answerer(
             options=options,
             today=lambda: today[0],
         )
-        async with opening as opened:
+        async with opening_team as team:
 
-            async def answer(question: EvalQuestion) -> SqlAttempt:
+            async def answer_question(question: EvalQuestion) -> SqlAttempt:
                 today[0] = question.today or datetime.date.today()  # noqa: DTZ011
-                told, end = await opened.answer(question.prompt_text)
-                return SqlAttempt(told.sql, end.usage, (*told.corrections, *told.assumptions))
+                answer, run_finished = await team.answer(question.prompt_text)
+                return SqlAttempt(answer.sql, run_finished.usage, (*answer.corrections, *answer.assumptions))
 
-            yield answer
+            yield answer_question
 
-    return ready
+    return open_answerer
 
 
 def make_answerers(
     model: Model, *, semantics: SemanticModel | None = None, cache_directory: Path | None = None
 ) -> dict[str, AnswererFactory]:
-    """One prompt, the team, and the team with each part switched off."""
+    """Return the baseline, the team, and the team without each of its parts."""
 
-    def without(**off: Any) -> AnswererFactory:
+    def make_team(**options: Any) -> AnswererFactory:
         return make_team_answerer(
-            model, replace(DEFAULT_TEAM_OPTIONS, **off), semantics=semantics, cache_directory=cache_directory
+            model, replace(DEFAULT_TEAM_OPTIONS, **options), semantics=semantics, cache_directory=cache_directory
         )
 
-    every = {
+    answerers = {
         "one prompt": make_single_prompt_answerer(model),
-        "team": without(),
-        "without opinions": without(extra_candidates=0),
-        "without corrections": without(allow_corrections=False, extra_candidates=0),
-        "without values": without(check_values=False),
-        "without shape": without(check_result_shape=False),
-        "without captain": without(model_decides_when_stuck=False),
+        "team": make_team(),
+        "without extra candidates": make_team(extra_candidates=0),
+        "without corrections": make_team(allow_corrections=False, extra_candidates=0),
+        "without value checks": make_team(check_values=False),
+        "without shape checks": make_team(check_result_shape=False),
+        "without model decisions": make_team(model_decides_when_stuck=False),
     }
-    return every | ({"without semantics": without(use_semantics=False)} if semantics is not None else {})
+    return answerers | ({"without semantics": make_team(use_semantics=False)} if semantics is not None else {})

@@ -1,4 +1,4 @@
-"""Scores as a page one can read: the table side by side, and every failure with both queries and their rows."""
+"""Writes scores as an HTML page: a table, and every failure with both queries and their rows."""
 
 from collections.abc import Mapping
 from html import escape
@@ -14,16 +14,20 @@ summary{cursor:pointer;padding:.2rem 0}.problem{color:#a33}</style>"""
 
 
 def write_report(path: Path, score_sheets: Mapping[str, SqlScoreSheet]) -> None:
-    """Write the page. Raises: `OSError`."""
-    parts = [_HTML_HEAD, "<h1>Text to SQL</h1>", _render_table(score_sheets)]
-    for name, tally in score_sheets.items():
-        failed = [score for score in tally.scores if not score.is_correct]
-        parts += [f"<h2>{escape(name)}: {len(failed)} not right</h2>", *map(_render_failure, failed)]
-    path.write_text("\n".join(parts), encoding="utf-8", errors="replace")
+    """Write the page.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    sections = [_HTML_HEAD, "<h1>Text to SQL</h1>", _render_table(score_sheets)]
+    for name, score_sheet in score_sheets.items():
+        failures = [score for score in score_sheet.scores if not score.is_correct]
+        sections += [f"<h2>{escape(name)}: {len(failures)} incorrect</h2>", *map(_render_failure, failures)]
+    path.write_text("\n".join(sections), encoding="utf-8", errors="replace")
 
 
 def _render_table(score_sheets: Mapping[str, SqlScoreSheet]) -> str:
-    rows = {name: tally.summary() for name, tally in score_sheets.items()}
+    rows = {name: score_sheet.summary() for name, score_sheet in score_sheets.items()}
     columns = list(next(iter(rows.values()))) if rows else []
     head = "".join(f"<th>{escape(column)}</th>" for column in ("", *columns))
     body = [
@@ -34,11 +38,11 @@ def _render_table(score_sheets: Mapping[str, SqlScoreSheet]) -> str:
 
 
 def _render_failure(score: SqlScore) -> str:
-    told = "; ".join(score.notes)
-    pieces = [
+    notes = "; ".join(score.notes)
+    lines = [
         f"<details><summary>{escape(score.question.question_id)}: {escape(score.question.prompt_text)}</summary>",
-        f"<p class=problem>{escape(score.problem or 'other rows')}</p>" + (f"<p>{escape(told)}</p>" if told else ""),
+        f"<p class=problem>{escape(score.problem or 'other rows')}</p>" + (f"<p>{escape(notes)}</p>" if notes else ""),
         f"<pre>{escape(score.sql or '(none)')}\n→ {escape(str(score.rows))}</pre>",
         f"<pre>{escape(score.question.gold_sql)}\n→ {escape(str(score.gold_rows))}</pre></details>",
     ]
-    return "".join(pieces)
+    return "".join(lines)

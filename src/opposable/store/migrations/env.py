@@ -1,4 +1,4 @@
-"""What Alembic runs: the migrations on the connection it is handed."""
+"""Alembic environment: runs the migrations on the given connection."""
 
 from alembic import context
 

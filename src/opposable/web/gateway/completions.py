@@ -15,6 +15,8 @@ from opposable.domain.messages import Message, assistant_message, system_message
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
 from opposable.models.base import ForcedTool, Model, ModelOptions
+from opposable.models.marker_calls import MarkerCallsModel
+from opposable.models.profile import get_profile
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.web.gateway.request import CompletionRequest
 from opposable.web.gateway.tool_calls import CallTriage, build_correction_messages, triage_calls
@@ -28,7 +30,9 @@ async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerat
     Where a reply's only calls are of tools not offered or cannot be read, or a demanded call is missing, the model is
     told so and asked once more. Raises: `ModelError` kinds.
     """
-    if request.is_without_tools:
+    if get_profile(model).calling == "native":
+        parts = model.stream(request.messages, request.tools, request.options)
+    elif request.is_without_tools:
         parts = _unwrap_text_protocol(model).stream(request.messages, (), request.options)
     elif request.options.response_schema is not None and request.options.tool_choice == "auto":
         parts = _stream_with_response_format(model, request)
@@ -41,7 +45,7 @@ async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerat
 
 def _unwrap_text_protocol(model: Model) -> Model:
     """The model whose text nobody reads for calls."""
-    while isinstance(model, TextProtocolModel):
+    while isinstance(model, TextProtocolModel | MarkerCallsModel):
         model = model.inner
     return model
 

@@ -1,4 +1,4 @@
-"""The first schema."""
+"""Create the first schema."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,7 +12,7 @@ TEXTS = sa.JSON(none_as_null=True).with_variant(postgresql.ARRAY(sa.Text()), "po
 
 
 def upgrade() -> None:
-    """Make the tables."""
+    """Create the tables and indexes."""
     on_postgresql = op.get_bind().dialect.name == "postgresql"
     moment = sa.text("timezone('utc', now())" if on_postgresql else "CURRENT_TIMESTAMP")
     op.create_table(

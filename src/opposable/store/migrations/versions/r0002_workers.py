@@ -1,4 +1,4 @@
-"""Which process works on a run, and which run a message came from."""
+"""Add workers, the worker of a run, and the turn of a message."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Add them."""
+    """Create the table and add the columns."""
     op.create_table(
         "workers",
         sa.Column("id", sa.String(36), nullable=False),

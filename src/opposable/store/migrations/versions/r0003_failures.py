@@ -1,4 +1,4 @@
-"""What of the failures teaches something, found by tool and scope, and what is pinned, however many there are."""
+"""Add partial indexes of informative and pinned failures."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Add the indexes; their conditions are word for word those that queries have on each database."""
+    """Create the indexes. Their conditions equal those of the queries on each database."""
     for name, columns, which in (
         ("ix_failures_teaching", ["tool_id", "scope", "last_seen"], "correction IS NOT NULL OR count >= 2 OR pinned"),
         ("ix_failures_pinned", ["tool_id", "scope"], "pinned"),

@@ -1,0 +1,120 @@
+"""Questions about data are answered by the team or by an agent with the SQL tools."""
+
+from pathlib import Path
+
+import pytest
+from tests.app.settings import SQL, create_settings
+from tests.models.chat_server import build_completion, chat_server
+
+from opposable.app.ask import (
+    SQL_AGENT_OPTIONS,
+    TeamPool,
+    answer_from_run,
+    answer_to_json,
+    create_ask_data_tool,
+    open_data_agent,
+    open_data_team,
+)
+from opposable.domain.answers import DataAnswer
+from opposable.domain.call_context import NO_CONTEXT
+from opposable.domain.errors import BadInput
+from opposable.domain.events import RunFinished
+from opposable.domain.tools import ToolResult
+from opposable.domain.usage import Usage
+from opposable.models.base import ForcedTool
+from opposable.models.scripted import ScriptedModel
+from opposable.sql.messages import name_replaced
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    ("question", "start"), [("What?", "You answer questions about a sqlite"), ("多少？", "你回答关于 sqlite 数据库的")]
+)
+async def test_a_data_agent_has_the_schema_in_the_language_of_the_question(
+    tmp_path: Path, shop: str, question: str, start: str
+) -> None:
+    async with (
+        chat_server(build_completion("1.5")) as server,
+        open_data_agent(create_settings(tmp_path), question, shop, f"{server.url}#m") as agent,
+    ):
+        assert agent.library.names == SQL
+        assert (await agent.run(question)).text == "1.5"
+    [body] = server.bodies
+    assert body["messages"][0]["content"].startswith(start)
+    assert "item" in body["messages"][0]["content"]
+    assert body["tool_choice"] == {"type": "function", "function": {"name": "sql_execute"}}
+    assert ForcedTool("sql_execute") == SQL_AGENT_OPTIONS.tool_choice
+
+
+def build_result(name: str, data=None, failure=None) -> ToolResult:
+    return ToolResult("c", name, "text", failure, data)
+
+
+END = RunFinished("The bolt.", "answer", Usage(7, 3, 2), 2, 1, ())
+
+
+ROWS = {"sql": "SELECT 1", "columns": ["a"], "rows": [[1], [None]], "truncated": True, "corrections": ["b is a"]}
+
+
+def test_an_answer_has_the_last_successful_query() -> None:
+    results = [
+        build_result("sql_execute", {**ROWS, "sql": "SELECT 0"}),
+        build_result("sql_execute", ROWS),
+        build_result("sql_execute", None, "invalid_arguments"),
+        build_result("sql_validate", {"valid": True}),
+    ]
+    answer = answer_from_run(END, results)
+    assert answer == DataAnswer(
+        "The bolt.", "SELECT 1", ("a",), ((1,), (None,)), True, corrections=("b is a",), confidence=0.5
+    )
+    assert answer_to_json(answer, END.usage) == {
+        "answer": "The bolt.",
+        "sql": "SELECT 1",
+        "columns": ("a",),
+        "rows": ((1,), (None,)),
+        "truncated": True,
+        "chart": None,
+        "assumptions": (),
+        "corrections": ("b is a",),
+        "confidence": 0.5,
+        "usage": {"total_tokens": 10, "model_calls": 2},
+    }
+
+
+def test_the_corrections_are_in_the_language_of_the_question() -> None:
+    rows = {**ROWS, "corrections": [name_replaced("column", "nme", "name")]}
+    corrections = [
+        answer_from_run(END, [build_result("sql_execute", rows)], language).corrections for language in ("en", "zh")
+    ]
+    assert corrections == [("column nme → name",), ("列 nme → name",)]
+
+
+def test_an_answer_without_a_query_has_no_data() -> None:
+    assert answer_from_run(END, []) == DataAnswer("The bolt.")
+
+
+async def test_a_team_is_a_tool_for_any_agent(tmp_path: Path, shop: str) -> None:
+    async with (
+        chat_server(build_completion("```sql\nSELECT name FROM items\n```")) as server,
+        open_data_team(create_settings(tmp_path), shop, f"{server.url}#m") as team,
+    ):
+        tool = create_ask_data_tool(team)
+        result = await tool.run({"question": "What is there?"}, NO_CONTEXT)
+    assert tool.definition.name == "ask_data"
+    assert result == {
+        "answer": "The answer is bolt.",
+        "sql": "SELECT name FROM item",
+        "columns": ("name",),
+        "rows": (("bolt",),),
+        "row_count": 1,
+    }
+    assert (tmp_path / "home" / "catalogs").is_dir()
+
+
+async def test_a_team_is_opened_once_per_database(tmp_path: Path, shop: str) -> None:
+    model = ScriptedModel("```sql\nSELECT 1\n```")
+    async with TeamPool(create_settings(tmp_path)) as teams:
+        assert await teams.get(model, shop) is await teams.get(model, shop)
+        with pytest.raises(BadInput, match="does not exist"):
+            await teams.get(model, shop, str(tmp_path / "none.yaml"))

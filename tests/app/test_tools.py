@@ -1,0 +1,34 @@
+"""Libraries have the built-in, optional, stored and SQL tools, or the named ones."""
+
+from pathlib import Path
+
+import pytest
+from tests.app.settings import BUILTIN, SQL, create_settings
+
+from opposable.app.agents import open_agent
+from opposable.app.tool_factory import create_builtin_library
+from opposable.app.tools import open_tools, select_tools
+from opposable.domain.errors import BadInput
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_only_the_named_tools_are_selected_each_once(tmp_path: Path) -> None:
+    assert create_builtin_library(create_settings(tmp_path)).names == BUILTIN
+    async with open_agent(
+        create_settings(tmp_path), "hi", "http://127.0.0.1:9/v1#m", ["time", "echo", "Echo"]
+    ) as agent:
+        assert agent.library.names == ("time", "echo")
+    with pytest.raises(BadInput) as caught:
+        select_tools(create_builtin_library(create_settings(tmp_path)), ["file-serch"])
+    assert str(caught.value) == (
+        f"There is no tool named 'file-serch'. Did you mean file_search? The tools are: {', '.join(BUILTIN)}."
+    )
+
+
+async def test_the_tools_over_a_database_follow_the_built_in_ones(tmp_path: Path, shop: str) -> None:
+    async with open_tools(create_settings(tmp_path), shop) as library:
+        assert library.names[: len(BUILTIN + SQL)] == BUILTIN + SQL
+        assert (await library.call("sql_execute", {"sql": "SELECT price FROM item"})).data["rows"] == [[1.5]]
+    async with open_tools(create_settings(tmp_path)) as library:
+        assert set(library.names) - set(BUILTIN) >= {"python_executor", "web_scraper", "data_analyzer_describe"}
