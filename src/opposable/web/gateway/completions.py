@@ -10,7 +10,7 @@ import orjson
 
 from opposable.agent.history import detect_conversation_language
 from opposable.domain.errors import ModelError
-from opposable.domain.events import CallDelta, FinishReason, ModelEvent, Reply, TextDelta
+from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta
 from opposable.domain.messages import Message, assistant_message, system_message
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
@@ -31,7 +31,7 @@ async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerat
     told so and asked once more. Raises: `ModelError` kinds.
     """
     if get_profile(model).calling == "native":
-        parts = model.stream(request.messages, request.tools, request.options)
+        parts = _stream_native(model, request)
     elif request.is_without_tools:
         parts = _unwrap_text_protocol(model).stream(request.messages, (), request.options)
     elif request.options.response_schema is not None and request.options.tool_choice == "auto":
@@ -41,6 +41,17 @@ async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerat
     async with aclosing(parts):
         async for part in parts:
             yield part
+
+
+async def _stream_native(model: Model, request: CompletionRequest) -> AsyncGenerator[ModelEvent, None]:
+    """Pass a provider's reply on unchanged, except for the calls of a reply that was cut off."""
+    async with aclosing(model.stream(request.messages, request.tools, request.options)) as parts:
+        async for part in parts:
+            if type(part) is Reply:
+                calls = () if part.finish in CUT_OFF else part.message.tool_calls
+                yield _finalize_reply(request, part, calls, is_cut_off=part.finish in CUT_OFF)
+            else:
+                yield part
 
 
 def _unwrap_text_protocol(model: Model) -> Model:
