@@ -144,7 +144,9 @@ def _insert_values(cursor: sqlite3.Cursor, table: str, column: str, values: Iter
     cursor.executemany("INSERT OR IGNORE INTO value (place, text, folded) VALUES (?, ?, ?)", rows)
     cursor.execute("INSERT INTO words (rowid, text) SELECT id, index_words(folded) FROM value WHERE id > ?", (last_id,))
     new_texts = cursor.execute("SELECT folded FROM value WHERE id > ?", (last_id,)).fetchall()
-    words = {word for (text,) in new_texts for word in text.split() if len(word) in _FUZZY_WORD_LENGTHS and word.isalpha()}
+    words = {
+        word for (text,) in new_texts for word in text.split() if len(word) in _FUZZY_WORD_LENGTHS and word.isalpha()
+    }
     keys = (
         (key, word) for word in words if word.isascii() or not has_cjk(word) for key in _compute_spelling_keys(word)
     )
