@@ -116,9 +116,7 @@ def _join_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def remove_optional_nulls(
-    arguments: dict[str, Any], schema: dict[str, Any]
-) -> tuple[dict[str, Any], tuple[str, ...]]:
+def remove_optional_nulls(arguments: dict[str, Any], schema: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Remove the nulls that models write for arguments that they leave out.
 
     A null stays if the schema requires the property, allows null for it, or does not describe it.

@@ -63,7 +63,9 @@ def check_arguments(tool: RegisteredTool, arguments: dict[str, Any]) -> CheckedA
     return CheckedArguments(given, tool.check(given), repairs)
 
 
-async def invoke(tool: Tool, arguments: dict[str, Any], context: CallContext, timeout_seconds: float) -> InvocationResult:
+async def invoke(
+    tool: Tool, arguments: dict[str, Any], context: CallContext, timeout_seconds: float
+) -> InvocationResult:
     """Run a tool once, for at most `timeout_seconds`. Only a cancellation of the caller is raised."""
     name, language = tool.definition.name, context.language
     try:
