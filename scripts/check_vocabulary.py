@@ -37,7 +37,17 @@ ALLOWED: dict[tuple[str, str], str] = {
         ("src/opposable/sql/tools.py", word): "descriptions of tools, which models read"
         for word in ("tell", "stands", "mend", "put right")
     },
+    ("src/opposable/builtin_tools/calculator/*", "floor"): "a function of mathematics",
+    ("tests/builtin_tools/calculator/*", "floor"): "a function of mathematics",
+    ("src/opposable/builtin_tools/clock.py", "tell"): "a description of a tool, which models read",
+    ("src/opposable/builtin_tools/python/python_executor.py", "kept"): "a description of a tool, which models read",
+    **{
+        ("src/opposable/builtin_tools/data_files/file_processor.py", word): "descriptions of tools, which models read"
+        for word in ("tell", "told")
+    },
     ("src/opposable/models/text_protocol_prompts.py", "told"): "a prompt",
+    ("src/opposable/models/python_protocol/code_parser.py", "floor"): "floor division",
+    ("src/opposable/models/python_protocol/request_grounding.py", "stands"): "a pattern for descriptions of tools",
     ("src/opposable/agent/history.py", "room"): "a note in the history, which models read",
     **{
         ("src/opposable/agent/prompts.py", word): "texts that models read" for word in ("tell", "told", "there is none")

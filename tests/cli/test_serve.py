@@ -99,7 +99,7 @@ REFUSED = {
         ("--host", "0.0.0.0"),
         "needs an API key: make one with `opposable keys create`, set OPPOSABLE_SERVE_KEY",
     ),
-    "a variable that holds nothing": (("--api-key-env", "NOBODY"), "NOBODY is to hold the API key, but is not set"),
+    "a variable that holds nothing": (("--api-key-env", "NOBODY"), "NOBODY is not set. Set it to the API key."),
     "an unknown model": (("--model", "nothing"), "There is no model named 'nothing'"),
 }
 

@@ -1,4 +1,4 @@
-"""Secrets are taken out of what is kept, and nothing else is."""
+"""Secrets are redacted from stored values, and nothing else changes."""
 
 import orjson
 import pytest
@@ -100,7 +100,7 @@ PLAIN_KEYS = [
 
 
 @pytest.mark.parametrize("key", SECRET_KEYS)
-def test_what_stands_under_a_secrets_key_is_taken_out(key):
+def test_the_value_of_a_secret_key_is_redacted(key):
     assert is_secret_key(key)
     assert redact({"deep": [{key: "hunter2"}, {key: ["a", "b"]}, {key: {"x": "y"}}, {key: 12345}]}) == {
         "deep": [{key: R}, {key: R}, {key: R}, {key: R}]
@@ -108,7 +108,7 @@ def test_what_stands_under_a_secrets_key_is_taken_out(key):
 
 
 @pytest.mark.parametrize("key", PLAIN_KEYS)
-def test_what_stands_under_any_other_key_stays(key):
+def test_the_value_of_any_other_key_is_unchanged(key):
     assert not is_secret_key(key)
     value = {key: ["hunter2", {key: 5}]}
     assert redact(value) == value
@@ -184,7 +184,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize(("given_value", "expected"), SHAPES)
-def test_secrets_are_found_where_they_stand(given_value, expected):
+def test_secrets_are_redacted_in_any_position(given_value, expected):
     assert redact(given_value) == expected
     assert redact(expected) == expected
 
@@ -202,25 +202,25 @@ def test_secrets_are_found_where_they_stand(given_value, expected):
         ({"n": 7777.5}, {"n": 7777.5}),
     ],
 )
-def test_known_secrets_are_taken_out_wherever_they_stand(text, expected):
+def test_known_secrets_are_redacted_everywhere(text, expected):
     assert redact(text, ["s3/cr+t p", "密语一二三", "ab", "7777", ""]) == expected
 
 
-def test_the_longer_of_two_secrets_goes_first():
+def test_the_longer_of_two_secrets_is_redacted_first():
     assert redact("x long-secret y", ["long", "long-secret"]) == f"x {R} y"
 
 
-def test_only_known_secrets_are_taken_out_of_a_result():
+def test_redact_known_secrets_changes_nothing_else():
     assert redact_known_secrets("password=abc hunter2", ["hunter2"]) == f"password=abc {R}"
 
 
-def test_a_value_is_not_changed_but_copied():
+def test_the_original_value_is_not_changed():
     value = {"a": [{"password": "x"}]}
     assert redact(value) is not value
     assert value == {"a": [{"password": "x"}]}
 
 
-def test_what_lies_too_deep_is_redacted_as_a_whole():
+def test_deeply_nested_values_are_redacted_entirely():
     value: object = "hunter2"
     for _ in range(5000):
         value = [value]
@@ -236,23 +236,23 @@ JSON = st.recursive(
 
 
 @given(JSON, st.text(min_size=6))
-def test_a_known_secret_never_comes_through(value, secret):
+def test_a_known_secret_is_never_in_the_result(value, secret):
     cleaned = redact([value, secret, {"k": f"{secret}", secret: 1}], [secret])
     assert cleaned[1:] == [R, {"k": R, R: 1}]
 
 
 @given(JSON)
-def test_any_value_is_redacted_without_an_error_and_once_for_all(value):
+def test_redaction_never_raises_and_is_idempotent(value):
     once = redact({"password": value, "x": value})
     assert once["password"] in (R, None, True, False, "", [], {})
     assert redact(once) == once
 
 
 @pytest.mark.parametrize("value", [given_value for given_value, expected in SHAPES if given_value != expected])
-def test_the_quick_look_misses_nothing(value):
+def test_may_hold_secrets_misses_nothing(value):
     assert may_hold_secrets(orjson.dumps(value))
 
 
 @pytest.mark.parametrize("key", SECRET_KEYS)
-def test_the_quick_look_sees_every_secret_key(key):
+def test_may_hold_secrets_detects_every_secret_key(key):
     assert may_hold_secrets(orjson.dumps({key: "x"}))

@@ -83,7 +83,7 @@ async def test_an_agent_that_names_no_model_of_this_service_is_told_so(tmp_path)
     async with open_service(create_settings(tmp_path), {"m": ScriptedModel("ok")}) as service:
         with pytest.raises(BadInput, match="There is no model 'gpt'. Available models: m"):
             await service.chat(AgentSpec(agent_id="a", model="gpt"), "hi")
-        with pytest.raises(BadInput, match="tool_choice names 'sum'"):
+        with pytest.raises(BadInput, match="'sum', is not one of its tools"):
             await service.chat(AgentSpec(agent_id="a", tool_choice="sum"), "hi")
 
 

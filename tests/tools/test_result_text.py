@@ -2,8 +2,8 @@
 
 import pytest
 
-from opposable.tools.result_text import find_failure_in_value
 from opposable.tools.library import ToolLibrary
+from opposable.tools.result_text import find_failure_in_value
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""Safety."""
+"""Protection of the host: filesystem, network, sandbox, and redaction of secrets."""

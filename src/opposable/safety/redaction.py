@@ -1,4 +1,4 @@
-"""Secrets taken out of what is kept or shown."""
+"""Redaction of secrets in stored and displayed values."""
 
 import functools
 import itertools
@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 REDACTED = "[redacted]"
 MAX_DEPTH = 100
-"""Levels of nesting looked into; what lies deeper is redacted as a whole."""
+"""Levels of nesting that are searched; deeper values are redacted entirely."""
 MIN_SUBSTRING_CHARACTERS = 4
-"""Characters of a known secret from which it is looked for inside longer texts; a shorter one must be the whole text."""
+"""Length from which a known secret is searched inside texts; a shorter one must be the whole text."""
 MAX_KEY_CHARACTERS = 100
-"""Characters of a key that are looked at."""
+"""Characters of a key that are examined."""
 
 _KEY_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SECRET_WORDS = re.compile(
@@ -60,7 +60,7 @@ _SECRET_SHAPES = re.compile(
       | (?<=://)[^/\s@:"'<>]{0,200}:[^/\s@"'<>]{1,500}(?=@)
       | (?<=\bBearer[ ])[\w.~+/=\-]{8,}
       | (?<=\bBasic[ ])[\w+/=\-]{8,}""",
-    re.VERBOSE | re.DOTALL | re.IGNORECASE | re.ASCII,  # no letter of another script is part of a key, or hides one
+    re.VERBOSE | re.DOTALL | re.IGNORECASE | re.ASCII,  # letters of other scripts are never part of a key
 )
 
 
@@ -71,32 +71,34 @@ _SECRET_HINTS = re.compile(
     r"\\u".encode(),
     re.IGNORECASE,
 )
-"""What is in every JSON text that `redacted` changes: words of secret keys, shapes of secrets, escaped letters."""
+"""Matches in every JSON text that `redact` changes: words of secret keys, formats of secrets, escaped letters."""
 
 
 def may_hold_secrets(raw: bytes) -> bool:
-    """Whether `redacted` may find something in the value of this JSON text; it finds nothing in the others."""
+    """Whether `redact` can change the value of a JSON text; false is certain."""
     return _SECRET_HINTS.search(raw) is not None
 
 
 def redact(value: Any, secrets: Collection[str] = ()) -> Any:
-    """A copy of a JSON value in which secrets are replaced by `[redacted]`.
+    """Return a copy of a JSON value with secrets replaced by `[redacted]`.
 
-    Taken out are: what stands under a key that looks like a secret's (`password`, `X-Api-Key`, `accessToken`, `密码` …)
-    at any depth, in pairs, in `name`/`value` objects, after command-line flags and as `key=value` inside texts;
-    passwords in URLs, bearer tokens, private keys and the well-known shapes of keys; and each of `secrets` wherever it
-    stands, plain, percent-encoded or as JSON. Numbers under such a key go too; booleans and null stay.
+    Redacted are:
+
+    - values of keys that name a secret (`password`, `X-Api-Key`, `accessToken`, `密码`), at any depth, in pairs, in
+      `name`/`value` objects, after command-line flags and as `key=value` inside texts. Booleans and null stay.
+    - passwords in URLs, bearer tokens, private keys and the known formats of API keys.
+    - each of `secrets`, anywhere, plain, percent-encoded or JSON-escaped.
     """
     return _redact_value(value, _expand_secret_forms(secrets), 0)
 
 
 def redact_known_secrets(text: str, secrets: Collection[str]) -> str:
-    """`text` with each of the known `secrets` replaced, and nothing else changed."""
+    """Return `text` with each of `secrets` replaced, and nothing else changed."""
     return _replace_known_secrets(text, _expand_secret_forms(secrets))
 
 
 def is_secret_key(key: str) -> bool:
-    """Whether what stands under this key is to be kept out of records."""
+    """Whether a key names a secret."""
     return _is_secret_key(key[:MAX_KEY_CHARACTERS])
 
 
@@ -115,7 +117,7 @@ def _is_secret_key(key: str) -> bool:
 
 
 def _expand_secret_forms(secrets: Iterable[str]) -> tuple[str, ...]:
-    """Each secret in the forms it may be written in, longest first."""
+    """Return the encodings of each secret, longest first."""
     forms: set[str] = set()
     for secret in filter(None, secrets):
         forms |= {
@@ -144,25 +146,25 @@ def _redact_value(value: Any, secrets: tuple[str, ...], depth: int) -> Any:
 
 
 def _redact_object(value: dict[Any, Any], secrets: tuple[str, ...], depth: int) -> dict[str, Any]:
-    named = any(isinstance(name := value.get(key), str) and is_secret_key(name) for key in _KEY_FIELDS)
-    made: dict[str, Any] = {}
+    has_secret_name = any(isinstance(name := value.get(key), str) and is_secret_key(name) for key in _KEY_FIELDS)
+    redacted_object: dict[str, Any] = {}
     for key, inner in value.items():
-        hidden = is_secret_key(str(key)) or (named and key in _VALUE_FIELDS)
-        made[_replace_known_secrets(str(key), secrets)] = (
-            _mask_value(inner) if hidden else _redact_value(inner, secrets, depth + 1)
+        is_secret = is_secret_key(str(key)) or (has_secret_name and key in _VALUE_FIELDS)
+        redacted_object[_replace_known_secrets(str(key), secrets)] = (
+            _mask_value(inner) if is_secret else _redact_value(inner, secrets, depth + 1)
         )
-    return made
+    return redacted_object
 
 
 def _redact_list(value: list[Any] | tuple[Any, ...], secrets: tuple[str, ...], depth: int) -> list[Any]:
-    made: list[Any] = []
-    before = ""
+    redacted_list: list[Any] = []
+    previous_key = ""
     for position, item in enumerate(value):
-        pair = len(value) == 2 and position == 1
-        hidden = is_secret_key(before) and (pair or before.startswith("-"))
-        made.append(_mask_value(item) if hidden else _redact_value(item, secrets, depth + 1))
-        before = item if isinstance(item, str) and not hidden and _KEY_LIKE_TEXT.fullmatch(item) else ""
-    return made
+        is_pair_value = len(value) == 2 and position == 1
+        is_secret = is_secret_key(previous_key) and (is_pair_value or previous_key.startswith("-"))
+        redacted_list.append(_mask_value(item) if is_secret else _redact_value(item, secrets, depth + 1))
+        previous_key = item if isinstance(item, str) and not is_secret and _KEY_LIKE_TEXT.fullmatch(item) else ""
+    return redacted_list
 
 
 def _mask_value(value: Any) -> Any:
@@ -194,7 +196,7 @@ def _redact_text(text: str, secrets: tuple[str, ...]) -> str:
 
 
 def _parse_embedded_json(text: str) -> Any:
-    """The object or list a text holds as JSON, or None."""
+    """Return the object or list that a text contains as JSON, or None."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
@@ -204,12 +206,12 @@ def _parse_embedded_json(text: str) -> Any:
 
 
 def _redact_key_value_pairs(text: str) -> str:
-    """`text` with the value hidden after each `key=`, `key: ` or `"key": ` whose key is a secret's."""
-    made: list[str] = []
-    done = 0
+    """Redact the value after each `key=`, `key: ` or `"key": ` whose key names a secret."""
+    parts: list[str] = []
+    copied_to = 0
     for separator in _SEPARATOR.finditer(text):
         key = _find_key_before(text, separator.start())
-        if separator.start() < done or not key or not is_secret_key(key):
+        if separator.start() < copied_to or not key or not is_secret_key(key):
             continue
         value = _VALUE.match(text, separator.end())
         if value is None or text.startswith(REDACTED, separator.end()):
@@ -218,13 +220,13 @@ def _redact_key_value_pairs(text: str) -> str:
         if inner.lower() in ("", "true", "false", "null", "none", REDACTED):
             continue
         quote_mark = value["open"] or ""
-        made += [text[done : separator.end()], quote_mark, REDACTED, quote_mark]
-        done = value.end()
-    return "".join([*made, text[done:]]) if made else text
+        parts += [text[copied_to : separator.end()], quote_mark, REDACTED, quote_mark]
+        copied_to = value.end()
+    return "".join([*parts, text[copied_to:]]) if parts else text
 
 
 def _find_key_before(text: str, end: int) -> str:
-    """The word that ends at `end`: letters of any script, digits, dots, dashes, underscores."""
+    """Return the word that ends at `end`: letters of any script, digits, dots, dashes, underscores."""
     start = end
     while start > max(0, end - MAX_KEY_CHARACTERS) and (text[start - 1].isalnum() or text[start - 1] in "_-."):
         start -= 1

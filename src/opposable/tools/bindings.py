@@ -1,4 +1,4 @@
-"""The tools one agent has: a view of a catalogue, with parts of the specs replaced."""
+"""The tools of one agent: a view of a registry in which bindings change parts of the specs."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -12,22 +12,24 @@ from opposable.domain.tools import ToolDefinition
 from opposable.tools.base import Tool
 from opposable.tools.registry import CallPolicy, RegisteredTool, Registry, RegistryEntry, policy_from_spec
 
-if TYPE_CHECKING:  # see tools/base.py
+if TYPE_CHECKING:  # pydantic is loaded only where specs are used
     from opposable.domain.specs import AgentToolBinding, AnyToolSpec
 
 BuildTools = Callable[["AnyToolSpec"], Sequence[Tool]]
-"""Makes the tools of a spec. Raises: `BadInput`."""
+"""Creates the tools of a spec. Raises: `BadInput`."""
 
 
 class BoundRegistry:
-    """The bound tools of a catalogue, made anew when that has changed.
+    """The bound tools of a registry, rebuilt when the registry has changed.
 
-    `set_aside` names the bindings that cannot be had, with the reason. Health, circuits, allowances and kept results
-    are those of the catalogue's own entries.
+    The state of the tools is shared with the registry: health, circuit breakers, rate limits and cached results.
     """
 
     def __init__(
-        self, source: "Registry | BoundRegistry", bindings: "Sequence[AgentToolBinding]", build_tools: BuildTools | None
+        self,
+        source: "Registry | BoundRegistry",
+        bindings: "Sequence[AgentToolBinding]",
+        build_tools: BuildTools | None,
     ) -> None:
         self._source = source
         self._bindings = tuple(bindings)
@@ -39,12 +41,12 @@ class BoundRegistry:
 
     @property
     def rejected_bindings(self) -> dict[str, str]:
-        """The ids of bindings that cannot be had, each with the reason."""
+        """The ids of bindings that cannot be used, each with the reason."""
         self.get_current_registry()
         return dict(self._rejected_bindings)
 
     def get_current_registry(self) -> Registry:
-        """The bound tools as they are now."""
+        """Return the registry of the bound tools, up to date with the source."""
         source = self._source.get_current_registry()
         if self._source_version != (source, source.version):
             self._source_version = (source, source.version)
@@ -52,33 +54,30 @@ class BoundRegistry:
         return self._registry
 
     def _rebuild(self, source: Registry) -> None:
-        made = Registry()
-        kept: dict[str, _BoundEntry] = {}
-        problems: dict[str, str] = {}
+        registry = Registry()
+        bound_entries: dict[str, _BoundEntry] = {}
+        rejected: dict[str, str] = {}
         for binding in self._bindings:
             if not binding.enabled:
                 continue
             parent = source.entries.get(binding.tool_id)
             if parent is None:
-                problems[binding.tool_id] = f"There is no tool named {binding.tool_id!r}."
+                rejected[binding.tool_id] = f"There is no tool named {binding.tool_id!r}."
                 continue
             try:
-                had = self._bound_entries.get(binding.tool_id)
-                have = (
-                    had
-                    if had is not None and had.parent is parent
-                    else _apply_binding(parent, binding.config, self._build_tools)
-                )
-                made.add(RegistryEntry(parent.tool_id, parent.state, have.spec), have.tools, have.policy)
-                kept[binding.tool_id] = have
+                bound = self._bound_entries.get(binding.tool_id)
+                if bound is None or bound.parent is not parent:
+                    bound = _apply_binding(parent, binding.config, self._build_tools)
+                registry.add(RegistryEntry(parent.tool_id, parent.state, bound.spec), bound.tools, bound.policy)
+                bound_entries[binding.tool_id] = bound
             except BadInput as error:
-                problems[binding.tool_id] = str(error)
-        self._registry, self._bound_entries, self._rejected_bindings = made, kept, problems
+                rejected[binding.tool_id] = str(error)
+        self._registry, self._bound_entries, self._rejected_bindings = registry, bound_entries, rejected
 
 
 @dataclass(frozen=True, slots=True)
 class _BoundEntry:
-    """What a binding made of an entry."""
+    """The result of applying a binding to an entry."""
 
     parent: RegistryEntry
     tools: Sequence[Tool]
@@ -87,30 +86,44 @@ class _BoundEntry:
 
 
 def _apply_binding(parent: RegistryEntry, config: Mapping[str, Any], build_tools: BuildTools | None) -> _BoundEntry:
-    """An entry's tools, policy and spec with `config` put over its spec. Raises: `BadInput`."""
-    own = [slot.effective_tool for slot in parent.tools]
+    """Return an entry's tools, policy and spec with `config` merged into the spec. Raises: `BadInput`."""
+    tools = parent.tools
     if not config:
-        return _BoundEntry(parent, own, parent.tools[0].policy, parent.declared_spec)
+        return _BoundEntry(parent, _get_effective_tools(tools), tools[0].policy, parent.declared_spec)
     spec = merge_config(parent.spec, config)
-    variant = hashlib.sha256(orjson.dumps(config, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
-    policy = policy_from_spec(spec, variant)
-    if policy is not None and spec.rate_limit is not None and spec.rate_limit != parent.spec.rate_limit:
-        shared = parent.tools[0].policy
-        limits = ((f"{spec.tool_id}@{variant}", spec.rate_limit), *(shared.rate_limits if shared else ()))
-        policy = replace(policy, rate_limits=limits)
+    policy = _create_policy(parent, spec, config)
     if not _get_base_fields().issuperset(config):
-        return _BoundEntry(parent, _rebuild_tools(spec, own, build_tools), policy, spec)
+        return _BoundEntry(parent, _rebuild_tools(spec, _get_effective_tools(tools), build_tools), policy, spec)
     if "capabilities" in config:
-        named = {capability.name for capability in spec.capabilities}
-        own = [slot.effective_tool for slot in parent.tools if (slot.action or spec.tool_id) in named]
-    if "description" in config and len(own) == 1:
-        own = [_replace_description(parent.tools[0], spec.description)]
-    return _BoundEntry(parent, own, policy, spec)
+        names = {capability.name for capability in spec.capabilities}
+        tools = [tool for tool in tools if (tool.action or spec.tool_id) in names]
+    if "description" in config and len(tools) == 1:
+        return _BoundEntry(parent, [_replace_description(tools[0], spec.description)], policy, spec)
+    return _BoundEntry(parent, _get_effective_tools(tools), policy, spec)
+
+
+def _get_effective_tools(tools: Sequence[RegisteredTool]) -> list[Tool]:
+    return [tool.effective_tool for tool in tools]
+
+
+def _create_policy(parent: RegistryEntry, spec: "AnyToolSpec", config: Mapping[str, Any]) -> CallPolicy | None:
+    """Return the policy of a changed spec. A rate limit of its own applies in addition to the parent's."""
+    cache_variant = hashlib.sha256(orjson.dumps(config, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
+    policy = policy_from_spec(spec, cache_variant)
+    if policy is None or spec.rate_limit is None or spec.rate_limit == parent.spec.rate_limit:
+        return policy
+    parent_policy = parent.tools[0].policy
+    own_limit = (f"{spec.tool_id}@{cache_variant}", spec.rate_limit)
+    return replace(policy, rate_limits=(own_limit, *(parent_policy.rate_limits if parent_policy else ())))
 
 
 def merge_config(spec: "AnyToolSpec", config: Mapping[str, Any]) -> "AnyToolSpec":
-    """A spec with parts replaced: objects are merged field by field. Raises: `BadInput`, told by field."""
-    from pydantic import ValidationError
+    """Return a spec with parts replaced; objects are merged field by field.
+
+    Raises:
+        BadInput: The result is not a valid spec; the message names the fields.
+    """
+    from pydantic import ValidationError  # lazy: loaded with the first spec
 
     fixed = [key for key in ("tool_id", "tool_type") if config.get(key, getattr(spec, key)) != getattr(spec, key)]
     if fixed:
@@ -118,21 +131,24 @@ def merge_config(spec: "AnyToolSpec", config: Mapping[str, Any]) -> "AnyToolSpec
     try:
         return type(spec).model_validate(_merge_mappings(spec.model_dump(), config))
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-        raise BadInput(f"The binding of {spec.tool_id} does not fit its spec: {wrong}") from error
+        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        raise BadInput(f"The binding of {spec.tool_id} does not fit its spec: {problems}") from error
 
 
 def _merge_mappings(base: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    out = dict(base)
+    merged = dict(base)
     for key, value in config.items():
-        under = out.get(key)
-        out[key] = _merge_mappings(under, value) if isinstance(under, Mapping) and isinstance(value, Mapping) else value
-    return out
+        current = merged.get(key)
+        if isinstance(current, Mapping) and isinstance(value, Mapping):
+            merged[key] = _merge_mappings(current, value)
+        else:
+            merged[key] = value
+    return merged
 
 
 def _get_base_fields() -> set[str]:
-    """What of a spec the library itself heeds: the rest makes another tool."""
-    from opposable.domain.specs import ToolSpec
+    """Return the fields that the library itself applies. A change of any other field requires other tools."""
+    from opposable.domain.specs import ToolSpec  # lazy: pydantic
 
     return set(ToolSpec.model_fields)
 
@@ -141,12 +157,11 @@ def _rebuild_tools(
     spec: "AnyToolSpec", current_tools: Sequence[Tool], build_tools: BuildTools | None
 ) -> Sequence[Tool]:
     if build_tools is None:
-        raise BadInput(f"The binding of {spec.tool_id} asks for another tool, and nothing here can make one.")
-    made = build_tools(spec)
-    told = {tool.tool_id: tool.definition for tool in current_tools}
-    return [tool for tool in made if tool.tool_id in told]
+        raise BadInput(f"The binding of {spec.tool_id} changes how its tools are made, which is not possible here.")
+    current_ids = {tool.tool_id for tool in current_tools}
+    return [tool for tool in build_tools(spec) if tool.tool_id in current_ids]
 
 
 def _replace_description(tool: RegisteredTool, description: str) -> Tool:
-    told = tool.definition
-    return replace(tool, definition=ToolDefinition(told.name, description, told.parameters))
+    definition = tool.definition
+    return replace(tool, definition=ToolDefinition(definition.name, description, definition.parameters))

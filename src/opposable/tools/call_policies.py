@@ -1,4 +1,4 @@
-"""A call with what its spec asks for around it: approval, cache, circuit, allowance, retries."""
+"""The rules around a tool call: approval, cache, circuit breaker, rate limits and retries."""
 
 import asyncio
 import copy
@@ -9,26 +9,25 @@ from uuid import uuid4
 
 from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.call_context import ApprovalHandler, ApprovalRequest, Approved, CallContext
-from opposable.domain.errors import InvalidArguments, OpposableError
+from opposable.domain.errors import OpposableError
 from opposable.domain.rate_limits import RateLimiter
-from opposable.tools import failure_messages as sentences
+from opposable.tools import failure_messages
 from opposable.tools.circuit_breaker import CircuitBreaker, CircuitBreakerOptions
-from opposable.tools.invocation import InvocationResult, invoke
+from opposable.tools.invocation import CheckedArguments, InvocationResult, invoke
 from opposable.tools.registry import CallPolicy, RegisteredTool
 from opposable.tools.result_cache import ResultCache, canonicalize_arguments
 
 NO_ANSWER_FAILURES = ("unavailable", "timeout")
-"""The failures that say that a tool did not answer: they open its circuit, and are worth another try."""
+"""Failures of a tool that did not answer. They count for its circuit breaker, and are retried."""
 
 DEFAULT_POLICY = CallPolicy()
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRetryOptions:
-    """How often an idempotent tool that does not answer is tried, and how long is waited between the tries.
+    """How often an idempotent tool that does not answer is tried, and the waits between the attempts.
 
-    The first wait is of about `first` seconds, each further one twice as long, none longer than `most`; a random part
-    is left out, so that many callers do not come back at once.
+    The wait doubles with each attempt, up to `max_wait_seconds`, with jitter.
     """
 
     max_attempts: int = 3
@@ -36,13 +35,16 @@ class ToolRetryOptions:
     max_wait_seconds: float = 8.0
 
     def get_wait_seconds(self, attempt: int) -> float:
-        """Seconds to wait after the `attempt`-th try, counted from 1."""
+        """Return the seconds to wait after an attempt, counted from 1."""
         return get_backoff_seconds(attempt, self.first_wait_seconds, self.max_wait_seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyContext:
-    """What governed calls share. `alternatives` gives the names of tools that may do instead of one."""
+    """What the calls of a library share.
+
+    `find_alternative_names` returns the names of tools that may replace one that is out of service.
+    """
 
     rate_limiter: RateLimiter
     cache: ResultCache
@@ -55,68 +57,73 @@ class PolicyContext:
 
 async def run_with_policies(
     tool: RegisteredTool,
-    arguments: dict[str, Any],
+    arguments: CheckedArguments,
     context: CallContext,
     timeout_seconds: float,
     policy_context: PolicyContext,
 ) -> InvocationResult:
-    """Run a tool as its policy says, for at most `limit` seconds with all tries. Raises nothing but cancellation."""
+    """Run a tool under its policy: approval, then cache, then rate limits and retries.
+
+    `timeout_seconds` limits all attempts together, not the time that a person takes to approve. Only a cancellation
+    of the caller is raised.
+    """
     policy = tool.policy or DEFAULT_POLICY
-    try:
-        exact = copy.deepcopy(arguments)  # what others do to the arguments meanwhile changes nothing
-        tool.check(exact)
-    except InvalidArguments as error:
-        told = sentences.invalid_arguments_message(tool.definition.name, error.problems, context.language)
-        return InvocationResult(told, "invalid_arguments")
     if policy.needs_approval:
         refusal = _check_circuit(tool, context, policy_context) or await _request_approval(
-            tool, exact, context, policy_context.approve
+            tool, arguments.given, context, policy_context.approve
         )
         if refusal is not None:
             return refusal
-    key = (tool.tool_id, policy.cache_variant, canonicalize_arguments(exact)) if policy.cache_seconds else None
-    kept = None if key is None else policy_context.cache.get(key)
-    if kept is not None:
-        return InvocationResult(kept[0], None, kept[1], cached=True)
+    cache_key = None
+    if policy.cache_seconds:
+        cache_key = (tool.tool_id, policy.cache_variant, canonicalize_arguments(arguments.given))
+        cached = policy_context.cache.get(cache_key)
+        if cached is not None:
+            return InvocationResult(cached[0], None, cached[1], cached=True)
     if not context.idempotency_key:
         context = replace(context, idempotency_key=uuid4().hex)
-    outcome = await _run_with_retries(tool, exact, context, timeout_seconds, policy_context)
-    if key is not None and outcome.failure is None:
-        policy_context.cache.put(key, outcome.content, outcome.data, policy.cache_seconds)
-    return outcome
+    result = await _run_with_retries(tool, arguments, context, timeout_seconds, policy_context)
+    if cache_key is not None and result.failure is None:
+        policy_context.cache.put(cache_key, result.content, result.data, policy.cache_seconds)
+    return result
 
 
 async def _run_with_retries(
     tool: RegisteredTool,
-    arguments: dict[str, Any],
+    arguments: CheckedArguments,
     context: CallContext,
     timeout_seconds: float,
     policy_context: PolicyContext,
 ) -> InvocationResult:
-    """Try once, or again and again while an idempotent tool does not answer and there is time."""
+    """Run a tool; retry an idempotent one that does not answer, while there is time."""
     clock = asyncio.get_running_loop().time
-    end = clock() + timeout_seconds
-    tries = policy_context.retries.max_attempts if (tool.policy or DEFAULT_POLICY).idempotent else 1
-    outcome: InvocationResult | None = None
-    said: list[str] = []
-    if context.report is not None and tries > 1:
-        context = replace(context, report=_record_reports(context.report, said))
-    for attempt in range(1, tries + 1):
+    deadline = clock() + timeout_seconds
+    max_attempts = policy_context.retries.max_attempts if (tool.policy or DEFAULT_POLICY).idempotent else 1
+    # The tool may change the arguments that it gets, so each retry validates a copy again.
+    original_arguments = copy.deepcopy(arguments.given) if max_attempts > 1 else arguments.given
+    checked_arguments = arguments.checked
+    result: InvocationResult | None = None
+    reports: list[str] = []
+    if context.report is not None and max_attempts > 1:
+        context = replace(context, report=_record_reports(context.report, reports))
+    for attempt in range(1, max_attempts + 1):
         refusal = _check_circuit(tool, context, policy_context) or await _check_rate_limits(
             tool, context, policy_context.rate_limiter
         )
         if refusal is not None:
-            return outcome or refusal
-        outcome = await run_once(
-            tool, arguments, context, timeout_seconds if attempt == 1 else end - clock(), policy_context
-        )
-        outcome.attempts = attempt
-        wait = policy_context.retries.get_wait_seconds(attempt)
-        if outcome.failure not in NO_ANSWER_FAILURES or attempt == tries or said or clock() + wait >= end:
+            return result or refusal
+        remaining_seconds = timeout_seconds if attempt == 1 else deadline - clock()
+        result = await run_once(tool, checked_arguments, context, remaining_seconds, policy_context)
+        result.attempts = attempt
+        wait_seconds = policy_context.retries.get_wait_seconds(attempt)
+        is_final = result.failure not in NO_ANSWER_FAILURES or attempt == max_attempts
+        # A call that has reported deltas is not repeated: its reader would see them twice.
+        if is_final or reports or clock() + wait_seconds >= deadline:
             break
-        await asyncio.sleep(wait)
-    assert outcome is not None
-    return outcome
+        await asyncio.sleep(wait_seconds)
+        checked_arguments = tool.check(copy.deepcopy(original_arguments))
+    assert result is not None
+    return result
 
 
 async def run_once(
@@ -126,28 +133,27 @@ async def run_once(
     timeout_seconds: float,
     policy_context: PolicyContext,
 ) -> InvocationResult:
-    """One try, noted in the tool's circuit: which there is none of until the tool first does not answer."""
-    service = tool.entry.state
-    if service.circuit_breaker is None:
-        outcome = await invoke(tool, arguments, context, timeout_seconds)
-        if outcome.failure in NO_ANSWER_FAILURES and policy_context.circuit_breaker is not None:
-            service.circuit_breaker = service.circuit_breaker or CircuitBreaker(
-                policy_context.circuit_breaker, policy_context.clock
-            )
-            service.circuit_breaker.record_end(answered=False)
-        return outcome
-    breaker, answered = service.circuit_breaker, None
+    """Run a tool once and record the result in its circuit breaker, created when it first does not answer."""
+    state = tool.entry.state
+    if state.circuit_breaker is None:
+        result = await invoke(tool, arguments, context, timeout_seconds)
+        if result.failure in NO_ANSWER_FAILURES and policy_context.circuit_breaker is not None:
+            if state.circuit_breaker is None:
+                state.circuit_breaker = CircuitBreaker(policy_context.circuit_breaker, policy_context.clock)
+            state.circuit_breaker.record_end(answered=False)
+        return result
+    breaker, answered = state.circuit_breaker, None
     breaker.try_begin()
     try:
-        outcome = await invoke(tool, arguments, context, timeout_seconds)
-        answered = _did_answer(outcome)
+        result = await invoke(tool, arguments, context, timeout_seconds)
+        answered = _did_answer(result)
     finally:
         breaker.record_end(answered)
-    return outcome
+    return result
 
 
 def _did_answer(result: InvocationResult) -> bool | None:
-    """Whether the tool answered; None where the outcome says nothing of it."""
+    """Return whether the tool answered; None if the result does not show it."""
     if result.failure in NO_ANSWER_FAILURES:
         return False
     return None if result.failure in ("invalid_arguments", "refused") else True
@@ -156,55 +162,60 @@ def _did_answer(result: InvocationResult) -> bool | None:
 def _check_circuit(
     tool: RegisteredTool, context: CallContext, policy_context: PolicyContext
 ) -> InvocationResult | None:
+    """Return the refusal of a call while the tool is out of service."""
     breaker = tool.entry.state.circuit_breaker
-    wait = 0.0 if breaker is None else breaker.get_wait_seconds()
-    if wait <= 0:
+    wait_seconds = 0.0 if breaker is None else breaker.get_wait_seconds()
+    if wait_seconds <= 0:
         return None
-    others = policy_context.find_alternative_names(tool)
-    told = sentences.out_of_service_message(tool.definition.name, wait, others, context.language)
-    return InvocationResult(told, "unavailable", attempts=0)
+    alternatives = policy_context.find_alternative_names(tool)
+    message = failure_messages.out_of_service_message(
+        tool.definition.name, wait_seconds, alternatives, context.language
+    )
+    return InvocationResult(message, "unavailable", attempts=0)
 
 
 async def _check_rate_limits(
     tool: RegisteredTool, context: CallContext, rate_limiter: RateLimiter
 ) -> InvocationResult | None:
+    """Count a call and return its refusal if it exceeds a rate limit."""
     for key, limit in (tool.policy or DEFAULT_POLICY).rate_limits:
         try:
-            room = await rate_limiter.hit(key, limit)
+            decision = await rate_limiter.hit(key, limit)
         except OpposableError as error:
             return InvocationResult(str(error), "unavailable", attempts=0)
-        if not room.allowed:
-            told = sentences.rate_limit_message(
-                tool.definition.name, limit.calls, limit.seconds, room.retry_after, context.language
+        if not decision.allowed:
+            message = failure_messages.rate_limit_message(
+                tool.definition.name, limit.calls, limit.seconds, decision.retry_after, context.language
             )
-            return InvocationResult(told, "rate_limited", attempts=0)
+            return InvocationResult(message, "rate_limited", attempts=0)
     return None
 
 
 async def _request_approval(
     tool: RegisteredTool, arguments: dict[str, Any], context: CallContext, approve: ApprovalHandler | None
 ) -> InvocationResult | None:
-    """None where a person approves of the call with exactly these arguments."""
+    """Ask for human approval of a call with exactly these arguments; return the refusal if it is not given."""
     name, language = tool.definition.name, context.language
-    ask = context.approve or approve
-    if ask is None:
-        return InvocationResult(sentences.approval_unavailable_message(name, language), "denied", attempts=0)
+    handler = context.approve or approve
+    if handler is None:
+        return InvocationResult(failure_messages.approval_unavailable_message(name, language), "denied", attempts=0)
     try:
-        shown = copy.deepcopy(arguments)
-        verdict = await ask(ApprovalRequest(tool.entry.spec, tool.tool_id, name, shown, context))
-    except Exception:  # noqa: BLE001 - whatever keeps a person from being asked, the call is not made
-        return InvocationResult(sentences.approval_unavailable_message(name, language), "denied", attempts=0)
-    if isinstance(verdict, Approved):
+        request = ApprovalRequest(tool.entry.spec, tool.tool_id, name, copy.deepcopy(arguments), context)
+        decision = await handler(request)
+    except Exception:  # noqa: BLE001 - whatever prevents the approval also prevents the call
+        return InvocationResult(failure_messages.approval_unavailable_message(name, language), "denied", attempts=0)
+    if isinstance(decision, Approved):
         return None
-    return InvocationResult(sentences.approval_denied_message(name, verdict.reason, language), "denied", attempts=0)
+    message = failure_messages.approval_denied_message(name, decision.reason, language)
+    return InvocationResult(message, "denied", attempts=0)
 
 
-def _record_reports(report: Callable[[str], None], reported: list[str]) -> Callable[[str], None]:
-    """`report`, with a note that something was told: a call that was heard of is not made again."""
+def _record_reports(report: Callable[[str], None], reports: list[str]) -> Callable[[str], None]:
+    """Wrap `report` so that its first text is also added to `reports`."""
 
-    def noted(text: str) -> None:
-        if not reported:
-            reported.append(text)
+    def record(text: str) -> None:
+        if not reports:
+            reports.append(text)
         report(text)
 
-    return noted
+    return record

@@ -1,4 +1,4 @@
-"""Takes a tool that does not answer out of service for a while."""
+"""A circuit breaker: takes a tool that does not answer out of service for a while."""
 
 from collections import deque
 from collections.abc import Callable
@@ -6,15 +6,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 CircuitState = Literal["closed", "open", "half_open"]
-"""Closed: calls go through. Open: none does. Half open: one is tried."""
+"""Closed: calls are made. Open: none is. Half open: one trial call is made."""
+
+MAX_RECORDED_CALLS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class CircuitBreakerOptions:
-    """When a tool is out of service.
+    """When a tool is taken out of service.
 
-    It is taken out when at least `least` calls of the last `window` seconds ended and a share of `rate` of them found
-    it unavailable or out of time. After `rest` seconds one call is let through: it ends the rest or begins another.
+    The circuit opens if at least `min_calls` calls ended within `window_seconds`, and at least the share
+    `failure_rate` of them got no answer. After `open_seconds` one trial call is made. Its result closes the circuit
+    or opens it again.
     """
 
     failure_rate: float = 0.5
@@ -24,56 +27,57 @@ class CircuitBreakerOptions:
 
 
 class CircuitBreaker:
-    """The circuit of one tool. `clock` gives seconds that only grow."""
+    """The circuit of one tool. `clock` is a monotonic clock in seconds."""
 
     def __init__(self, options: CircuitBreakerOptions, clock: Callable[[], float]) -> None:
         self._options = options
         self._clock = clock
-        self._recent_calls: deque[tuple[float, bool]] = deque(maxlen=1000)
+        self._recent_calls: deque[tuple[float, bool]] = deque(maxlen=MAX_RECORDED_CALLS)
         self._opened_at: float | None = None
         self._is_probing = False
 
     @property
     def state(self) -> CircuitState:
-        """How the circuit stands now."""
+        """The current state of the circuit."""
         if self._opened_at is None:
             return "closed"
         return "half_open" if self._clock() - self._opened_at >= self._options.open_seconds else "open"
 
     def get_wait_seconds(self) -> float:
-        """Seconds until a call may be tried; 0.0 when one may be now."""
+        """Return the seconds until a call may be tried; 0.0 if one may be now."""
         if self._opened_at is None:
             return 0.0
-        left = self._opened_at + self._options.open_seconds - self._clock()
-        if left > 0:
-            return left
+        remaining = self._opened_at + self._options.open_seconds - self._clock()
+        if remaining > 0:
+            return remaining
         return 1.0 if self._is_probing else 0.0
 
     def try_begin(self) -> bool:
-        """Whether a call may be made now; of several that ask while half open, one may. End it with `ended`."""
+        """Return whether a call may be made now, and record its start. Report its end with `record_end`."""
         if self.get_wait_seconds() > 0:
             return False
         self._is_probing = self._opened_at is not None
         return True
 
     def record_end(self, answered: bool | None) -> None:
-        """How a call ended: answered or not; None when it says nothing of the tool (a wrong argument, cancelled)."""
-        trial, self._is_probing = self._is_probing, False
+        """Record the end of a call.
+
+        Args:
+            answered: Whether the tool answered; None if the call does not show it (invalid arguments, cancelled).
+        """
+        was_trial, self._is_probing = self._is_probing, False
         if answered is None:
             return
         now = self._clock()
         if self._opened_at is not None:
-            if trial:
+            if was_trial:
                 self._recent_calls.clear()
                 self._opened_at = None if answered else now
             return
-        self._recent_calls.append((now, answered))
-        while self._recent_calls[0][0] <= now - self._options.window_seconds:
-            self._recent_calls.popleft()
-        bad = sum(not fine for _, fine in self._recent_calls)
-        if (
-            not answered
-            and len(self._recent_calls) >= self._options.min_calls
-            and bad >= self._options.failure_rate * len(self._recent_calls)
-        ):
+        calls, options = self._recent_calls, self._options
+        calls.append((now, answered))
+        while calls[0][0] <= now - options.window_seconds:
+            calls.popleft()
+        failures = sum(not was_answered for _, was_answered in calls)
+        if not answered and len(calls) >= options.min_calls and failures >= options.failure_rate * len(calls):
             self._opened_at = now

@@ -1,4 +1,4 @@
-"""Tools in words: for a model that reads of them in a prompt, and for people."""
+"""Descriptions of tools as text, for prompts and for people."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -8,7 +8,7 @@ import orjson
 from opposable.domain.language import Language
 from opposable.tools.registry import RegisteredTool, RegistryEntry
 
-if TYPE_CHECKING:  # see tools/base.py
+if TYPE_CHECKING:  # pydantic is loaded only where specs are used
     from opposable.domain.specs import AnyToolSpec, Example
 
 Detail = Literal["short", "full"]
@@ -46,65 +46,70 @@ _LABELS: dict[Language, dict[str, str]] = {
 
 
 def describe_entries(entries: Iterable[RegistryEntry], detail: Detail, language: Language) -> str:
-    """The tools of the entries: one line a tool where short, all parameters and an example where full."""
+    """Describe entries: "short" with one line per tool, "full" with all parameters and an example."""
     if detail == "short":
         return "\n".join(line for entry in entries for line in _describe_briefly(entry))
     return "\n\n".join(_describe_in_full(entry, language) for entry in entries)
 
 
 def get_examples(spec: "AnyToolSpec", action: str = "") -> "tuple[Example, ...]":
-    """The examples of an action, or of all."""
-    return tuple(example for one in spec.capabilities if one.name == action or not action for example in one.examples)
+    """Return the examples of an action, or of all."""
+    return tuple(
+        example
+        for capability in spec.capabilities
+        if capability.name == action or not action
+        for example in capability.examples
+    )
 
 
 def _describe_briefly(entry: RegistryEntry) -> list[str]:
-    return [f"- {slot.definition.name}: {_get_first_sentence(slot.definition.description)}" for slot in entry.tools]
+    return [f"- {tool.definition.name}: {_get_first_sentence(tool.definition.description)}" for tool in entry.tools]
 
 
 def _get_first_sentence(text: str) -> str:
-    for at, character in enumerate(text):
-        if character in "。！？" or (character in ".!?" and text[at + 1 : at + 2] in ("", " ", "\n")):
-            return text[: at + 1]
+    for i, character in enumerate(text):
+        if character in "。！？" or (character in ".!?" and text[i + 1 : i + 2] in ("", " ", "\n")):
+            return text[: i + 1]
     return text
 
 
 def _describe_in_full(entry: RegistryEntry, language: Language) -> str:
-    spec, words = entry.spec, _LABELS[language]
-    colon, comma = words[":"], words[","]
+    spec, labels = entry.spec, _LABELS[language]
+    colon, comma = labels[":"], labels[","]
     name = spec.display_name or spec.name or spec.tool_id
-    lines = [f"{words['tool']}{colon}{name} (ID: {spec.tool_id})", f"{words['type']}{colon}{spec.tool_type}"]
+    lines = [f"{labels['tool']}{colon}{name} (ID: {spec.tool_id})", f"{labels['type']}{colon}{spec.tool_type}"]
     if spec.description:
-        lines.append(f"{words['description']}{colon}{spec.description}")
+        lines.append(f"{labels['description']}{colon}{spec.description}")
     if spec.tags:
-        lines.append(f"{words['tags']}{colon}{comma.join(spec.tags)}")
-    lines.append(f"{words['actions']}{colon}".rstrip())
-    for slot in entry.tools:
-        lines.append(f"  - {slot.definition.name}{colon}{slot.definition.description}")
-        lines += [f"    {words['parameters']}{colon}{_describe_parameters(slot.definition.parameters, language)}"]
-        shown = get_examples(spec, slot.action or (spec.tool_id if len(entry.tools) > 1 else ""))
-        if shown:
-            lines.append(f"    {words['example']}{colon}{_to_json(shown[0].arguments)}")
+        lines.append(f"{labels['tags']}{colon}{comma.join(spec.tags)}")
+    lines.append(f"{labels['actions']}{colon}".rstrip())
+    for tool in entry.tools:
+        definition = tool.definition
+        lines.append(f"  - {definition.name}{colon}{definition.description}")
+        lines.append(f"    {labels['parameters']}{colon}{_describe_parameters(definition.parameters, language)}")
+        examples = get_examples(spec, tool.action or (spec.tool_id if len(entry.tools) > 1 else ""))
+        if examples:
+            lines.append(f"    {labels['example']}{colon}{_to_json(examples[0].arguments)}")
     return "\n".join(lines)
 
 
 def _describe_parameters(schema: dict[str, Any], language: Language) -> str:
-    words = _LABELS[language]
+    labels = _LABELS[language]
     required = schema.get("required", ())
-    told = [
-        _describe_parameter(
-            name, about if isinstance(about, dict) else {}, words["required" if name in required else "optional"]
-        )
-        for name, about in schema.get("properties", {}).items()
-    ]
-    return ("；" if language == "zh" else "; ").join(told) or words["none"]
+    descriptions = []
+    for name, parameter in schema.get("properties", {}).items():
+        requirement = labels["required" if name in required else "optional"]
+        descriptions.append(_describe_parameter(name, parameter if isinstance(parameter, dict) else {}, requirement))
+    return ("；" if language == "zh" else "; ").join(descriptions) or labels["none"]
 
 
 def _describe_parameter(name: str, schema: dict[str, Any], requirement: str) -> str:
-    kind = schema.get("type", "any")
-    kind = "|".join(map(str, kind)) if isinstance(kind, Sequence) and not isinstance(kind, str) else kind
-    choice = f" {_to_json(schema['enum'])}" if "enum" in schema else ""
-    text = schema.get("description", "")
-    return f"{name} ({kind}{choice}, {requirement})" + (f" {text}" if text else "")
+    json_type = schema.get("type", "any")
+    if isinstance(json_type, Sequence) and not isinstance(json_type, str):
+        json_type = "|".join(map(str, json_type))
+    choices = f" {_to_json(schema['enum'])}" if "enum" in schema else ""
+    description = schema.get("description", "")
+    return f"{name} ({json_type}{choices}, {requirement})" + (f" {description}" if description else "")
 
 
 def _to_json(value: Any) -> str:
@@ -112,7 +117,7 @@ def _to_json(value: Any) -> str:
 
 
 def describe_in_one_line(tool: RegisteredTool) -> str:
-    """A tool in one line with its parameters' names: what a model needs to choose it."""
+    """Describe a tool in one line with its parameters' names: what a model needs to choose it."""
     schema = tool.definition.parameters
     required = schema.get("required", ())
     names = ", ".join(name if name in required else f"{name}?" for name in schema.get("properties", {}))

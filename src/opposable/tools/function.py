@@ -14,12 +14,12 @@ from opposable.tools.function_schema import get_signature
 from opposable.tools.streaming import collect_stream, get_thread_pool
 from opposable.tools.tool_names import to_safe_name
 
-if TYPE_CHECKING:  # see tools/base.py
+if TYPE_CHECKING:  # pydantic is loaded only where specs are used
     from opposable.domain.specs import FunctionToolSpec, RateLimit
 
 
 class ToolOptions(TypedDict, total=False):
-    """What may be said of a function beside its name: fields of `ToolSpec`, as there."""
+    """Fields of `ToolSpec` that can be set for a function."""
 
     display_name: str
     tags: tuple[str, ...]
@@ -35,11 +35,11 @@ class ToolOptions(TypedDict, total=False):
 
 
 class FunctionTool:
-    """A function, sync or async, as a tool; of a generator each piece is told as it comes.
+    """A function as a tool: sync or async, with a value or a stream of deltas as its result.
 
-    The schema comes from the signature and the docstring. A sync function runs in a thread. A parameter annotated
-    `CallContext` is given the context and not told to the model. `rules` say how calls of it are governed where it is
-    registered without a spec. Raises: `ToolRegistrationError`.
+    The schema comes from the signature and the docstring. A parameter annotated `CallContext` receives the call's
+    context and is not part of the schema. A sync function runs in a thread. A generator's deltas are reported as they
+    are yielded.
     """
 
     def __init__(
@@ -51,8 +51,20 @@ class FunctionTool:
         timeout: float | None = None,
         **options: Unpack[ToolOptions],
     ) -> None:
+        """Create the tool.
+
+        Args:
+            function: The function, method or callable object.
+            tool_id: The tool's id (default: the function's name).
+            description: The description sent to the model (default: from the docstring).
+            timeout: Seconds a call may take (default: the library's).
+            **options: Fields of the spec under which the function is registered.
+
+        Raises:
+            ToolRegistrationError: The function cannot be described to a model.
+        """
         if not callable(function):
-            raise ToolRegistrationError(f"{function!r} is no function; a tool is made from a function or a method.")
+            raise ToolRegistrationError(f"{function!r} is not callable. Pass a function or a method.")
         self._signature = get_signature(function)
         self.function = function
         self.tool_id = tool_id or getattr(function, "__name__", type(function).__name__)
@@ -60,36 +72,39 @@ class FunctionTool:
             to_safe_name(self.tool_id), description or self._signature.description, self._signature.parameters
         )
         self.timeout = timeout
-        called = getattr(function, "__call__", None)  # noqa: B004 - the question is what kind of function it is
-        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
-        self._yields_deltas = _is_generator(function) or _is_generator(called)
+        call_method = getattr(function, "__call__", None)  # noqa: B004 - its kind is inspected, not its presence
+        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call_method)
+        self._yields_deltas = _is_generator(function) or _is_generator(call_method)
         self.spec = _create_spec(self, options) if options else None
 
     @property
     def streams(self) -> bool:
-        """Whether pieces may be told while it runs: of a generator, and of a function that takes the context."""
+        """Whether the tool may report deltas: a generator, or a function that takes the context."""
         return self._yields_deltas or self._signature.context_name is not None
 
-    def check(self, arguments: dict[str, Any]) -> None:
-        """Do nothing where the arguments fit. Raises: `InvalidArguments`."""
-        self._signature.validate(arguments)
+    def check(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the keyword arguments for the function: converted to its types, with defaults filled in.
+
+        Raises:
+            InvalidArguments: The arguments do not fit the signature.
+        """
+        return self._signature.validate(arguments)
 
     async def run(self, arguments: dict[str, Any], context: CallContext) -> Any:
-        """Validate, call, and give back what the function returns. Raises: as `Tool.run`.
+        """Call the function with the keyword arguments that `check` returned.
 
-        A generator's pieces are joined where all are text, and else make a list.
+        A generator's deltas are joined if all are text, and returned as a list otherwise.
         """
-        signature = self._signature
-        values = signature.validate(arguments)
-        if signature.context_name is not None:
-            values[signature.context_name] = context
+        context_name = self._signature.context_name
+        if context_name is not None:
+            arguments = {**arguments, context_name: context}
         if self._yields_deltas:
-            return await collect_stream(self.function(**values), context.report)
+            return await collect_stream(self.function(**arguments), context.report)
         if self._is_async:
-            return await self.function(**values)
-        call = functools.partial(contextvars.copy_context().run, self.function, **values)
-        outcome = await asyncio.get_running_loop().run_in_executor(get_thread_pool(), call)
-        return await outcome if inspect.isawaitable(outcome) else outcome
+            return await self.function(**arguments)
+        call = functools.partial(contextvars.copy_context().run, self.function, **arguments)
+        result = await asyncio.get_running_loop().run_in_executor(get_thread_pool(), call)
+        return await result if inspect.isawaitable(result) else result
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -114,9 +129,17 @@ def tool(
     timeout: float | None = None,
     **options: Unpack[ToolOptions],
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
-    """Make a function a tool: `@tool`, or `@tool(name=…, timeout=…, idempotent=True, cache_seconds=60)`.
+    """Turn a function into a tool: `@tool`, or `@tool(name=…, timeout=…, idempotent=True, cache_seconds=60)`.
 
-    The rules are those of a `ToolSpec`. Raises: `ToolRegistrationError`.
+    Args:
+        function: The function, if the decorator is used without parentheses.
+        name: The tool's id (default: the function's name).
+        description: The description sent to the model (default: from the docstring).
+        timeout: Seconds a call may take (default: the library's).
+        **options: Fields of `ToolSpec`.
+
+    Raises:
+        ToolRegistrationError: The function cannot be described to a model.
     """
     if function is not None:
         return FunctionTool(function)
@@ -124,15 +147,20 @@ def tool(
 
 
 def tools_from_object(obj: object, tool_id: str, *, timeout: float | None = None) -> list[FunctionTool]:
-    """The public methods of an object as one tool's actions, named `tool_id.method`.
+    """Create one tool from each public method of an object, with the id `tool_id.method`.
 
-    A method of the tool's own name is called `tool_id` alone. Raises: `ToolRegistrationError` when there is none.
+    A method with the name `tool_id` gets the id `tool_id` alone.
+
+    Raises:
+        ToolRegistrationError: The object has no public method, or one cannot be described to a model.
     """
     methods = [name for name, _ in inspect.getmembers(type(obj), inspect.isfunction) if not name.startswith("_")]
     if not methods:
-        raise ToolRegistrationError(f"{tool_id}: {type(obj).__name__} has no public method to offer as an action.")
-    own = {name: tool_id if name == tool_id else f"{tool_id}.{name}" for name in methods}
-    return [FunctionTool(getattr(obj, name), tool_id=own[name], timeout=timeout) for name in methods]
+        raise ToolRegistrationError(
+            f"{tool_id}: {type(obj).__name__} has no public method. Each public method becomes an action."
+        )
+    tool_ids = {name: tool_id if name == tool_id else f"{tool_id}.{name}" for name in methods}
+    return [FunctionTool(getattr(obj, name), tool_id=tool_ids[name], timeout=timeout) for name in methods]
 
 
 def _create_spec(tool: FunctionTool, options: ToolOptions) -> "FunctionToolSpec":
@@ -152,8 +180,8 @@ def _create_spec(tool: FunctionTool, options: ToolOptions) -> "FunctionToolSpec"
             **options,
         )
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-        raise ToolRegistrationError(f"{tool.tool_id}: {wrong}") from error
+        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        raise ToolRegistrationError(f"{tool.tool_id}: {problems}") from error
 
 
 def _is_generator(function: Any) -> bool:

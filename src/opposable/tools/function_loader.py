@@ -1,4 +1,4 @@
-"""Functions and classes named by a spec: found in modules that the owner allows, and nowhere else."""
+"""Loads the function or class that a spec names, from the modules that the owner allows."""
 
 import importlib
 import inspect
@@ -12,62 +12,76 @@ from opposable.tools.function import FunctionTool
 
 
 def load_tools(spec: FunctionToolSpec, allowed: Sequence[str]) -> list[Tool]:
-    """The tools of a spec: the function it names, or the methods of an object of the class it names.
+    """Create the tools of a spec: the function that it names, or the methods of an instance of its class.
 
-    `allowed` lists what may be named: `package.module` for all that is written in it and below it, or
-    `package.module:name` for one function or class. Of a class all public methods are actions, or those alone that
-    the spec's capabilities name.
+    The tools of a class are its public methods, or only those that the spec's capabilities name.
 
-    Raises: `BadInput`, saying what is not allowed, not there or does not fit.
+    Args:
+        spec: The spec.
+        allowed: What specs may name: `package.module` for everything defined in a module and below it, or
+            `package.module:name` for one function or class.
+
+    Raises:
+        BadInput: The name is not allowed, does not exist or does not fit.
     """
     name = spec.class_name or spec.function_name
+    _check_name(spec, name, allowed)
+    loaded = _load_object(spec, name)
+    if spec.function_name:
+        if inspect.isclass(loaded) or not callable(loaded):
+            raise BadInput(
+                f"{spec.tool_id}: {name} in {spec.module_path} is not a function. Name a class by class_name."
+            )
+        if spec.init_params:
+            raise BadInput(f"{spec.tool_id}: init_params are for classes, and {name} is a function.")
+        return [_create_tool(loaded, spec, spec.tool_id, spec.description)]
+    if not inspect.isclass(loaded):
+        raise BadInput(
+            f"{spec.tool_id}: {name} in {spec.module_path} is not a class. Name a function by function_name."
+        )
+    return _create_action_tools(_create_instance(loaded, spec), spec)
+
+
+def _check_name(spec: FunctionToolSpec, name: str, allowed: Sequence[str]) -> None:
     if bool(spec.class_name) == bool(spec.function_name):
         raise BadInput(f"{spec.tool_id}: give either class_name or function_name.")
     if not name.isidentifier() or name.startswith("_"):
         raise BadInput(
-            f"{spec.tool_id}: {name!r} is no public name; give the name of a function or class of the module."
+            f"{spec.tool_id}: {name!r} is not a public name. Give the name of a function or class of the module."
         )
     if not _is_allowed(spec.module_path, name, allowed):
         raise BadInput(
             f"{spec.tool_id}: {spec.module_path}:{name} may not be used. "
             f"The owner allows: {', '.join(allowed) or 'nothing'}."
         )
-    found = _load_object(spec, name)
-    if spec.function_name:
-        if inspect.isclass(found) or not callable(found):
-            raise BadInput(f"{spec.tool_id}: {name} in {spec.module_path} is no function; name a class by class_name.")
-        if spec.init_params:
-            raise BadInput(f"{spec.tool_id}: init_params are for classes; {name} is a function.")
-        return [_create_tool(found, spec, spec.tool_id, spec.description)]
-    if not inspect.isclass(found):
-        raise BadInput(f"{spec.tool_id}: {name} in {spec.module_path} is no class; name a function by function_name.")
-    return _create_action_tools(_create_instance(found, spec), spec)
 
 
 def _is_allowed(module: str, name: str, allowed: Sequence[str]) -> bool:
-    for one in allowed:
-        prefix, _, only = one.partition(":")
-        if only and (module, name) == (prefix, only):
+    for pattern in allowed:
+        prefix, _, only_name = pattern.partition(":")
+        if only_name and (module, name) == (prefix, only_name):
             return True
-        if not only and (module == prefix or module.startswith(f"{prefix}.")):
+        if not only_name and (module == prefix or module.startswith(f"{prefix}.")):
             return True
     return False
 
 
 def _load_object(spec: FunctionToolSpec, name: str) -> Any:
-    """What the module itself holds under the name: nothing that it has merely imported."""
+    """Return what the module defines under a name; names that it merely imports are refused."""
     try:
         module = importlib.import_module(spec.module_path)
     except ModuleNotFoundError as error:
         raise BadInput(f"{spec.tool_id}: there is no module {error.name}.") from error
     except Exception as error:
         raise BadInput(f"{spec.tool_id}: {spec.module_path} cannot be imported: {_describe_error(error)}") from error
-    found = getattr(module, name, None)
-    found = found.function if isinstance(found, FunctionTool) else found
-    if found is None or getattr(found, "__module__", None) != module.__name__:
-        own = [each for each, value in vars(module).items() if _is_defined_in(each, value, module.__name__)]
-        raise BadInput(f"{spec.tool_id}: {spec.module_path} has no {name}. It has: {', '.join(own[:20]) or 'nothing'}.")
-    return found
+    loaded = getattr(module, name, None)
+    loaded = loaded.function if isinstance(loaded, FunctionTool) else loaded
+    if loaded is None or getattr(loaded, "__module__", None) != module.__name__:
+        defined = [key for key, value in vars(module).items() if _is_defined_in(key, value, module.__name__)]
+        raise BadInput(
+            f"{spec.tool_id}: {spec.module_path} has no {name}. It has: {', '.join(defined[:20]) or 'nothing'}."
+        )
+    return loaded
 
 
 def _is_defined_in(name: str, value: Any, module: str) -> bool:
@@ -79,28 +93,31 @@ def _create_instance(cls: type, spec: FunctionToolSpec) -> object:
     try:
         inspect.signature(cls).bind(**spec.init_params)
     except TypeError as error:
-        takes = ", ".join(inspect.signature(cls).parameters) or "none"
-        raise BadInput(f"{spec.tool_id}: init_params do not fit {cls.__name__}: {error}. It takes: {takes}.") from error
+        parameters = ", ".join(inspect.signature(cls).parameters) or "none"
+        raise BadInput(
+            f"{spec.tool_id}: init_params do not fit {cls.__name__}: {error}. It takes: {parameters}."
+        ) from error
     try:
         return cls(**spec.init_params)
     except Exception as error:
-        raise BadInput(f"{spec.tool_id}: {cls.__name__} cannot be made: {_describe_error(error)}") from error
+        raise BadInput(f"{spec.tool_id}: {cls.__name__} cannot be created: {_describe_error(error)}") from error
 
 
 def _create_action_tools(instance: object, spec: FunctionToolSpec) -> list[Tool]:
-    public = [name for name, _ in inspect.getmembers(type(instance), inspect.isfunction) if not name.startswith("_")]
-    about = {capability.name: capability.description for capability in spec.capabilities}
-    unknown = [name for name in about if name not in public]
+    class_name = type(instance).__name__
+    methods = [name for name, _ in inspect.getmembers(type(instance), inspect.isfunction) if not name.startswith("_")]
+    descriptions = {capability.name: capability.description for capability in spec.capabilities}
+    unknown = [name for name in descriptions if name not in methods]
     if unknown:
         raise BadInput(
-            f"{spec.tool_id}: {type(instance).__name__} has no {', '.join(unknown)}. Its public methods are: "
-            f"{', '.join(public) or 'none'}."
+            f"{spec.tool_id}: {class_name} has no {', '.join(unknown)}. Its public methods are: "
+            f"{', '.join(methods) or 'none'}."
         )
-    chosen = [name for name in public if name in about] if about else public
-    if not chosen:
-        raise BadInput(f"{spec.tool_id}: {type(instance).__name__} has no public method to offer as an action.")
-    ids = {name: spec.tool_id if name == spec.tool_id else f"{spec.tool_id}.{name}" for name in chosen}
-    return [_create_tool(getattr(instance, name), spec, ids[name], about.get(name, "")) for name in chosen]
+    names = [name for name in methods if name in descriptions] if descriptions else methods
+    if not names:
+        raise BadInput(f"{spec.tool_id}: {class_name} has no public method. Each public method becomes an action.")
+    tool_ids = {name: spec.tool_id if name == spec.tool_id else f"{spec.tool_id}.{name}" for name in names}
+    return [_create_tool(getattr(instance, name), spec, tool_ids[name], descriptions.get(name, "")) for name in names]
 
 
 def _create_tool(function: Any, spec: FunctionToolSpec, tool_id: str, description: str) -> Tool:

@@ -208,26 +208,25 @@ def _describe_problem(error_type: str, message: str, names: tuple[str, ...]) -> 
 
 
 def simplify_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema with what a model does not need left out.
+    """Remove what a model does not need, since every request pays for each word of a schema.
 
-    Titles go, references that do not recur are put in place, and "X or null" with a default becomes X: each word
-    here is paid for in every request.
+    Titles are removed, references that are not recursive are inlined, and "X or null" with a default becomes X.
     """
     definitions = schema.get("$defs", {})
-    tidied: dict[str, Any] = _simplify_node(schema, definitions, ())
-    left = {
-        name: _simplify_node(inner, definitions, (name,))
-        for name, inner in definitions.items()
+    simplified: dict[str, Any] = _simplify_node(schema, definitions, ())
+    recursive_definitions = {
+        name: _simplify_node(definition, definitions, (name,))
+        for name, definition in definitions.items()
         if _is_recursive(name, definitions)
     }
-    tidied.pop("$defs", None)
-    if left:
-        tidied["$defs"] = left
-    tidied.setdefault("type", "object")
-    tidied.setdefault("properties", {})
-    tidied.pop("additionalProperties", None)
-    tidied.pop("description", None)
-    return tidied
+    simplified.pop("$defs", None)
+    if recursive_definitions:
+        simplified["$defs"] = recursive_definitions
+    simplified.setdefault("type", "object")
+    simplified.setdefault("properties", {})
+    simplified.pop("additionalProperties", None)
+    simplified.pop("description", None)
+    return simplified
 
 
 def _simplify_node(node: Any, definitions: dict[str, Any], path: tuple[str, ...]) -> Any:
@@ -235,44 +234,51 @@ def _simplify_node(node: Any, definitions: dict[str, Any], path: tuple[str, ...]
         return [_simplify_node(item, definitions, path) for item in node]
     if not isinstance(node, dict):
         return node
-    reference = node.get("$ref", "")
-    name = reference.rpartition("/")[2]
+    name = node.get("$ref", "").rpartition("/")[2]
     if name in definitions and not _is_recursive(name, definitions) and name not in path:
-        return _simplify_node(
-            {**definitions[name], **{k: v for k, v in node.items() if k != "$ref"}}, definitions, (*path, name)
-        )
+        siblings = {key: value for key, value in node.items() if key != "$ref"}
+        return _simplify_node({**definitions[name], **siblings}, definitions, (*path, name))
     options = node.get("anyOf")
     if options and NULL_SCHEMA in options and "default" in node and len(options) == 2:
-        one = next(option for option in options if option != NULL_SCHEMA)
-        rest = {k: v for k, v in node.items() if k not in ("anyOf", "title") and not (k == "default" and v is None)}
-        return _simplify_node({**one, **rest}, definitions, path)
-    out = {}
+        return _simplify_node(_remove_null_option(node), definitions, path)
+    simplified = {}
     for key, value in node.items():
         if key == "title" and isinstance(value, str):
             continue
         if key == "properties":
-            out[key] = {name: _simplify_node(inner, definitions, path) for name, inner in value.items()}
+            simplified[key] = {name: _simplify_node(inner, definitions, path) for name, inner in value.items()}
+        elif key in ("enum", "const", "default", "examples"):
+            simplified[key] = value
         elif key != "$defs":
-            out[key] = (
-                value if key in ("enum", "const", "default", "examples") else _simplify_node(value, definitions, path)
-            )
-    return out
+            simplified[key] = _simplify_node(value, definitions, path)
+    return simplified
+
+
+def _remove_null_option(node: dict[str, Any]) -> dict[str, Any]:
+    """Replace `anyOf` of a schema and null by the schema, and remove a default of null."""
+    option = next(option for option in node["anyOf"] if option != NULL_SCHEMA)
+    siblings = {
+        key: value
+        for key, value in node.items()
+        if key not in ("anyOf", "title") and not (key == "default" and value is None)
+    }
+    return {**option, **siblings}
 
 
 def _is_recursive(name: str, definitions: dict[str, Any]) -> bool:
-    """Whether a definition refers to itself, however far around."""
-    seen: set[str] = set()
-    todo = [definitions[name]]
-    while todo:
-        node = todo.pop()
+    """Return whether a definition refers to itself, directly or through others."""
+    visited: set[str] = set()
+    pending = [definitions[name]]
+    while pending:
+        node = pending.pop()
         if isinstance(node, dict):
             target = str(node.get("$ref", "")).rpartition("/")[2]
             if target == name:
                 return True
-            if target in definitions and target not in seen:
-                seen.add(target)
-                todo.append(definitions[target])
-            todo.extend(node.values())
+            if target in definitions and target not in visited:
+                visited.add(target)
+                pending.append(definitions[target])
+            pending.extend(node.values())
         elif isinstance(node, list):
-            todo.extend(node)
+            pending.extend(node)
     return False

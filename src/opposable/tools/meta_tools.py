@@ -1,11 +1,12 @@
-"""The library's own tools: to find others, and to read on in a result that was too long."""
+"""The meta tools of a library: search for tools, and read the rest of a long result."""
 
 from collections.abc import Callable
 from typing import Any
 
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import ToolRefused
-from opposable.tools import failure_messages as sentences
+from opposable.domain.language import Language
+from opposable.tools import failure_messages
 from opposable.tools.descriptions import describe_in_one_line
 from opposable.tools.function import FunctionTool
 from opposable.tools.registry import RegisteredTool, RegistryEntry, ToolState
@@ -15,13 +16,15 @@ SEARCH_TOOLS = "search_tools"
 READ_RESULT = "read_result"
 
 _MAX_MATCHES = 10
-"""The most places of a text that are told at once."""
 _CONTEXT_CHARACTERS = 150
-"""Characters told on each side of such a place."""
+"""Characters shown on each side of a match."""
 
 
 class MetaTools:
-    """What a library offers of its own accord. `search` finds tools by a need; `cap` bounds what is told at once."""
+    """The library's own tools. The docstrings and parameters of the two tools are sent to the model.
+
+    `search` finds tools by a description of what they should do. `max_characters` limits the text of one result.
+    """
 
     def __init__(
         self, search: Callable[[str], list[RegisteredTool]], result_store: ResultStore, max_characters: int
@@ -37,10 +40,10 @@ class MetaTools:
             need: what the tool should do, in a few words.
             context: the call's.
         """
-        found = self._search(need)
+        tools = self._search(need)
         return {
-            "note": sentences.found_tools_note(len(found), context.language),
-            "tools": [{"name": slot.definition.name, "about": describe_in_one_line(slot)[2:]} for slot in found],
+            "note": failure_messages.found_tools_note(len(tools), context.language),
+            "tools": [{"name": tool.definition.name, "about": describe_in_one_line(tool)[2:]} for tool in tools],
         }
 
     async def read_result(self, handle: str, context: CallContext, offset: int = 0, find: str = "") -> str:
@@ -52,35 +55,36 @@ class MetaTools:
             offset: the character to read from, counted from 0.
             find: a text to look for from the offset on; its places are shown instead.
         """
-        whole = self._result_store.get(context.run_id, handle)
-        if whole is None:
-            raise ToolRefused(sentences.unknown_result_message(handle, context.language))
-        start = min(max(offset, 0), len(whole))
+        text = self._result_store.get(context.run_id, handle)
+        if text is None:
+            raise ToolRefused(failure_messages.unknown_result_message(handle, context.language))
+        start = min(max(offset, 0), len(text))
         if find:
-            return self._show_matches(whole, start, find, context.language)
-        end = min(start + self._page_characters, len(whole))
-        return f"{sentences.result_page_header(start, end, len(whole), context.language)}\n{whole[start:end]}"
+            return self._show_matches(text, start, find, context.language)
+        end = min(start + self._page_characters, len(text))
+        header = failure_messages.result_page_header(start, end, len(text), context.language)
+        return f"{header}\n{text[start:end]}"
 
     def to_registered_tools(self) -> dict[str, RegisteredTool]:
-        """Both tools by name."""
-        made = [FunctionTool(self.search_tools), FunctionTool(self.read_result)]
+        """Return both tools by name."""
+        tools = [FunctionTool(self.search_tools), FunctionTool(self.read_result)]
         return {
             tool.tool_id: RegisteredTool(
                 tool, tool.definition, RegistryEntry(tool.tool_id, ToolState(), None), None, None
             )
-            for tool in made
+            for tool in tools
         }
 
-    def _show_matches(self, text: str, start: int, find: str, language: str) -> str:
-        places: list[int] = []
-        at = text.find(find, start)
-        while at >= 0 and len(places) < _MAX_MATCHES:
-            places.append(at)
-            at = text.find(find, at + len(find))
+    def _show_matches(self, text: str, start: int, find: str, language: Language) -> str:
+        positions: list[int] = []
+        position = text.find(find, start)
+        while position >= 0 and len(positions) < _MAX_MATCHES:
+            positions.append(position)
+            position = text.find(find, position + len(find))
         count = text.count(find, start)
-        lines = [sentences.result_matches_header(find[:100], count, len(places), language)]
-        lines += [
-            f"{at}: …{text[max(0, at - _CONTEXT_CHARACTERS) : at + len(find[:_CONTEXT_CHARACTERS]) + _CONTEXT_CHARACTERS]}…"
-            for at in places
-        ]
+        lines = [failure_messages.result_matches_header(find[:100], count, len(positions), language)]
+        for position in positions:
+            first = max(0, position - _CONTEXT_CHARACTERS)
+            last = position + len(find[:_CONTEXT_CHARACTERS]) + _CONTEXT_CHARACTERS
+            lines.append(f"{position}: …{text[first:last]}…")
         return "\n".join(lines)[: self._page_characters]

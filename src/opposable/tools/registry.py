@@ -1,4 +1,4 @@
-"""What is registered: entries by their ids, tools by the names models know."""
+"""The registry of a library: specs by id, tools by the names that models use."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -16,20 +16,21 @@ from opposable.tools.circuit_breaker import CircuitBreaker
 from opposable.tools.tool_names import SAFE_NAME_PATTERN, normalize_name, to_hashed_name
 from opposable.tools.tool_search import SearchIndex
 
-if TYPE_CHECKING:  # see tools/base.py
+if TYPE_CHECKING:  # pydantic is loaded only where specs are used
     from opposable.domain.specs import AnyToolSpec, RateLimit
 
 TOOL_ID_PATTERN = re.compile(r"[\w.\-]{1,100}")
 
 RESERVED_NAMES = frozenset({"search_tools", "read_result"})
-"""Names of the library's own tools; one of an owner's that is called so gets a marked name."""
+"""Names of the library's meta tools. A registered tool with such a name gets a hashed name."""
 
 
 @dataclass(slots=True, eq=False)
 class ToolState:
-    """How a tool has done, and whether it may be called: one for all views of it.
+    """Whether a tool is enabled, and how its calls went. All views of a tool share its state.
 
-    `seconds` is the wall time of all calls together.
+    `total_seconds` is the wall time of all calls together. `circuit_breaker` is created with the first call that the
+    tool does not answer.
     """
 
     enabled: bool = True
@@ -42,10 +43,10 @@ class ToolState:
 
 @dataclass(frozen=True, slots=True)
 class CallPolicy:
-    """What a spec asks for around each call.
+    """The rules that a spec sets for each call.
 
-    `limits` are allowances by key; all must have room. `variant` tells results of a binding that differs from those of
-    the tool itself.
+    `rate_limits` are pairs of a key and a limit; a call must be within all of them. `cache_variant` separates the
+    cached results of a binding that changes the spec.
     """
 
     needs_approval: bool = False
@@ -57,7 +58,10 @@ class CallPolicy:
 
 @dataclass(slots=True, eq=False)
 class RegistryEntry:
-    """A spec and the tools made from it. The spec of a tool that was registered in code is made when it is asked for."""
+    """A spec and the tools made from it.
+
+    `declared_spec` is None for a tool that was registered in code without a spec, until `spec` is read.
+    """
 
     tool_id: str
     state: ToolState
@@ -66,7 +70,7 @@ class RegistryEntry:
 
     @property
     def spec(self) -> "AnyToolSpec":
-        """The spec; its `enabled` is as the tool stands now."""
+        """The spec, with the tool's current `enabled`."""
         spec = self.declared_spec or _spec_from_tool(self.tool_id, self.tools[0].tool)
         if spec.enabled != self.state.enabled:
             spec = spec.model_copy(update={"enabled": self.state.enabled})
@@ -76,9 +80,9 @@ class RegistryEntry:
 
 @dataclass(slots=True, eq=False)
 class RegisteredTool:
-    """One tool as it can be called, and itself a tool: with the definition that models are told here.
+    """A tool with its entry, its rules and the definition that models get. It is itself a `Tool`.
 
-    `policy` is None for a plain one.
+    `policy` is None for a tool without rules.
     """
 
     tool: Tool
@@ -90,36 +94,41 @@ class RegisteredTool:
 
     @property
     def tool_id(self) -> str:
-        """The tool's."""
+        """The tool's id."""
         return self.tool.tool_id
 
     @property
     def action(self) -> str:
-        """The action's own name; "" where the tool has but one."""
+        """The action's name without the spec's id; "" for the only tool of a spec."""
         return self.tool.tool_id[len(self.entry.tool_id) + 1 :]
 
     @property
     def streams(self) -> bool:
-        """Whether it reports pieces as they come."""
+        """Whether the tool reports deltas of its result."""
         spec = self.entry.declared_spec
         return bool(getattr(self.tool, "streams", False)) or (spec is not None and spec.mode == "streamable")
 
     @property
+    def has_check(self) -> bool:
+        """Whether the tool can validate arguments without running."""
+        return self.tool.has_check if isinstance(self.tool, RegisteredTool) else hasattr(self.tool, "check")
+
+    @property
     def effective_tool(self) -> Tool:
-        """The tool, or this where models know the tool by another definition than its own."""
+        """The tool, or this object if models get another definition than the tool's own."""
         return self.tool if self.definition is self.tool.definition else self
 
-    def check(self, arguments: dict[str, Any]) -> None:
-        """Do nothing where the arguments fit, or the tool cannot tell yet. Raises: `InvalidArguments`."""
-        check = getattr(self.tool, "check", None)
-        if check is not None:
-            check(arguments)
+    def check(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments for `run`, as the tool's `check` does; unchanged if it has none.
 
-    def validate(self, arguments: dict[str, Any]) -> None:
-        """Validate by the tool's own `check`, else by its JSON Schema. Raises: `InvalidArguments`."""
-        if getattr(self.tool, "check", None) is not None:
-            self.check(arguments)
-            return
+        Raises:
+            InvalidArguments: The arguments do not fit.
+        """
+        check = getattr(self.tool, "check", None)
+        return arguments if check is None else check(arguments)
+
+    def check_schema(self, arguments: dict[str, Any]) -> None:
+        """Validate arguments by the definition's JSON Schema, for a tool without `check`. Raises: `InvalidArguments`."""
         if self._schema_check is None:
             try:
                 self._schema_check = compile_validator(self.definition.parameters)
@@ -128,7 +137,7 @@ class RegisteredTool:
         self._schema_check(arguments)
 
     async def run(self, arguments: dict[str, Any], context: CallContext) -> Any:
-        """Run the tool. Raises: as it does."""
+        """Run the tool."""
         return await self.tool.run(arguments, context)
 
 
@@ -144,126 +153,133 @@ class Registry:
         self.entries: dict[str, RegistryEntry] = {}
         self.tools_by_name: dict[str, RegisteredTool] = {}
         self._tools_by_id: dict[str, RegisteredTool] = {}
-        self._tools_by_normalized_name: dict[str, RegisteredTool | None] | None = (
-            None  # None in it: two fold to the same, so neither is meant
-        )
+        self._tools_by_normalized_name: dict[str, RegisteredTool | None] | None = None  # None for an ambiguous name
         self._definitions: tuple[ToolDefinition, ...] | None = None
         self._definition_tokens: int | None = None
         self._index: SearchIndex[RegisteredTool] | None = None
 
     def get_current_registry(self) -> "Registry":
-        """This one: it is always up to date."""
+        """Return this registry. `BoundRegistry` has the same method."""
         return self
 
     def add(self, entry: RegistryEntry, tools: Iterable[Tool], policy: CallPolicy | None = None) -> None:
-        """Add an entry with its tools. Raises: `ToolRegistrationError` where its id or an id of a tool is taken."""
+        """Add an entry with its tools.
+
+        Raises:
+            ToolRegistrationError: Its id or the id of a tool is taken.
+        """
         if entry.tool_id in self.entries:
             raise ToolRegistrationError(
-                f"There is a tool named {entry.tool_id!r} already; give this one another name, or replace that one."
+                f"There is already a tool named {entry.tool_id!r}. Give this one another name, or replace that one."
             )
         spec = entry.declared_spec
         for tool in tools:
             definition = self._choose_definition(tool, spec)
-            limit = tool.timeout if spec is None or spec.timeout is None else spec.timeout
-            entry.tools.append(RegisteredTool(tool, definition, entry, limit, policy))
-            self.tools_by_name[definition.name] = self._tools_by_id[tool.tool_id] = entry.tools[-1]
+            timeout = tool.timeout if spec is None or spec.timeout is None else spec.timeout
+            registered_tool = RegisteredTool(tool, definition, entry, timeout, policy)
+            entry.tools.append(registered_tool)
+            self.tools_by_name[definition.name] = self._tools_by_id[tool.tool_id] = registered_tool
         self.entries[entry.tool_id] = entry
         self._invalidate_caches()
         if self._index is not None and entry.state.enabled:
             self._add_to_index(entry.tools)
 
     def remove(self, tool_id: str) -> RegistryEntry | None:
-        """Take an entry out; calls of it that run go on. None where there is none."""
+        """Remove and return an entry, None if there is no such one. Its running calls go on."""
         entry = self.entries.pop(tool_id, None)
         if entry is None:
             return None
-        for slot in entry.tools:
-            del self.tools_by_name[slot.definition.name]
-            del self._tools_by_id[slot.tool_id]
+        for tool in entry.tools:
+            del self.tools_by_name[tool.definition.name]
+            del self._tools_by_id[tool.tool_id]
             if self._index is not None:
-                self._index.remove(slot)
+                self._index.remove(tool)
         self._invalidate_caches()
         return entry
 
     def set_enabled(self, entry: RegistryEntry, enabled: bool) -> None:
-        """Turn an entry on or off."""
+        """Enable or disable an entry."""
         if entry.state.enabled == enabled:
             return
         entry.state.enabled = enabled
         self._invalidate_caches()
-        if self._index is not None:
-            if enabled:
-                self._add_to_index(entry.tools)
-            else:
-                for slot in entry.tools:
-                    self._index.remove(slot)
+        if self._index is None:
+            return
+        if enabled:
+            self._add_to_index(entry.tools)
+            return
+        for tool in entry.tools:
+            self._index.remove(tool)
 
     @property
     def enabled_tools(self) -> list[RegisteredTool]:
-        """The tools that are on, in the order they were added."""
-        return [slot for entry in self.entries.values() if entry.state.enabled for slot in entry.tools]
+        """The tools of enabled entries, in the order they were added."""
+        return [tool for entry in self.entries.values() if entry.state.enabled for tool in entry.tools]
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
-        """What a model is told of the tools that are on: the same object until something changes."""
+        """The definitions of the enabled tools: the same object until something changes."""
         if self._definitions is None:
-            self._definitions = tuple(slot.definition for slot in self.enabled_tools)
+            self._definitions = tuple(tool.definition for tool in self.enabled_tools)
         return self._definitions
 
     @property
     def definition_tokens(self) -> int:
-        """About how many tokens the definitions take: a quarter of their bytes."""
+        """The approximate number of tokens of the definitions: a quarter of their bytes."""
         if self._definition_tokens is None:
             self._definition_tokens = sum(map(count_definition_bytes, self.definitions)) // 4
         return self._definition_tokens
 
     def find_tool(self, name: str) -> RegisteredTool | None:
-        """The tool meant by `name`: its name, its id, or either as models miswrite it, where only one can be meant."""
-        found = (
+        """Return the enabled tool with this name or id; a misspelled one is found if only one tool can be meant."""
+        tool = (
             self.tools_by_name.get(name)
             or self._tools_by_id.get(name)
             or self._get_tools_by_normalized_name().get(normalize_name(name))
         )
-        return found if found is not None and found.entry.state.enabled else None
+        return tool if tool is not None and tool.entry.state.enabled else None
 
     def find_action(self, tool_id: str, action: str) -> RegisteredTool | None:
-        """The tool of exactly this id and action ("" for the tool that is its only one)."""
-        found = self._tools_by_id.get(f"{tool_id}.{action}" if action else tool_id)
-        return found if found is not None and found.entry.state.enabled else None
+        """Return the enabled tool with exactly this id and action; `action` is "" for the only tool of a spec."""
+        tool = self._tools_by_id.get(f"{tool_id}.{action}" if action else tool_id)
+        return tool if tool is not None and tool.entry.state.enabled else None
 
     def find_owner(self, tool_id: str) -> RegistryEntry | None:
-        """The entry that a tool's exact id belongs to."""
-        slot = self._tools_by_id.get(tool_id)
-        return None if slot is None else slot.entry
+        """Return the entry of the tool with exactly this id."""
+        tool = self._tools_by_id.get(tool_id)
+        return None if tool is None else tool.entry
 
     @property
     def index(self) -> SearchIndex[RegisteredTool]:
-        """The search index: made when it is first asked for, kept up from then on."""
+        """The search index, built on first use and updated with each change."""
         if self._index is None:
             self._index = SearchIndex()
             self._add_to_index(self.enabled_tools)
         return self._index
 
     def _choose_definition(self, tool: Tool, spec: "AnyToolSpec | None") -> ToolDefinition:
-        """The tool's definition, under the spec's name, and under one of its own where that is no safe one or taken."""
+        """Return the tool's definition under the first free name: the spec's, the tool's own, or a hashed one."""
         if tool.tool_id in self._tools_by_id:
-            raise ToolRegistrationError(f"There is a tool named {tool.tool_id!r} already; give this one another name.")
-        own = tool.definition
-        wanted = spec.name if spec is not None and tool.tool_id == spec.tool_id else ""
-        name = next((one for one in (wanted, own.name) if self._is_free(one)), "") or to_hashed_name(tool.tool_id)
-        return own if name == own.name else ToolDefinition(name, own.description, own.parameters)
+            raise ToolRegistrationError(f"There is already a tool named {tool.tool_id!r}. Give this one another name.")
+        definition = tool.definition
+        spec_name = spec.name if spec is not None and tool.tool_id == spec.tool_id else ""
+        free_names = (name for name in (spec_name, definition.name) if self._is_free(name))
+        name = next(free_names, "") or to_hashed_name(tool.tool_id)
+        if name == definition.name:
+            return definition
+        return ToolDefinition(name, definition.description, definition.parameters)
 
     def _is_free(self, name: str) -> bool:
-        return (
-            SAFE_NAME_PATTERN.match(name) is not None and name not in self.tools_by_name and name not in RESERVED_NAMES
-        )
+        is_safe = SAFE_NAME_PATTERN.match(name) is not None
+        return is_safe and name not in self.tools_by_name and name not in RESERVED_NAMES
 
     def _get_tools_by_normalized_name(self) -> dict[str, RegisteredTool | None]:
         if self._tools_by_normalized_name is None:
             self._tools_by_normalized_name = {}
-            for slot in self.tools_by_name.values():
-                for alias in {normalize_name(slot.definition.name), normalize_name(slot.tool_id)}:
-                    self._tools_by_normalized_name[alias] = None if alias in self._tools_by_normalized_name else slot
+            for tool in self.tools_by_name.values():
+                for alias in {normalize_name(tool.definition.name), normalize_name(tool.tool_id)}:
+                    is_ambiguous = alias in self._tools_by_normalized_name
+                    self._tools_by_normalized_name[alias] = None if is_ambiguous else tool
         return self._tools_by_normalized_name
 
     def _invalidate_caches(self) -> None:
@@ -272,26 +288,26 @@ class Registry:
 
     def _add_to_index(self, tools: Sequence[RegisteredTool]) -> None:
         assert self._index is not None
-        for slot in tools:
-            self._index.add(slot, _get_search_texts(slot))
+        for tool in tools:
+            self._index.add(tool, _get_search_texts(tool))
 
 
 def count_definition_bytes(definition: ToolDefinition) -> int:
-    """The bytes of a definition as JSON."""
+    """Return the size of a definition as JSON."""
     return len(definition.name) + len(definition.description) + len(orjson.dumps(definition.parameters, default=str))
 
 
 def policy_from_spec(spec: "AnyToolSpec", cache_variant: str = "") -> CallPolicy | None:
-    """What a spec asks for around each call; None where it asks for nothing."""
-    limits = () if spec.rate_limit is None else ((spec.tool_id, spec.rate_limit),)
-    if spec.tool_type == "function" and not (limits or spec.needs_approval or spec.idempotent):
+    """Return the rules that a spec sets for each call; None for a function without rules."""
+    rate_limits = () if spec.rate_limit is None else ((spec.tool_id, spec.rate_limit),)
+    if spec.tool_type == "function" and not (rate_limits or spec.needs_approval or spec.idempotent):
         return None
-    cached = spec.cache_seconds if spec.idempotent else 0.0
-    return CallPolicy(spec.needs_approval, limits, spec.idempotent, cached, cache_variant)
+    cache_seconds = spec.cache_seconds if spec.idempotent else 0.0
+    return CallPolicy(spec.needs_approval, rate_limits, spec.idempotent, cache_seconds, cache_variant)
 
 
 def _get_search_texts(tool: RegisteredTool) -> list[tuple[str, float]]:
-    """What a tool is found by, with weights."""
+    """Return the texts that a tool is found by, each with its weight."""
     texts = [(tool.tool_id, 3.0), (tool.definition.description, 1.0)]
     spec = tool.entry.declared_spec
     if spec is not None:
@@ -299,23 +315,28 @@ def _get_search_texts(tool: RegisteredTool) -> list[tuple[str, float]]:
         texts.append((f"{spec.category} {spec.subcategory}", 0.5))
         if spec.description != tool.definition.description:
             texts.append((spec.description, 1.0))
-        texts += [(f"{one.description} {one.category}", 1.0) for one in spec.capabilities if one.name == tool.action]
-    for name, about in tool.definition.parameters.get("properties", {}).items():
+        texts += [
+            (f"{capability.description} {capability.category}", 1.0)
+            for capability in spec.capabilities
+            if capability.name == tool.action
+        ]
+    for name, schema in tool.definition.parameters.get("properties", {}).items():
         texts.append((name, 0.5))
-        if isinstance(about, dict):
-            texts.append((str(about.get("description", "")), 0.3))
+        if isinstance(schema, dict):
+            texts.append((str(schema.get("description", "")), 0.3))
     return texts
 
 
 def _spec_from_tool(tool_id: str, tool: Tool) -> "AnyToolSpec":
-    """The spec of a tool that was registered in code without one."""
-    from opposable.domain.specs import Capability, FunctionToolSpec
+    """Return a spec for a tool that was registered in code without one."""
+    from opposable.domain.specs import Capability, FunctionToolSpec  # lazy: pydantic
 
-    told, function = tool.definition, getattr(tool, "function", None)
+    definition, function = tool.definition, getattr(tool, "function", None)
+    capability = Capability(name=tool_id, description=definition.description, parameters=definition.parameters)
     return FunctionToolSpec(
         tool_id=tool_id,
-        description=told.description,
-        capabilities=(Capability(name=tool_id, description=told.description, parameters=told.parameters),),
+        description=definition.description,
+        capabilities=(capability,),
         timeout=tool.timeout,
         module_path=getattr(function, "__module__", None) or type(tool).__module__,
         class_name="" if function else type(tool).__name__,

@@ -1,4 +1,4 @@
-"""Results of idempotent tools, kept for a while."""
+"""A cache for the results of idempotent tools."""
 
 import json
 from collections import OrderedDict
@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 import orjson
 
 CacheKey: TypeAlias = tuple[str, str, str]
-"""A tool's id, what tells a binding apart, and the arguments as `canonical` writes them."""
+"""A tool's id, the variant of its binding, and the arguments as `canonicalize_arguments` writes them."""
 
 MAX_CACHED_CHARACTERS = 10_000_000
 
 
 class ResultCache:
-    """Texts by key, the least recently used going first beyond `most` characters in all."""
+    """Results by key. Beyond `max_characters` in all, the least recently used ones are removed."""
 
     def __init__(self, clock: Callable[[], float], max_characters: int = MAX_CACHED_CHARACTERS) -> None:
         self._clock = clock
@@ -23,27 +23,28 @@ class ResultCache:
         self._total_characters = 0
 
     def get(self, key: CacheKey) -> tuple[str, Any] | None:
-        """The text and the value of a result, the value made anew; None where there is none or its time is over."""
-        kept = self._entries.get(key)
-        if kept is None:
+        """Return the text and a new copy of the value of a result, None if it is missing or expired."""
+        entry = self._entries.get(key)
+        if entry is None:
             return None
-        until, text, is_json = kept
-        if until <= self._clock():
-            self._drop(key)
+        expires_at, text, is_json = entry
+        if expires_at <= self._clock():
+            self._remove(key)
             return None
         self._entries.move_to_end(key)
         return text, orjson.loads(text) if is_json else text
 
     def put(self, key: CacheKey, text: str, data: Any, seconds: float) -> None:
-        """Keep a result for `seconds`."""
+        """Store a result for `seconds`."""
         if key in self._entries:
-            self._drop(key)
-        self._entries[key] = (self._clock() + seconds, text, not isinstance(data, str) and _is_json(text))
+            self._remove(key)
+        is_json = not isinstance(data, str) and _is_json(text)
+        self._entries[key] = (self._clock() + seconds, text, is_json)
         self._total_characters += len(text) + len(key[2])
         while self._total_characters > self._max_characters:
-            self._drop(next(iter(self._entries)))
+            self._remove(next(iter(self._entries)))
 
-    def _drop(self, key: CacheKey) -> None:
+    def _remove(self, key: CacheKey) -> None:
         self._total_characters -= len(self._entries.pop(key)[1]) + len(key[2])
 
 
@@ -56,5 +57,5 @@ def _is_json(text: str) -> bool:
 
 
 def canonicalize_arguments(arguments: dict[str, Any]) -> str:
-    """Arguments as text that is the same for the same arguments in any order, and for no others."""
+    """Return a text that is equal for equal arguments in any order, and only for those."""
     return json.dumps(arguments, sort_keys=True, default=repr)

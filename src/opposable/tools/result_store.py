@@ -1,12 +1,15 @@
-"""Results too long to be told at once, put aside for the run that they belong to."""
+"""Long results: truncated for the model, and stored so that a run can read the rest."""
 
 from collections import OrderedDict
+
+from opposable.domain.language import Language
+from opposable.tools import failure_messages
 
 MAX_STORED_CHARACTERS = 32_000_000
 
 
 class ResultStore:
-    """Texts by run and handle, the oldest going first beyond `most` characters in all."""
+    """Texts by run and handle. Beyond `max_characters` in all, the oldest are removed."""
 
     def __init__(self, max_characters: int = MAX_STORED_CHARACTERS) -> None:
         self._max_characters = max_characters
@@ -15,7 +18,7 @@ class ResultStore:
         self._handle_count = 0
 
     def put(self, run_id: str, text: str) -> str:
-        """Put a text aside; gives its handle, "" where it is longer than the whole shelf."""
+        """Store a text and return its handle; "" if the text alone is longer than `max_characters`."""
         if len(text) > self._max_characters:
             return ""
         self._handle_count += 1
@@ -23,10 +26,31 @@ class ResultStore:
         self._texts[run_id, handle] = text
         self._total_characters += len(text)
         while self._total_characters > self._max_characters:
-            _, dropped = self._texts.popitem(last=False)
-            self._total_characters -= len(dropped)
+            _, removed = self._texts.popitem(last=False)
+            self._total_characters -= len(removed)
         return handle
 
     def get(self, run_id: str, handle: str) -> str | None:
-        """The whole text, for the run it belongs to; None for any other, and where it had to make room."""
+        """Return the whole text to the run that stored it; None to any other, and after its removal."""
         return self._texts.get((run_id, handle)) if run_id else None
+
+
+def truncate_result(text: str, max_characters: int, language: Language, handle: str = "") -> tuple[str, int]:
+    """Replace the middle of a long text by a note.
+
+    Args:
+        text: The whole text.
+        max_characters: The number of characters to keep.
+        language: The language of the note.
+        handle: The handle under which the whole text is stored, if it is.
+
+    Returns:
+        The text, and the number of characters that were omitted.
+    """
+    if len(text) <= max_characters:
+        return text, 0
+    head = max_characters * 3 // 4
+    tail = max_characters - head
+    omitted = len(text) - max_characters
+    note = failure_messages.truncation_note(omitted, len(text), language, handle, head)
+    return f"{text[:head]}\n{note}\n{text[-tail:]}", omitted

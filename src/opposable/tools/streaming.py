@@ -1,4 +1,4 @@
-"""Results that come in pieces: a generator's, told one by one and put together at the end."""
+"""Results that come as a stream: a generator's deltas, reported one by one and joined at the end."""
 
 import asyncio
 import contextvars
@@ -12,7 +12,7 @@ from typing import Any
 from opposable.tools.result_text import value_to_text
 
 MAX_TOOL_THREADS = 64
-"""Sync tools at work at once; asyncio's own pool would give six on two cores."""
+"""Sync tools that run at once. asyncio's default pool would have six threads on two cores."""
 
 ReportDelta = Callable[[str], None]
 
@@ -20,20 +20,19 @@ ReportDelta = Callable[[str], None]
 async def collect_stream(
     source: "AsyncGenerator[Any, None] | Generator[Any, None, None]", report: ReportDelta | None
 ) -> Any:
-    """All that `source` yields: one text where all pieces are text, else a list. Each is reported as it comes.
+    """Iterate a generator, report each delta, and return them joined (see `join_deltas`).
 
-    However this ends, the generator is closed: an asynchronous one at once, one that works in a thread after the piece
-    it is at.
+    The generator is closed however this ends: an async one at once, one in a thread after its current delta.
     """
     if isinstance(source, AsyncGenerator):
         return join_deltas(await _collect_async(source, report))
     loop, stop = asyncio.get_running_loop(), threading.Event()
 
-    def tell(text: str) -> None:
+    def report_threadsafe(text: str) -> None:
         if report is not None:
             loop.call_soon_threadsafe(report, text)
 
-    work = functools.partial(contextvars.copy_context().run, _collect_sync, source, tell, stop)
+    work = functools.partial(contextvars.copy_context().run, _collect_sync, source, report_threadsafe, stop)
     try:
         return join_deltas(await loop.run_in_executor(get_thread_pool(), work))
     finally:
@@ -41,36 +40,34 @@ async def collect_stream(
 
 
 def join_deltas(deltas: list[Any]) -> Any:
-    """The pieces as one text where all are text, else as they are."""
-    return "".join(deltas) if all(isinstance(piece, str) for piece in deltas) else deltas
+    """Return the deltas as one text if all are text, else the list."""
+    return "".join(deltas) if all(isinstance(delta, str) for delta in deltas) else deltas
 
 
 async def _collect_async(source: AsyncGenerator[Any, None], report: ReportDelta | None) -> list[Any]:
-    pieces = []
+    deltas = []
     async with aclosing(source):
-        async for piece in source:
+        async for delta in source:
             if report is not None:
-                report(value_to_text(piece))
-            pieces.append(piece)
-    return pieces
+                report(value_to_text(delta))
+            deltas.append(delta)
+    return deltas
 
 
-def _collect_sync(
-    source: Generator[Any, None, None], report: Callable[[str], None], stop: threading.Event
-) -> list[Any]:
-    pieces = []
+def _collect_sync(source: Generator[Any, None, None], report: ReportDelta, stop: threading.Event) -> list[Any]:
+    deltas = []
     try:
-        for piece in source:
+        for delta in source:
             if stop.is_set():
                 break
-            report(value_to_text(piece))
-            pieces.append(piece)
+            report(value_to_text(delta))
+            deltas.append(delta)
     finally:
         source.close()
-    return pieces
+    return deltas
 
 
 @functools.cache
 def get_thread_pool() -> ThreadPoolExecutor:
-    """The threads that sync tools run in."""
+    """Return the pool of threads that sync tools run in."""
     return ThreadPoolExecutor(MAX_TOOL_THREADS, thread_name_prefix="tool")

@@ -1,4 +1,4 @@
-"""Names of tools: the owner's, the one providers take, and what a model makes of it."""
+"""Names of tools: safe names for providers, and the comparison of misspelled names."""
 
 import hashlib
 import re
@@ -10,27 +10,26 @@ SAFE_NAME_PATTERN = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
 
 
 def to_safe_name(tool_id: str) -> str:
-    """A name every provider takes (`^[a-zA-Z0-9_-]{1,64}$`), the same each time for the same id.
+    """Return a name that every provider accepts (`^[a-zA-Z0-9_-]{1,64}$`), always the same for an id.
 
-    A dot becomes an underscore; whatever else does not fit is left out and eight characters of the id's hash are put
-    behind, so that two ids that look alike after that keep different names.
+    A dot becomes an underscore. An id with other special characters gets a hashed name, so that different ids have
+    different names.
     """
-    plain = tool_id.replace(".", "_")
-    if SAFE_NAME_PATTERN.match(plain):
-        return plain
-    return to_hashed_name(tool_id)
+    name = tool_id.replace(".", "_")
+    return name if SAFE_NAME_PATTERN.match(name) else to_hashed_name(tool_id)
 
 
 def to_hashed_name(tool_id: str) -> str:
-    """A safe name that no other id has: what of the id fits, and eight characters of its hash."""
-    mark = hashlib.sha256(tool_id.encode()).hexdigest()[:8]
-    return f"{re.sub(r'[^a-zA-Z0-9_-]+', '_', tool_id).strip('_')[:55] or 'tool'}_{mark}"
+    """Return a safe name that is unique to the id: its safe characters, and eight characters of its hash."""
+    digest = hashlib.sha256(tool_id.encode()).hexdigest()[:8]
+    readable_part = re.sub(r"[^a-zA-Z0-9_-]+", "_", tool_id).strip("_")[:55] or "tool"
+    return f"{readable_part}_{digest}"
 
 
 def normalize_name(name: str) -> str:
-    """A name as models confuse it: case, dots, dashes and underscores make no difference, nor does a prefix."""
-    bare = re.sub(r"^(functions|function|tools|tool)[.:/]", "", name.strip().lower())
-    return re.sub(r"[^0-9a-z\u0080-\U0010ffff]+", "", bare)
+    """Remove what models confuse in names: case, dots, dashes, underscores, and prefixes such as `functions.`."""
+    name = re.sub(r"^(functions|function|tools|tool)[.:/]", "", name.strip().lower())
+    return re.sub(r"[^0-9a-z\u0080-\U0010ffff]+", "", name)
 
 
 def find_nearest_names(name: str, candidates: Iterable[str], limit: int = 3) -> list[str]:

@@ -1,1 +1,1 @@
-"""The service over HTTP: an OpenAI-compatible gateway in front of any model."""
+"""The service over HTTP: API, OpenAI-compatible gateway and MCP server."""

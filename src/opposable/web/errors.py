@@ -1,4 +1,4 @@
-"""Errors of the service's own routes: one JSON shape, a fitting status, a sentence."""
+"""Errors of the API: one JSON format, with a status, a kind and a message."""
 
 import logging
 from collections.abc import Sequence
@@ -9,7 +9,6 @@ import orjson
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field, ValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 from opposable.domain.errors import (
@@ -26,32 +25,32 @@ from opposable.domain.errors import (
 log = logging.getLogger("opposable.web")
 
 RETRY_AFTER_HEADERS = {"retry-after": "2"}
-"""Seconds after which a client should try again what is not there now."""
+"""The header of responses that a client should retry, in seconds."""
 
 
 class FieldError(BaseModel):
-    """One thing wrong with what was sent."""
+    """One invalid field of a request."""
 
-    field: str = Field(description="A dotted path into the request.", examples=["body.message"])
+    field: str = Field(description="The dotted path of the field.", examples=["body.message"])
     problem: str = Field(examples=["Field required"])
 
 
 class ErrorDetail(BaseModel):
-    """What went wrong."""
+    """An error."""
 
-    kind: str = Field(description="A word for programs.", examples=["not_found"])
-    message: str = Field(description="A sentence for people.", examples=["There is no agent 'clerk'."])
-    fields: list[FieldError] = Field(default=[], description="Each thing wrong with the request, where that is known.")
+    kind: str = Field(description="The machine-readable kind.", examples=["not_found"])
+    message: str = Field(description="The human-readable message.", examples=["There is no agent 'clerk'."])
+    fields: list[FieldError] = Field(default=[], description="The invalid fields of the request.")
 
 
 class ErrorBody(BaseModel):
-    """Every error's body."""
+    """The body of every error response."""
 
     error: ErrorDetail
 
 
 class ApiError(Exception):
-    """A request that ends in an error; `str(error)` is the sentence the client is told."""
+    """An error response of the API; `str(error)` is its message."""
 
     def __init__(
         self,
@@ -70,51 +69,51 @@ class ApiError(Exception):
             self.body["error"]["fields"] = [{"field": field, "problem": problem} for field, problem in fields]
 
     def to_json(self) -> bytes:
-        """The error as JSON."""
+        """Return the body."""
         return orjson.dumps(self.body)
 
     def to_response(self) -> Response:
-        """The error as an answer of its own."""
+        """Return the HTTP response."""
         return Response(self.to_json(), self.status, self.headers, "application/json")
 
 
 def not_found_error(message: str) -> ApiError:
-    """There is no such thing, or it is another's."""
+    """Return a 404 error: the object does not exist or belongs to another owner."""
     return ApiError(404, "not_found", message)
 
 
 def bad_input_error(message: str) -> ApiError:
-    """What was sent cannot be used."""
+    """Return a 400 error: the request cannot be used."""
     return ApiError(400, "bad_input", message)
 
 
 def forbidden_error(message: str) -> ApiError:
-    """Whoever asks may not do this."""
+    """Return a 403 error: the principal is not allowed to do this."""
     return ApiError(403, "forbidden", message)
 
 
 def conflict_error(message: str) -> ApiError:
-    """It is not as the request takes it to be: taken already, decided already, changed meanwhile."""
+    """Return a 409 error: the object exists already, was decided already, or has changed."""
     return ApiError(409, "conflict", message)
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The `responses` of a route: the errors it may end in, beside those that every route may."""
-    every = {400, 401, 403, 413, 422, 429, 503, *statuses}
-    return {status: {"model": ErrorBody, "description": HTTPStatus(status).phrase} for status in sorted(every)}
+    """Return the `responses` of a route: the errors of every route and these statuses."""
+    all_statuses = {400, 401, 403, 413, 422, 429, 503, *statuses}
+    return {status: {"model": ErrorBody, "description": HTTPStatus(status).phrase} for status in sorted(all_statuses)}
 
 
 def to_api_error(error: Exception) -> ApiError:
-    """Any error as one for the wire. What nobody foresaw is logged, and the client is told no details of it."""
+    """Map any error to an error response. An unexpected error is logged, and its details are not sent."""
     match error:
         case ApiError():
             return error
         case RequestValidationError() | ValidationError():
             return _validation_error(error.errors())
         case HTTPException(status_code=status):
-            said = error.detail or HTTPStatus(status).phrase
+            message = error.detail or HTTPStatus(status).phrase
             kind = HTTPStatus(status).phrase.lower().replace(" ", "_").replace("-", "_")
-            return ApiError(status, kind, str(said), headers=dict(error.headers or {}))
+            return ApiError(status, kind, str(message), headers=dict(error.headers or {}))
         case BadInput():
             return bad_input_error(str(error))
         case StoreUnavailable():
@@ -128,18 +127,13 @@ def to_api_error(error: Exception) -> ApiError:
         case ModelError():
             return ApiError(502, "model_failed", str(error))
         case StoreError():
-            log.error("The store failed: %s", error)
+            log.error("Store failed: %s", error)
             return ApiError(500, "store_failed", str(error))
-    log.error("A request failed.", exc_info=error)
-    return ApiError(500, "internal_error", "The service failed; its log says how.")
-
-
-async def handle_error(request: Request, error: Exception) -> Response:
-    """The answer to a request that ended in an error."""
-    return to_api_error(error).to_response()
+    log.error("Request failed with an unexpected error.", exc_info=error)
+    return ApiError(500, "internal_error", "Internal error. The log of the service has the details.")
 
 
 def _validation_error(problems: Sequence[Any]) -> ApiError:
     fields = [(".".join(str(step) for step in problem["loc"]), str(problem["msg"])) for problem in problems[:20]]
-    said = "; ".join(f"{field}: {problem}" for field, problem in fields[:3])
-    return ApiError(422, "invalid_request", f"The request does not fit: {said}.", fields=fields)
+    summary = "; ".join(f"{field}: {problem}" for field, problem in fields[:3])
+    return ApiError(422, "invalid_request", f"The request is not valid: {summary}.", fields=fields)

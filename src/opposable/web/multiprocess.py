@@ -1,4 +1,8 @@
-"""Several processes that serve on one socket: begun, watched, begun again where one dies, ended together."""
+"""A supervisor of worker processes that serve on one socket: it starts, restarts and stops them.
+
+uvicorn has a supervisor too. This one also reports why a worker cannot start, says when all workers are ready, stops
+workers whose parent was killed, and kills workers that do not stop in time.
+"""
 
 import asyncio
 import contextlib
@@ -15,42 +19,49 @@ from typing import Protocol
 from opposable.domain.errors import OpposableError
 
 SHUTDOWN_SECONDS = 15.0
-"""Seconds that workers have to end."""
+"""Seconds that workers have to stop before they are killed."""
 RESTART_DELAY_SECONDS = 1.0
-"""Seconds before a worker that died is begun again."""
+"""Seconds before a dead worker is restarted."""
 
 
 class WorkerTarget(Protocol):
-    """What a worker does: importable, so that another process can begin it."""
+    """The work of one process. It must be importable, so that a new process can run it."""
 
     def __call__(self, listening_socket: socket.socket, on_ready: Callable[[], None]) -> None:
-        """Serve until SIGTERM; `ready` is called when it serves."""
+        """Serve until SIGTERM, and call `on_ready` once requests are accepted."""
         ...
 
 
 def run_workers(
     target: WorkerTarget, listening_socket: socket.socket, count: int, on_ready: Callable[[], None]
 ) -> None:
-    """Have `count` processes do the work until SIGINT or SIGTERM; `on_ready` is called when all serve.
+    """Run `target` in `count` processes until SIGINT or SIGTERM, and restart those that die.
 
-    One that dies is begun again. Raises: `OpposableError` where one cannot begin.
+    Args:
+        target: The work of each process.
+        listening_socket: The socket that the processes share.
+        count: The number of processes.
+        on_ready: Called once all processes serve.
+
+    Raises:
+        OpposableError: If a worker cannot start.
     """
     context = multiprocessing.get_context("spawn")
-    with _capture_stop_signals() as stopped:
+    with _capture_stop_signals() as stop_signals:
         workers: list[SpawnProcess] = []
         try:
-            begun = [_start_worker(context, target, listening_socket) for _ in range(count)]
-            workers = [worker for worker, _ in begun]
-            for worker, told in begun:
-                _wait_until_ready(worker, told, stopped)
-            if not stopped:
+            started = [_start_worker(context, target, listening_socket) for _ in range(count)]
+            workers = [worker for worker, _ in started]
+            for _, connection in started:
+                _wait_until_ready(connection, stop_signals)
+            if not stop_signals:
                 on_ready()
-            while not stopped:
+            while not stop_signals:
                 wait([worker.sentinel for worker in workers], timeout=0.2)
-                for n, worker in enumerate(workers):
-                    if not worker.is_alive() and not stopped:
+                for index, worker in enumerate(workers):
+                    if not worker.is_alive() and not stop_signals:
                         time.sleep(RESTART_DELAY_SECONDS)
-                        workers[n], _ = _start_worker(context, target, listening_socket)
+                        workers[index], _ = _start_worker(context, target, listening_socket)
         finally:
             _stop_workers(workers)
 
@@ -58,37 +69,38 @@ def run_workers(
 def _start_worker(
     context: "multiprocessing.context.SpawnContext", target: WorkerTarget, listening_socket: socket.socket
 ) -> tuple[SpawnProcess, Connection]:
-    told, tell = context.Pipe(duplex=False)
-    worker = context.Process(target=_worker_main, args=(target, listening_socket, tell))
+    """Start a process. The connection receives "" once it serves, or the message of its error."""
+    receiver, sender = context.Pipe(duplex=False)
+    worker = context.Process(target=_worker_main, args=(target, listening_socket, sender))
     worker.start()
-    tell.close()
-    return worker, told
+    sender.close()
+    return worker, receiver
 
 
-def _wait_until_ready(worker: SpawnProcess, connection: Connection, stopped: list[int]) -> None:
-    while not stopped:
+def _wait_until_ready(connection: Connection, stop_signals: list[int]) -> None:
+    while not stop_signals:
         if connection.poll(0.1):
             try:
-                said = connection.recv()
+                error_message = connection.recv()
             except EOFError:
-                said = "A worker ended before it served."
-            if said:
-                raise OpposableError(said)
+                error_message = "A worker process ended before it was ready. Its log above has the reason."
+            if error_message:
+                raise OpposableError(error_message)
             return
 
 
 def _worker_main(target: WorkerTarget, listening_socket: socket.socket, connection: Connection) -> None:
-    """In the worker: work, until it is told to stop or its parent is gone."""
-    os.setsid()  # Ctrl-C is the parent's to hear
+    """Run the target in this worker process."""
+    os.setsid()  # only the parent reacts to Ctrl-C
     parent = multiprocessing.parent_process()
     assert parent is not None
 
-    def ready() -> None:
+    def on_ready() -> None:
         _exit_with_parent(parent.sentinel)
         connection.send("")
 
     try:
-        target(listening_socket, ready)
+        target(listening_socket, on_ready)
     except OpposableError as error:
         with contextlib.suppress(OSError):
             connection.send(str(error))
@@ -96,14 +108,14 @@ def _worker_main(target: WorkerTarget, listening_socket: socket.socket, connecti
 
 
 def _exit_with_parent(parent_sentinel: int) -> None:
-    """Stop when the parent is gone: nobody would begin or end this process any more."""
+    """Stop this process when its parent dies, since nothing would supervise it any more."""
     loop = asyncio.get_running_loop()
 
-    def gone() -> None:
+    def on_parent_exit() -> None:
         loop.remove_reader(parent_sentinel)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    loop.add_reader(parent_sentinel, gone)
+    loop.add_reader(parent_sentinel, on_parent_exit)
 
 
 def _stop_workers(workers: list[SpawnProcess]) -> None:
@@ -120,14 +132,14 @@ def _stop_workers(workers: list[SpawnProcess]) -> None:
 
 @contextlib.contextmanager
 def _capture_stop_signals() -> Iterator[list[int]]:
-    """A list that is no longer empty once the process was told to stop."""
-    stopped: list[int] = []
-    before = {
-        number: signal.signal(number, lambda number, frame: stopped.append(number))
+    """Collect SIGINT and SIGTERM in a list while the block runs."""
+    stop_signals: list[int] = []
+    previous_handlers = {
+        number: signal.signal(number, lambda number, frame: stop_signals.append(number))
         for number in (signal.SIGINT, signal.SIGTERM)
     }
     try:
-        yield stopped
+        yield stop_signals
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""Errors in the shape OpenAI's clients know: status, type, param, code and a sentence."""
+"""Errors of the gateway in the format of OpenAI: message, type, param and code."""
 
 import logging
 from typing import Any
@@ -11,11 +11,11 @@ from opposable.domain.errors import ContextFull, ModelError, ModelRefusedKey, Mo
 log = logging.getLogger("opposable.web")
 
 RETRY_AFTER_HEADERS = {"retry-after": "2"}
-"""Seconds after which a client should try a model again that is not there now."""
+"""The header of responses that a client should retry, in seconds."""
 
 
 class GatewayError(Exception):
-    """A request that ends in an error; `str(error)` is the sentence the client is told."""
+    """An error response of the gateway; `str(error)` is its message."""
 
     def __init__(
         self,
@@ -33,21 +33,21 @@ class GatewayError(Exception):
         self.body: dict[str, Any] = {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
     def to_json(self) -> bytes:
-        """The error as JSON."""
+        """Return the body."""
         return orjson.dumps(self.body)
 
     def to_response(self) -> Response:
-        """The error as an answer of its own."""
+        """Return the HTTP response."""
         return Response(self.to_json(), self.status, self.headers, "application/json")
 
 
 def bad_request_error(param: str, message: str, code: str | None = None) -> GatewayError:
-    """What the client sent cannot be used; `param` is the path of the part that is wrong."""
+    """Return a 400 error; `param` is the path of the wrong parameter."""
     return GatewayError(400, message, param=param, code=code)
 
 
 def to_gateway_error(error: Exception) -> GatewayError:
-    """Any error as one for the wire. What nobody foresaw is logged, and the client is told no details of it."""
+    """Map any error to an error response. An unexpected error is logged, and its details are not sent."""
     match error:
         case GatewayError():
             return error
@@ -63,5 +63,6 @@ def to_gateway_error(error: Exception) -> GatewayError:
             return GatewayError(502, str(error), kind="server_error", code="model_server_refused_key")
         case ModelError():
             return GatewayError(502, str(error), kind="server_error", code="model_failed")
-    log.error("A request failed.", exc_info=error)
-    return GatewayError(500, "The gateway failed; its log says how.", kind="server_error", code="internal_error")
+    log.error("Request failed with an unexpected error.", exc_info=error)
+    message = "Internal error. The log of the gateway has the details."
+    return GatewayError(500, message, kind="server_error", code="internal_error")

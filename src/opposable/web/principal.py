@@ -1,4 +1,4 @@
-"""Who asks: an API key's owner, or the person at this machine."""
+"""The principal of a request: an API key, or the owner of the server."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,16 +6,22 @@ from typing import Literal
 from opposable.domain.specs import RateLimit
 
 Scope = Literal["chat", "tools:read", "tools:write", "admin"]
-"""What a key may do."""
+"""What an API key may do."""
 
 SCOPES: frozenset[Scope] = frozenset(("chat", "tools:read", "tools:write", "admin"))
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks. `key_id` owns the conversations, runs and approvals that come of it; "" where there are no keys.
+    """The principal of a request.
 
-    `agent` is the one agent that may be asked, "" for any. `rate_limit` and `token_budget` are None for no limit.
+    Attributes:
+        key_id: The id of the API key, which owns conversations, runs and approvals; "" without keys.
+        name: The name of the key.
+        scopes: What the key may do.
+        agent_id: The only agent that the key may use, "" for any.
+        rate_limit: The rate limit of the key, None for no limit.
+        token_budget: The tokens that the key may use in total, None for no limit.
     """
 
     key_id: str = ""
@@ -26,12 +32,12 @@ class Principal:
     token_budget: int | None = None
 
     def has_scope(self, scope: Scope) -> bool:
-        """Whether this is allowed: "admin" allows everything."""
+        """Return whether the principal has the scope; "admin" includes every scope."""
         return scope in self.scopes or "admin" in self.scopes
 
 
 OWNER = Principal()
-"""The person at this machine, where no keys are used."""
+"""The principal of requests without a key, or with the key of the server."""
 
 PRINCIPAL_SCOPE_KEY = "opposable.principal"
-"""Key of the ASGI scope under which the authentication middleware stores the `Principal`."""
+"""The key under which the authentication middleware stores the `Principal` in the ASGI scope."""

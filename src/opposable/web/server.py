@@ -1,4 +1,4 @@
-"""The service: its application, and the server that runs it until it is told to stop."""
+"""The application of the service, and the HTTP server that runs it."""
 
 import asyncio
 import contextlib
@@ -25,8 +25,7 @@ from opposable.models.base import Model
 from opposable.service.service import Service
 from opposable.web.api.routes import add_routes
 from opposable.web.application import install_admin
-from opposable.web.errors import ApiError
-from opposable.web.errors import to_api_error as api_translated
+from opposable.web.errors import ApiError, to_api_error
 from opposable.web.gateway.routes import create_gateway_router
 from opposable.web.middleware.authentication import AuthenticationMiddleware, is_loopback
 from opposable.web.openai_errors import GatewayError, to_gateway_error
@@ -35,16 +34,29 @@ API_KEY_VARIABLE = "OPPOSABLE_SERVE_KEY"
 MAX_BODY_BYTES = 32 * 1024 * 1024
 GATEWAY_PREFIX = "/v1/"
 GRACE_SECONDS = 5
-"""Seconds that answers under way have when the service is told to stop."""
+"""Seconds that a stopping server waits for active requests."""
+
+
+HANDLED_ERRORS = (
+    GatewayError,
+    ApiError,
+    OpposableError,
+    RequestValidationError,
+    ValidationError,
+    HTTPException,
+    Exception,
+)
 
 
 def create_app(
     backend: Service | Mapping[str, Model], *, api_key: str = "", max_body_bytes: int = MAX_BODY_BYTES
 ) -> FastAPI:
-    """The application in front of a service, or of models alone by the names that clients call them (see `names_of`).
+    """Create the application for a service, or only the gateway for models.
 
-    With an `api_key` every request but `/healthz` must bear it. `largest_body` is in bytes. Service and models stay
-    the caller's: close them when the application is done.
+    Args:
+        backend: A service, or models by the names that clients use (see `get_model_names`). The caller closes it.
+        api_key: The key that every request except `/healthz` must carry, "" for none.
+        max_body_bytes: The largest accepted request body.
     """
     app = FastAPI(title="Opposable", version=version("opposable"), docs_url=None, redoc_url=None)
     if isinstance(backend, Service):
@@ -55,43 +67,48 @@ def create_app(
     else:
         app.include_router(create_gateway_router(backend, max_body_bytes))
         app.add_middleware(AuthenticationMiddleware, api_key=api_key)
-    kinds = (GatewayError, ApiError, OpposableError, RequestValidationError, ValidationError, HTTPException, Exception)
-    for kind in kinds:
-        app.add_exception_handler(kind, _handle_error)
+    for error_type in HANDLED_ERRORS:
+        app.add_exception_handler(error_type, _handle_error)
     return app
 
 
 def get_model_names(requested_name: str, model: Model) -> list[str]:
-    """The names clients may call a model by: the one it was asked for by, unless that is a URL, and its own."""
+    """Return the names that clients can use for a model: the requested one, unless it is a URL, and its own."""
     return list(dict.fromkeys([model.name] if "://" in requested_name else [requested_name, model.name]))
 
 
 def read_api_key(variable: str) -> str:
-    """The API key that an environment variable holds; "" where none is set.
+    """Return the API key in an environment variable, "" if it is not set.
 
-    Raises: `BadInput` where a variable other than OPPOSABLE_SERVE_KEY is named and holds nothing.
+    Raises:
+        BadInput: If the variable is not set and not the default, OPPOSABLE_SERVE_KEY.
     """
     key = os.environ.get(variable, "").strip()
     if not key and variable != API_KEY_VARIABLE:
-        raise BadInput(f"The environment variable {variable} is to hold the API key, but is not set.")
+        raise BadInput(f"The environment variable {variable} is not set. Set it to the API key.")
     return key
 
 
 def get_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """What makes the fastest event loop there is here; None for asyncio's own."""
+    """Return the factory of uvloop, or None for asyncio's own loop."""
     try:
         import uvloop
-    except ImportError:  # there is none for Windows
+    except ImportError:  # not available on Windows
         return None
     return uvloop.new_event_loop
 
 
 def require_key_unless_loopback(host: str, api_key: str, *, has_stored_keys: bool = False) -> None:
-    """Refuse to serve others than this machine without a key; `keys` says that the store has some. Raises: `BadInput`."""
+    """Check that a server that other hosts can reach has an API key.
+
+    Raises:
+        BadInput: If it has none.
+    """
     if not api_key and not has_stored_keys and not is_loopback(host):
         raise BadInput(
-            f"Serving on {host} lets others in, which needs an API key: make one with `opposable keys create`, set "
-            f"{API_KEY_VARIABLE}, or name the variable that holds it with --api-key-env. Without a key, use --host 127.0.0.1."
+            f"Serving on {host} needs an API key, because other hosts can connect. Create one with "
+            f"`opposable keys create`, set {API_KEY_VARIABLE}, or name another variable with --api-key-env. "
+            "Without a key, use --host 127.0.0.1."
         )
 
 
@@ -103,12 +120,22 @@ async def serve(
     *,
     listening_socket: socket.socket | None = None,
 ) -> float:
-    """Serve until SIGINT or SIGTERM; `on_ready` is told the base URL. Port 0 takes a free one.
+    """Serve until SIGINT or SIGTERM.
 
-    Returns how many seconds ago it was told to stop. `listening` is a socket that `listen` made. Raises: `BadInput`
-    where the address cannot be had.
+    Args:
+        app: The application.
+        host: The address to listen on.
+        port: The port to listen on; 0 selects a free one.
+        on_ready: Called with the base URL.
+        listening_socket: A socket from `open_listening_socket`, by default a new one.
+
+    Returns:
+        The seconds since the signal to stop.
+
+    Raises:
+        BadInput: If the address cannot be used.
     """
-    taken = listening_socket or open_listening_socket(host, port)
+    server_socket = listening_socket or open_listening_socket(host, port)
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -118,43 +145,44 @@ async def serve(
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     gc.collect()
-    gc.freeze()  # what lives as long as the service need not be looked at by every collection
-    server = _Server(config, lambda: on_ready(get_base_url(host, taken)))
-    await server.serve([taken])
+    gc.freeze()  # collections need not scan objects that live as long as the server
+    server = _Server(config, lambda: on_ready(get_base_url(host, server_socket)))
+    await server.serve([server_socket])
     return time.monotonic() - server.stopped_at
 
 
 def get_base_url(host: str, listening_socket: socket.socket) -> str:
-    """The base URL of what listens there."""
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{listening_socket.getsockname()[1]}/v1"
+    """Return the base URL of the gateway on a socket."""
+    url_host = f"[{host}]" if ":" in host else host
+    return f"http://{url_host}:{listening_socket.getsockname()[1]}/v1"
 
 
 @contextlib.asynccontextmanager
 async def serve_in_background(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
-    """The application served beside other work, for as long as the block lasts; its base URL.
+    """Serve the application while the block runs; the value is the base URL. Signals are not handled.
 
-    Signals are left to whoever runs the loop. Raises: `BadInput` where the address cannot be had.
+    Raises:
+        BadInput: If the address cannot be used.
     """
-    listening = open_listening_socket(host, port)
+    listening_socket = open_listening_socket(host, port)
     ready = asyncio.Event()
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, ws="none", timeout_graceful_shutdown=GRACE_SECONDS
     )
     server = _Server(config, ready.set, signals=())
-    serving = asyncio.create_task(server.serve([listening]))
-    waiting = asyncio.create_task(ready.wait())
-    await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    server_task = asyncio.create_task(server.serve([listening_socket]))
+    ready_task = asyncio.create_task(ready.wait())
+    await asyncio.wait({server_task, ready_task}, return_when=asyncio.FIRST_COMPLETED)
     try:
-        yield get_base_url(host, listening)
+        yield get_base_url(host, listening_socket)
     finally:
-        waiting.cancel()
+        ready_task.cancel()
         server.should_exit = True
-        await serving
+        await server_task
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which ends quietly where its own raises the signal that stopped it once more."""
+    """A uvicorn server that calls `on_ready`, and does not raise the stop signal again at its end."""
 
     def __init__(
         self,
@@ -181,7 +209,7 @@ class _Server(uvicorn.Server):
         try:
             for number in self._signals:
                 loop.add_signal_handler(number, self.handle_exit, number, None)
-        except (NotImplementedError, RuntimeError):  # no such handlers on Windows, or outside the main thread
+        except (NotImplementedError, RuntimeError):  # not supported on Windows or outside the main thread
             yield
             return
         try:
@@ -192,23 +220,29 @@ class _Server(uvicorn.Server):
 
 
 def open_listening_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens there; port 0 takes a free one. Raises: `BadInput` where the address cannot be had."""
+    """Open a socket that listens on an address; port 0 selects a free one.
+
+    Raises:
+        BadInput: If the address cannot be used.
+    """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listening = socket.create_server((host, port), family=family, backlog=2048)
+        listening_socket = socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, OverflowError) as error:
-        said = str(getattr(error, "strerror", None) or error).partition(" (while")[0]
-        raise BadInput(f"Cannot listen on {host}:{port}: {said}. Choose others with --host and --port.") from error
-    # What is accepted inherits this; without it each piece of a stream waits 40 ms for the one before to be confirmed.
-    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listening
+        reason = str(getattr(error, "strerror", None) or error).partition(" (while")[0]
+        raise BadInput(
+            f"Cannot listen on {host}:{port}: {reason}. Choose another address with --host and --port."
+        ) from error
+    # Connections inherit this option. Without it, each chunk of a stream waits 40 ms for the last acknowledgement.
+    listening_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening_socket
 
 
 async def _handle_error(request: Request, error: Exception) -> Response:
-    """Any error in the shape of its routes: OpenAI's for the gateway, our own for the others."""
+    """Respond in the format of the route: OpenAI's for the gateway, that of the API for the others."""
     if not request.url.path.startswith(GATEWAY_PREFIX) and hasattr(request.app.state, "service"):
-        return api_translated(error).to_response()
+        return to_api_error(error).to_response()
     if isinstance(error, HTTPException):
-        said = f"{HTTPStatus(error.status_code).phrase}: {request.method} {request.url.path}"
-        return GatewayError(error.status_code, said, headers=dict(error.headers or {})).to_response()
+        message = f"{HTTPStatus(error.status_code).phrase}: {request.method} {request.url.path}"
+        return GatewayError(error.status_code, message, headers=dict(error.headers or {})).to_response()
     return to_gateway_error(error).to_response()

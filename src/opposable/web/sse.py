@@ -1,4 +1,4 @@
-"""Answers for as long as the client is there: whole ones, and streams of server-sent events."""
+"""Responses that depend on the client's connection: server-sent events, and work that a disconnect cancels."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 T = TypeVar("T")
 
 KEEPALIVE_SECONDS = 10.0
-"""Seconds without an event after which a comment is sent, so that nobody on the way takes the stream for dead."""
+"""Seconds without an event after which a comment is sent, so that proxies do not close the stream."""
 
 KEEPALIVE_COMMENT = b": still working\n\n"
 SSE_HEADERS = [
@@ -22,26 +22,31 @@ SSE_HEADERS = [
 
 
 class ErrorResponse(Protocol):
-    """An error in a client's own format."""
+    """An error in the format of an API."""
 
     def to_json(self) -> bytes:
-        """As JSON."""
+        """Return the body."""
         ...
 
     def to_response(self) -> Response:
-        """As an answer of its own."""
+        """Return the HTTP response."""
         ...
 
 
 class ClientDisconnected(Exception):
-    """The client left before its answer was there."""
+    """The client disconnected before its response was ready."""
 
 
 class EventStream(Response):
-    """A stream of events, made by `events` (bytes of one or more whole events each).
+    """A stream of server-sent events.
 
-    An error before the first event is answered with its status; a later one is the last event, in `told`'s words. A
-    client that leaves cancels `events` at once. `on_end` is called when nothing more is sent, whatever the reason.
+    An error before the first event becomes an error response; a later error becomes the last event. When the client
+    disconnects, `events` is closed at once.
+
+    Args:
+        events: Yields one or more whole events as bytes.
+        to_error_response: Maps an error of `events` to the format of the API.
+        on_end: Called at the end of the stream, whatever the reason.
     """
 
     def __init__(
@@ -58,17 +63,17 @@ class EventStream(Response):
         self._update_signal = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the events as they are made."""
-        making = asyncio.create_task(self._collect_events())
-        leaving = asyncio.create_task(wait_for_disconnect(receive))
-        for task in (making, leaving):
+        """Send the events as they are produced."""
+        producer = asyncio.create_task(self._collect_events())
+        disconnect = asyncio.create_task(wait_for_disconnect(receive))
+        for task in (producer, disconnect):
             task.add_done_callback(lambda _: self._update_signal.set())
         try:
-            await self._send(scope, receive, send, making, leaving)
+            await self._send(scope, receive, send, producer, disconnect)
         finally:
-            making.cancel()
-            leaving.cancel()
-            await asyncio.gather(making, leaving, return_exceptions=True)
+            producer.cancel()
+            disconnect.cancel()
+            await asyncio.gather(producer, disconnect, return_exceptions=True)
             self._on_end()
 
     async def _collect_events(self) -> None:
@@ -80,50 +85,57 @@ class EventStream(Response):
     async def _send(
         self, scope: Scope, receive: Receive, send: Send, producer: asyncio.Task[None], disconnect: asyncio.Task[None]
     ) -> None:
-        """What is made while the client is there; a comment where nothing is for too long."""
+        """Send pending events until the producer ends or the client disconnects; send comments in long pauses."""
         loop = asyncio.get_running_loop()
-        started = False
+        is_started = False
         while True:
-            reminder = loop.call_later(KEEPALIVE_SECONDS, self._update_signal.set)
+            keepalive_timer = loop.call_later(KEEPALIVE_SECONDS, self._update_signal.set)
             await self._update_signal.wait()
-            reminder.cancel()
+            keepalive_timer.cancel()
             self._update_signal.clear()
             if disconnect.done():
                 return
-            ended = producer.done()
-            made = b"".join(self._pending_events)
+            is_ended = producer.done()
+            body = b"".join(self._pending_events)
             self._pending_events.clear()
-            if ended and (error := producer.exception()):
-                wire = self._to_error_response(error if isinstance(error, Exception) else RuntimeError(str(error)))
-                if not started and not made:
-                    await wire.to_response()(scope, receive, send)
+            if is_ended and (error := producer.exception()):
+                error_response = self._to_error_response(
+                    error if isinstance(error, Exception) else RuntimeError(str(error))
+                )
+                if not is_started and not body:
+                    await error_response.to_response()(scope, receive, send)
                     return
-                made += b"data: " + wire.to_json() + b"\n\n"
-            if not started:
+                body += b"data: " + error_response.to_json() + b"\n\n"
+            if not is_started:
                 await send({"type": "http.response.start", "status": 200, "headers": SSE_HEADERS})
-                started = True
-            body = made if made or ended else KEEPALIVE_COMMENT
-            await send({"type": "http.response.body", "body": body, "more_body": not ended})
-            if ended:
+                is_started = True
+            if not body and not is_ended:
+                body = KEEPALIVE_COMMENT
+            await send({"type": "http.response.body", "body": body, "more_body": not is_ended})
+            if is_ended:
                 return
 
 
 async def run_while_connected(receive: Receive, coroutine: Coroutine[None, None, T]) -> T:
-    """The outcome of `work`, which is cancelled when the client leaves. Raises: `Gone` then."""
-    working = asyncio.create_task(coroutine)
-    leaving = asyncio.create_task(wait_for_disconnect(receive))
+    """Return the result of a coroutine, and cancel it when the client disconnects.
+
+    Raises:
+        ClientDisconnected: If the client disconnected first.
+    """
+    work = asyncio.create_task(coroutine)
+    disconnect = asyncio.create_task(wait_for_disconnect(receive))
     try:
-        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
+        await asyncio.wait({work, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
             raise ClientDisconnected
-        return working.result()
+        return work.result()
     finally:
-        working.cancel()
-        leaving.cancel()
-        await asyncio.gather(working, leaving, return_exceptions=True)
+        work.cancel()
+        disconnect.cancel()
+        await asyncio.gather(work, disconnect, return_exceptions=True)
 
 
 async def wait_for_disconnect(receive: Receive) -> None:
-    """Returns when the client has left."""
+    """Return when the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass

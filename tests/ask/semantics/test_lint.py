@@ -59,9 +59,9 @@ CASES = {
         ("error", "metrics.b.expr", "the metric b"),
     ],
     "metrics: {a: {expr: 'SUM(amount); DROP TABLE sales', table: sales}}": [
-        ("error", "metrics.a.expr", "is no single SQL")
+        ("error", "metrics.a.expr", "is not a single SQL")
     ],
-    "metrics: {a: {expr: 'SUM((SELECT 1))', table: sales}}": [("error", "metrics.a.expr", "holds a query")],
+    "metrics: {a: {expr: 'SUM((SELECT 1))', table: sales}}": [("error", "metrics.a.expr", "contains a query")],
     "metrics: {a: {expr: COUNT(*), table: sales, default_filters: [amount < 0]}}": [
         ("error", "metrics.a.default_filters", "they exclude every one of 3 rows")
     ],
@@ -75,7 +75,7 @@ CASES = {
         ("warning", "filters.x.expr", "it is true for none of 3 rows")
     ],
     "metrics: {a: {expr: COUNT(*), table: sales, synonyms: [数]}, b: {expr: COUNT(*), table: sales, synonyms: [数]}}": [
-        ("warning", "metrics.b.synonyms", "'数' also stands for a")
+        ("warning", "metrics.b.synonyms", "'数' is also a name of a")
     ],
     "metrics: {a: {expr: COUNT(*), table: 部门}}\ndimensions: {d: sales.city}\njoins: [sales.部门编号 = 部门.编号]": [
         ("warning", "dimensions.d", "it goes with no metric")

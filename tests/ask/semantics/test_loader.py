@@ -54,24 +54,24 @@ def test_the_short_form_is_read():
 
 WRONG = {
     "metrics:\n  a: SUM(x)\nmetric: {}": "model.yaml, line 3: metric: there is no such section; did you mean metrics?",
-    "metrics:\n  a: {exp: SUM(x)}": "model.yaml, line 2: metrics.a.expr: is missing: write it here.\n"
+    "metrics:\n  a: {exp: SUM(x)}": "model.yaml, line 2: metrics.a.expr: is missing: add it.\n"
     "model.yaml, line 2: metrics.a.exp: there is no such field; did you mean expr?",
     "metrics:\n  a: {expr: [1]}": "model.yaml, line 2: metrics.a.expr: must be text, not a list.",
-    "metrics:\n  a: SUM(x)\n  a: SUM(y)": "model.yaml, line 3: a stands twice: keep one of them.",
-    "metrics:\n  a: SUM(x)\nfilters:\n  a: x = 1": "model.yaml, line 4: filters.a: the id a is used in metrics (line 2) already: "
-    "give it another.",
-    "metrics: {a: SUM(x)}\njoins: [a = b]": "model.yaml, line 2: joins.0: 'a = b' is no join: write many.column = "
+    "metrics:\n  a: SUM(x)\n  a: SUM(y)": "model.yaml, line 3: a is defined twice: remove one of them.",
+    "metrics:\n  a: SUM(x)\nfilters:\n  a: x = 1": "model.yaml, line 4: filters.a: the id a is already used in metrics "
+    "(line 2): rename one of them.",
+    "metrics: {a: SUM(x)}\njoins: [a = b]": "model.yaml, line 2: joins.0: 'a = b' is not a join: write many.column = "
     "one.column, such as orders.customer_id = customers.id (AND for more columns).",
-    "metrics: &m {a: SUM(x)}\ndimensions: *m": "model.yaml, line 1: anchors and aliases (& and *) are not read: write the "
-    "value out.",
-    "metrics: !!python/object:os.system {}": "model.yaml, line 1: tags (!) are not read: write plain values.",
-    "metrics: {a: [": "model.yaml, line 1: this is no YAML: ",
+    "metrics: &m {a: SUM(x)}\ndimensions: *m": "model.yaml, line 1: anchors and aliases (& and *) are not supported: "
+    "repeat the value.",
+    "metrics: !!python/object:os.system {}": "model.yaml, line 1: tags (!) are not supported: write plain values.",
+    "metrics: {a: [": "model.yaml, line 1: invalid YAML: ",
     "[1, 2]": "model.yaml, line 1: a semantic model is a mapping with metrics, ",
     "": "model.yaml, line 1: a semantic model is a mapping with metrics, ",
     "name: x": "model.yaml, line 1: it defines no metrics and no dimensions: ",
-    "a: " * 40: "model.yaml, line 1: this is no YAML: ",
+    "a: " * 40: "model.yaml, line 1: invalid YAML: ",
     "metrics: " + "[" * 40 + "]" * 40: "model.yaml, line 1: nested deeper than 24 levels.",
-    "x" * 1_000_001: "model.yaml has 1,000,001 characters: at most 1,000,000 are read.",
+    "x" * 1_000_001: "model.yaml has 1,000,001 characters: at most 1,000,000 are allowed.",
     "ontology: []": "model.yaml, line 1: this is an Ossie ontology, ",
 }
 
@@ -84,7 +84,7 @@ def test_what_is_wrong_is_told_with_file_and_line(text):
 
 
 def test_a_file_that_is_not_there_is_told():
-    with pytest.raises(BadInput, match="There is no file"):
+    with pytest.raises(BadInput, match=r"`nowhere.yaml` does not exist. Pass the path"):
         load_semantic_model("nowhere.yaml")
 
 

@@ -1,4 +1,4 @@
-"""Nothing outside the allowed folders is ever opened, and nothing that hangs."""
+"""File tools open no file outside the allowed folders, and none that blocks."""
 
 import os
 import threading
@@ -16,7 +16,7 @@ SECRET = "the secret word is xylophone"
 
 @pytest.fixture
 def folder(tmp_path):
-    """A root with every trap inside, and secrets beside it."""
+    """A root with links and pipes inside, and secrets outside."""
     root = tmp_path / "data"
     (root / "docs").mkdir(parents=True)
     (root / "docs" / "a.md").write_text("hello\n")
@@ -77,25 +77,25 @@ ESCAPES = [
 
 
 @pytest.mark.parametrize("path", ESCAPES)
-def test_no_path_leads_out(folder, path):
-    given = path.replace("{root}", str(folder)).replace("{parent}", str(folder.parent))
+def test_no_path_leads_out_of_the_roots(folder, path):
+    full_path = path.replace("{root}", str(folder)).replace("{parent}", str(folder.parent))
     for read in (FileSearch([folder]).read_file, LogTransform([folder]).log_transform):
         with pytest.raises(ToolError) as raised:
-            read(given)
+            read(full_path)
         assert "xylophone" not in str(raised.value)
-        assert str(folder.parent) not in str(raised.value).replace(repr(given), "")
+        assert str(folder.parent) not in str(raised.value).replace(repr(full_path), "")
 
 
 @pytest.mark.parametrize("root_dir", ["..", "up", "/etc", "inner", "link.txt", "../database", "~"])
-def test_no_search_leads_out(folder, root_dir):
+def test_no_search_leads_out_of_the_roots(folder, root_dir):
     with pytest.raises(ToolError):
         FileSearch([folder]).file_search("xylophone", root_dir=root_dir)
 
 
 def test_a_search_of_everything_follows_no_link_and_opens_no_pipe(folder):
-    told = FileSearch([folder]).file_search("xylophone")
-    assert told["total_matches"] == 0
-    assert told["message"] == "Nothing found for 'xylophone': names and text of 1 files were searched."
+    result = FileSearch([folder]).file_search("xylophone")
+    assert result["total_matches"] == 0
+    assert result["message"] == "Nothing found for 'xylophone': names and text of 1 files were searched."
 
 
 def test_a_pipe_without_a_writer_does_not_hang(folder):
@@ -112,7 +112,7 @@ def test_a_pipe_without_a_writer_does_not_hang(folder):
     assert failures == ["pipe.log is no ordinary file (a link, pipe or device)."]
 
 
-def test_a_link_put_in_place_between_the_check_and_the_opening_is_refused(folder, tmp_path):
+def test_a_file_replaced_by_a_link_before_it_is_opened_is_refused(folder, tmp_path):
     roots = AllowedRoots([folder])
     file = roots.find("docs/a.md")
     (folder / "docs" / "a.md").unlink()
@@ -121,7 +121,7 @@ def test_a_link_put_in_place_between_the_check_and_the_opening_is_refused(folder
         pass
 
 
-def test_a_folder_exchanged_for_a_link_between_the_check_and_the_opening_is_refused(folder, tmp_path):
+def test_a_folder_replaced_by_a_link_before_it_is_opened_is_refused(folder, tmp_path):
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "a.md").write_text(SECRET)
     roots = AllowedRoots([folder])
@@ -132,7 +132,7 @@ def test_a_folder_exchanged_for_a_link_between_the_check_and_the_opening_is_refu
         pass
 
 
-def test_exchanging_links_all_the_time_never_shows_what_is_outside(folder, tmp_path):
+def test_concurrent_replacement_by_links_never_shows_outside_files(folder, tmp_path):
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "a.md").write_text(SECRET)
     search = FileSearch([folder])
@@ -173,12 +173,12 @@ def test_exchanging_links_all_the_time_never_shows_what_is_outside(folder, tmp_p
         "A.MD",
     ],
 )
-def test_the_usual_ways_to_write_a_path_are_understood(folder, path):
+def test_usual_forms_of_a_path_are_accepted(folder, path):
     roots = AllowedRoots([folder])
     assert roots.format_path(roots.find(path)) == "docs/a.md"
 
 
-def test_absolute_and_working_folder_paths_inside_a_root_are_understood(folder, monkeypatch):
+def test_absolute_and_relative_paths_inside_a_root_are_accepted(folder, monkeypatch):
     roots = AllowedRoots([folder])
     assert roots.format_path(roots.find(str(folder / "docs" / "a.md"))) == "docs/a.md"
     monkeypatch.chdir(folder.parent)
@@ -187,7 +187,7 @@ def test_absolute_and_working_folder_paths_inside_a_root_are_understood(folder, 
     assert roots.format_path(roots.find("../docs/a.md")) == "docs/a.md"
 
 
-def test_what_is_not_there_is_told_with_near_paths(folder):
+def test_a_missing_file_is_reported_with_similar_paths(folder):
     search = FileSearch([folder])
     with pytest.raises(ToolFailed) as raised:
         search.read_file("dosc/a.md")
@@ -197,7 +197,7 @@ def test_what_is_not_there_is_told_with_near_paths(folder):
     assert str(raised.value) == "There is no 'notes'. There are: docs."
 
 
-def test_several_roots_are_told_apart_by_their_names(folder, tmp_path):
+def test_several_roots_are_distinguished_by_name(folder, tmp_path):
     (tmp_path / "other" / "data").mkdir(parents=True)
     (tmp_path / "other" / "data" / "b.md").write_text("hello\n")
     search = FileSearch([folder, tmp_path / "other" / "data"])
@@ -213,20 +213,20 @@ def test_a_root_that_is_itself_a_link_is_its_target(folder, tmp_path):
 
 
 def test_a_root_must_be_a_folder(tmp_path):
-    with pytest.raises(BadInput, match="no folder"):
+    with pytest.raises(BadInput, match="is not an existing folder"):
         AllowedRoots([tmp_path / "missing"])
     with pytest.raises(BadInput, match="at least one"):
         AllowedRoots([])
 
 
-def test_text_that_is_no_path_is_told_by_field(folder):
+def test_text_that_is_not_a_path_is_reported_for_its_field(folder):
     with pytest.raises(InvalidArguments) as raised:
         AllowedRoots([folder]).find(" ", "root_dir")
     assert raised.value.problems[0].field == "root_dir"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_without_the_right_to_read_is_told(folder):
+def test_an_unreadable_file_is_reported(folder):
     (folder / "docs" / "a.md").chmod(0)
     with pytest.raises(ToolFailed, match="cannot be read: Permission denied"):
         FileSearch([folder]).read_file("docs/a.md")

@@ -60,5 +60,5 @@ from opposable.safety.network.ip_addresses import classify_address
         ("100::1", "reserved"),
     ],
 )
-def test_kind_of_an_address(address, kind):
+def test_addresses_are_classified(address, kind):
     assert classify_address(ip_address(address)) == kind

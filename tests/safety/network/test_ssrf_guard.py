@@ -139,7 +139,7 @@ async def fetch(client: GuardedClient, url: str, redirects: int = 0) -> int:
 
 
 @pytest.mark.parametrize("vector", URL_CASES)
-async def test_a_way_around_is_refused(vector, server, client):
+async def test_every_bypass_is_refused(vector, server, client):
     with pytest.raises(ToolRefused):
         await fetch(client, vector.replace("{p}", str(server.port)))
     assert server.seen == []
@@ -161,7 +161,7 @@ async def test_a_way_around_is_refused(vector, server, client):
         "http://inner.example:{p}/",
     ],
 )
-async def test_a_redirect_is_vetted_like_a_request(location, server):
+async def test_a_redirect_is_checked_like_a_request(location, server):
     async def redirect(request):
         raise web.HTTPFound(location.replace("{p}", str(server.port)))
 
@@ -173,7 +173,7 @@ async def test_a_redirect_is_vetted_like_a_request(location, server):
     await client.aclose()
 
 
-async def test_redirects_are_not_followed_unless_asked_for_and_only_so_often(server):
+async def test_redirects_are_followed_only_up_to_the_requested_number(server):
     async def redirect(request):
         raise web.HTTPFound("/again")
 
@@ -212,19 +212,19 @@ async def test_credentials_do_not_follow_to_another_origin(server):
         await client.aclose()
 
 
-def test_a_step_down_from_https_is_refused():
+def test_a_redirect_from_https_to_http_is_refused():
     with pytest.raises(ToolRefused, match="from https to plain http"):
         _build_redirect_request(
             HttpRequest("GET", "https://a.example"), 302, parse_url("https://a.example"), parse_url("http://a.example")
         )
 
 
-async def test_a_name_that_changes_its_address_is_vetted_at_every_connection(server):
+async def test_a_name_is_resolved_and_checked_for_every_connection(server):
     resolver = StubResolver(["1.1.1.1"], ["127.0.0.1"])
     client = GuardedClient(resolver=resolver)
     url = f"http://rebinding.example:{server.port}/"
     assert client.guard.check_url(url).host == "rebinding.example"
-    with pytest.raises((ToolUnavailable, TimeoutError)):  # the public address is dialled: nobody answers there
+    with pytest.raises((ToolUnavailable, TimeoutError)):  # the client connects to the public address, where no server answers
         async with client.send(HttpRequest("GET", url, seconds=0.3, connect_seconds=0.2)):
             pass
     with pytest.raises(ToolRefused, match=r"rebinding.example leads to 127.0.0.1, a loopback address"):
@@ -236,7 +236,7 @@ async def test_a_name_that_changes_its_address_is_vetted_at_every_connection(ser
 @pytest.mark.parametrize(
     "addresses", [["1.1.1.1", "127.0.0.1"], ["127.0.0.1", "1.1.1.1"], ["::1"], ["::ffff:10.0.0.1"]]
 )
-async def test_one_inner_address_among_public_ones_is_enough_to_refuse(addresses, server):
+async def test_one_internal_address_among_public_ones_is_refused(addresses, server):
     client = GuardedClient(resolver=StubResolver(addresses))
     with pytest.raises(ToolRefused):
         await fetch(client, f"http://mixed.example:{server.port}/")
@@ -245,7 +245,7 @@ async def test_one_inner_address_among_public_ones_is_enough_to_refuse(addresses
 
 
 @pytest.mark.parametrize("allow", ["127.0.0.1", "127.0.0.1:{p}", "127.0.0.0/8", "inner.example", "inner.example:{p}"])
-async def test_what_the_owner_allows_is_reached(allow, server):
+async def test_an_allowed_target_is_reached(allow, server):
     client = GuardedClient([allow.replace("{p}", str(server.port))], resolver=StubResolver(["127.0.0.1"]))
     host = "inner.example" if allow.startswith("inner") else "127.0.0.1"
     assert await fetch(client, f"http://{host}:{server.port}/x") == 200
@@ -254,7 +254,7 @@ async def test_what_the_owner_allows_is_reached(allow, server):
 
 
 @pytest.mark.parametrize("allow", ["127.0.0.1:1", "127.0.0.2", "10.0.0.0/8", "other.example", "inner.example:1"])
-async def test_what_is_allowed_elsewhere_is_not_allowed_here(allow, server):
+async def test_an_allowed_target_allows_no_other_target(allow, server):
     client = GuardedClient([allow], resolver=StubResolver(["127.0.0.1"]))
     for host in ("127.0.0.1", "inner.example"):
         with pytest.raises(ToolRefused):
@@ -263,7 +263,7 @@ async def test_what_is_allowed_elsewhere_is_not_allowed_here(allow, server):
     await client.aclose()
 
 
-async def test_a_name_that_is_allowed_does_not_open_the_metadata_address():
+async def test_an_allowed_name_does_not_allow_the_metadata_address():
     client = GuardedClient(["inner.example", "metadata.google.internal"], resolver=StubResolver(["169.254.169.254"]))
     for host in ("inner.example", "metadata.google.internal"):
         with pytest.raises(ToolRefused, match="metadata address"):
@@ -281,7 +281,7 @@ async def test_no_proxy_of_the_environment_is_used(server, monkeypatch):
     await client.aclose()
 
 
-async def test_nothing_is_remembered_between_requests(server):
+async def test_no_cookie_is_stored_between_requests(server):
     async def cookie(request):
         response = web.Response(text="x")
         response.set_cookie("id", "1")
@@ -320,12 +320,12 @@ def test_a_url_has_one_meaning(text, url, host, port):
 
 
 @pytest.mark.parametrize("entry", ["", "http://a.example", "a.example:x", "a.example:70000", "a b", "10.0.0.0/99", "*"])
-def test_an_entry_of_the_allow_list_that_means_nothing_is_an_error(entry):
-    with pytest.raises(BadInput, match="is no target"):
+def test_an_invalid_entry_of_the_allow_list_is_an_error(entry):
+    with pytest.raises(BadInput, match="is not a target"):
         SsrfGuard((entry,))
 
 
-def test_a_list_of_hosts_is_told_plainly():
+def test_a_list_of_hosts_is_normalized():
     assert parse_allowed_hosts(["API.Example.com", "a.example:8080", "127.0.0.1:80"]) == (
         "api.example.com",
         "a.example:8080",
@@ -336,7 +336,7 @@ def test_a_list_of_hosts_is_told_plainly():
 
 
 class ChangingAddresses(list):
-    """Public addresses to who looks first, an inner one to who looks again."""
+    """A resolver result whose first iteration gives a public address, and later ones an internal address."""
 
     looks = 0
 
@@ -347,7 +347,7 @@ class ChangingAddresses(list):
         return super().__iter__()
 
 
-async def test_what_is_dialled_is_looked_at_once_more(server):
+async def test_the_address_is_checked_again_before_connecting(server):
     class Resolver(StubResolver):
         async def resolve(self, host, port=0, family=0):
             return ChangingAddresses(await super().resolve(host, port, family))
@@ -374,5 +374,5 @@ async def test_what_is_dialled_is_looked_at_once_more(server):
         (["::1"], "127.0.0.1", False),
     ],
 )
-def test_the_last_look_before_dialling(allow, address, may):
+def test_which_addresses_can_be_connected_to(allow, address, may):
     assert SsrfGuard(tuple(allow)).can_connect(ip_address(address), 80) is may

@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that keeps what came, and resolvers that say what a test wants."""
+"""An HTTP server on loopback that records requests, and a resolver with given answers."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass
 class ReceivedRequest:
-    """A request as it came: the path as raw as it was sent."""
+    """A received request; `path` is raw."""
 
     method: str
     path: str
@@ -22,7 +22,7 @@ class ReceivedRequest:
 
 @dataclass
 class WebServer:
-    """`answer` is given to every request, and cancelled when its client leaves; `seen` keeps them."""
+    """A server that answers every request by `answer`, and records them in `seen`."""
 
     port: int = 0
     answer: Handler | None = None
@@ -44,7 +44,7 @@ class WebServer:
 
 @asynccontextmanager
 async def run_web_server(*hosts: str) -> AsyncIterator[WebServer]:
-    """A server on 127.0.0.1, and on the other `hosts` with the same port."""
+    """Run a server on 127.0.0.1, and on the other `hosts` with the same port."""
     server = WebServer()
     runner = web.ServerRunner(web.Server(server.handle, handler_cancellation=True), shutdown_timeout=0.1)
     await runner.setup()
@@ -60,7 +60,7 @@ async def run_web_server(*hosts: str) -> AsyncIterator[WebServer]:
 
 
 class StubResolver(AbstractResolver):
-    """A resolver that gives one list of addresses after the other, the last again and again."""
+    """A resolver that returns one list of addresses after the other, and then the last one."""
 
     def __init__(self, *answers: list[str]) -> None:
         self.answers = list(answers)

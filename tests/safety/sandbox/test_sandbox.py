@@ -1,6 +1,8 @@
-"""A sandboxed program sees nothing of the host, uses no more than it may, and leaves nothing behind."""
+"""A sandboxed program sees nothing of the host, stays within its limits and leaves no process running."""
 
 import asyncio
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -24,11 +26,11 @@ async def test_this_machine_can_isolate_programs():
     assert await Sandbox().get_isolation_problem() == ""
 
 
-async def test_a_program_gets_its_input_and_its_output_comes_back():
-    told = await run_code(
+async def test_a_program_receives_input_and_returns_output():
+    result = await run_code(
         "import sys; print(sys.stdin.read()[::-1]); print('糟', file=sys.stderr)", stdin="你好".encode()
     )
-    assert (told.exit_code, told.stdout, told.stderr, told.breach) == (0, "好你\n", "糟\n", None)
+    assert (result.exit_code, result.stdout, result.stderr, result.breach) == (0, "好你\n", "糟\n", None)
 
 
 @pytest.mark.parametrize(
@@ -41,14 +43,14 @@ async def test_a_program_gets_its_input_and_its_output_comes_back():
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "killed"),
     ],
 )
-async def test_what_goes_too_far_is_stopped(code, breach):
-    told = await run_code(code)
-    assert (told.exit_code, told.breach) == (None, breach)
-    assert len(told.stdout) <= 10_000
+async def test_a_program_that_exceeds_a_limit_is_stopped(code, breach):
+    result = await run_code(code)
+    assert (result.exit_code, result.breach) == (None, breach)
+    assert len(result.stdout) <= 10_000
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "message"),
     [
         ("open('/etc/passwd')", "No such file"),
         ("open('/proc/1/environ').read()", "Permission denied"),
@@ -80,60 +82,72 @@ async def test_what_goes_too_far_is_stopped(code, breach):
         ),
     ],
 )
-async def test_what_is_out_of_reach_fails(code, said):
-    told = await run_code(code)
-    assert told.exit_code not in (0, None)
-    assert said in told.stderr
+async def test_forbidden_access_fails(code, message):
+    result = await run_code(code)
+    assert result.exit_code not in (0, None)
+    assert message in result.stderr
 
 
-async def test_no_variable_of_the_host_is_seen(monkeypatch):
+async def test_environment_variables_of_the_host_are_hidden(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    told = await run_code("import os; print(sorted(os.environ))")
-    assert "OPENAI_API_KEY" not in told.stdout
-    assert "PATH" in told.stdout
+    result = await run_code("import os; print(sorted(os.environ))")
+    assert "OPENAI_API_KEY" not in result.stdout
+    assert "PATH" in result.stdout
 
 
-async def test_only_the_folders_named_are_seen_and_only_to_read(tmp_path):
+async def test_only_mounted_folders_are_visible_and_read_only(tmp_path):
     tmp_path.chmod(0o755)
     (tmp_path / "data.txt").write_text("上海")
-    (tmp_path.parent / "beside.txt").write_text("secret")
-    readable = {"/skill": tmp_path}
-    told = await run_code(
-        "import os; print(os.listdir('/skill'), open('/skill/data.txt').read())", read_only_mounts=readable
+    (tmp_path.parent / "sibling.txt").write_text("secret")
+    mounts = {"/skill": tmp_path}
+    result = await run_code(
+        "import os; print(os.listdir('/skill'), open('/skill/data.txt').read())", read_only_mounts=mounts
     )
-    assert told.stdout == "['data.txt'] 上海\n"
-    refused = await run_code("open('/skill/new', 'w')", read_only_mounts=readable)
+    assert result.stdout == "['data.txt'] 上海\n"
+    refused = await run_code("open('/skill/new', 'w')", read_only_mounts=mounts)
     assert "Read-only file system" in refused.stderr
-    assert (await run_code("open('/skill/../beside.txt')", read_only_mounts=readable)).exit_code == 1
+    assert (await run_code("open('/skill/../sibling.txt')", read_only_mounts=mounts)).exit_code == 1
 
 
-async def test_runs_share_no_folder_and_no_process_outlives_its_run():
+async def test_runs_share_no_folder_and_leave_no_process():
     await run_code("open('/tmp/left', 'w').write('x')")
     assert "FileNotFoundError" in (await run_code("open('/tmp/left')")).stderr
-    told = await run_code("import os, time\nif os.fork() == 0:\n  os.setsid(); time.sleep(60)\nprint('gone')")
-    assert (told.exit_code, told.stdout) == (0, "gone\n")
+    result = await run_code("import os, time\nif os.fork() == 0:\n  os.setsid(); time.sleep(60)\nprint('gone')")
+    assert (result.exit_code, result.stdout) == (0, "gone\n")
 
 
-async def test_leaving_stops_the_program():
-    running = asyncio.create_task(run_code("import time; time.sleep(60)"))
-    await asyncio.sleep(0.3)
-    running.cancel()
+async def test_cancellation_stops_the_program():
+    code = "import time; time.sleep(61)"
+    task = asyncio.create_task(run_code(code))
+    async with asyncio.timeout(5):
+        while not _is_running(code):  # noqa: ASYNC110 - another process starts
+            await asyncio.sleep(0.05)
+    task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await running
+        await task
+    assert not _is_running(code)
 
 
-async def test_where_nothing_can_be_isolated_nothing_runs(monkeypatch):
+def _is_running(code: str) -> bool:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if code.encode() in path.read_bytes():
+                return True
+    return False
+
+
+async def test_nothing_runs_where_programs_cannot_be_isolated(monkeypatch):
     monkeypatch.setattr(bubblewrap, "find_bubblewrap", lambda: None)
     sandbox = Sandbox(SHORT_LIMITS)
     with pytest.raises(ToolUnavailable, match="needs bubblewrap"):
         await sandbox.run([sandbox.python_program, "-c", "print(1)"])
 
 
-async def test_a_refusal_of_the_system_is_told_in_its_words(monkeypatch, tmp_path):
-    refusing = tmp_path / "bwrap"
-    refusing.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n")
-    refusing.chmod(0o755)
-    monkeypatch.setattr(bubblewrap, "find_bubblewrap", lambda: str(refusing))
+async def test_a_refusal_of_the_system_is_reported_with_its_reason(monkeypatch, tmp_path):
+    program = tmp_path / "bwrap"
+    program.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(bubblewrap, "find_bubblewrap", lambda: str(program))
     with pytest.raises(ToolUnavailable, match=r"none is run \(bwrap: No permissions to create a new namespace\)"):
         await Sandbox(SHORT_LIMITS).run(["/bin/true"])
 
@@ -142,6 +156,6 @@ async def test_an_owner_may_allow_runs_without_isolation(monkeypatch):
     monkeypatch.setattr(bubblewrap, "find_bubblewrap", lambda: None)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     sandbox = Sandbox(SHORT_LIMITS, allow_unprotected=True)
-    told = await sandbox.run([sandbox.python_program, "-c", "import os; print('OPENAI_API_KEY' in os.environ)"])
-    assert (told.exit_code, told.stdout) == (0, "False\n")
+    result = await sandbox.run([sandbox.python_program, "-c", "import os; print('OPENAI_API_KEY' in os.environ)"])
+    assert (result.exit_code, result.stdout) == (0, "False\n")
     assert (await sandbox.run([sandbox.python_program, "-c", "while True: pass"])).breach == "cpu"

@@ -217,7 +217,7 @@ class FailingModel(ScriptedModel):
     ("error", "told"),
     [
         (ModelUnavailable("The connection broke."), "The connection broke."),
-        (ZeroDivisionError("secret"), "The gateway failed"),
+        (ZeroDivisionError("secret"), "Internal error"),
     ],
 )
 async def test_an_error_in_mid_stream_is_the_streams_last_event(error, told, caplog):

@@ -239,7 +239,7 @@ class TestWhoMayAsk:
             assert (response.status, "www-authenticate" in response.headers) == (status, status == 401)
 
     async def test_without_keys_only_this_machine_is_served(self):
-        with pytest.raises(BadInput, match="lets others in, which needs keys"):
+        with pytest.raises(BadInput, match="needs keys, because other hosts can connect"):
             await serve_mcp_http(create_library(), "0.0.0.0", 0)
 
 

@@ -1,4 +1,4 @@
-"""What a wrong argument may have meant: of what its failure names, the one thing that is most like it."""
+"""Suggestions for wrong arguments: the value in an error that is most similar."""
 
 import re
 from difflib import SequenceMatcher
@@ -7,34 +7,33 @@ from typing import Any
 from opposable.agent.assistance.pinyin import is_pinyin_of
 
 MAX_VALUE_CHARACTERS = 200
-"""Characters of a value that is looked for, and of one that is found."""
+"""Characters of a compared value."""
 
 MAX_LISTED_VALUES = 40
-"""Values of a list from which another one is chosen."""
+"""Values of a list that are considered."""
 
 _MAX_CHARACTERS_READ = 2_000
-"""Characters of a failure that are read."""
+"""Characters of an error that are read."""
 _MAX_VALUES_COMPARED = 300
-"""Values of a failure that are compared."""
+"""Values of an error that are compared."""
 _MIN_SIMILARITY = 0.7
-"""How like two texts must be, where neither holds the other, for one to be meant by the other."""
+"""The similarity from which one text suggests another (`difflib` ratio)."""
 _SEPARATOR_PATTERN = re.compile(r"[,;:：、，；。\n\"'“”‘’()\[\]]|\.(?=\s|$)")
 _LIST_PATTERN = re.compile(r"(?::\s|：)([^:：\n]+)$", re.MULTILINE)
 _COMMA_PATTERN = re.compile(r"[,;、，；]")
 _QUOTE_PAIRS = (("'", "'"), ('"', '"'), ("“", "”"), ("‘", "’"), ("「", "」"), ("《", "》"), ("`", "`"))
 _CODE_AND_LABEL_WORDS = 2
-"""Words of a value that stands beside what it is called: "ANNUAL 年假"."""
+"""Words of a value with its label, such as "ANNUAL 年假"."""
 _CODE_LENGTHS = range(2, 6)
-"""Letters of a code that is the beginning of a name: RIV."""
+"""Letters of a code that abbreviates a name, such as RIV."""
 _NUMBER_PATTERN = re.compile(r"\d+")
 _WORD_PATTERN = re.compile(r"[a-z]+|\d+|[^\x00-\x7f]+")
 
 
 def suggest_arguments(arguments: dict[str, Any], error_text: str) -> dict[str, str]:
-    """By name of argument: the value a failure names that is most like the one given, which it repeats.
+    """Return the value of an error that is most similar to each argument it quotes, by argument name.
 
-    Nothing where no value is like it, or where two are equally so. Ids that differ in a number alone are not alike:
-    17 may mean A-17, A-18 does not.
+    A value needs to be the only best one. Ids that differ only in a number are not similar.
     """
     error_text = error_text[:_MAX_CHARACTERS_READ]
     repeated = {
@@ -47,10 +46,7 @@ def suggest_arguments(arguments: dict[str, Any], error_text: str) -> dict[str, s
 
 
 def find_substituted_value(failed_arguments: dict[str, Any], new_arguments: dict[str, Any], error_text: str) -> str:
-    """What a call takes from a failure's list in place of a value that the list does not have, "" where it takes none.
-
-    No correction but another thing: who asks for order B-5 does not mean A-17 because there is an A-17.
-    """
+    """Return the value from the list of an error that replaces one not in the list; "" for none."""
     error_text = error_text[:_MAX_CHARACTERS_READ]
     listed = {part.strip() for part in _SEPARATOR_PATTERN.split(error_text)}
     for name, value in failed_arguments.items():
@@ -63,7 +59,7 @@ def find_substituted_value(failed_arguments: dict[str, Any], new_arguments: dict
 
 
 def parse_listed_values(error_text: str) -> tuple[str, ...]:
-    """The values that a failure lists behind a colon, each without a space in it; none where that is no list."""
+    """Return the values that an error lists after a colon."""
     found = _LIST_PATTERN.search(error_text[:_MAX_CHARACTERS_READ])
     values = [value.strip("'\"` ") for value in _COMMA_PATTERN.split(found[1].rstrip(".。"))] if found else []
     if not 1 < len(values) <= MAX_LISTED_VALUES or not all(values) or any(re.search(r"\s", value) for value in values):
@@ -72,35 +68,39 @@ def parse_listed_values(error_text: str) -> tuple[str, ...]:
 
 
 def _is_quoted(error_text: str, value: str) -> bool:
-    """Whether a failure tells the value in quotes."""
-    return any(f"{before}{value}{behind}" in error_text for before, behind in _QUOTE_PAIRS)
+    """Return whether an error quotes the value."""
+    return any(f"{opening}{value}{closing}" in error_text for opening, closing in _QUOTE_PAIRS)
 
 
 def _find_nearest_value(value: str, error_text: str) -> str:
-    named: dict[str, float] = {}  # of the many values that a long list names, the first ones
-    for before, behind in _QUOTE_PAIRS:
-        error_text = error_text.replace(f"{before}{value}{behind}", "\n")
+    similarities: dict[str, float] = {}  # of the many values that a long list names, the first ones
+    for opening, closing in _QUOTE_PAIRS:
+        error_text = error_text.replace(f"{opening}{value}{closing}", "\n")
     for part in _SEPARATOR_PATTERN.split(error_text):
         words = part.split()
         if len(words) == len({*words, value}) == _CODE_AND_LABEL_WORDS:
             return next(word for word in words if word != value)
-        for one in (part.strip(), *words):
+        for candidate in (part.strip(), *words):
             if (
-                one
-                and one != value
-                and len(one) <= MAX_VALUE_CHARACTERS
-                and one not in named
-                and len(named) < _MAX_VALUES_COMPARED
+                candidate
+                and candidate != value
+                and len(candidate) <= MAX_VALUE_CHARACTERS
+                and candidate not in similarities
+                and len(similarities) < _MAX_VALUES_COMPARED
             ):
-                short = one.isupper() and len(one) in _CODE_LENGTHS and value.casefold().startswith(one.casefold())
-                named[one] = 1.0 if short else _compute_similarity(value.casefold(), one.casefold())
-    best = max(named.values(), default=0.0)
-    nearest = [one for one, likeness in named.items() if likeness == best]
+                short = (
+                    candidate.isupper()
+                    and len(candidate) in _CODE_LENGTHS
+                    and value.casefold().startswith(candidate.casefold())
+                )
+                similarities[candidate] = 1.0 if short else _compute_similarity(value.casefold(), candidate.casefold())
+    best = max(similarities.values(), default=0.0)
+    nearest = [candidate for candidate, likeness in similarities.items() if likeness == best]
     return nearest[0] if best >= _MIN_SIMILARITY and len(nearest) == 1 else ""
 
 
 def _compute_similarity(value: str, candidate: str) -> float:
-    """How like two texts in lower case are; above 1 where the one named holds the words of the one given."""
+    """Return the similarity of two lower-case texts; above 1 if one contains the other."""
     if is_pinyin_of(candidate, value):
         return 1.0
     few, many = _WORD_PATTERN.findall(value), _WORD_PATTERN.findall(candidate)

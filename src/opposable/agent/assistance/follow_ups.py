@@ -1,4 +1,4 @@
-"""What a run would leave undone if its model's answer were taken: calls that failed, that wait, that were not ready."""
+"""Follow-ups: requests to continue when a model would stop before its task is done."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,28 +22,28 @@ from opposable.domain.tools import FailureKind, ToolCall, ToolResult
 from opposable.models.base import ForcedTool, ToolChoice
 
 MAX_FAILURE_FOLLOW_UPS = 3
-"""How often a run is asked on after a failed call."""
+"""Follow-ups after failed calls in one run."""
 
 MAX_GUESS_FOLLOW_UPS = 1
-"""How often of these where no call is known that would put it right."""
+"""Follow-ups after failed calls without a known correction."""
 
 MAX_POLLING_FOLLOW_UPS = 12
-"""How often a run is asked to look once more whether what a failed call needs is ready."""
+"""Follow-ups that ask to poll again."""
 
 MAX_CONTINUATION_FOLLOW_UPS = 24
-"""How often a run is asked for the next page, or for the next of what goes on."""
+"""Follow-ups that ask for the next page or the next call of a chain."""
 
 
 MAX_CONFIRMATION_FOLLOW_UPS = 3
-"""How often a run is asked on for a call of which its model was not sure: a look, a question, the call."""
+"""Follow-ups about a call that the model was not sure of."""
 
 _EMPTY_RESULTS = ("", "[]", "{}", "null", '""')
-"""Results that bring nothing."""
+"""Results without content."""
 
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:
-    """What the model is asked in place of taking its answer, and the call that would follow it, where one is known."""
+    """A text for the model and the tool choice that should follow."""
 
     text: str
     tool_choice: ToolChoice
@@ -51,11 +51,7 @@ class FollowUp:
 
 @dataclass(frozen=True, slots=True)
 class _FailedCall:
-    """A call of the last turn that failed.
-
-    `meant` are arguments it may have meant, `again` that it may work as it is, `refused` that it could not be done
-    rather than that it was put wrongly, `repeated` that it was not made since it had failed before.
-    """
+    """A failed call of the last turn, with what is known about its correction."""
 
     call: ForcedTool
     error_text: str
@@ -66,7 +62,7 @@ class _FailedCall:
 
 
 class FollowUps:
-    """The open ends of a run, and how often it is still asked on for them: a small model takes an error for the end."""
+    """The open ends of a run, and how many follow-ups are left for them."""
 
     def __init__(self, tool_facts: ToolFacts, request: str) -> None:
         self._tool_facts = tool_facts
@@ -92,16 +88,16 @@ class FollowUps:
         self._continuations_left = MAX_CONTINUATION_FOLLOW_UPS
 
     def begin_turn(self) -> None:
-        """New calls are made: what the last ones left is theirs to mend."""
+        """Forget the open ends of the last turn."""
         self._failed_call = self._last_success = self._prerequisite_call = None
 
     def defer(self, call: ForcedTool, prerequisite: ForcedTool | None = None) -> None:
-        """A call waits for what others bring, as `first` may, with the arguments that are known."""
+        """Defer a call until others have returned what it needs."""
         self._deferred_calls[call.name] = call
         self._prerequisite_call = prerequisite
 
     def note_withheld_calls(self, calls: Sequence[ToolCall]) -> None:
-        """Calls that the model wrote and that were not taken for meant: it may not know enough for them yet."""
+        """Note calls that the model wrote and that were withheld as too uncertain."""
         self._withheld_call = ForcedTool(calls[0].name, calls[0].arguments) if calls else None
 
     def record_result(
@@ -113,10 +109,14 @@ class FollowUps:
         is_polling: bool,
         previous_failure: FailureKind | None = None,
     ) -> None:
-        """Take note of a call's end.
+        """Record a result.
 
-        `meant` are arguments it may have meant, `polls` says that its tool is one that waits; `before` is how it failed
-        before where that is why it was not made.
+        Args:
+            result: The result.
+            call: The call.
+            suggested_arguments: Arguments that may be right.
+            is_polling: Whether the tool is polled on purpose.
+            previous_failure: The failure for which the call was blocked, if it was.
         """
         self._deferred_calls.pop(call.name, None)
         if result.failure is None:
@@ -139,10 +139,9 @@ class FollowUps:
             )
 
     def find_substituted_value(self, name: str, arguments: dict[str, Any], known_texts: Iterable[str]) -> str:
-        """What a call that was asked for takes in place of what the user wanted, "" for nothing.
+        """Return the value that a call uses instead of the one the user named; "" if it does not.
 
-        That is another one of those that the failure lists, or another name, unless it is akin to what was wanted and
-        stands in one of the texts `heard`: who asks for Chen does not mean somebody else.
+        A similar value from `known_texts` does not count.
         """
         guess = self._guessed_call
         if guess is None or guess.call.name != name:
@@ -154,20 +153,17 @@ class FollowUps:
             if other and not self._is_plausible_replacement(value, other):
                 return other
             if is_name(value) and is_name(new) and new != value and is_user_value(value, self._request):
-                akin = shares_word(str(new), f"{self._request} {value}") and is_in_any_text(str(new), texts)
-                if not akin and not is_pinyin_of(str(new), str(value)):
+                is_related = shares_word(str(new), f"{self._request} {value}") and is_in_any_text(str(new), texts)
+                if not is_related and not is_pinyin_of(str(new), str(value)):
                     return str(new)
         return ""
 
     def _is_plausible_replacement(self, value: Any, replacement: str) -> bool:
-        """Whether a value that the model wrote may be given up for another one: it was none of the user's own words."""
+        """Return whether a value of the model may be replaced by another one."""
         return not is_user_value(value, self._request) and shares_word(replacement, f"{self._request} {value}")
 
     def after_turn(self, language: Language) -> FollowUp | None:
-        """What the model is asked as a turn ends, before it goes on by itself; None where it may.
-
-        The calls it wrote itself are gone on with, once what they wait for is there, and has no more pages.
-        """
+        """Return the follow-up at the end of a turn, if any."""
         if self._prerequisite_call is not None:
             first, self._prerequisite_call = self._prerequisite_call, None
             return FollowUp(prompts.ask_to_look_up(first.name, language), first)
@@ -180,7 +176,7 @@ class FollowUps:
         return self._continue_chain(language) if self._requested_values else None
 
     def before_answer(self, language: Language) -> FollowUp | None:
-        """What the model is asked in place of taking its answer; None where the answer is to be taken."""
+        """Return the follow-up to send instead of accepting the answer, if any."""
         wrong, self._failed_call = self._failed_call, None
         if self._not_ready_calls and self._pollings_left:
             look = self._polling_call
@@ -203,10 +199,7 @@ class FollowUps:
         )
 
     def _correct_repeated_call(self, failed_call: _FailedCall, language: Language) -> FollowUp | None:
-        """A wish at once where a call was written again as it had failed, and what was meant is known.
-
-        Left alone, a small model goes on with the wrong one.
-        """
+        """Return a follow-up if a failed call was repeated and its correction is known."""
         if not (failed_call.is_repeated and failed_call.suggested_arguments):
             return None
         self._failed_call = None
@@ -220,8 +213,10 @@ class FollowUps:
         if failed_call.suggested_arguments:
             self._guessed_call = None
             taken = self._tool_facts.get_parameters(name).get("properties") or failed_call.call.arguments
-            kept = {field: value for field, value in failed_call.call.arguments.items() if field in taken}
-            expected = ForcedTool(name, {**kept, **failed_call.suggested_arguments})
+            remaining_arguments = {
+                field: value for field, value in failed_call.call.arguments.items() if field in taken
+            }
+            expected = ForcedTool(name, {**remaining_arguments, **failed_call.suggested_arguments})
         elif failed_call.is_transient:
             expected = failed_call.call
         elif other := self._tool_facts.find_equivalent_call(failed_call.call):
@@ -250,7 +245,7 @@ class FollowUps:
         )
 
     def _look_up_fields(self, call: ForcedTool, fields: tuple[str, ...], language: Language) -> FollowUp | None:
-        """A wish for the call that may bring a value, where one was made up or a name stands for it; the call waits."""
+        """Return a follow-up for a call that may return missing values, and defer this call."""
         for field in fields:
             sources = self._tool_facts.find_provider_calls(call, field, allow_missing_arguments=True)
             value = call.arguments.get(field)
@@ -261,26 +256,23 @@ class FollowUps:
         return None
 
     def _retry_with_other_value(self, failed_call: _FailedCall, fields: tuple[str, ...]) -> ToolChoice:
-        """The call with another value than the one that is wrong, as far as that is known and no id.
-
-        Where the value was none of the user's, it is one of those that the failure lists and that are akin to it.
-        """
+        """Return the tool choice that repeats a call with another value of the wrong argument."""
         call = failed_call.call
         given = list(call.arguments)
         for field in fields[:1]:
             value = call.arguments.get(field)
             if isinstance(value, str) and not any(character.isdigit() for character in value):
-                kept = {name: call.arguments[name] for name in given[: given.index(field)]}
-                among = tuple(
+                earlier_arguments = {name: call.arguments[name] for name in given[: given.index(field)]}
+                allowed_values = tuple(
                     other
                     for other in parse_listed_values(failed_call.error_text)
                     if self._is_plausible_replacement(value, other)
                 )
-                return ForcedTool(call.name, kept, {field: value}, among)
+                return ForcedTool(call.name, earlier_arguments, {field: value}, allowed_values)
         return "required"
 
     def _make_deferred_call(self, language: Language) -> FollowUp | None:
-        """A wish for a call whose time has come; none where what was to bring its value is empty."""
+        """Return a follow-up for a deferred call whose prerequisites are there."""
         if self._last_success is not None and self._last_success[1].content.strip() in _EMPTY_RESULTS:
             self._deferred_calls.clear()
         if not self._deferred_calls:
@@ -290,10 +282,7 @@ class FollowUps:
         return FollowUp(prompts.ask_for_deferred_call(name, format_arguments(call.arguments.items()), language), call)
 
     def take_unread_page(self, name: str) -> ForcedTool | None:
-        """The next page that is to be read before a call which changes something, that of the tool named; asked once.
-
-        Which one is the last, or the cheapest, only the whole list tells.
-        """
+        """Return the next page to read before a call that changes something, once."""
         if self._next_page_call is None or self._has_blocked_for_page or self._tool_facts.is_read_only(name):
             return None
         self._has_blocked_for_page = True
@@ -307,7 +296,7 @@ class FollowUps:
         return None if more is None else ForcedTool(call.name, more)
 
     def _read_next_page(self, language: Language) -> FollowUp | None:
-        """A wish for the next page of a list, where the request is about the whole of it."""
+        """Return a follow-up for the next page if the request covers the whole list."""
         more, self._next_page_call = self._next_page_call, None
         if more is None or not self._continuations_left:
             return None
@@ -315,7 +304,7 @@ class FollowUps:
         return FollowUp(prompts.ask_for_next_page(more.name, format_arguments(more.arguments.items()), language), more)
 
     def _continue_chain(self, language: Language) -> FollowUp | None:
-        """A wish for the next of a chain, as the last result names it, where the request wants more of them."""
+        """Return a follow-up for the next call of a chain that the last result names."""
         if self._last_success is None or not self._continuations_left:
             return None
         call, result = self._last_success
@@ -334,11 +323,7 @@ class FollowUps:
         return FollowUp(prompts.ask_for_next_call(call.name, format_arguments(found.items()), language), "required")
 
     def _confirm_uncertain_call(self, language: Language) -> FollowUp | None:
-        """What follows where the model wrote a call without being sure of it.
-
-        First a look at what the request is about, then the question whether the call does what was asked for; where the
-        model writes it once more, it is meant.
-        """
+        """Return a follow-up about a call that the model was not sure of."""
         held = self._withheld_call
         name = self._uncertain_tool or (held.name if held else "")
         if not name or not self._confirmations_left or self._tool_facts.was_called(name):
@@ -364,7 +349,7 @@ class FollowUps:
         )
 
     def _ground_withheld_call(self, withheld_call: ForcedTool, language: Language) -> FollowUp | None:
-        """A wish for what a call that was not made needs to know, where values of it are made up; for it, where it reads."""
+        """Return a follow-up that looks up the ungrounded values of a withheld call."""
         unknown = tuple(
             field for field, value in withheld_call.arguments.items() if is_ungrounded(value, field, self._request)
         )

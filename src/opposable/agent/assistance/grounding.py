@@ -1,4 +1,4 @@
-"""Where a call's values come from: what the user said, what results showed, and which tools could bring the rest."""
+"""Grounding of values: whether the request or a result contains them."""
 
 import re
 from collections.abc import Iterable
@@ -21,21 +21,21 @@ _NUMBERS_BY_WORD = {
 _CHINESE_NUMERAL_PATTERN = re.compile(r"[零〇一二两三四五六七八九十百千万亿半]")
 _IDENTIFIER_PART_PATTERN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _GENERIC_WORDS = frozenset("id ids no number name key code value of the new old to from at in by text".split())  # noqa: SIM905
-"""Parts of names that say nothing of what they name."""
+"""Words of names that say nothing about their subject."""
 
 
 def split_identifier(name: str) -> list[str]:
-    """The words of a tool's or parameter's name in lower case, as they stand in it."""
+    """Return the words of an identifier in lower case."""
     return [part.lower() for part in _IDENTIFIER_PART_PATTERN.findall(name)]
 
 
 def get_content_words(name: str) -> set[str]:
-    """The words of a tool's or parameter's name that say what it is about, in the singular."""
+    """Return the words of an identifier that name its subject, in the singular."""
     return {_to_singular(part) for part in split_identifier(name)} - _GENERIC_WORDS
 
 
 def is_number_grounded(number: float, texts: Iterable[str]) -> bool:
-    """Whether a number stands in any of the texts, in digits or, a small one, in words; where any may be meant, it does."""
+    """Return whether a number occurs in a text, in digits or in words."""
     for text in texts:
         if any(_parse_number(found) in (number, number * 100, number / 100) for found in _NUMBER_PATTERN.findall(text)):
             return True
@@ -50,7 +50,7 @@ def is_number_grounded(number: float, texts: Iterable[str]) -> bool:
 
 
 def is_user_value(value: Any, request: str) -> bool:
-    """Whether a value is the user's own: an id, whose digits make it just that one, or words that were all said."""
+    """Return whether a value is one of the user: an id, or words of the request."""
     if not isinstance(value, str):
         return True
     held = split_words(value)
@@ -58,30 +58,30 @@ def is_user_value(value: Any, request: str) -> bool:
 
 
 def is_name(value: Any) -> bool:
-    """Whether a value is a text without a digit: what somebody or something is called."""
+    """Return whether a value is a text without digits."""
     return isinstance(value, str) and bool(value) and not any(character.isdigit() for character in value)
 
 
 def is_in_any_text(value: str, texts: Iterable[str]) -> bool:
-    """Whether all words of a value stand in one of the texts."""
+    """Return whether all words of a value occur in one of the texts."""
     held = set(split_words(value))
     return any(held <= set(split_words(text)) for text in texts)
 
 
 def is_tool_named(name: str, text: str) -> bool:
-    """Whether a tool's name stands in a text as it is."""
+    """Return whether a text contains the name of a tool."""
     return re.search(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])", text) is not None
 
 
 def shares_word(value: str, text: str) -> bool:
-    """Whether a value and some texts share a Chinese character, or the first three letters or more of a whole word."""
+    """Return whether a value and a text share a word, also by its beginning."""
     held = {_to_singular(word) for word in split_words(value) if len(word) > 2 or not word.isascii()}
     spoken = {_to_singular(word) for word in split_words(text) if len(word) > 2 or not word.isascii()}
     return any(word.startswith(other) or other.startswith(word) for word in held for other in spoken)
 
 
 def is_ungrounded(value: Any, field: str, request: str) -> bool:
-    """Whether nothing of a text was said, apart from what its parameter is about."""
+    """Return whether no word of a text occurs in the request, apart from those of its field."""
     if not isinstance(value, str):
         return False
     held = {_to_singular(word) for word in split_words(value)} - get_content_words(field)

@@ -1,4 +1,4 @@
-"""What a result says of how it goes on: a list's next page, the next of a chain; and whether a request wants it all."""
+"""Pagination of results: next pages, chains, and requests that need a whole list."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,29 +12,29 @@ _WHOLE_LIST_PATTERN = re.compile(
     r"全部|所有|每|最后|最[大小高低新旧早晚多少贵长短近远]|一共|总|多少|统计|平均|逐|直到",
     re.IGNORECASE,
 )
-"""Words of a request that is about the whole of something, or about one that only the whole tells."""
+"""Words of a request that needs a whole list."""
 
 _CHINESE_DIGITS = "两二三四五六七八九十"
 _COUNT_PATTERN = re.compile(
     rf"\b({'|'.join(NUMBER_WORDS[2:])}|\d{{1,3}}) (?:[a-z]+ )?[a-z]+s\b|(十?[{_CHINESE_DIGITS}]|\d{{1,3}}) ?[个条次页张份间扇封件项]",
     re.IGNORECASE,
 )
-"""How many of something."""
+"""A number of items."""
 
 _NEXT_PATTERN = r"(?:\bnext\b|下一[个页步条项扇]?)[^.。\n]{0,40}?"
 _MAX_CHARACTERS_READ = 2_000
-"""Characters of a request or result that are looked at."""
+"""Characters of a request or a result that are read."""
 _NESTED_FIELDS = ("pagination", "paging", "page_info", "pageinfo", "meta", "metadata", "links")
-"""Where a result may keep how it goes on."""
+"""Objects of a result that can contain the next page."""
 
 
 def is_about_whole_list(request: str) -> bool:
-    """Whether a request is about the whole of something, or about one that only the whole tells."""
+    """Return whether a request needs a whole list."""
     return _WHOLE_LIST_PATTERN.search(request[:_MAX_CHARACTERS_READ]) is not None
 
 
 def count_requested_items(request: str) -> int:
-    """How many of something a request is about, at most; 1 where it does not say."""
+    """Return how many items a request names; 1 if it names no number."""
     return max(
         (
             _parse_count(english or chinese)
@@ -47,10 +47,9 @@ def count_requested_items(request: str) -> int:
 def get_next_page_arguments(
     arguments: Mapping[str, Any], parameters: Mapping[str, Any], data: Any
 ) -> dict[str, Any] | None:
-    """The arguments with which a call goes on where its result `data` names the next page; None where it names none.
+    """Return the arguments for the next page that a result names; None if it names none.
 
-    `parameters` is the tool's JSON Schema: a result's `next_page`, `nextCursor`, `next_page_token` is the next value of
-    its parameter `page`, `cursor`, `page_token`, and `has_more` says that there is one more `page` or `offset`.
+    `parameters` is the JSON Schema of the tool. Fields such as `next_page`, `nextCursor` and `has_more` are recognized.
     """
     if not isinstance(data, dict):
         return None
@@ -73,7 +72,7 @@ def get_next_page_arguments(
 
 
 def find_next_value(arguments: Mapping[str, Any], result_text: str) -> dict[str, str]:
-    """The argument that a result names as the next one, alike but for its numbers: door-14 behind door-7."""
+    """Return the argument that a result names next, equal but for its numbers (door-7, door-14)."""
     for name, value in arguments.items():
         if not isinstance(value, str) or not any(character.isdigit() for character in value) or len(value) > 100:
             continue

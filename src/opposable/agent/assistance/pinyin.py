@@ -1,4 +1,4 @@
-"""How Chinese names are spelt in Latin letters: 张伟 is zhang.wei."""
+"""Pinyin of Chinese names: 张伟 is zhang wei."""
 
 import re
 from bisect import bisect_right
@@ -25,7 +25,7 @@ _FIRST_CHARACTERS = (
     "heng蒸zhi芝zhong中zhou舟zhu珠zhua抓zhuai拽zhuan专zhuang桩zhui椎zhun谆zhuo捉zi兹zong鬃zou邹zu租zuan钻zui嘴z"
     "un尊zuo昨"
 )
-"""Each syllable with the first of its characters in GB 2312, whose 3,755 common characters stand in this order."""
+"""Each syllable with its first character in GB 2312, in the order of its 3,755 common characters."""
 
 _SYLLABLE_STARTS: list[tuple[bytes, str]] = [
     (first.encode("gb2312"), syllable) for syllable, first in re.findall(r"([a-z]+)(.)", _FIRST_CHARACTERS)
@@ -36,7 +36,7 @@ _LATIN_WORD_PATTERN = re.compile(r"[a-z]+")
 
 
 def is_pinyin_of(latin: str, chinese: str) -> bool:
-    """Whether Latin words spell a Chinese name of two to four characters, its family name first or last."""
+    """Return whether Latin words spell a Chinese name of two to four characters."""
     if not _CHINESE_NAME_PATTERN.fullmatch(chinese):
         return False
     syllables = [_get_syllable(character) for character in chinese]
@@ -45,7 +45,7 @@ def is_pinyin_of(latin: str, chinese: str) -> bool:
 
 
 def _get_syllable(character: str) -> str:
-    """The syllable of a common character, "" of any other."""
+    """Return the syllable of a common character, "" of any other."""
     try:
         code = character.encode("gb2312")
     except UnicodeEncodeError:

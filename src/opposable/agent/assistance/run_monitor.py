@@ -1,4 +1,4 @@
-"""One run watched: each call folded into what is known of it, and what follows for the calls to come."""
+"""The monitor of one run: it records every call and applies the guards to the next ones."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,18 +39,18 @@ from opposable.tools import failure_messages as sentences
 from opposable.tools.library import ToolLibrary
 
 ADJUSTABLE_METADATA_KEY = "adjustable"
-"""In a spec's metadata: arguments that are doubled after a time-out, each with its largest value."""
+"""In the metadata of a spec: arguments to double after a time-out, with their maximum."""
 
 MAX_REQUEST_CHARACTERS_MATCHED = 2_000
-"""Characters of a request in which it is looked for what failed before."""
+"""Characters of a request that are compared with earlier failures."""
 
 _MAX_OPEN_FAILURES = 20
-"""Failed calls of a tool that wait for being put right, the last ones."""
+"""Failed calls of a tool without a correction that are stored, the latest ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class _OpenFailure:
-    """A failed call that nothing has put right yet."""
+    """A failed call without a correction."""
 
     arguments: dict[str, Any]
     error_text: str
@@ -59,11 +59,16 @@ class _OpenFailure:
 
 
 class RunMonitor:
-    """What a run has been through. `patterns` are what was known when it began.
+    """The record of a run and its guards.
 
-    `best` is the last result that was good, by its tool's name; `advice` is what the model is told to do next;
-    `is_silent` that it is told no more of what was tried;
-    `unfinished` are the run's open ends.
+    Args:
+        patterns: The failures known when the run started.
+
+    Attributes:
+        last_success: The name of a tool and its latest successful result.
+        advice: What the model should do next.
+        is_silent: Whether the status note is switched off.
+        follow_ups: The follow-ups of the run.
     """
 
     def __init__(
@@ -109,27 +114,32 @@ class RunMonitor:
     # Before the calls
 
     def annotate_definitions(self, definitions: tuple[ToolDefinition, ...]) -> tuple[ToolDefinition, ...]:
-        """What the model is told of tools, with warnings where something is known of them."""
+        """Return the definitions with warnings about earlier failures."""
         if self._failure_memory is None or not self._patterns.warnings:
             return definitions
         if self._annotated_definitions[0] is not definitions:
-            told = self._failure_memory.memory.add_warnings(definitions, self._patterns, self._library, self._language)
-            pairs = zip(definitions, told, strict=True)
-            if self._hints:  # it is told once: a small model writes again whatever failing value it sees
-                told = tuple(plain if plain.name in self._hints else warned for plain, warned in pairs)
-            self._annotated_definitions = (definitions, told)
+            annotated = self._failure_memory.memory.add_warnings(
+                definitions, self._patterns, self._library, self._language
+            )
+            pairs = zip(definitions, annotated, strict=True)
+            if self._hints:  # hints replace the warning: small models repeat failing values
+                annotated = tuple(
+                    original if original.name in self._hints else annotated_definition
+                    for original, annotated_definition in pairs
+                )
+            self._annotated_definitions = (definitions, annotated)
         return self._annotated_definitions[1]
 
     def with_status_note(self, messages: list[Message], is_trimmed: bool) -> list[Message]:
-        """The messages to send with the block on what was tried in the last of them; the history has none of it."""
-        told = self.format_status_note(is_trimmed) if self._turn else "\n".join(self._hints.values())
-        if not told:
+        """Return the messages with the status note in the last one; the history stays without it."""
+        note = self.format_status_note(is_trimmed) if self._turn else "\n".join(self._hints.values())
+        if not note:
             return messages
         last = messages[-1]
-        return [*messages[:-1], replace(last, content=f"{last.content}\n\n{told}")]
+        return [*messages[:-1], replace(last, content=f"{last.content}\n\n{note}")]
 
     def _collect_hints(self, task: str) -> dict[str, str]:
-        """What is told beside the request of what put the same right before, by the names of tools."""
+        """Return the hints about corrections that the request calls for, by tool name."""
         found: dict[str, str] = {}
         spoken = split_words(task[:MAX_REQUEST_CHARACTERS_MATCHED]) if self._patterns.failures else []
         for tool_id, known in self._patterns.failures.items():
@@ -140,7 +150,7 @@ class RunMonitor:
         return {name: hints for name, hints in found.items() if hints}
 
     def format_status_note(self, is_trimmed: bool) -> str:
-        """The block on what was tried, "" where there is nothing to say."""
+        """Return the status note; "" if there is nothing to say."""
         if self.is_silent or not (self._guards.status_notes or self.advice):
             return ""
         if not (self.advice or self._last_turn_failed or (is_trimmed and self._context.steps)):
@@ -153,17 +163,15 @@ class RunMonitor:
 
     @property
     def reserved_tokens(self) -> int:
-        """Tokens to be left free for the block."""
+        """Tokens reserved for the status note."""
         return self._guards.status_note_tokens if self.advice or self._context.steps else 0
 
     def begin_turn(
         self, reply_text: str, resolved_calls: Sequence[ResolvedCall], deferred_calls: Sequence[ToolCall] = ()
     ) -> tuple[Sequence[ResolvedCall], ...]:
-        """Take note of a reply with calls; the calls, in the parts in which they are to be made.
+        """Record a reply with calls and return the calls in batches to execute.
 
-        `later` are calls that the model wrote too and that wait for what these bring.
-
-        The same call twice in one reply is made once first: where that fails, the others need not.
+        The same call twice in one reply is made once first. If it fails, the others are blocked.
         """
         self._turn += 1
         self._turn_calls.clear()
@@ -182,7 +190,7 @@ class RunMonitor:
         return (tuple(first.values()), rest) if rest else (resolved_calls,)
 
     def screen_calls(self, resolved_calls: Iterable[ResolvedCall]) -> tuple[ResolvedCall, ...]:
-        """The calls of a part of a reply, those marked that are not to be made, and adjusted what may be."""
+        """Return the calls of a batch; blocked ones have a failure, time-outs may be enlarged."""
         return tuple(self._screen_call(read) for read in resolved_calls)
 
     def _screen_call(self, resolved_call: ResolvedCall) -> ResolvedCall:
@@ -194,59 +202,56 @@ class RunMonitor:
             resolved_call = self._enlarge_arguments(resolved_call)
         call = resolved_call.call
         key, arguments = self._turn_calls[call.id] = self._get_call_key(resolved_call)
-        told = self._find_block_reason(resolved_call, key, arguments)
-        if not told:
+        block_reason = self._find_block_reason(resolved_call, key, arguments)
+        if not block_reason:
             return resolved_call
         self._blocked_ids.add(call.id)
-        return replace(resolved_call, failure=ToolResult(call.id, call.name, told, "refused"))
+        return replace(resolved_call, failure=ToolResult(call.id, call.name, block_reason, "refused"))
 
     def _get_call_key(self, resolved_call: ResolvedCall) -> tuple[CallKey, dict[str, Any]]:
-        """What makes a call the same as another, and its arguments without what makes no difference."""
+        """Return the identity of a call and its normalized arguments."""
         call = resolved_call.call
         if resolved_call.failure is not None:  # where there is no such tool, whatever is asked of it comes to the same
-            told = "" if resolved_call.failure.failure == "unknown_tool" else call.arguments_json
-            return (call.name, told.encode()), {}
+            arguments_text = "" if resolved_call.failure.failure == "unknown_tool" else call.arguments_json
+            return (call.name, arguments_text.encode()), {}
         arguments = normalize_arguments(resolved_call.arguments, self._tool_facts.get_parameters(call.name))
         return get_call_key(call.name, arguments), arguments
 
     def _find_block_reason(self, resolved_call: ResolvedCall, key: CallKey, arguments: dict[str, Any]) -> str:
         name = resolved_call.call.name
         if self._guards.block_repeats:
-            seen = self._call_records.get(key)
-            if should_block(seen, self._change_count, self._stale_turns, self._guards) and seen is not None:
-                if seen.failure is not None:
-                    return prompts.explain_blocked_failure(name, seen.repeat_count, seen.content, self._language)
+            record = self._call_records.get(key)
+            if should_block(record, self._change_count, self._stale_turns, self._guards) and record is not None:
+                if record.failure is not None:
+                    return prompts.explain_blocked_failure(name, record.repeat_count, record.content, self._language)
                 if not self._tool_facts.is_polling(name):
-                    return prompts.explain_blocked_repeat(name, seen.repeat_count, seen.content, self._language)
+                    return prompts.explain_blocked_repeat(name, record.repeat_count, record.content, self._language)
         if resolved_call.failure is not None:
             return ""
         if self._guards.block_repeats and self._is_only_quoted(name):
             self._deferred_ids.add(resolved_call.call.id)
             return prompts.explain_quoted_call(name, self._language)
-        other = self.follow_ups.find_substituted_value(
+        other_value = self.follow_ups.find_substituted_value(
             name, resolved_call.arguments, chain((self._context.task,), self._context.iter_tool_outputs())
         )
-        if other:
+        if other_value:
             self._deferred_ids.add(resolved_call.call.id)
-            return prompts.explain_substituted_value(name, other, self._language)
-        held = self._find_missing_prerequisite(name, resolved_call.arguments) if self._guards.follow_ups else ""
-        if held:
+            return prompts.explain_substituted_value(name, other_value, self._language)
+        block_reason = self._find_missing_prerequisite(name, resolved_call.arguments) if self._guards.follow_ups else ""
+        if block_reason:
             self._deferred_ids.add(resolved_call.call.id)
-            return held
+            return block_reason
         if self._failure_memory is None or not self._patterns.failures:
             return ""
-        known = self._patterns.find_exact(self._tool_facts.get_tool_id(name), arguments)
-        if known is None or not self._failure_memory.is_known_to_fail(known):
+        failure = self._patterns.find_exact(self._tool_facts.get_tool_id(name), arguments)
+        if failure is None or not self._failure_memory.is_known_to_fail(failure):
             return ""
-        right = format_correction(known.correction)[1]
-        said = dialects.escape_special_tokens(known.message.partition("\n")[2])
-        return prompts.explain_known_failure(name, known.count, right, said, self._language)
+        worked_arguments = format_correction(failure.correction)[1]
+        message = dialects.escape_special_tokens(failure.message.partition("\n")[2])
+        return prompts.explain_known_failure(name, failure.count, worked_arguments, message, self._language)
 
     def _is_only_quoted(self, name: str) -> bool:
-        """Whether a tool that changes something is named by what another one read, and not by the user.
-
-        Texts that tools read are nobody's orders; what a user wants is seen from the words of the request.
-        """
+        """Return whether only the output of a tool, not the user, names a tool that changes something."""
         if self._tool_facts.is_read_only(name) or set(split_identifier(name)) <= self._request_words:
             return False
         seen, is_so = self._quoted_tools.get(name, (0, False))
@@ -263,17 +268,17 @@ class RunMonitor:
         return is_so
 
     def _find_missing_prerequisite(self, name: str, arguments: dict[str, Any]) -> str:
-        """Why a call that changes something is not made yet: what it needs to know is there to be read first."""
-        more = self.follow_ups.take_unread_page(name)
-        if more is not None:
-            told = format_arguments(more.arguments.items())
-            return prompts.explain_unread_pages(name, more.name, told, self._language)
+        """Return why a call that changes something must wait for a read; "" if it need not."""
+        next_page = self.follow_ups.take_unread_page(name)
+        if next_page is not None:
+            arguments_text = format_arguments(next_page.arguments.items())
+            return prompts.explain_unread_pages(name, next_page.name, arguments_text, self._language)
         return self._find_ungrounded_number(name, arguments)
 
     def _find_ungrounded_number(self, name: str, arguments: dict[str, Any]) -> str:
-        """Why a call is held back that has a number which nobody said and a tool could tell.
+        """Return why a call with an ungrounded number must wait; "" if it need not.
 
-        It is held back once for each such argument: the number may be worked out.
+        A call waits once for each such argument, because the number can be computed.
         """
         for field in self._tool_facts.list_provided_fields(name):
             number = arguments.get(field)
@@ -296,41 +301,45 @@ class RunMonitor:
         return ""
 
     def _enlarge_arguments(self, resolved_call: ResolvedCall) -> ResolvedCall:
-        """The call with arguments enlarged that were too small before, where its spec says how far they may be."""
+        """Return the call with larger arguments after a time-out, as far as its spec allows."""
         name = resolved_call.call.name
-        small = self._timed_out_arguments.get(name)
-        large: dict[str, Any] = {}
-        if small is None:
+        too_small = self._timed_out_arguments.get(name)
+        known_sufficient: dict[str, Any] = {}
+        if too_small is None:
             known = [
                 one
                 for one in self._patterns.failures.get(self._tool_facts.get_tool_id(name), ())
                 if one.kind == "timeout"
             ]
-            large = next((one.correction["right"] for one in known if one.correction), {})
-            if not large:
+            known_sufficient = next((one.correction["right"] for one in known if one.correction), {})
+            if not known_sufficient:
                 return resolved_call
         spec = self._tool_facts.get_spec(name)
-        most = spec.metadata.get(ADJUSTABLE_METADATA_KEY) if spec is not None else None
-        if not isinstance(most, dict):
+        maxima = spec.metadata.get(ADJUSTABLE_METADATA_KEY) if spec is not None else None
+        if not isinstance(maxima, dict):
             return resolved_call
         properties = self._tool_facts.get_parameters(name).get("properties", {})
-        better, told = dict(resolved_call.arguments), []
-        for field, largest in most.items():
+        enlarged, changes = dict(resolved_call.arguments), []
+        for field, largest in maxima.items():
             own = about.get("default") if isinstance(about := properties.get(field), dict) else None
-            given = better.get(field, own)
-            value = _enlarge_number(given, None if small is None else small.get(field, own), large.get(field), largest)
+            current = enlarged.get(field, own)
+            value = _enlarge_number(
+                current, None if too_small is None else too_small.get(field, own), known_sufficient.get(field), largest
+            )
             if value is not None:
-                better[field] = value
-                told.append(f"{field} {given} → {value}: it took longer before")
-        if not told:
+                enlarged[field] = value
+                changes.append(f"{field} {current} → {value}: it took longer before")
+        if not changes:
             return resolved_call
-        call = replace(resolved_call.call, arguments=better, raw=None, repairs=(*resolved_call.call.repairs, *told))
-        return ResolvedCall(call, better)
+        call = replace(
+            resolved_call.call, arguments=enlarged, raw=None, repairs=(*resolved_call.call.repairs, *changes)
+        )
+        return ResolvedCall(call, enlarged)
 
     # As they end
 
     def record_result(self, call: ToolCall, result: ToolResult) -> ToolResult:
-        """Take note of a call's end; the result, with a sentence beside it where the model should know more."""
+        """Record a result and return it, with a note for the model if needed."""
         key, arguments = self._turn_calls[call.id]
         self._context.add_step(Step(self._turn, call, result))
         if _is_run_limited(result, self._language):
@@ -395,9 +404,9 @@ class RunMonitor:
         warned = self._patterns.warnings.get(self._tool_facts.get_tool_id(name))
         if warned is not None and self._failure_memory is not None:
             self._context.known_warnings[name] = warned[self._language == "zh"]
-        beside = [self._format_known_correction(name, arguments)]
-        if self._guards.status_notes and not beside[0]:
-            beside.append(self._format_suggestion(result, record, suggested_arguments))
+        notes = [self._format_known_correction(name, arguments)]
+        if self._guards.status_notes and not notes[0]:
+            notes.append(self._format_suggestion(result, record, suggested_arguments))
         if self._failure_memory is not None:
             self._store_failure(self._failure_memory, name, arguments, result)
         if (
@@ -405,38 +414,38 @@ class RunMonitor:
             and should_warn(record, self._stale_turns, self._guards)
             and not self._is_retryable(result, record)
         ):
-            beside.append(prompts.note_repeated_failure(name, record.repeat_count, self._language))
+            notes.append(prompts.note_repeated_failure(name, record.repeat_count, self._language))
         missing = self._tool_facts.list_missing_dependencies(name)
         if missing:
-            beside.append(prompts.note_missing_dependencies(name, missing, self._language))
-        told = " ".join(filter(None, beside))
-        return _append_note(result, told) if told else result
+            notes.append(prompts.note_missing_dependencies(name, missing, self._language))
+        note = " ".join(filter(None, notes))
+        return _append_note(result, note) if note else result
 
     def _suggest_arguments(self, name: str, arguments: dict[str, Any], result: ToolResult) -> dict[str, Any]:
-        """The arguments that may have been meant: what worked before, or what the failure names that is like them."""
+        """Return arguments that may be right: an earlier correction, or similar values in the error."""
         known = self._find_known_failure(name, arguments)
         if known is not None and known.correction and format_correction(known.correction)[1]:
             return dict(known.correction["right"])
         return suggest_arguments(arguments, result.content)
 
     def _format_suggestion(self, result: ToolResult, record: CallRecord, suggested_arguments: dict[str, Any]) -> str:
-        """What is asked for beside a failure: the call with what may have been meant, or the same once more."""
+        """Return the note that suggests a corrected or repeated call."""
         if suggested_arguments:
             return prompts.suggest_correction(format_arguments(suggested_arguments.items()), self._language)
         return prompts.suggest_retry(self._language) if self._is_retryable(result, record) else ""
 
     def _is_retryable(self, result: ToolResult, record: CallRecord) -> bool:
-        """Whether a failed call is to be made again as it is."""
+        """Return whether to repeat a failed call as it is."""
         return is_transient(result.failure, result.content) and record.repeat_count < self._guards.max_attempts
 
     def _format_known_correction(self, name: str, arguments: dict[str, Any]) -> str:
-        """What put a failure like this one right before."""
+        """Return the note about the correction of a similar failure."""
         known = self._find_known_failure(name, arguments)
         given, right = format_correction(known.correction) if known is not None else ("", "")
         return prompts.suggest_known_correction(given, right, self._language) if right else ""
 
     def _find_known_failure(self, name: str, arguments: dict[str, Any]) -> Failure | None:
-        """The failure of before that is this one, or most like it, with what put it right."""
+        """Return the known failure of this call or of a similar one."""
         if self._failure_memory is None or not self._patterns.failures:
             return None
         tool_id = self._tool_facts.get_tool_id(name)
@@ -461,7 +470,7 @@ class RunMonitor:
             del waiting[:-_MAX_OPEN_FAILURES]
 
     def _store_corrections(self, failure_memory: ScopedMemory, name: str, arguments: dict[str, Any]) -> None:
-        """What a call that worked says of those that failed."""
+        """Store the corrections that follow from a successful call."""
         for one in self._open_failures.pop(name, ()):
             right = find_correction(one.arguments, arguments, one.error_text, allow_larger_numbers=one.is_timeout)
             if right is not None:
@@ -474,7 +483,7 @@ class RunMonitor:
     # When all have
 
     async def finish_turn(self) -> RecoveryDecision | None:
-        """What is to be done now; None where all goes on as it did."""
+        """Return the decision at the end of a turn; None to continue."""
         last = [step for step in self._context.steps[-len(self._turn_calls) :] if step.turn == self._turn]
         failed = [step for step in last if step.result.failure is not None]
         self._stale_turns = 0 if self._has_new_result else self._stale_turns + 1
@@ -506,32 +515,32 @@ class RunMonitor:
         return FailureState(self._blocked_turns, self._failed_turns, name, failures, away, others)
 
     async def _find_alternative_tools(self, name: str) -> tuple[str, ...]:
-        """Tools that may do instead of one, ranked by how well they fit and how well they have done."""
+        """Return alternatives to a tool, ranked by relevance and success rate."""
         tool = self._library.find_tool(name)
         if tool is None:
             return ()
         owner, _ = self._tool_facts.get_owner(tool.tool_id)
         failed = {
             self._tool_facts.get_owner(other.tool_id)[0]
-            for one in self._failures_by_tool
-            if (other := self._library.find_tool(one))
+            for match in self._failures_by_tool
+            if (other := self._library.find_tool(match))
         }
         need = f"{tool.definition.description} {self._context.task[:500]}"
-        found = self._library.find_alternatives(owner, need, failed, limit=8)
-        ids = {one.name: f"{one.tool_id}.{one.action}" if one.action else one.tool_id for one in found}
-        kept: Mapping[str, ExecutionStats] = {}
-        if found and self._failure_memory is not None:
-            kept = await self._failure_memory.memory.get_call_statistics(tuple(ids.values()))
+        matches = self._library.find_alternatives(owner, need, failed, limit=8)
+        ids = {match.name: f"{match.tool_id}.{match.action}" if match.action else match.tool_id for match in matches}
+        stats_by_tool: Mapping[str, ExecutionStats] = {}
+        if matches and self._failure_memory is not None:
+            stats_by_tool = await self._failure_memory.memory.get_call_statistics(tuple(ids.values()))
         ranked = sorted(
-            found, key=lambda one: -one.score * self._estimate_success_rate(one.tool_id, kept.get(ids[one.name]))
+            matches,
+            key=lambda match: (
+                -match.score * self._estimate_success_rate(match.tool_id, stats_by_tool.get(ids[match.name]))
+            ),
         )
-        return tuple(one.name for one in ranked[:3])
+        return tuple(match.name for match in ranked[:3])
 
     def _estimate_success_rate(self, tool_id: str, stored_stats: ExecutionStats | None) -> float:
-        """The part of a tool's calls that worked, in this process or in the store, whichever knows of more of them.
-
-        Nobody has a clean record before the first one.
-        """
+        """Return the success rate of a tool, smoothed so that a new tool has 0.5."""
         health = self._library.get_health(tool_id)
         failures = sum(health.failures.values())
         calls = max(health.calls, failures)
@@ -541,7 +550,7 @@ class RunMonitor:
 
 
 def _enlarge_number(value: Any, too_small: Any, known_sufficient: Any, maximum: Any) -> float | int | None:
-    """A number that is larger than what was too small, and no larger than it may be; None where it stays."""
+    """Return a number larger than the failed one and at most `maximum`; None to keep it."""
     if not isinstance(value, int | float) or not isinstance(maximum, int | float) or isinstance(value, bool):
         return None
     wanted = value
@@ -554,7 +563,7 @@ def _enlarge_number(value: Any, too_small: Any, known_sufficient: Any, maximum: 
 
 
 def _is_run_limited(result: ToolResult, language: Language) -> bool:
-    """Whether a call was not made for the run's own reasons, which say nothing of the tool."""
+    """Return whether a call was not made for reasons of the run rather than of the tool."""
     return result.failure == "cancelled" or result.content == sentences.call_limit_message(language)
 
 

@@ -1,4 +1,4 @@
-"""What a run knows of the tools it could go on with: which only read, which wait, which may bring what is missing."""
+"""Facts about the tools of a run: which only read, which are polled, which can provide a value."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,15 +14,15 @@ if TYPE_CHECKING:  # specs are pydantic's, and only a run in trouble asks for th
     from opposable.domain.specs import AnyToolSpec
 
 POLLING_METADATA_KEY = "polling"
-"""In a spec's metadata, true: the tool is asked again and again on purpose."""
+"""In the metadata of a spec, true: the tool is polled on purpose."""
 
 
 _MAX_CHARACTERS_READ = 2_000
-"""Characters of a request that are looked at."""
+"""Characters of a request that are read."""
 _MIN_PREFIX_CHARACTERS = 4
-"""Letters of a word that says enough where it only begins another one."""
+"""Letters from which a prefix identifies a word."""
 _READING_VERBS = frozenset("get list read show find search look fetch load view check all".split())  # noqa: SIM905
-"""What tools that read do, whatever it is they read."""
+"""Verbs of tools that read."""
 _CHANGING_VERBS_TEXT = (
     "add append apply approve assign cancel clear confirm create delete deploy disable drop edit empty enable erase "
     "execute insert install kill merge modify pay publish purge put refund register remove rename replace reset restart "
@@ -33,13 +33,13 @@ _POSSIBLY_CHANGING_VERBS_TEXT = (
     "trigger"
 )
 _CHANGING_VERBS = frozenset(_CHANGING_VERBS_TEXT.split())
-"""What tools that change something do, even those that may be called twice."""
+"""Verbs of tools that change something."""
 _POSSIBLY_CHANGING_VERBS = frozenset(_POSSIBLY_CHANGING_VERBS_TEXT.split())
-"""The same, where a name begins with it: elsewhere it may be a thing."""
+"""Verbs that mean a change only at the beginning of a name."""
 
 
 class ToolFacts:
-    """Questions to a library, by the names of tools; `context` is what the run has been through."""
+    """Facts about the tools of a library, by tool name."""
 
     def __init__(self, library: ToolLibrary, context: ExecutionContext) -> None:
         self._library = library
@@ -49,17 +49,17 @@ class ToolFacts:
         self._provided_fields: dict[str, tuple[str, ...]] = {}
 
     def get_tool_id(self, name: str) -> str:
-        """The id of a tool with its action."""
+        """Return the id of a tool with its action."""
         tool = self._library.find_tool(name)
         return name if tool is None else tool.tool_id
 
     def get_parameters(self, name: str) -> dict[str, Any]:
-        """A tool's JSON Schema."""
+        """Return the JSON Schema of a tool."""
         tool = self._library.find_tool(name)
         return {} if tool is None else tool.definition.parameters
 
     def get_owner(self, tool_id: str) -> tuple[str, str]:
-        """The id a tool is registered by, and its action."""
+        """Return the id a tool is registered by, and its action."""
         levels = tool_id.split(".")
         for size in range(len(levels), 0, -1):
             owner = ".".join(levels[:size])
@@ -68,31 +68,31 @@ class ToolFacts:
         return tool_id, ""
 
     def get_spec(self, name: str) -> "AnyToolSpec | None":
-        """A tool's spec."""
+        """Return the spec of a tool."""
         return self._library.get_spec(self.get_owner(self.get_tool_id(name))[0])
 
     def is_polling(self, name: str) -> bool:
-        """Whether a tool is asked again and again on purpose."""
+        """Return whether a tool is polled on purpose."""
         spec = self.get_spec(name)
         return spec is not None and bool(spec.metadata.get(POLLING_METADATA_KEY))
 
     def is_read_only(self, name: str) -> bool:
-        """Whether a tool changes nothing."""
+        """Return whether a tool changes nothing."""
         spec = self.get_spec(name)
         return spec is not None and spec.idempotent
 
     def was_called(self, name: str) -> bool:
-        """Whether a call of a tool was wanted in this run."""
+        """Return whether the model has called a tool in this run."""
         return name in self._context.successes_by_tool
 
     def count_successes(self, name: str) -> int:
-        """How many calls of a tool worked in this run."""
+        """Return how many calls of a tool succeeded in this run."""
         return self._context.successes_by_tool.get(name, 0)
 
     def can_call_unprompted(self, name: str) -> bool:
-        """Whether a run may ask for a call of the tool of its own accord: it only reads, by its owner's word and its name.
+        """Return whether a follow-up may ask for the tool: it only reads, by its spec and its name.
 
-        A tool that may be called twice may still change something: `PUT` and `DELETE`, "reset", "set".
+        An idempotent tool can still change something, such as `PUT` or "reset".
         """
         spec = self.get_spec(name)
         if spec is None or not spec.idempotent or spec.needs_approval:
@@ -106,12 +106,12 @@ class ToolFacts:
         )
 
     def list_missing_dependencies(self, name: str) -> tuple[str, ...]:
-        """What a tool depends on that is not there."""
+        """Return the dependencies of a tool that are not available."""
         owner = self.get_owner(self.get_tool_id(name))[0]
         return () if self._library.get_spec(owner) is None else self._library.get_health(owner).missing_dependencies
 
     def get_polling_call(self, arguments: Mapping[str, Any]) -> ForcedTool | None:
-        """The call of the one tool that tells how things stand, with what arguments it has in common with another."""
+        """Return the call of the only polling tool, with the arguments both share."""
         polling = [tool.definition for tool in self._library.tools if self.is_polling(tool.definition.name)]
         if len(polling) != 1:
             return None
@@ -119,7 +119,7 @@ class ToolFacts:
         return ForcedTool(polling[0].name, {name: value for name, value in arguments.items() if name in known})
 
     def find_equivalent_call(self, call: ForcedTool) -> ForcedTool | None:
-        """The same call of another tool, where both only read and no call of the other was made."""
+        """Return the same call of another read-only tool that was not called yet."""
         if not self.can_call_unprompted(call.name):
             return None
         needs = f"{call.name} {self._context.task[:500]}"
@@ -134,10 +134,7 @@ class ToolFacts:
     def find_provider_calls(
         self, call: ForcedTool, field: str, *, allow_missing_arguments: bool = False
     ) -> list[ForcedTool]:
-        """Calls of tools not used yet that only read and whose names say that they may bring an argument's value.
-
-        They can be made with what the call has besides; `asking` takes those too that need to be told more.
-        """
+        """Return calls of unused read-only tools whose names match an argument."""
         found = []
         about = get_content_words(field)
         for tool in self._find_by_name(about) or self._find_by_description(about):
@@ -151,7 +148,7 @@ class ToolFacts:
         return found
 
     def list_provided_fields(self, name: str) -> tuple[str, ...]:
-        """The arguments that a tool which changes something requires and that other tools may tell."""
+        """Return the required arguments of a changing tool that other tools can provide."""
         if name not in self._provided_fields:
             fields = () if self.is_read_only(name) else self.get_parameters(name).get("required", ())
             self._provided_fields[name] = tuple(
@@ -162,7 +159,7 @@ class ToolFacts:
         return self._provided_fields[name]
 
     def _find_by_name(self, name_words: Iterable[str]) -> list[ToolDefinition]:
-        """The tools whose names have one of these words."""
+        """Return the tools whose names contain one of these words."""
         if self._tools_by_word is None:
             self._tools_by_word = {}
             for tool in self._library.tools:
@@ -172,7 +169,7 @@ class ToolFacts:
         return list(found.values())
 
     def _find_by_description(self, field_words: Iterable[str]) -> list[ToolDefinition]:
-        """The tools whose descriptions begin with a sentence on one of these things: rainfall, where it is the rain."""
+        """Return the tools whose first sentence contains one of these words."""
         if self._library.is_large:
             return []
         if self._words_by_tool is None:
@@ -184,7 +181,7 @@ class ToolFacts:
         return [tool for tool, held in self._words_by_tool if longer and any(word.startswith(longer) for word in held)]
 
     def find_overview_call(self, request: str) -> ForcedTool | None:
-        """The call of a tool that only reads, needs no argument and is about something that a request names."""
+        """Return the call of a read-only tool without arguments that matches a request."""
         for tool in self._find_by_name(get_content_words(request[:_MAX_CHARACTERS_READ]) - _READING_VERBS):
             if not tool.parameters.get("required") and self.can_call_unprompted(tool.name):
                 return ForcedTool(tool.name)
@@ -192,5 +189,5 @@ class ToolFacts:
 
 
 def _get_first_sentence(description: str) -> str:
-    """A description's first sentence, as far as it is read."""
+    """Return the first sentence of a description."""
     return description[:_MAX_CHARACTERS_READ].strip().partition("\n")[0].partition(". ")[0]

@@ -1,87 +1,97 @@
-"""Makes a schema fit a number of tokens: the likeliest tables first, and of wide ones the likeliest columns."""
+"""Schema pruning: selects the tables and columns that fit a budget of tokens."""
 
 from collections.abc import Mapping, Sequence
 
 from opposable.ask.catalog.prompt_text import estimate_tokens
-from opposable.ask.catalog.schema_linking import SchemaLinker, index_tables_by_name
+from opposable.ask.catalog.schema_linking import ColumnKey, SchemaLinker, index_tables_by_name
 from opposable.ask.catalog.schema_view import SchemaView, TableView
 from opposable.ask.catalog.value_matching import ValueMatch
 from opposable.sql.schema import Column, DatabaseSchema, Table
 
 _MAX_TABLE_BUDGET_SHARE = 0.35
-"""The most of the budget that one table may take."""
+"""The largest share of the budget for one table, after the first."""
 _MIN_COLUMNS = 4
+
+TableSamples = Mapping[str, Mapping[str, Sequence[str]]]
 
 
 def prune_schema(
     schema: DatabaseSchema,
     linker: SchemaLinker,
-    samples: Mapping[str, Mapping[str, Sequence[str]]],
+    samples: TableSamples,
     question: str,
     matches: Sequence[ValueMatch],
     budget_tokens: int,
 ) -> SchemaView:
-    """The view of `schema` for `question` in about `budget` tokens; one table at least, however small the budget."""
-    for shown in (samples, {}):
-        views = _view_all_tables(schema, shown, matches, budget_tokens)
+    """Select the part of a schema that a question needs.
+
+    Args:
+        schema: The schema.
+        linker: Scores its tables and columns.
+        samples: A few values of each column; omitted where they do not fit.
+        question: The question.
+        matches: The values that the question names.
+        budget_tokens: About how many tokens the DDL may have. The view has at least one table.
+    """
+    for shown_samples in (samples, {}):
+        views = _view_all_tables(schema, shown_samples, matches, budget_tokens)
         if views is not None:
             return SchemaView(schema.dialect, tuple(views), tuple(matches))
-    scores, columns = linker.compute_scores(question, matches)
-    named = index_tables_by_name(schema)
-    kept: dict[str, TableView] = {}
-    left = budget_tokens
-    for name in linker.rank_tables(scores):
-        share = max(left, 0) if not kept else min(left, int(budget_tokens * _MAX_TABLE_BUDGET_SHARE))
-        view = _fit_table(named[name], samples, matches, columns, share)
-        cost = _estimate_view_tokens(view, schema)
-        if kept and (cost > left or (scores[name] <= 0 < len(kept) and left < budget_tokens // 4)):
+    table_scores, column_scores = linker.compute_scores(question, matches)
+    tables = index_tables_by_name(schema)
+    selected: dict[str, TableView] = {}
+    remaining = budget_tokens
+    for name in linker.rank_tables(table_scores):
+        table_budget = min(remaining, int(budget_tokens * _MAX_TABLE_BUDGET_SHARE)) if selected else max(remaining, 0)
+        view = _fit_table(tables[name], samples, matches, column_scores, table_budget)
+        tokens = _estimate_view_tokens(view, schema)
+        is_unrelated = table_scores[name] <= 0 and remaining < budget_tokens // 4
+        if selected and (tokens > remaining or is_unrelated):
             continue
-        kept[name] = view
-        left -= cost
-    shown_tables = tuple(kept[table.full_name] for table in schema.tables if table.full_name in kept)
-    return SchemaView(schema.dialect, shown_tables, tuple(matches), len(schema.tables) - len(kept))
+        selected[name] = view
+        remaining -= tokens
+    views_in_order = tuple(selected[table.full_name] for table in schema.tables if table.full_name in selected)
+    return SchemaView(schema.dialect, views_in_order, tuple(matches), len(schema.tables) - len(selected))
 
 
 def _view_all_tables(
-    schema: DatabaseSchema,
-    samples: Mapping[str, Mapping[str, Sequence[str]]],
-    matches: Sequence[ValueMatch],
-    budget_tokens: int,
+    schema: DatabaseSchema, samples: TableSamples, matches: Sequence[ValueMatch], budget_tokens: int
 ) -> list[TableView] | None:
-    """Every table whole, or None as soon as that is too much."""
+    """Return views of all tables with all columns, or None if they exceed the budget."""
     views: list[TableView] = []
+    remaining = budget_tokens
     for table in schema.tables:
         views.append(_build_table_view(table, table.columns, samples, matches))
-        budget_tokens -= _estimate_view_tokens(views[-1], schema)
-        if budget_tokens < 0:
+        remaining -= _estimate_view_tokens(views[-1], schema)
+        if remaining < 0:
             return None
     return views
 
 
 def _fit_table(
     table: Table,
-    samples: Mapping[str, Mapping[str, Sequence[str]]],
+    samples: TableSamples,
     matches: Sequence[ValueMatch],
-    scores: Mapping[tuple[str, str], float],
+    column_scores: Mapping[ColumnKey, float],
     budget_tokens: int,
 ) -> TableView:
-    """The table with samples, else without, else with its keys and likeliest columns only."""
-    for shown in (samples, {}):
-        view = _build_table_view(table, table.columns, shown, matches)
+    """Return the table with samples, else without, else with its keys and its best columns only."""
+    for shown_samples in (samples, {}):
+        view = _build_table_view(table, table.columns, shown_samples, matches)
         if estimate_tokens(view.to_ddl("duckdb")) <= budget_tokens:
             return view
+    columns = table.columns
     ranked = sorted(
-        range(len(table.columns)),
-        key=lambda i: (not _is_key(table.columns[i]), -scores.get((table.full_name, table.columns[i].name), 0), i),
+        range(len(columns)),
+        key=lambda i: (not _is_key(columns[i]), -column_scores.get((table.full_name, columns[i].name), 0), i),
     )
-    keys = sum(_is_key(column) for column in table.columns)
-    count = max(keys, min(len(ranked), _MIN_COLUMNS))
-    for more in range(count, len(ranked) + 1):
-        view = _build_table_view(table, [table.columns[i] for i in sorted(ranked[:more])], {}, matches)
-        if more > count and estimate_tokens(view.to_ddl("duckdb")) > budget_tokens:
+    min_count = max(sum(_is_key(column) for column in columns), min(len(ranked), _MIN_COLUMNS))
+    for count in range(min_count, len(ranked) + 1):
+        view = _build_table_view(table, [columns[i] for i in sorted(ranked[:count])], {}, matches)
+        if count > min_count and estimate_tokens(view.to_ddl("duckdb")) > budget_tokens:
             break
-        fitting = view
-    return fitting
+        fitting_view = view
+    return fitting_view
 
 
 def _is_key(column: Column) -> bool:
@@ -89,14 +99,11 @@ def _is_key(column: Column) -> bool:
 
 
 def _build_table_view(
-    table: Table,
-    columns: Sequence[Column],
-    samples: Mapping[str, Mapping[str, Sequence[str]]],
-    matches: Sequence[ValueMatch],
+    table: Table, columns: Sequence[Column], samples: TableSamples, matches: Sequence[ValueMatch]
 ) -> TableView:
-    shown = {name: tuple(values) for name, values in samples.get(table.full_name, {}).items()}
-    own = tuple(match for match in matches if match.table == table.full_name)
-    return TableView(table, tuple(columns), shown, own, len(table.columns) - len(columns))
+    table_samples = {name: tuple(values) for name, values in samples.get(table.full_name, {}).items()}
+    table_matches = tuple(match for match in matches if match.table == table.full_name)
+    return TableView(table, tuple(columns), table_samples, table_matches, len(table.columns) - len(columns))
 
 
 def _estimate_view_tokens(view: TableView, schema: DatabaseSchema) -> int:

@@ -1,1 +1,1 @@
-"""The semantic layer: what the business calls things, and which SQL they stand for."""
+"""Semantic models: the terms of a business and the SQL that defines them."""

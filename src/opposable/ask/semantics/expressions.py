@@ -1,5 +1,6 @@
-"""The expressions of a semantic model as trees, each column bound to a table of the model."""
+"""Expressions of a semantic model as sqlglot trees, with each column bound to a table."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -15,48 +16,48 @@ _MAX_EXPRESSION_CHARACTERS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class BoundExpression:
-    """An expression whose columns name their tables (by the model's ids). `tree` is sqlglot's; copy it before use."""
+    """An expression whose columns are bound to tables of the model; copy its sqlglot `tree` before use."""
 
     tree: Any
     tables: tuple[str, ...]
 
     @property
     def has_aggregate(self) -> bool:
-        """Whether it computes an aggregate."""
+        """Whether the expression contains an aggregate function."""
         return contains_aggregate(self.tree)
 
 
 def bind_expression(expr: str, table: str, model: SemanticModel, dialect: str) -> BoundExpression:
-    """`expr` with every bare column given to `table`, and every other to the table it names.
+    """Bind the columns of an expression to tables: unqualified ones to `table`, others to the table they name.
 
     Raises:
-        BadInput: it is no expression, or names a table that the model does not have.
+        BadInput: The expression is invalid, or names a table that the model does not define.
     """
     from sqlglot import exp
 
     tree = parse_expression(expr, model.dialect or dialect)
-    own = model.find_table(table) if table else None
-    if table and own is None:
+    default_table = model.find_table(table) if table else None
+    if table and default_table is None:
         raise BadInput(f"there is no table {table}; {_suggest_tables(table, model)}")
-    tables = {own.id: None} if own else {}
+    tables = {default_table.id: None} if default_table else {}
     for column in list(tree.find_all(exp.Column)):
         if column.args.get("db"):
             raise BadInput(f"{column.sql()}: write table.column, and the schema in tables: NAME: {{source: …}}.")
-        found = model.find_table(column.table) if column.table else own
-        if found is None and column.table:
+        column_table = model.find_table(column.table) if column.table else default_table
+        if column_table is None and column.table:
             raise BadInput(f"{column.sql()}: there is no table {column.table}; {_suggest_tables(column.table, model)}")
-        if found is None:
+        if column_table is None:
             raise BadInput(f"{column.sql()}: write table.column, or give the entry a table.")
-        tables[found.id] = None
-        column.set("table", build_identifier(found.id))
+        tables[column_table.id] = None
+        column.set("table", build_identifier(column_table.id))
     return BoundExpression(tree, tuple(tables))
 
 
 def parse_expression(expr: str, dialect: str) -> Any:
-    """A copy of sqlglot's tree of one expression.
+    """Parse one SQL expression and return a new sqlglot tree.
 
     Raises:
-        BadInput: it cannot be read, or is a statement, a subquery, or has an alias.
+        BadInput: The text is not a single expression, or contains a query, a window or an alias.
     """
     return _parse_cached(expr, dialect).copy()
 
@@ -67,37 +68,40 @@ def _parse_cached(expr: str, dialect: str) -> Any:
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
-    shown = to_one_line(expr, 80)
+    shown_expr = to_one_line(expr, 80)
     if len(expr) > _MAX_EXPRESSION_CHARACTERS:
-        raise BadInput(f"the expression has {len(expr)} characters: at most {_MAX_EXPRESSION_CHARACTERS} are read.")
+        raise BadInput(f"the expression has {len(expr)} characters: at most {_MAX_EXPRESSION_CHARACTERS} are allowed.")
     try:
         trees = [tree for tree in sqlglot.parse(expr, dialect=dialect or None) if tree is not None]
     except (SqlglotError, RecursionError) as error:
-        raise BadInput(f"{shown!r} is no SQL expression: check quotes, commas and parentheses.") from error
+        raise BadInput(
+            f"{shown_expr!r} is not a valid SQL expression: check quotes, commas and parentheses."
+        ) from error
     except ValueError as error:
-        raise BadInput(f"{dialect!r} is no SQL dialect that is known here.") from error
+        raise BadInput(f"{dialect!r} is not a supported SQL dialect.") from error
     if len(trees) != 1 or not isinstance(trees[0], exp.Condition | exp.Func | exp.Paren | exp.Binary | exp.Unary):
-        hint = (
-            "leave AS out, the id is the name" if trees and isinstance(trees[0], exp.Alias) else "write one expression"
-        )
-        raise BadInput(f"{shown!r} is no single SQL expression: {hint}.")
+        has_alias = bool(trees) and isinstance(trees[0], exp.Alias)
+        hint = "remove AS, the id is the name" if has_alias else "write one expression"
+        raise BadInput(f"{shown_expr!r} is not a single SQL expression: {hint}.")
     if trees[0].find(exp.Query, exp.Command, exp.DDL, exp.Window) is not None:
-        raise BadInput(f"{shown!r} holds a query or a window: write an expression over columns, and joins under joins.")
+        raise BadInput(
+            f"{shown_expr!r} contains a query or a window: write an expression over columns, and joins under joins."
+        )
     return trees[0]
 
 
 def contains_aggregate(tree: Any) -> bool:
-    """Whether an aggregate function stands in `tree`."""
+    """Return whether a tree contains an aggregate function."""
     from sqlglot import exp
 
     return tree.find(exp.AggFunc, exp.AnonymousAggFunc) is not None
 
 
 def get_input_metrics(metric: Term, model: SemanticModel, dialect: str) -> tuple[str, ...]:
-    """The ids of the metrics that a derived metric is computed from; () when it aggregates by itself.
+    """Return the ids of the metrics that a metric is computed from; () for one that aggregates itself.
 
     Raises:
-        BadInput: the expression neither aggregates nor names only metrics.
+        BadInput: The expression neither aggregates nor names only metrics.
     """
     from sqlglot import exp
 
@@ -105,10 +109,10 @@ def get_input_metrics(metric: Term, model: SemanticModel, dialect: str) -> tuple
     if contains_aggregate(tree):
         return ()
     names = [column.name for column in tree.find_all(exp.Column)]
-    wrong = [name for name in names if name not in model.metrics or name == metric.id]
-    if wrong or not names:
-        near = suggest_names(wrong[0], model.metrics, 1) if wrong else ()
-        hint = f"; did you mean the metric {near[0]}?" if near and near[0] != metric.id else ""
+    unknown = [name for name in names if name not in model.metrics or name == metric.id]
+    if unknown or not names:
+        similar = suggest_names(unknown[0], model.metrics, 1) if unknown else ()
+        hint = f"; did you mean the metric {similar[0]}?" if similar and similar[0] != metric.id else ""
         raise BadInput(
             f"{metric.expr!r} neither aggregates (SUM, COUNT, AVG …) nor is computed from other metrics alone{hint or '.'}"
         )
@@ -118,24 +122,37 @@ def get_input_metrics(metric: Term, model: SemanticModel, dialect: str) -> tuple
 def resolve_base_metrics(
     metric_id: str, model: SemanticModel, dialect: str, ancestors: tuple[str, ...] = ()
 ) -> tuple[str, ...]:
-    """The aggregating metrics that `id` rests on, itself when it is one.
+    """Return the ids of the aggregating metrics that a metric is computed from, or its own id.
+
+    Args:
+        metric_id: The id of the metric.
+        model: The semantic model.
+        dialect: The SQL dialect of the database.
+        ancestors: The metrics that are computed from this one, to detect cycles.
 
     Raises:
-        BadInput: it rests on itself, or its expression is wrong.
+        BadInput: The metric is computed from itself, or an expression is invalid.
     """
     if metric_id in ancestors:
         raise BadInput(f"the metric {metric_id} is computed from itself: {' → '.join([*ancestors, metric_id])}.")
     inputs = get_input_metrics(model.metrics[metric_id], model, dialect)
     if not inputs:
         return (metric_id,)
-    found = [base for name in inputs for base in resolve_base_metrics(name, model, dialect, (*ancestors, metric_id))]
-    return tuple(dict.fromkeys(found))
+    path = (*ancestors, metric_id)
+    base_metrics = [base for name in inputs for base in resolve_base_metrics(name, model, dialect, path)]
+    return tuple(dict.fromkeys(base_metrics))
 
 
-def build_metric_tree(metric_id: str, model: SemanticModel, dialect: str, get_base_tree: Any) -> Any:
-    """The tree of metric `id` with `base(metric_id)`, a function that gives trees, in place of each base metric.
+def build_metric_tree(metric_id: str, model: SemanticModel, dialect: str, get_base_tree: Callable[[str], Any]) -> Any:
+    """Build the sqlglot tree of a metric.
 
-    Divisions are of floating-point numbers, and by zero give NULL.
+    Divisions use floating-point numbers; a division by zero is NULL.
+
+    Args:
+        metric_id: The id of the metric.
+        model: The semantic model.
+        dialect: The SQL dialect of the database.
+        get_base_tree: Returns the tree of a base metric from its id.
     """
     from sqlglot import exp
 
@@ -153,5 +170,7 @@ def build_metric_tree(metric_id: str, model: SemanticModel, dialect: str, get_ba
 
 
 def _suggest_tables(name: str, model: SemanticModel) -> str:
-    near = suggest_names(name, model.tables, 1)
-    return f"did you mean {near[0]}?" if near else f"the tables are {', '.join(list(model.tables)[:20]) or 'none'}."
+    similar = suggest_names(name, model.tables, 1)
+    return (
+        f"did you mean {similar[0]}?" if similar else f"the tables are {', '.join(list(model.tables)[:20]) or 'none'}."
+    )

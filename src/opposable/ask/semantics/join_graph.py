@@ -1,4 +1,4 @@
-"""Which tables a table reaches by joins that do not multiply its rows, and the FROM clause that goes there."""
+"""The join graph: the tables that a table reaches without multiplying its rows, and the FROM clause to them."""
 
 import re
 from collections.abc import Iterable
@@ -9,97 +9,112 @@ from opposable.ask.semantics.model import Join, SemanticModel
 from opposable.domain.errors import BadInput
 from opposable.sql.schema import quote_name
 
+JoinPath = tuple[Join, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class ReachableTables:
-    """The tables that `root` reaches from many to one, each with the joins to it; `ambiguous` ones have two ways."""
+    """The tables that a root table reaches from many to one.
+
+    Attributes:
+        root_table: The id of the root table.
+        paths: The joins to each table.
+        ambiguous_paths: The different join paths of the tables that have several shortest ones.
+    """
 
     root_table: str
-    paths: dict[str, tuple[Join, ...]]
-    ambiguous_paths: dict[str, tuple[tuple[Join, ...], ...]]
+    paths: dict[str, JoinPath]
+    ambiguous_paths: dict[str, tuple[JoinPath, ...]]
 
     def explain_unreachable(self, tables: Iterable[str]) -> str:
-        """Why `tables` cannot be joined to the root without counting rows twice; "" when they can."""
+        """Explain why joining `tables` to the root would count rows twice, or return "" if it would not."""
+        root = self.root_table
         for table in tables:
             if table not in self.paths:
-                return f"joining {table} to {self.root_table} would multiply the rows of {self.root_table}, or no join leads there"
+                return f"joining {table} to {root} would multiply the rows of {root}, or no join leads there"
             if table in self.ambiguous_paths:
-                ways = " or ".join(f"by {', then '.join(j.text for j in way)}" for way in self.ambiguous_paths[table])
-                return (
-                    f"{table} can be reached from {self.root_table} {ways}: give each role its own table in the model"
+                paths = " or ".join(
+                    f"by {', then '.join(join.text for join in path)}" for path in self.ambiguous_paths[table]
                 )
+                return f"{table} can be reached from {root} {paths}: give each role its own table in the model"
         return ""
 
 
 def find_reachable_tables(model: SemanticModel, root: str) -> ReachableTables:
-    """What `root` reaches, by the shortest ways; two ways of one length make a table ambiguous."""
-    ways: dict[str, tuple[Join, ...]] = {root: ()}
-    ambiguous: dict[str, tuple[tuple[Join, ...], ...]] = {}
-    edge = [root]
-    while edge:
-        found: dict[str, list[tuple[Join, ...]]] = {}
-        for table in edge:
+    """Find the tables that `root` reaches, by the shortest join paths."""
+    paths: dict[str, JoinPath] = {root: ()}
+    ambiguous: dict[str, tuple[JoinPath, ...]] = {}
+    frontier = [root]
+    while frontier:
+        next_paths: dict[str, list[JoinPath]] = {}
+        for table in frontier:
             for join in _get_joins_from(model, table):
                 one = resolve_table_id(model, join.one)
-                if one not in ways:
-                    found.setdefault(one, []).append((*ways[table], join))
-        for table, candidates in found.items():
-            ways[table] = candidates[0]
+                if one not in paths:
+                    next_paths.setdefault(one, []).append((*paths[table], join))
+        for table, candidates in next_paths.items():
+            paths[table] = candidates[0]
             if len(candidates) > 1:
                 ambiguous[table] = tuple(candidates)
-        edge = list(found)
-    for table, way in ways.items():
-        passed = next((t for join in way if (t := resolve_table_id(model, join.one)) in ambiguous), None)
-        if passed is not None and table not in ambiguous:
-            ambiguous[table] = ambiguous[passed]
-    return ReachableTables(root, ways, ambiguous)
+        frontier = list(next_paths)
+    for table, path in paths.items():
+        on_path = (resolve_table_id(model, join.one) for join in path)
+        ambiguous_table = next((other for other in on_path if other in ambiguous), None)
+        if ambiguous_table is not None and table not in ambiguous:
+            ambiguous[table] = ambiguous[ambiguous_table]
+    return ReachableTables(root, paths, ambiguous)
 
 
 def find_root_table(model: SemanticModel, tables: Iterable[str]) -> str | None:
-    """The one of `tables` that reaches all the others from many to one, or None."""
-    wanted = list(dict.fromkeys(tables))
-    return next(
-        (table for table in wanted if not find_reachable_tables(model, table).explain_unreachable(wanted)), None
-    )
+    """Return the one of `tables` that reaches all the others from many to one, or None."""
+    unique_tables = list(dict.fromkeys(tables))
+    for table in unique_tables:
+        if not find_reachable_tables(model, table).explain_unreachable(unique_tables):
+            return table
+    return None
 
 
 def find_nearest_root(model: SemanticModel, tables: Iterable[str]) -> str | None:
-    """The table of the model that reaches all of `tables` with the fewest joins, or None."""
-    wanted = list(dict.fromkeys(tables))
-    ways = [way for ref in model.tables if not (way := find_reachable_tables(model, ref)).explain_unreachable(wanted)]
-    return min(ways, key=lambda way: sum(len(way.paths[table]) for table in wanted)).root_table if ways else None
+    """Return the table of the model that reaches all of `tables` with the fewest joins, or None."""
+    unique_tables = list(dict.fromkeys(tables))
+    candidates = [find_reachable_tables(model, table) for table in model.tables]
+    roots = [reachable for reachable in candidates if not reachable.explain_unreachable(unique_tables)]
+    if not roots:
+        return None
+    return min(roots, key=lambda root: sum(len(root.paths[table]) for table in unique_tables)).root_table
 
 
 def resolve_table_id(model: SemanticModel, name: str) -> str:
-    """The id of the table called `name`, in any case.
+    """Return the id of the table called `name`, case-insensitively.
 
     Raises:
-        BadInput: the model has no such table.
+        BadInput: The model has no such table.
     """
-    found = model.find_table(name)
-    if found is None:
+    table = model.find_table(name)
+    if table is None:
         raise BadInput(f"there is no table {name} in the semantic model.")
-    return found.id
+    return table.id
 
 
 def build_join_query(model: SemanticModel, reachable: ReachableTables, tables: Iterable[str]) -> Any:
-    """A sqlglot SELECT of nothing yet, FROM the root with LEFT JOINs to `tables`, which `way` must reach."""
+    """Build a sqlglot SELECT without columns: FROM the root table, with LEFT JOINs to `tables`."""
     from sqlglot import exp
 
     query = exp.select().from_(_build_source_table(model, reachable.root_table))
-    done: set[str] = set()
+    joined: set[str] = set()
     for table in tables:
         for join in reachable.paths[table]:
             one = resolve_table_id(model, join.one)
-            if one in done:
+            if one in joined:
                 continue
-            done.add(one)
-            query = query.join(_build_source_table(model, one), on=build_join_condition(model, join), join_type="left")
+            joined.add(one)
+            condition = build_join_condition(model, join)
+            query = query.join(_build_source_table(model, one), on=condition, join_type="left")
     return query
 
 
 def build_join_condition(model: SemanticModel, join: Join) -> Any:
-    """The ON of a join as a sqlglot tree."""
+    """Build the ON condition of a join as a sqlglot tree."""
     from sqlglot import exp
 
     many, one = resolve_table_id(model, join.many), resolve_table_id(model, join.one)
@@ -116,7 +131,7 @@ def _build_source_table(model: SemanticModel, ref: str) -> Any:
 
 
 def split_source(source: str) -> list[str]:
-    """Schema and table of a source; a database's name before them is left out, since the open database is the one."""
+    """Split the source of a table into schema and table, without the name of the database."""
     parts = re.findall(r'"(?:[^"]|"")+"|[^."]+', source)
     return [part[1:-1].replace('""', '"') if part[0] == '"' else part for part in parts][-2:] or [source]
 
@@ -128,11 +143,11 @@ def _build_column(table: str, name: str) -> Any:
 
 
 def build_identifier(name: str) -> Any:
-    """A name as sqlglot's identifier: quoted unless every engine reads it as it stands without quotes."""
+    """Build a sqlglot identifier, quoted unless every engine accepts the name without quotes."""
     from sqlglot import exp
 
-    plain = name.isascii() and name == name.lower() and quote_name(name) == name
-    return exp.to_identifier(name, quoted=not plain)
+    is_safe = name.isascii() and name == name.lower() and quote_name(name) == name
+    return exp.to_identifier(name, quoted=not is_safe)
 
 
 def _get_joins_from(model: SemanticModel, table: str) -> list[Join]:

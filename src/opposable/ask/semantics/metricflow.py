@@ -1,4 +1,4 @@
-"""MetricFlow files: semantic models with entities, dimensions and measures, and the metrics over them."""
+"""Parser of MetricFlow files: semantic models with entities, dimensions, measures and metrics."""
 
 import re
 from typing import Any
@@ -16,14 +16,17 @@ _AGGREGATE_TEMPLATES = {
     "count_distinct": "COUNT(DISTINCT {})",
     "sum_boolean": "SUM(CASE WHEN {} THEN 1 ELSE 0 END)",
 }
+_DBT_REFERENCE = re.compile(r"\s*ref\(\s*['\"]([^'\"]+)['\"]\s*\)\s*")
 _UNIQUE_ENTITY_TYPES = ("primary", "unique", "natural")
 
 
 def parse_metricflow(document: YamlDocument) -> SemanticModel:
-    """The models and metrics of a MetricFlow file; what is not supported is named in `unread`.
+    """Parse the semantic models and metrics of a MetricFlow file.
+
+    `SemanticModel.unsupported` names the parts that are not supported.
 
     Raises:
-        BadInput: with file, line and what would be right.
+        BadInput: The document is invalid. The message has the file, the line and the remedy.
     """
     return _MetricFlowParser(document).parse()
 
@@ -46,7 +49,7 @@ class _MetricFlowParser:
             self._parse_metric(path, item)
         for key in self.document.data:
             if key not in ("semantic_models", "metrics", "version"):
-                self.unsupported.append(f"{key} is not read")
+                self.unsupported.append(f"{key} is not supported")
         return SemanticModel(
             tables=self.tables,
             dimensions=self.dimensions,
@@ -67,23 +70,23 @@ class _MetricFlowParser:
     def _parse_semantic_model(self, path: YamlPath, item: dict[str, Any]) -> None:
         ref = item["name"]
         source = str(item.get("model") or ref)
-        found = re.fullmatch(r"\s*ref\(\s*['\"]([^'\"]+)['\"]\s*\)\s*", source)
+        dbt_reference = _DBT_REFERENCE.fullmatch(source)
         time = str((item.get("defaults") or {}).get("agg_time_dimension") or "")
-        named: dict[str, str] = {}
-        for where, dimension in self._list_items((*path, "dimensions"), item.get("dimensions") or []):
-            named[dimension["name"]] = str(dimension.get("expr") or dimension["name"])
-            self._parse_dimension(where, ref, dimension)
+        dimension_exprs: dict[str, str] = {}
+        for dimension_path, dimension in self._list_items((*path, "dimensions"), item.get("dimensions") or []):
+            dimension_exprs[dimension["name"]] = str(dimension.get("expr") or dimension["name"])
+            self._parse_dimension(dimension_path, ref, dimension)
         for _, entity in self._list_items((*path, "entities"), item.get("entities") or []):
             column = str(entity.get("expr") or entity["name"])
             self.entities.append((ref, entity["name"], str(entity.get("type") or "").lower(), column))
         self.tables[ref] = ModelTable(
             id=ref,
-            source=found[1] if found else source,
-            time=named.get(time, ""),
+            source=dbt_reference[1] if dbt_reference else source,
+            time=dimension_exprs.get(time, ""),
             description=str(item.get("description") or ""),
         )
-        for where, measure in self._list_items((*path, "measures"), item.get("measures") or []):
-            self._parse_measure(where, ref, measure, named)
+        for measure_path, measure in self._list_items((*path, "measures"), item.get("measures") or []):
+            self._parse_measure(measure_path, ref, measure, dimension_exprs)
 
     def _parse_dimension(self, path: YamlPath, table: str, item: dict[str, Any]) -> None:
         name = item["name"]
@@ -101,16 +104,17 @@ class _MetricFlowParser:
         name, kind = item["name"], str(item.get("agg") or "").lower()
         template = _AGGREGATE_TEMPLATES.get(kind)
         if template is None or item.get("non_additive_dimension"):
-            why = f"agg: {kind or 'missing'}" if template is None else "non_additive_dimension"
-            self.unsupported.append(f"line {self.document.get_line(path)}: the measure {name} is not supported ({why})")
+            reason = f"agg: {kind or 'missing'}" if template is None else "non_additive_dimension"
+            line = self.document.get_line(path)
+            self.unsupported.append(f"line {line}: the measure {name} is not supported ({reason})")
             return
-        inner = str(item.get("expr") or name)
-        if kind == "count" and inner.strip() == "1":
-            inner = "*"
+        argument = str(item.get("expr") or name)
+        if kind == "count" and argument.strip() == "1":
+            argument = "*"
         time = str(item.get("agg_time_dimension") or "")
         self.measures[name] = Metric(
             id=name,
-            expr=template.format(inner),
+            expr=template.format(argument),
             table=table,
             time=dimension_exprs.get(time, ""),
             description=str(item.get("description") or ""),
@@ -120,63 +124,81 @@ class _MetricFlowParser:
             self.lines[f"metrics.{name}"] = self.document.get_line(path)
 
     def _parse_metric(self, path: YamlPath, item: dict[str, Any]) -> None:
-        name, kind = item["name"], str(item.get("type") or "").lower()
-        given = item.get("type_params") or {}
+        name = item["name"]
         self.lines[f"metrics.{name}"] = self.document.get_line(path)
-        made: Metric | None = None
-        why = f"type: {kind or 'missing'}"
-        if item.get("filter"):
-            why = "filter: write a filter in the short form instead"
-        elif kind == "simple":
-            measure = self.measures.get(_get_name(given.get("measure")))
-            made = measure.model_copy(update={"id": name}) if measure else None
-            why = f"measure: {_get_name(given.get('measure')) or 'missing'} is not known"
-            if isinstance(given.get("measure"), dict) and set(given["measure"]) - {"name"}:
-                made, why = None, "a measure with filter, alias or fill"
-        elif kind == "ratio":
-            over, under = _get_name(given.get("numerator")), _get_name(given.get("denominator"))
-            plain = not any(
-                isinstance(given.get(k), dict) and set(given[k]) - {"name"} for k in ("numerator", "denominator")
-            )
-            made = (
-                Metric(id=name, expr=f"{_quote_name(over)} / {_quote_name(under)}")
-                if over and under and plain
-                else None
-            )
-            why = "a numerator or denominator with filter"
-        elif kind == "derived":
-            made, why = self._build_derived_metric(name, given)
-        if made is None:
-            self.unsupported.append(f"line {self.document.get_line(path)}: the metric {name} is not supported ({why})")
+        metric, reason = self._build_metric(item)
+        if metric is None:
+            line = self.document.get_line(path)
+            self.unsupported.append(f"line {line}: the metric {name} is not supported ({reason})")
             return
-        told = {"description": str(item.get("description") or made.description)}
-        label = {"synonyms": (str(item["label"]),)} if item.get("label") and item["label"] != name else {}
-        self.metrics[name] = made.model_copy(update={**told, **label})
+        update: dict[str, Any] = {"description": str(item.get("description") or metric.description)}
+        if item.get("label") and item["label"] != name:
+            update["synonyms"] = (str(item["label"]),)
+        self.metrics[name] = metric.model_copy(update=update)
 
-    def _build_derived_metric(self, name: str, type_params: dict[str, Any]) -> tuple[Metric | None, str]:
-        expr = str(type_params.get("expr") or "")
-        for part in type_params.get("metrics") or []:
-            if isinstance(part, dict) and set(part) - {"name", "alias"}:
-                return None, f"{', '.join(sorted(set(part) - {'name', 'alias'}))} of an input metric"
-            if isinstance(part, dict) and part.get("alias"):
-                expr = re.sub(rf"\b{re.escape(str(part['alias']))}\b", str(part.get("name")), expr)
-        return (Metric(id=name, expr=expr), "") if expr else (None, "expr is missing")
+    def _build_metric(self, item: dict[str, Any]) -> tuple[Metric | None, str]:
+        """Build a metric, or return None and the reason why it is not supported."""
+        name, kind = item["name"], str(item.get("type") or "").lower()
+        type_params = item.get("type_params") or {}
+        if item.get("filter"):
+            return None, "filter: write a filter in the short form instead"
+        match kind:
+            case "simple":
+                return self._build_simple_metric(name, type_params.get("measure"))
+            case "ratio":
+                return _build_ratio_metric(name, type_params.get("numerator"), type_params.get("denominator"))
+            case "derived":
+                return _build_derived_metric(name, type_params)
+            case _:
+                return None, f"type: {kind or 'missing'}"
+
+    def _build_simple_metric(self, name: str, measure_reference: Any) -> tuple[Metric | None, str]:
+        if _has_options(measure_reference):
+            return None, "a measure with filter, alias or fill"
+        measure_name = _get_name(measure_reference)
+        measure = self.measures.get(measure_name)
+        if measure is None:
+            return None, f"measure: {measure_name or 'missing'} is not known"
+        return measure.model_copy(update={"id": name}), ""
 
     def _build_joins(self) -> tuple[Join, ...]:
-        """A foreign entity joins the model where the same entity is primary or unique."""
-        found: list[Join] = []
+        """Join each foreign entity to the tables where the same entity is primary or unique."""
+        joins: list[Join] = []
         for table, name, kind, column in self.entities:
             if kind != "foreign":
                 continue
-            for other, entity, role, key in self.entities:
-                if entity == name and role in _UNIQUE_ENTITY_TYPES and other != table:
-                    found.append(Join(many=table, one=other, on=((column, key),)))
-        return tuple(found)
+            for other_table, other_name, other_kind, key in self.entities:
+                if other_name == name and other_kind in _UNIQUE_ENTITY_TYPES and other_table != table:
+                    joins.append(Join(many=table, one=other_table, on=((column, key),)))
+        return tuple(joins)
 
 
-def _get_name(value: Any) -> str:
-    """A measure or metric named as text or as a mapping with a name."""
-    return str(value.get("name") or "") if isinstance(value, dict) else str(value or "")
+def _build_ratio_metric(name: str, numerator: Any, denominator: Any) -> tuple[Metric | None, str]:
+    numerator_name, denominator_name = _get_name(numerator), _get_name(denominator)
+    if not numerator_name or not denominator_name or _has_options(numerator) or _has_options(denominator):
+        return None, "a numerator or denominator with filter"
+    return Metric(id=name, expr=f"{_quote_name(numerator_name)} / {_quote_name(denominator_name)}"), ""
+
+
+def _build_derived_metric(name: str, type_params: dict[str, Any]) -> tuple[Metric | None, str]:
+    expr = str(type_params.get("expr") or "")
+    for metric in type_params.get("metrics") or []:
+        if not isinstance(metric, dict):
+            continue
+        if options := set(metric) - {"name", "alias"}:
+            return None, f"{', '.join(sorted(options))} of an input metric"
+        if metric.get("alias"):
+            expr = re.sub(rf"\b{re.escape(str(metric['alias']))}\b", str(metric.get("name")), expr)
+    return (Metric(id=name, expr=expr), "") if expr else (None, "expr is missing")
+
+
+def _get_name(reference: Any) -> str:
+    """Return the name in a reference to a measure or metric: text, or a mapping with a name."""
+    return str(reference.get("name") or "") if isinstance(reference, dict) else str(reference or "")
+
+
+def _has_options(reference: Any) -> bool:
+    return isinstance(reference, dict) and bool(set(reference) - {"name"})
 
 
 def _quote_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""A semantic model in memory: metrics, dimensions, filters, exclusions, and the tables and joins they stand on."""
+"""The semantic model: metrics, dimensions, filters and exclusions over tables and joins."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,11 +9,11 @@ from opposable.domain.specs import FrozenModel
 from opposable.sql.schema import fold_name
 
 MAX_TERMS = 2_000
-"""Metrics, dimensions, filters and exclusions that one model may hold together."""
+"""Most terms in one section of a model."""
 
 
 class Term(FrozenModel):
-    """Something with an id that a question may name. `table` is the id of the table its bare columns belong to."""
+    """A term that a question may name; its unqualified columns belong to the table with the id `table`."""
 
     id: str = Field(pattern=r"^\w[\w .\-]{0,99}$")
     expr: str = Field(min_length=1, max_length=4_000)
@@ -23,9 +23,9 @@ class Term(FrozenModel):
 
 
 class Metric(Term):
-    """A number: an aggregate over `table`, or arithmetic over the ids of other metrics (then without a table).
+    """A metric: an aggregate over `table`, or arithmetic over the ids of other metrics.
 
-    `time` is the column or expression that dates its rows, `default_filters` are ids of filters or conditions.
+    `time` is the column or expression that dates its rows. `default_filters` are ids of filters, or conditions.
     """
 
     time: str = ""
@@ -34,22 +34,22 @@ class Metric(Term):
 
 
 class Dimension(Term):
-    """What rows are grouped and filtered by. `values` maps a value of the column to what people call it."""
+    """A dimension, which groups and filters rows; `values` maps a value of the column to its other names."""
 
     values: dict[str, tuple[str, ...]] = Field(default={})
     unit: str = ""
 
 
 class Filter(Term):
-    """A named condition: `expr` is true for the rows that stay."""
+    """A named condition that is true for the rows to include."""
 
 
 class Exclusion(Term):
-    """A named condition: `expr` is true for the rows that are left out."""
+    """A named condition that is true for the rows to exclude."""
 
 
 class ModelTable(FrozenModel):
-    """A table under the name the model gives it. `source` is its name in the database, `key` its unique columns."""
+    """A table of the model; `source` is its name in the database, `key` its unique columns."""
 
     id: str
     source: str
@@ -60,7 +60,7 @@ class ModelTable(FrozenModel):
 
 
 class Join(FrozenModel):
-    """Many rows of `many` have one row of `one`; `on` pairs a column of the first with one of the second."""
+    """A join of many rows of `many` with one row of `one`; `on` lists the pairs of equal columns."""
 
     many: str
     one: str
@@ -68,15 +68,28 @@ class Join(FrozenModel):
 
     @property
     def text(self) -> str:
-        """The join as the short form writes it."""
+        """The join in the notation of the short form."""
         return " AND ".join(f"{self.many}.{a} = {self.one}.{b}" for a, b in self.on)
 
 
 class SemanticModel(FrozenModel):
-    """Everything a model defines, by id.
+    """A semantic model, with its terms and tables by id.
 
-    `dialect` is the SQL its expressions are written in, "" for that of the database they run on. `unread` names what
-    a file held that is not supported. `lines` maps "metrics.revenue" to a line of `file`.
+    Attributes:
+        name: The name of the model.
+        description: What the model describes.
+        metrics: The metrics.
+        dimensions: The dimensions.
+        filters: The named filters.
+        exclusions: The named exclusions.
+        default_filters: Ids of filters and exclusions, or conditions, that apply to every metric that reaches them.
+        tables: The tables.
+        joins: The joins, each from many rows to one.
+        time: The column or expression that dates rows where a metric and its table have none.
+        dialect: The SQL dialect of the expressions; "" for the dialect of the database.
+        unsupported: The parts of the file that are not supported.
+        file: The file of the model.
+        lines: The lines of `file`, by path, such as "metrics.revenue".
     """
 
     name: str = ""
@@ -95,31 +108,31 @@ class SemanticModel(FrozenModel):
     lines: dict[str, int] = Field(default={})
 
     def iter_terms(self) -> Iterator[tuple[str, Term]]:
-        """Every metric, dimension, filter and exclusion, with the name of its section."""
+        """Yield every metric, dimension, filter and exclusion with the name of its section."""
         for section in SECTIONS:
             for term in getattr(self, section).values():
                 yield section, term
 
     def find_term(self, term_id: str) -> Term | None:
-        """The metric, dimension, filter or exclusion of this id."""
-        return next((found for section in SECTIONS if (found := getattr(self, section).get(term_id))), None)
+        """Return the metric, dimension, filter or exclusion with this id."""
+        return next((term for section in SECTIONS if (term := getattr(self, section).get(term_id))), None)
 
     def find_table(self, name: str) -> ModelTable | None:
-        """The table of this id, in any case."""
+        """Return the table with this id, case-insensitively."""
         if name in self.tables:
             return self.tables[name]
-        wanted = fold_name(name)
-        return next((table for table in self.tables.values() if fold_name(table.id) == wanted), None)
+        folded_name = fold_name(name)
+        return next((table for table in self.tables.values() if fold_name(table.id) == folded_name), None)
 
     def describe_location(self, path: str) -> str:
-        """Where `path` ("metrics.revenue") stands, for people: "model.yaml, line 7: metrics.revenue"."""
-        found = path
-        while found and found not in self.lines:
-            found = found.rpartition(".")[0]
+        """Describe the location of a path: "model.yaml, line 7: metrics.revenue"."""
+        known_path = path
+        while known_path and known_path not in self.lines:
+            known_path = known_path.rpartition(".")[0]
         file = self.file.name if self.file else ""
-        line = f"line {self.lines[found]}" if found else ""
-        before = ", ".join(part for part in (file, line) if part)
-        return f"{before}: {path}" if before else path
+        line = f"line {self.lines[known_path]}" if known_path else ""
+        location = ", ".join(part for part in (file, line) if part)
+        return f"{location}: {path}" if location else path
 
 
 SECTIONS = ("metrics", "dimensions", "filters", "exclusions")

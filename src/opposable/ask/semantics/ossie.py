@@ -1,4 +1,4 @@
-"""Apache Ossie core files: datasets, relationships and metrics; what Ossie lacks stands in a custom extension."""
+"""Parser of Apache Ossie core files: datasets, relationships, metrics and the custom extension."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ _EXTENSION_KEYS = ("filters", "exclusions", "default_filters", "time")
 
 
 class _OssieBase(BaseModel):
-    """Ossie's own fields; more than these are let pass, since its schema grows."""
+    """Base of the Ossie schema; unknown fields are ignored, because the schema grows."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -50,9 +50,9 @@ class _OssieItem(_OssieBase):
 
     @property
     def synonyms(self) -> tuple[str, ...]:
-        """What else people call it."""
-        found = self.ai_context.get("synonyms", ()) if isinstance(self.ai_context, dict) else ()
-        return tuple(text for text in found if isinstance(text, str))
+        """Other names of the item."""
+        synonyms = self.ai_context.get("synonyms", ()) if isinstance(self.ai_context, dict) else ()
+        return tuple(text for text in synonyms if isinstance(text, str))
 
 
 class _DatasetField(_OssieItem):
@@ -63,9 +63,9 @@ class _DatasetField(_OssieItem):
 
     @property
     def is_time(self) -> bool:
-        """Whether it dates rows: as it says, else by its type."""
-        said = self.dimension.is_time if self.dimension else None
-        return self.datatype in ("Date", "DateTime", "DateTimeTz") if said is None else said
+        """Whether the field dates rows, as declared or by its type."""
+        declared = self.dimension.is_time if self.dimension else None
+        return self.datatype in ("Date", "DateTime", "DateTimeTz") if declared is None else declared
 
 
 class _Dataset(_OssieItem):
@@ -92,10 +92,10 @@ class _OssieModel(_OssieItem):
 
 
 def parse_ossie(document: YamlDocument) -> SemanticModel:
-    """The first semantic model of an Ossie core file, its expressions in ANSI SQL.
+    """Parse the first semantic model of an Ossie core file, with expressions in ANSI SQL.
 
     Raises:
-        BadInput: with file, line and what would be right.
+        BadInput: The document is invalid. The message has the file, the line and the remedy.
     """
     models = document.data["semantic_model"]
     if not isinstance(models, list) or not models:
@@ -103,21 +103,24 @@ def parse_ossie(document: YamlDocument) -> SemanticModel:
     path: YamlPath = ("semantic_model", 0)
     raw = validate_yaml(_OssieModel, models[0], document, path)
     lines: dict[str, int] = {}
-    ours = _parse_extension(raw, document, path)
+    extension = _parse_extension(raw, document, path)
     tables = {d.name: _to_model_table(d) for d in raw.datasets}
-    unread = [f"{len(models) - 1} more semantic models in the file are not read"] if len(models) > 1 else []
+    unsupported = [f"{len(models) - 1} more semantic models in the file are not read"] if len(models) > 1 else []
     dimensions = _build_dimensions(raw, document, lines)
     metrics: dict[str, Metric] = {}
     for index, metric in enumerate(raw.metrics):
-        where = (*path, "metrics", index)
-        lines[f"metrics.{metric.name}"] = document.get_line(where)
-        expr = _expand_computed_fields(_get_ansi_sql(metric.expression, document, where), raw, document, where)
+        metric_path = (*path, "metrics", index)
+        lines[f"metrics.{metric.name}"] = document.get_line(metric_path)
+        sql = _get_ansi_sql(metric.expression, document, metric_path)
+        expr = _expand_computed_fields(sql, raw, document, metric_path)
         metrics[metric.name] = Metric(
             id=metric.name, expr=expr, synonyms=metric.synonyms, description=metric.description
         )
-    clash = next((ref for ref in metrics if ref in dimensions), None)
-    if clash:
-        raise document.build_error((*path, "metrics"), f"the id {clash} is a field's as well: rename one of them.")
+    duplicate_id = next((ref for ref in metrics if ref in dimensions), None)
+    if duplicate_id:
+        raise document.build_error(
+            (*path, "metrics"), f"the id {duplicate_id} is also the name of a field: rename one of them."
+        )
     return SemanticModel(
         name=raw.name,
         description=raw.description,
@@ -129,8 +132,8 @@ def parse_ossie(document: YamlDocument) -> SemanticModel:
             _parse_relationship(item, document, (*path, "relationships", i)) for i, item in enumerate(raw.relationships)
         ),
         lines=lines,
-        unsupported=tuple(unread),
-        **ours,
+        unsupported=tuple(unsupported),
+        **extension,
     )
 
 
@@ -147,92 +150,92 @@ def _to_model_table(dataset: _Dataset) -> ModelTable:
 
 
 def _build_dimensions(raw: _OssieModel, document: YamlDocument, lines: dict[str, int]) -> dict[str, Dimension]:
-    """Every field as a dimension; a name that several datasets have gets its dataset before it."""
+    """Build a dimension for each field; a name that several datasets have is prefixed by its dataset."""
     names = [field.name for dataset in raw.datasets for field in dataset.fields]
-    found: dict[str, Dimension] = {}
+    dimensions: dict[str, Dimension] = {}
     for i, dataset in enumerate(raw.datasets):
         for j, field in enumerate(dataset.fields):
-            where = ("semantic_model", 0, "datasets", i, "fields", j)
+            path = ("semantic_model", 0, "datasets", i, "fields", j)
             ref = field.name if names.count(field.name) == 1 else f"{dataset.name}.{field.name}"
-            lines[f"dimensions.{ref}"] = document.get_line(where)
+            lines[f"dimensions.{ref}"] = document.get_line(path)
             synonyms = (*field.synonyms, *((field.label,) if field.label else ()))
-            found[ref] = Dimension(
+            dimensions[ref] = Dimension(
                 id=ref,
-                expr=_get_ansi_sql(field.expression, document, where),
+                expr=_get_ansi_sql(field.expression, document, path),
                 table=dataset.name,
                 synonyms=synonyms,
                 description=field.description,
             )
-    return found
+    return dimensions
 
 
-def _get_ansi_sql(expression: _OssieExpression, document: YamlDocument, where: YamlPath) -> str:
-    """The ANSI form of an expression."""
-    for text in expression.dialects:
-        if text.dialect == "ANSI_SQL":
-            return text.expression
-    given = ", ".join(text.dialect for text in expression.dialects) or "none"
-    raise document.build_error((*where, "expression"), f"has no ANSI_SQL form (it has {given}): add one.")
+def _get_ansi_sql(expression: _OssieExpression, document: YamlDocument, path: YamlPath) -> str:
+    """Return an expression in ANSI SQL."""
+    for form in expression.dialects:
+        if form.dialect == "ANSI_SQL":
+            return form.expression
+    dialects = ", ".join(form.dialect for form in expression.dialects) or "none"
+    raise document.build_error((*path, "expression"), f"has no ANSI_SQL form (it has {dialects}): add one.")
 
 
-def _expand_computed_fields(expr: str, raw: _OssieModel, document: YamlDocument, where: YamlPath) -> str:
-    """A metric's expression with each field that is computed put in as what it is computed from."""
+def _expand_computed_fields(expr: str, raw: _OssieModel, document: YamlDocument, path: YamlPath) -> str:
+    """Replace the computed fields in a metric's expression by their expressions."""
     from sqlglot import exp
 
-    computed = {
-        (dataset.name.casefold(), field.name.casefold()): _get_ansi_sql(field.expression, document, where)
-        for dataset in raw.datasets
-        for field in dataset.fields
-        if _get_ansi_sql(field.expression, document, where).strip().casefold() != field.name.casefold()
-    }
+    computed: dict[tuple[str, str], str] = {}
+    for dataset in raw.datasets:
+        for field in dataset.fields:
+            sql = _get_ansi_sql(field.expression, document, path)
+            if sql.strip().casefold() != field.name.casefold():
+                computed[(dataset.name.casefold(), field.name.casefold())] = sql
     if not computed:
         return expr
     try:
         root = exp.Paren(this=parse_expression(expr, ""))
         for column in list(root.find_all(exp.Column)):
-            text = computed.get((column.table.casefold(), column.name.casefold()))
-            if text is not None:
-                inner = exp.paren(parse_expression(text, ""))
-                for bare in inner.find_all(exp.Column):
-                    if not bare.table:
-                        bare.set("table", column.args["table"].copy())
-                column.replace(inner)
+            sql = computed.get((column.table.casefold(), column.name.casefold()), "")
+            if sql:
+                field_tree = exp.paren(parse_expression(sql, ""))
+                for inner_column in field_tree.find_all(exp.Column):
+                    if not inner_column.table:
+                        inner_column.set("table", column.args["table"].copy())
+                column.replace(field_tree)
     except BadInput as error:
-        raise document.build_error((*where, "expression"), str(error)) from error
+        raise document.build_error((*path, "expression"), str(error)) from error
     return str(root.this.sql())
 
 
-def _parse_relationship(item: dict[str, Any], document: YamlDocument, where: YamlPath) -> Join:
-    relation = validate_yaml(_Relationship, item, document, where)
+def _parse_relationship(item: dict[str, Any], document: YamlDocument, path: YamlPath) -> Join:
+    relationship = validate_yaml(_Relationship, item, document, path)
     many = item.get("from")
     if not isinstance(many, str):
-        raise document.build_error(where, "lacks from: the dataset on the many side.")
-    if len(relation.from_columns) != len(relation.to_columns) or not relation.from_columns:
-        raise document.build_error(where, "needs as many from_columns as to_columns, at least one.")
-    pairs = tuple(zip(relation.from_columns, relation.to_columns, strict=True))
-    return Join(many=many, one=relation.to, on=pairs)
+        raise document.build_error(path, "has no from: add the dataset on the many side.")
+    if len(relationship.from_columns) != len(relationship.to_columns) or not relationship.from_columns:
+        raise document.build_error(path, "needs as many from_columns as to_columns, at least one.")
+    pairs = tuple(zip(relationship.from_columns, relationship.to_columns, strict=True))
+    return Join(many=many, one=relationship.to, on=pairs)
 
 
 def _parse_extension(raw: _OssieModel, document: YamlDocument, path: YamlPath) -> dict[str, Any]:
-    """Filters, exclusions, default filters and time of our own extension, as the short form reads them."""
+    """Parse the filters, exclusions, default filters and time of the custom extension."""
     for index, extension in enumerate(raw.custom_extensions):
         if extension.vendor_name.upper() != VENDOR_NAME:
             continue
-        where = (*path, "custom_extensions", index, "data")
+        data_path = (*path, "custom_extensions", index, "data")
         try:
             data = json.loads(extension.data)
         except ValueError as error:
-            raise document.build_error(where, f"is no JSON: {error}.") from error
+            raise document.build_error(data_path, f"is not valid JSON: {error}.") from error
         if not isinstance(data, dict) or set(data) - set(_EXTENSION_KEYS):
-            raise document.build_error(where, f"holds a JSON object with {', '.join(_EXTENSION_KEYS)}.")
-        stand_in = {"metrics": {"_": "COUNT(*)"}, **data}
-        read = parse_short_form(YamlDocument(stand_in, {(): document.get_line(where)}, document.file))
-        filters: dict[str, Filter] = read.filters
-        exclusions: dict[str, Exclusion] = read.exclusions
+            raise document.build_error(data_path, f"must be a JSON object with {', '.join(_EXTENSION_KEYS)}.")
+        short_form = {"metrics": {"_": "COUNT(*)"}, **data}  # the short form requires a metric
+        model = parse_short_form(YamlDocument(short_form, {(): document.get_line(data_path)}, document.file))
+        filters: dict[str, Filter] = model.filters
+        exclusions: dict[str, Exclusion] = model.exclusions
         return {
             "filters": filters,
             "exclusions": exclusions,
-            "default_filters": read.default_filters,
-            "time": read.time,
+            "default_filters": model.default_filters,
+            "time": model.time,
         }
     return {}

@@ -1,4 +1,4 @@
-"""The short form: metrics, dimensions, filters and exclusions with `expr`, and what is needed to join their tables."""
+"""Parser of the short form: metrics, dimensions, filters and exclusions, with tables and joins."""
 
 import re
 from typing import Annotated, Any, TypeVar
@@ -79,32 +79,31 @@ class _Header(FrozenModel):
 
 
 def parse_short_form(document: YamlDocument) -> SemanticModel:
-    """A model from the seed's YAML.
+    """Parse a semantic model in the short form.
 
     Raises:
-        BadInput: with file, line and what would be right.
+        BadInput: The document is invalid. The message has the file, the line and the remedy.
     """
     data: dict[str, Any] = document.data
     for key in data:
         if key not in _TOP_LEVEL_KEYS:
-            near = suggest_names(key, _TOP_LEVEL_KEYS, 1)
-            raise document.build_error(
-                (key,), f"there is no such section; {f'did you mean {near[0]}?' if near else _list_sections()}"
-            )
-    head = validate_yaml(_Header, {key: data[key] for key in _Header.model_fields if key in data}, document, ())
+            similar = suggest_names(key, _TOP_LEVEL_KEYS, 1)
+            hint = f"did you mean {similar[0]}?" if similar else f"the sections are {', '.join(_TOP_LEVEL_KEYS)}."
+            raise document.build_error((key,), f"there is no such section; {hint}")
+    header = validate_yaml(_Header, {key: data[key] for key in _Header.model_fields if key in data}, document, ())
     lines: dict[str, int] = {}
-    sections = {section: _parse_section(document, section, head.table, lines) for section in SECTIONS}
+    sections = {section: _parse_section(document, section, header.table, lines) for section in SECTIONS}
     if not sections["metrics"] and not sections["dimensions"]:
         raise document.build_error((), "it defines no metrics and no dimensions: add at least one metric with an expr.")
     _reject_duplicate_ids(document, sections, lines)
     joins = _parse_joins(document, lines)
-    tables = _parse_tables(document, sections, joins, head.table, lines)
+    tables = _parse_tables(document, sections, joins, header.table, lines)
     return SemanticModel(
-        name=head.name,
-        description=head.description,
-        time=head.time,
-        dialect=head.dialect,
-        default_filters=head.default_filters,
+        name=header.name,
+        description=header.description,
+        time=header.time,
+        dialect=header.dialect,
+        default_filters=header.default_filters,
         joins=joins,
         tables=tables,
         lines=lines,
@@ -115,40 +114,37 @@ def parse_short_form(document: YamlDocument) -> SemanticModel:
     )
 
 
-def _list_sections() -> str:
-    return f"the sections are {', '.join(_TOP_LEVEL_KEYS)}."
-
-
 def _parse_section(document: YamlDocument, section: str, table: str, lines: dict[str, int]) -> dict[str, Any]:
-    """The terms of one section by id, written as a mapping (id: …) or as a list of mappings with an id."""
-    found: dict[str, Term] = {}
-    for path, ref, given in _list_section_items(document, section):
-        body = {"expr": given} if isinstance(given, str) else given
+    """Parse the terms of one section, and record their lines in `lines`."""
+    terms: dict[str, Term] = {}
+    for path, ref, item in _list_section_items(document, section):
+        body = {"expr": item} if isinstance(item, str) else item
         if not isinstance(body, dict):
             raise document.build_error(path, "must be an expression, or a mapping with expr.")
         if "id" in body and body["id"] != ref:
-            raise document.build_error((*path, "id"), f"is not {ref}: leave it out, the key is the id.")
-        if ref in found:
-            raise document.build_error(path, f"{ref} stands twice: keep one of them.")
+            raise document.build_error((*path, "id"), f"is not {ref}: remove it, the key is the id.")
+        if ref in terms:
+            raise document.build_error(path, f"{ref} is defined twice: remove one of them.")
         term = validate_yaml(_TERM_TYPES[section], _wrap_single_texts({**body, "id": ref}), document, path)
-        found[ref] = term if term.table or not table else term.model_copy(update={"table": table})
+        terms[ref] = term if term.table or not table else term.model_copy(update={"table": table})
         lines[f"{section}.{ref}"] = document.get_line(path)
         lines |= {f"{section}.{ref}.{key}": document.get_line((*path, key)) for key in body}
-    if len(found) > MAX_TERMS:
-        raise document.build_error((section,), f"{len(found)} entries: at most {MAX_TERMS} are read.")
-    return found
+    if len(terms) > MAX_TERMS:
+        raise document.build_error((section,), f"{len(terms)} entries: at most {MAX_TERMS} are allowed.")
+    return terms
 
 
 def _list_section_items(document: YamlDocument, section: str) -> list[tuple[YamlPath, str, Any]]:
-    given = document.data.get(section)
-    match given:
+    """List the items of a section, a mapping or a list of mappings with an id, as (path, id, item)."""
+    data = document.data.get(section)
+    match data:
         case None:
             return []
         case dict():
-            return [((section, ref), ref, body) for ref, body in given.items()]
+            return [((section, ref), ref, body) for ref, body in data.items()]
         case list():
             items: list[tuple[YamlPath, str, Any]] = []
-            for index, body in enumerate(given):
+            for index, body in enumerate(data):
                 ref = (body.get("id") or body.get("name")) if isinstance(body, dict) else None
                 if not isinstance(ref, str):
                     raise document.build_error((section, index), "must be a mapping with an id and an expr.")
@@ -159,7 +155,7 @@ def _list_section_items(document: YamlDocument, section: str) -> list[tuple[Yaml
 
 
 def _wrap_single_texts(body: dict[str, Any]) -> dict[str, Any]:
-    """The same with one text made a list where a list belongs."""
+    """Wrap a single text where a list is expected."""
     for key in ("synonyms", "default_filters"):
         if isinstance(body.get(key), str):
             body[key] = (body[key],)
@@ -169,51 +165,53 @@ def _wrap_single_texts(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reject_duplicate_ids(document: YamlDocument, sections: dict[str, dict[str, Any]], lines: dict[str, int]) -> None:
-    """An intent names filters, dimensions and metrics in one field, so their ids are one space."""
-    seen: dict[str, str] = {}
+    """Reject an id that two sections define: an intent names filters, dimensions and metrics in one field."""
+    section_by_id: dict[str, str] = {}
     for section, terms in sections.items():
         for ref in terms:
-            if ref in seen:
-                first = f"{seen[ref]} (line {lines[f'{seen[ref]}.{ref}']})"
-                raise document.build_error((section, ref), f"the id {ref} is used in {first} already: give it another.")
-            seen[ref] = section
+            if ref in section_by_id:
+                first = f"{section_by_id[ref]} (line {lines[f'{section_by_id[ref]}.{ref}']})"
+                raise document.build_error(
+                    (section, ref), f"the id {ref} is already used in {first}: rename one of them."
+                )
+            section_by_id[ref] = section
 
 
 def _parse_joins(document: YamlDocument, lines: dict[str, int]) -> tuple[Join, ...]:
-    given = document.data.get("joins") or []
-    if not isinstance(given, list):
+    items = document.data.get("joins") or []
+    if not isinstance(items, list):
         raise document.build_error(
             ("joins",), "must be a list of conditions such as orders.customer_id = customers.id."
         )
-    found: list[Join] = []
-    for index, item in enumerate(given):
+    joins: list[Join] = []
+    for index, item in enumerate(items):
         text = item
         if isinstance(item, dict):
-            both = validate_yaml(_JoinDeclaration, item, document, ("joins", index))
-            text = f"{both.from_} = {both.to}"
+            declaration = validate_yaml(_JoinDeclaration, item, document, ("joins", index))
+            text = f"{declaration.from_} = {declaration.to}"
         join = parse_join(text) if isinstance(text, str) else None
         if join is None:
-            right = "many.column = one.column, such as orders.customer_id = customers.id (AND for more columns)"
-            raise document.build_error(("joins", index), f"{text!r} is no join: write {right}.")
+            example = "many.column = one.column, such as orders.customer_id = customers.id (AND for more columns)"
+            raise document.build_error(("joins", index), f"{text!r} is not a join: write {example}.")
         lines[f"joins.{join.text}"] = document.get_line(("joins", index))
-        found.append(join)
-    return tuple(found)
+        joins.append(join)
+    return tuple(joins)
 
 
 def parse_join(text: str) -> Join | None:
-    """The join that `many.a = one.b [AND …]` says, or None when it says none."""
+    """Parse `many.a = one.b [AND …]`; return None if `text` is not a join."""
     many = one = ""
-    on: list[tuple[str, str]] = []
-    for part in re.split(r"\s+and\s+", text.strip(), flags=re.IGNORECASE):
-        match = _EQUALITY_PATTERN.fullmatch(part)
+    column_pairs: list[tuple[str, str]] = []
+    for equality in re.split(r"\s+and\s+", text.strip(), flags=re.IGNORECASE):
+        match = _EQUALITY_PATTERN.fullmatch(equality)
         if match is None:
             return None
-        left, a, right, b = (unquote_name(name) for name in match.groups())
-        if on and (left, right) != (many, one):
+        left, left_column, right, right_column = (unquote_name(name) for name in match.groups())
+        if column_pairs and (left, right) != (many, one):
             return None
         many, one = left, right
-        on.append((a, b))
-    return Join(many=many, one=one, on=tuple(on))
+        column_pairs.append((left_column, right_column))
+    return Join(many=many, one=one, on=tuple(column_pairs))
 
 
 def _parse_tables(
@@ -223,22 +221,23 @@ def _parse_tables(
     default_table: str,
     lines: dict[str, int],
 ) -> dict[str, ModelTable]:
-    """The tables that are declared, and those that are merely used, under their own names."""
-    given = document.data.get("tables") or {}
-    if isinstance(given, list):
-        given = {name: {} for name in given if isinstance(name, str)}
-    if not isinstance(given, dict):
+    """Parse the declared tables, and add the tables that terms and joins use without a declaration."""
+    declarations = document.data.get("tables") or {}
+    if isinstance(declarations, list):
+        declarations = {name: {} for name in declarations if isinstance(name, str)}
+    if not isinstance(declarations, dict):
         raise document.build_error(("tables",), "must be a mapping: name, then source, time, key.")
-    found: dict[str, ModelTable] = {}
-    for name, body in given.items():
-        text = validate_yaml(_TableDeclaration, body or {}, document, ("tables", name))
-        found[name] = ModelTable(id=name, **text.model_dump(exclude={"source"}), source=text.source or name)
+    tables: dict[str, ModelTable] = {}
+    for name, body in declarations.items():
+        declaration = validate_yaml(_TableDeclaration, body or {}, document, ("tables", name))
+        fields = declaration.model_dump(exclude={"source"})
+        tables[name] = ModelTable(id=name, **fields, source=declaration.source or name)
         lines[f"tables.{name}"] = document.get_line(("tables", name))
-    used = [term.table for terms in sections.values() for term in terms.values()]
-    used += [name for join in joins for name in (join.many, join.one)]
-    known = {fold_name(name) for name in found}
-    for name in [*used, default_table]:
-        if name and fold_name(name) not in known:
-            found[name] = ModelTable(id=name, source=name)
-            known.add(fold_name(name))
-    return found
+    used_names = [term.table for terms in sections.values() for term in terms.values()]
+    used_names += [name for join in joins for name in (join.many, join.one)]
+    known_names = {fold_name(name) for name in tables}
+    for name in [*used_names, default_table]:
+        if name and fold_name(name) not in known_names:
+            tables[name] = ModelTable(id=name, source=name)
+            known_names.add(fold_name(name))
+    return tables

@@ -1,4 +1,4 @@
-"""Data of a YAML document as pydantic values, with what does not fit told by file and line."""
+"""Validation of YAML data by pydantic models, with errors by file and line."""
 
 from typing import Any, TypeVar
 
@@ -14,10 +14,10 @@ _MAX_REPORTED_ERRORS = 5
 
 
 def validate_yaml(model_type: type[M], data: Any, document: YamlDocument, path: YamlPath) -> M:
-    """`data`, which stands at `path`, as a `kind`.
+    """Validate the data at `path` of a document.
 
     Raises:
-        BadInput: up to five things that are wrong, each on a line with file, line and what would be right.
+        BadInput: The data is invalid. The message has up to five lines, each with file, line, problem and remedy.
     """
     try:
         return model_type.model_validate(data)
@@ -29,32 +29,35 @@ def validate_yaml(model_type: type[M], data: Any, document: YamlDocument, path: 
 
 def _format_error(error: Any, model_type: type[BaseModel], document: YamlDocument, path: YamlPath) -> str:
     loc: YamlPath = tuple(part for part in error["loc"] if not (isinstance(part, str) and part.startswith("function")))
-    whole = (*path, *loc)
+    return str(document.build_error((*path, *loc), _describe_error(error, model_type, loc)))
+
+
+def _describe_error(error: Any, model_type: type[BaseModel], loc: YamlPath) -> str:
     match error["type"]:
+        case "extra_forbidden" if len(loc) == 1:
+            fields = [field.alias or name for name, field in model_type.model_fields.items()]
+            similar = suggest_names(str(loc[0]), fields, 1)
+            hint = f"did you mean {similar[0]}?" if similar else f"the fields are {', '.join(fields)}."
+            return f"there is no such field; {hint}"
         case "extra_forbidden":
-            known = [field.alias or name for name, field in model_type.model_fields.items()]
-            near = suggest_names(str(loc[-1]), known, 1) if len(loc) == 1 else ()
-            hint = f"did you mean {near[0]}?" if near else f"the fields are {', '.join(known)}."
-            told = f"there is no such field; {hint}" if len(loc) == 1 else "there is no such field here."
+            return "there is no such field here."
         case "missing":
-            told = "is missing: write it here."
+            return "is missing: add it."
         case "string_type":
-            told = f"must be text, not {_describe_type(error['input'])}."
+            return f"must be text, not {_describe_type(error['input'])}."
         case "tuple_type" | "list_type":
-            told = f"must be a list, such as [a, b], not {_describe_type(error['input'])}."
+            return f"must be a list, such as [a, b], not {_describe_type(error['input'])}."
         case "model_type" | "dict_type" | "model_attributes_type":
-            told = f"must be a mapping (name: value), not {_describe_type(error['input'])}."
+            return f"must be a mapping (name: value), not {_describe_type(error['input'])}."
         case "string_pattern_mismatch":
-            told = (
-                f"{error['input']!r} is no usable id: use letters of any script, digits, spaces, _ . or -, at most 100."
-            )
+            allowed = "letters of any script, digits, spaces, _ . or -, at most 100"
+            return f"{error['input']!r} is not a valid id: use {allowed}."
         case "string_too_short":
-            told = "is empty: write it out."
+            return "is empty: add a value."
         case "value_error":
-            told = str(error["msg"]).removeprefix("Value error, ")
+            return str(error["msg"]).removeprefix("Value error, ")
         case _:
-            told = f"{error['msg']}."
-    return str(document.build_error(whole, told))
+            return f"{error['msg']}."
 
 
 def _describe_type(value: Any) -> str:

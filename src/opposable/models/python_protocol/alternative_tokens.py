@@ -1,4 +1,4 @@
-"""Another value than one known to be wrong: where a model's reply leaves it, by the words that could have stood there."""
+"""Alternatives to a wrong value, from the token probabilities of a reply."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,10 +9,9 @@ _QUOTES = " \"'"
 
 
 def get_alternative_prefix(tokens: Sequence[Token], excluded_values: Mapping[str, Any]) -> str:
-    """How the reply would go on had the model not written the value to be avoided; "" where it did not.
+    """Return how the reply continues without the excluded value; "" if it does not contain it.
 
-    `tokens` begin with the value of the argument that `avoid` has. A small model writes a value again that it has just
-    been told is wrong; the likeliest word that leads to another one is mostly the beginning of the right one.
+    `tokens` start with the value of the argument that `excluded_values` names.
     """
     wrong = next((value for value in excluded_values.values() if isinstance(value, str) and value), "")
     written = "".join(token.text for token in tokens)
@@ -32,7 +31,7 @@ def get_alternative_prefix(tokens: Sequence[Token], excluded_values: Mapping[str
 
 
 def choose_next_token(alternatives: Sequence[tuple[str, float]], prefix: str, allowed_values: Sequence[str]) -> str:
-    """Of the words that may follow, the likeliest that leads to one of some values; "" where none does."""
+    """Return the likeliest next token that leads to an allowed value; "" for none."""
     for word, _ in alternatives:
         if word and any(value.startswith(prefix + word) for value in allowed_values):
             return word
@@ -40,7 +39,7 @@ def choose_next_token(alternatives: Sequence[tuple[str, float]], prefix: str, al
 
 
 def _is_other_value(prefix: str, excluded_value: str) -> bool:
-    """Whether a value so begun is neither the wrong one nor none at all."""
+    """Return whether a prefix starts neither the excluded value nor an empty one."""
     return (
         bool(prefix.strip(_QUOTES))
         and "\ufffd" not in prefix

@@ -1,4 +1,4 @@
-"""The arguments of a call written as Python, put right by its function's schema and the request."""
+"""Repairs of the arguments of a Python call, by the schema of its function and the request."""
 
 import difflib
 import re
@@ -11,15 +11,15 @@ from opposable.parsers.schema_coercion import SchemaNode
 
 _PERCENTAGE_PATTERN = re.compile(r"(\d+(?:\.\d+)?)\s*(?:%|％|per ?cent)")
 _ISO_CODES_BY_COMMON_CODE = {"UK": "GB", "EL": "GR"}
-"""Codes of countries in common use for which ISO 3166 has others."""
+"""Country codes in common use that differ from ISO 3166."""
 _ALPHA_2_PATTERN = re.compile(r"3166(?!.*alpha-?3)", re.IGNORECASE | re.DOTALL)
 _MAX_EXACT_NUMBER = 2**53
 _MIN_SIMILARITY = 0.5
-"""How much a value must be like one of the choices to be taken for it (`difflib`'s ratio)."""
+"""The similarity from which a value is replaced by a choice (`difflib` ratio)."""
 
 
 def wrap_in_single_object(arguments: dict[str, Any], schema: SchemaNode, repairs: list[str]) -> dict[str, Any]:
-    """The arguments, with those that belong into the only required object put there: `f(x=1)` for `f(body={"x": 1})`."""
+    """Wrap the arguments in the only required object they belong to: `f(x=1)` as `f(body={"x": 1})`."""
     if list(schema.required_names()) != list(schema.properties()) or len(schema.required_names()) != 1:
         return arguments
     [name] = schema.required_names()
@@ -31,7 +31,7 @@ def wrap_in_single_object(arguments: dict[str, Any], schema: SchemaNode, repairs
 
 
 def drop_unknown_arguments(arguments: dict[str, Any], schema: SchemaNode, repairs: list[str]) -> dict[str, Any]:
-    """The arguments without those that the function does not have, unless one may be another's name written wrongly."""
+    """Drop arguments that the function does not have, unless they may be a misspelled name."""
     names = schema.properties()
     if (
         "additionalProperties" in schema.node
@@ -39,17 +39,19 @@ def drop_unknown_arguments(arguments: dict[str, Any], schema: SchemaNode, repair
         or not all(name in arguments for name in schema.required_names())
     ):
         return arguments
-    left = [name for name in names if name not in arguments]
-    kept = {
-        name: value for name, value in arguments.items() if name in names or difflib.get_close_matches(name, left, 1)
+    missing_names = [name for name in names if name not in arguments]
+    known_arguments = {
+        name: value
+        for name, value in arguments.items()
+        if name in names or difflib.get_close_matches(name, missing_names, 1)
     }
-    if len(kept) < len(arguments):
+    if len(known_arguments) < len(arguments):
         repairs.append("argument that the function does not have dropped")
-    return kept
+    return known_arguments
 
 
 def convert_percentage(value: Any, schema: SchemaNode, conversation: str, repairs: list[str]) -> Any:
-    """A number spoken of in per cent as the parameter's description wants it: 5 for a percentage, 0.05 for a decimal."""
+    """Convert a percentage to the form that the description asks for, such as 0.05 for 5 %."""
     if type(value) not in (int, float) or abs(value) >= _MAX_EXACT_NUMBER:
         return value
     about = schema.description().casefold()
@@ -65,12 +67,12 @@ def convert_percentage(value: Any, schema: SchemaNode, conversation: str, repair
 
 
 def _to_decimal(item: Any) -> Any:
-    """A whole number in a list of decimals as a decimal: such a list has items of one type."""
+    """Return an integer in a list of decimals as a decimal."""
     return float(item) if type(item) is int and abs(item) < _MAX_EXACT_NUMBER else item
 
 
 def take_nearest_choice(value: Any, schema: SchemaNode, request_words: Sequence[str], repairs: list[str]) -> Any:
-    """The value with each text that must be one of some choices made the one that was asked for or is most like it."""
+    """Replace each text outside its choices by the requested or most similar choice."""
     if isinstance(value, dict):
         inner = schema.get_alternative("object")
         return {

@@ -1,4 +1,4 @@
-"""Whether a call that was written is to be made: how sure the model was, and whether the conversation bears it out."""
+"""Acceptance of written calls, by the confidence of the model and the grounding in the request."""
 
 import math
 import re
@@ -14,7 +14,7 @@ from opposable.models.python_protocol.request_grounding import get_word_overlap
 from opposable.parsers.schema_coercion import SchemaNode
 
 UNSEEN_LOGPROB = -12.0
-"""The log-probability taken for a word that is not among the alternatives."""
+"""The log-probability of a token that is not among the alternatives."""
 
 _EVEN_ODDS_LOGPROB = math.log(0.5)
 _NUMBER_PATTERN = re.compile(r"\d[\d.,]*\d|\d")
@@ -25,7 +25,7 @@ _PLACEHOLDER_PATTERN = re.compile(
     r"|^(?:https?://)?(?:[\w.+-]+@)?(?:[\w-]+\.)*example\.(?:com|org|net)(?=[/:?#]|$)",
     re.IGNORECASE,
 )
-"""What stands in for a value that is not known: YOUR_API_KEY, `<token>`, an address at example.com."""
+"""Placeholders: YOUR_API_KEY, `<token>`, an address at example.com."""
 
 _NO_CALL_WEIGHT, _CONFIDENCE_WEIGHT, _GROUNDING_WEIGHT, _UNGROUNDED_NUMBER_WEIGHT, _BIAS = 0.8, 16.0, 2.0, 3.0, -0.7
 _CLEAR_CALL_LOGPROB, _MIN_CLEAR_CONFIDENCE = 2.5, -0.14
@@ -47,22 +47,27 @@ def accepts_calls(
     conversation: str,
     second_tokens: Sequence[Token] | None = None,
 ) -> bool:
-    """Whether the calls in a reply are to be made; `said` is all the text of the conversation.
+    """Return whether to make the calls of a reply.
 
-    `second` are the tokens of the calls where the reply itself, of `tokens`, has none (`python_second`).
+    Args:
+        tokens: The tokens of the reply.
+        calls: The calls in it.
+        tools: The tools offered.
+        conversation: The text of the conversation.
+        second_tokens: The tokens of the second attempt, if the calls are from one.
     """
     if any(lacks_values(call, tools, conversation) for call in calls):
         return False
-    kept = min(6.0, -get_no_call_logprob(tokens))
-    sure = get_mean_logprob(tokens if second_tokens is None else second_tokens)
-    sure = max(sure, _MIN_CLEAR_CONFIDENCE) if kept >= _CLEAR_CALL_LOGPROB else sure
-    signs = (
-        _NO_CALL_WEIGHT * kept
-        + _CONFIDENCE_WEIGHT * sure
+    no_call_distance = min(6.0, -get_no_call_logprob(tokens))
+    confidence = get_mean_logprob(tokens if second_tokens is None else second_tokens)
+    confidence = max(confidence, _MIN_CLEAR_CONFIDENCE) if no_call_distance >= _CLEAR_CALL_LOGPROB else confidence
+    score = (
+        _NO_CALL_WEIGHT * no_call_distance
+        + _CONFIDENCE_WEIGHT * confidence
         + _GROUNDING_WEIGHT * get_grounding_score(calls, tools, conversation)
     )
     return (
-        signs
+        score
         - _UNGROUNDED_NUMBER_WEIGHT * min(2, count_ungrounded_numbers(calls, conversation))
         + (_BIAS if second_tokens is None else _SECOND_ATTEMPT_BIAS)
         >= 0
@@ -70,9 +75,9 @@ def accepts_calls(
 
 
 def lacks_values(call: ToolCall, tools: Sequence[ToolDefinition], conversation: str) -> bool:
-    """Whether a call leaves a required argument out, or something that nobody spoke of stands in for a value.
+    """Return whether a call lacks a required argument, or has a placeholder for a value.
 
-    No right call of 746 did, and 11 of 76 that were made though no function fitted.
+    No right call of 746 did, and 11 of 76 that were made although no function fits.
     """
     given = dict(call.arguments)
     if not all(name in given for name in texts.get_schema(call, tools).required_names()):
@@ -82,7 +87,7 @@ def lacks_values(call: ToolCall, tools: Sequence[ToolDefinition], conversation: 
 
 
 def find_doubtful_lines(tokens: Sequence[Token]) -> frozenset[int]:
-    """The lines of a reply, counted from 1, whose first token was less likely than all others together."""
+    """Return the lines, from 1, whose first token had a probability below one half."""
     lines: set[int] = set()
     line, fresh = 1, True
     for token in tokens:
@@ -96,7 +101,7 @@ def find_doubtful_lines(tokens: Sequence[Token]) -> frozenset[int]:
 
 
 def get_no_call_logprob(tokens: Sequence[Token]) -> float:
-    """The log-probability that the reply begins with the way out."""
+    """Return the log-probability that the reply begins with the no-call option."""
     first = next((token for token in tokens if token.alternatives), None)
     if first is None:
         return UNSEEN_LOGPROB
@@ -105,16 +110,15 @@ def get_no_call_logprob(tokens: Sequence[Token]) -> float:
 
 
 def get_mean_logprob(tokens: Sequence[Token]) -> float:
-    """The mean log-probability of a reply's tokens, each the likeliest at its place."""
+    """Return the mean log-probability of the likeliest token at each position."""
     likeliest = [token.alternatives[0][1] for token in tokens if token.alternatives]
     return sum(likeliest) / len(likeliest) if likeliest else UNSEEN_LOGPROB
 
 
 def count_ungrounded_numbers(calls: Sequence[ToolCall], conversation: str) -> int:
-    """How many numbers of three or more significant digits stand in the calls that nobody spoke of.
+    """Count the numbers of three or more significant digits that the conversation does not contain.
 
-    Shorter ones may be worked out or meant; 0.05 is 5 %, and 1,000,000 one million. The year of a day that was named
-    without one is meant, too.
+    Shorter numbers can be computed. The year of a day named without one does not count.
     """
     spoken, heard = (
         {_get_significant_digits(number) for number in _NUMBER_PATTERN.findall(conversation)},
@@ -126,9 +130,9 @@ def count_ungrounded_numbers(calls: Sequence[ToolCall], conversation: str) -> in
 
 
 def get_grounding_score(calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], conversation: str) -> float:
-    """The smallest share of a required text's or list's words that the conversation has; 1 where none is required.
+    """Return the smallest share of the words of a required text or list that the conversation contains.
 
-    Choices are meant rather than said, and numbers worked out: neither counts.
+    Choices and numbers do not count. The result is 1 if no text is required.
     """
     spoken = split_words(conversation)
     return min(
@@ -150,7 +154,7 @@ def _get_grounded_shares(call: ToolCall, schema: SchemaNode, conversation_words:
 
 
 def _get_list_share(items: Sequence[Any], conversation_words: Sequence[str]) -> float | None:
-    """How much of a list's texts was said; whole numbers may be worked out, but not where none was spoken of."""
+    """Return the share of the texts of a list that the conversation contains."""
     if items and all(type(item) is int for item in items):
         return 1.0 if extract_numbers(conversation_words) else 0.0
     return (
@@ -159,7 +163,7 @@ def _get_list_share(items: Sequence[Any], conversation_words: Sequence[str]) -> 
 
 
 def _without_implied_year(value: str, conversation_words: Collection[str]) -> str:
-    """The value without the year of a day that was named by its month and number, as in "March 15th"."""
+    """Return the value without the year of a day that was named by month and day."""
     day = parse_unambiguous_date(value)
     if day is None or str(day.day) not in conversation_words or not _is_month_named(day.month, conversation_words):
         return value
@@ -177,7 +181,7 @@ def _get_significant_digits(number: str) -> str:
 
 
 def _iter_scalars(value: Any) -> Iterator[str]:
-    """The texts and numbers in a value, as text."""
+    """Yield the texts and numbers in a value, as text."""
     if isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from _iter_scalars(inner)

@@ -1,4 +1,4 @@
-"""The calls of a reply written as Python: typed by the tools' schemas, without what the model made up."""
+"""Tool calls from Python code: typed by the schemas of the tools, without ungrounded values."""
 
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ _STRAY_PREFIX = re.compile(
     r"(?=[^\W\d])",
     re.IGNORECASE,
 )
-"""What may stand before the call of a line that is no Python otherwise."""
+"""What can precede the call in a line that is not valid Python."""
 _UNGROUNDED_VALUE_REPAIR = "made-up optional value dropped"
 
 
@@ -47,11 +47,15 @@ def build_calls(
     is_truncated: bool = False,
     doubtful_lines: Container[int] = (),
 ) -> tuple[ToolCall, ...]:
-    """The calls of offered tools in `code`; `said` is all the text of the conversation, `asked` the user's last words.
+    """Return the calls of offered tools in `code`.
 
-    `cut` says that the token limit ended the code: then what is unfinished is left out. `doubtful` are lines whose
-    calls are left out where surer ones of other tools stand beside them: a small model asked for calls writes some for
-    good measure. So is a call of a made-up number or id beside one of another tool that may bring the right one.
+    Args:
+        code: The code that the model wrote.
+        tools: The tools offered.
+        conversation: The text of the conversation.
+        request: The last user message.
+        is_truncated: Whether the token limit cut the code off. Unfinished calls are then left out.
+        doubtful_lines: Lines whose calls are left out if there are more certain calls of other tools.
     """
     order = {tool.name: list_parameters(tool) for tool in tools}
     schemas = {tool.name: SchemaNode(tool.parameters) for tool in tools}
@@ -67,7 +71,7 @@ def build_calls(
     found = [_match_function(call, schemas) for call in found]
     if len({call.name for call in found}) > 1:
         found = [call for call in found if call.line not in doubtful_lines] or found
-    # of several calls, nobody knows which one a choice belongs to
+    # of several calls, it is unknown which one a choice belongs to
     spoken, asked_words = split_words(conversation), split_words(request) if len(found) == 1 else []
     days = find_requested_days(conversation, request)
     read = (_to_tool_call(each, schemas[each.name], conversation, spoken, asked_words, days) for each in found)
@@ -78,13 +82,13 @@ def build_calls(
 
 
 def leaves_out_optional(call: ToolCall, tools: Sequence[ToolDefinition]) -> bool:
-    """Whether the call leaves optional parameters of its tool out."""
+    """Return whether the call leaves out optional parameters of its tool."""
     schema, given = get_schema(call, tools), dict(call.arguments)
     return not set(schema.properties()) <= {*given, *schema.required_names()}
 
 
 def reopen_call(code: str) -> str:
-    """Code that is one call, up to where its next argument would stand; nothing where it is more or none."""
+    """Return code that is one call, up to its next argument; "" for any other code."""
     held = code.strip()
     if not held.endswith(")"):
         return ""
@@ -95,7 +99,7 @@ def reopen_call(code: str) -> str:
 def add_rest_arguments(
     call: ToolCall, rest_calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], request: str
 ) -> ToolCall:
-    """The call with what `rest`, the same call gone on with, adds and `asked`, the user's last words, says."""
+    """Return the call with optional arguments of `rest_calls` that the request contains."""
     if len(rest_calls) != 1 or rest_calls[0].name != call.name:
         return call
     repairs: list[str] = []
@@ -110,19 +114,19 @@ def add_rest_arguments(
 
 
 def replace_argument(call: ToolCall, name: str, value: str) -> ToolCall:
-    """The call with one argument in the shape its description shows (`python_shapes`)."""
+    """Return the call with one argument replaced."""
     given = {**dict(call.arguments), name: value}
     return replace_arguments(call, given, ["value in the shape that its description shows"])
 
 
 def replace_arguments(call: ToolCall, arguments: dict[str, Any], repairs: Sequence[str]) -> ToolCall:
-    """The call with other arguments, and what was mended by them."""
-    told = tuple(dict.fromkeys([*call.repairs, *repairs]))
-    return replace(call, arguments=arguments, raw=None, repairs=told)
+    """Return the call with other arguments, and the repairs noted."""
+    all_repairs = tuple(dict.fromkeys([*call.repairs, *repairs]))
+    return replace(call, arguments=arguments, raw=None, repairs=all_repairs)
 
 
 def _parse_line(line: str, parameters: Mapping[str, Sequence[str]], conversation: str) -> Sequence[CodeCall]:
-    """The calls of a line, also behind a stray letter or mark that a small model wrote before them."""
+    """Parse the calls of a line, also after a stray prefix."""
     found = parse_calls(line, parameters, conversation)
     if found is None and (stray := _STRAY_PREFIX.match(line)):
         found = parse_calls(line[stray.end() :].rstrip("`*;；。"), parameters, conversation)
@@ -130,14 +134,14 @@ def _parse_line(line: str, parameters: Mapping[str, Sequence[str]], conversation
 
 
 def _parse_leniently(code: str, tools: Sequence[ToolDefinition], is_truncated: bool) -> list[CodeCall]:
-    """What is no proper Python, as `dialects` reads it."""
+    """Parse code that is not valid Python with the parser of written calls."""
     end = "" if is_truncated else CODE_FENCE
     reading = dialects.parse(f"{CODE_FENCE}python\n{code.strip()}\n{end}", tuple(tools), truncated=is_truncated)
     return [CodeCall(call.name, call.arguments) for call in reading.calls]
 
 
 def _match_function(call: CodeCall, schemas: Mapping[str, SchemaNode]) -> CodeCall:
-    """The call, of the only other function that takes its arguments where the one written takes none of them."""
+    """Return the call of the only other function that has its arguments, if its own has none of them."""
     given = set(call.arguments)
     if not given or given & set(schemas[call.name].properties()):
         return call
@@ -153,10 +157,7 @@ def _to_tool_call(
     request_words: Sequence[str],
     requested_days: Sequence[date],
 ) -> ToolCall | None:
-    """The call with its arguments put right; `spoken` are the words of `said`, `asked` those of the user's last.
-
-    `days` are those that the user's weekday means.
-    """
+    """Return the call with its arguments repaired; None if they cannot be parsed."""
     repairs = list(call.repairs)
     read = coerce_arguments(wrap_in_single_object(call.arguments, schema, repairs), schema)
     if read.value is None:
@@ -184,7 +185,7 @@ def _to_tool_call(
 
 
 def _is_unneeded(name: str, arguments: dict[str, Any], schema: SchemaNode, conversation_words: Sequence[str]) -> bool:
-    """Whether a text, an optional parameter's, is made up: its default serves as well, where it has one."""
+    """Return whether an optional text is ungrounded, so that the default is better."""
     value, about = arguments[name], schema.get_property(name).node
     if not isinstance(value, str) or value == about.get("default"):
         return False
@@ -205,7 +206,7 @@ def _is_unneeded(name: str, arguments: dict[str, Any], schema: SchemaNode, conve
 
 
 def is_ungrounded(value: str, conversation_words: Iterable[str]) -> bool:
-    """Whether a text has numbers and nothing of it was spoken: a date that nobody named, an id out of the air."""
+    """Return whether a text contains numbers and none of its words occurs in the conversation."""
     held = split_words(value)
     if not any(word.isdigit() for word in held):
         return False
@@ -216,21 +217,18 @@ def is_ungrounded(value: str, conversation_words: Iterable[str]) -> bool:
 
 
 def _drop_duplicates(calls: Iterable[ToolCall]) -> list[ToolCall]:
-    """The calls without those that only what was made up told apart: missions 1 to 9 of a game that nobody counted."""
-    kept: list[ToolCall] = []
-    known: set[tuple[str, str]] = set()
+    """Drop calls that differed only in dropped ungrounded values."""
+    unique_calls: list[ToolCall] = []
+    seen: set[tuple[str, str]] = set()
     for call in calls:
-        if _UNGROUNDED_VALUE_REPAIR not in call.repairs or (call.name, call.arguments_json) not in known:
-            kept.append(call)
-        known.add((call.name, call.arguments_json))
-    return kept
+        if _UNGROUNDED_VALUE_REPAIR not in call.repairs or (call.name, call.arguments_json) not in seen:
+            unique_calls.append(call)
+        seen.add((call.name, call.arguments_json))
+    return unique_calls
 
 
 def _drop_repeated_rounds(calls: list[ToolCall]) -> list[ToolCall]:
-    """The calls without the second round of several: a small model that has written them all may begin again.
-
-    One call written twice stands: two dice may be asked for.
-    """
+    """Drop repetitions of a whole series of calls; one call written twice stays."""
     made = [(call.name, call.arguments_json) for call in calls]
     for length in range(2, len(calls) // 2 + 1):
         rounds, left = divmod(len(calls), length)
@@ -240,7 +238,7 @@ def _drop_repeated_rounds(calls: list[ToolCall]) -> list[ToolCall]:
 
 
 def _has_ungrounded_argument(call: ToolCall, schema: SchemaNode, conversation_words: Sequence[str]) -> bool:
-    """Whether a required text of the call is made up, as an order's id before the orders are listed."""
+    """Return whether a required text of the call is ungrounded."""
     given = dict(call.arguments)
     required = [given.get(name) for name in schema.required_names()]
     return any(isinstance(value, str) and is_ungrounded(value, conversation_words) for value in required)

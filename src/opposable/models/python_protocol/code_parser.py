@@ -1,4 +1,4 @@
-"""Calls in Python code that a model wrote, read without running any of it."""
+"""A parser of calls in Python code; no code is executed."""
 
 import ast
 import operator
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MAX_CALLS = 64
-"""Calls that are read of one piece of code."""
+"""Calls parsed from one reply."""
 
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -22,18 +22,18 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Pow: operator.pow,
 }
 _MIN_NAME_SHARE = 0.6
-"""How much of each part of an offered name must be there to be taken for it."""
+"""The share of each part of an offered name that a shortened name must have."""
 _NAME_PART_PATTERN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+|[^\x00-\x7f]+")
 _NAME_REPAIR = "letters left out of the function's name"
 _MAX_WRITTEN_NUMBER = 10**300
-"""Numbers beyond this are taken as text: as one, a decimal is infinite, and Python refuses to write long ones out."""
+"""Numbers beyond this stay text: floats would be infinite, and Python refuses to format long integers."""
 _MAX_COMPUTED_NUMBER = 10**9
-"""Numbers beyond this are not calculated with: what a model writes must not cost memory."""
+"""Numbers beyond this are not computed with, to bound the memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeCall:
-    """A call of an offered function: its name, its arguments by name, its line (0: not known), what was mended."""
+    """A call of an offered function: name, arguments, line (0 if unknown) and repairs."""
 
     name: str
     arguments: dict[str, Any]
@@ -46,13 +46,13 @@ class _ValuePending(Exception):
 
 
 def parse_calls(code: str, parameters: Mapping[str, Sequence[str]], conversation: str = "") -> list[CodeCall] | None:
-    """The calls in `code` that can be made, as `made_and_waiting` has them; None where it is no Python."""
+    """Return the calls in `code` that are ready; None if it is not valid Python."""
     found = parse_ready_and_deferred(code, parameters, conversation)
     return None if found is None else found[0]
 
 
 def is_one_call(code: str) -> bool:
-    """Whether `code` is a call and nothing else."""
+    """Return whether `code` is one call and nothing else."""
     match _parse_tree(code):
         case ast.Module(body=[ast.Expr(value=ast.Call())]):
             return True
@@ -62,12 +62,15 @@ def is_one_call(code: str) -> bool:
 def parse_ready_and_deferred(
     code: str, parameters: Mapping[str, Sequence[str]], conversation: str = ""
 ) -> tuple[list[CodeCall], list[CodeCall]] | None:
-    """The calls of offered functions in `code`, in the order they would be made, and those that need another's result.
+    """Return the calls of offered functions in `code`, and those that need the result of another.
 
-    There is nothing where it is no Python. `parameters` has each offered function's parameter names in their order. A text
-    that stands in `said` as it was written, backslashes and all, is taken so: a Windows path copied from a request holds
-    no line break. Variables, f-strings, sums and loops over literal lists are worked out. A call that needs the result of
-    another has the arguments that need none: its time comes when the result is there.
+    Variables, f-strings, arithmetic and loops over literal lists are evaluated. Backslashes stay as they are if the
+    conversation contains the text so. The result is None if `code` is not valid Python.
+
+    Args:
+        code: The code.
+        parameters: The parameter names of each offered function, in their order.
+        conversation: The text of the conversation.
     """
     tree = _parse_tree(code)
     if tree is None:
@@ -88,7 +91,7 @@ def _parse_tree(code: str) -> ast.Module | None:
 
 
 class _CodeInterpreter:
-    """One piece of code being read: the variables known so far, and the calls found."""
+    """An interpreter of assignments, loops and calls that collects the calls."""
 
     def __init__(self, parameters: Mapping[str, Sequence[str]], code: str, conversation: str) -> None:
         self._code, self._conversation = code, conversation

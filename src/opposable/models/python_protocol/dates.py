@@ -1,4 +1,4 @@
-"""Dates as their parameters' descriptions want them: 08-16-2022 for 2022/08/16 where MM-DD-YYYY is written."""
+"""Dates in the format that a parameter description asks for."""
 
 import re
 from datetime import date, datetime
@@ -9,13 +9,13 @@ _YEAR_FIRST_PATTERN = re.compile(
     r"([12]\d{3})[-/.](\d{1,2})[-/.](\d{1,2})|([12]\d{3}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?[日号]"
 )
 MONTH_ABBREVIATIONS = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905
-"""How the months' names begin, in their order."""
+"""The first letters of the months."""
 _MONTH_PATTERN = rf"(?:{'|'.join(MONTH_ABBREVIATIONS)})[a-z]*"
 DATE_PATTERN = (
     r"[12]\d{3}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d)|[12]\d{3} ?年 ?\d{1,2} ?月 ?\d{1,2} ?[日号]|"
     rf"\b{_MONTH_PATTERN}\.? \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH_PATTERN},? \d{{4}}\b"
 )
-"""What a date looks like that can be one only: in numbers with the year first, or with its month's name."""
+"""An unambiguous date: with the year first, or with the name of the month."""
 _MONTH_NAME_FORMATS = ("%B %d %Y", "%b %d %Y", "%d %B %Y", "%d %b %Y")
 _SECONDS_FORMAT_PATTERN = re.compile(r"y{4}-m{2}-d{2}[ t]h{2}:m{2}:s{2}", re.IGNORECASE)
 _MINUTE_TIME_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}")
@@ -23,7 +23,7 @@ _STRFTIME_CODES = {"y": "%Y", "m": "%m", "d": "%d"}
 
 
 def parse_unambiguous_date(text: str) -> date | None:
-    """The date a text is, where it can be one only: with the year first, or with the month by its name."""
+    """Return the date in a text with the year first or the name of the month; None for any other."""
     try:
         if match := _YEAR_FIRST_PATTERN.fullmatch(text):
             year, month, day = (int(part) for part in match.groups() if part)
@@ -40,9 +40,9 @@ def parse_unambiguous_date(text: str) -> date | None:
 
 
 def format_as_described(value: str, description: str) -> str:
-    """The date in the only format that the description names; as it is where it is no date or could be two.
+    """Return the date in the only format that the description names, else the value as it is.
 
-    A time of day without its seconds gets them where the format has them.
+    A time of day without seconds gets them if the format has them.
     """
     if _MINUTE_TIME_PATTERN.fullmatch(value) and _SECONDS_FORMAT_PATTERN.search(description):
         return f"{value}:00"

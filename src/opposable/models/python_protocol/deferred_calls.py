@@ -1,4 +1,4 @@
-"""The calls of a reply written as Python whose time has not come: they need what its other calls bring."""
+"""Deferred calls: calls in a reply that need the results of its other calls."""
 
 from collections.abc import Container, Sequence
 from typing import Any
@@ -20,10 +20,9 @@ def build_deferred_calls(
     *,
     doubtful_lines: Container[int] = (),
 ) -> tuple[ToolCall, ...]:
-    """The calls in `code` that wait for what `made`, the calls that are made of it, bring: one of each tool.
+    """Return the calls in `code` that wait for the results of `ready_calls`, one of each tool.
 
-    These are calls that hold another's result, and those left out for a made-up number or id; they have the arguments
-    that are known. `said` is all the text of the conversation, `doubtful` are lines whose calls nobody waits for.
+    They use the result of another call, or were left out for an ungrounded value. They have only their known arguments.
     """
     if not ready_calls:
         return ()
@@ -43,7 +42,7 @@ def build_deferred_calls(
 def _keep_known_arguments(
     arguments: dict[str, Any], schema: SchemaNode, conversation_words: Sequence[str]
 ) -> dict[str, Any]:
-    """The arguments that the function has and nobody made up."""
+    """Return the arguments that the function has and that are grounded."""
     names = schema.properties()
     read = coerce_arguments({name: value for name, value in arguments.items() if name in names}, schema).value or {}
     return {

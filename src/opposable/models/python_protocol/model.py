@@ -1,7 +1,6 @@
-"""Tools told as Python functions: the model writes calls of them, or `pass` where none fits.
+"""The Python protocol: tools as Python signatures, calls as Python code, and a no-call option.
 
-A small model asked for a call makes one, whether a tool fits or not. Here a way out stands right behind the request,
-and how much the model leans towards it decides (`python_fit`). That costs no request of its own.
+Small models call a tool whether one fits or not. The probability of the no-call option decides whether a call is made.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -35,29 +34,29 @@ from opposable.models.python_protocol.value_formats import find_format_mismatche
 from opposable.models.text_protocol import TextProtocolModel, flatten_tool_messages
 
 TOP_LOGPROBS = 20
-"""How many words' probabilities are asked for at each place."""
+"""Alternatives requested for each token."""
 
 DEFAULT_MAX_REPLY_TOKENS = 1024
-"""Tokens a reply may take where the asker sets no bound: a small model may repeat itself without end."""
+"""The default length of a reply: small models can repeat themselves without end."""
 
 MAX_VALUE_TOKENS = 40
-"""Tokens that the values of parameters left out may take."""
+"""Tokens for the values of omitted parameters."""
 
 MAX_REFORMATTED_VALUES = 4
-"""Texts of a reply's calls that are put into the shape their descriptions show."""
+"""Values of a reply that are brought into the described format."""
 
 MAX_SECOND_ATTEMPT_TOKENS = 200
-"""Tokens that a second look may take."""
+"""Tokens of a second attempt."""
 
 
 PYTHON_PROFILE = ModelProfile("constrained", assisted=True)
 
 
 class PythonProtocolModel:
-    """`inner` with tools told as Python functions, and calls made only where a function fits.
+    """A model that gets tools as Python functions and makes calls only if a function fits.
 
-    `inner` must continue a last message of role "assistant" and give token probabilities, as llama.cpp's server does.
-    Where no tool fits, it answers as if there were none. Raises: what `inner` raises.
+    `inner` must continue a last assistant message and return token probabilities, as the server of llama.cpp does. If no
+    tool fits, it answers without tools. Raises: as the inner model.
     """
 
     def __init__(self, inner: Model, profile: ModelProfile = PYTHON_PROFILE) -> None:
@@ -67,13 +66,13 @@ class PythonProtocolModel:
 
     @property
     def name(self) -> str:
-        """The inner model's name."""
+        """The name of the inner model."""
         return self.inner.name
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
-        """One reply in parts: calls, or an answer as it is written."""
+        """Stream one reply in parts: calls, or an answer."""
         spent = NO_USAGE
         held: tuple[ToolCall, ...] = ()
         options = options if options.max_tokens or not tools else replace(options, max_tokens=DEFAULT_MAX_REPLY_TOKENS)
@@ -110,7 +109,7 @@ class PythonProtocolModel:
     async def _generate_calls(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition], choice: ToolChoice, options: ModelOptions
     ) -> Reply:
-        """A reply with the calls that are to be made, none where no tool fits, and what it took to find them."""
+        """Return a reply with the calls to make, none if no tool fits, and its usage."""
         begun = texts.REPLY_PREFIX + (texts.render_call_prefix(choice, tools) if isinstance(choice, ForcedTool) else "")
         asked = [
             *build_prompt(messages, tools, texts.NO_CALL_OPTION if choice == "auto" else ""),
@@ -158,10 +157,7 @@ class PythonProtocolModel:
         return Reply(assistant_message("", calls), "tool_calls", usage + spent, deferred_calls=waiting)
 
     async def _generate_second_attempt(self, messages: Sequence[Message], options: ModelOptions) -> Reply:
-        """How the model goes on with the name of a function that it leaned towards: a short request more.
-
-        A model that fails here adds nothing.
-        """
+        """Return how the model continues the name of a likely function; an empty reply if it fails."""
         most = min(options.max_tokens or DEFAULT_MAX_REPLY_TOKENS, MAX_SECOND_ATTEMPT_TOKENS)
         try:
             return await self._generate(messages, replace(options, stop=(texts.CODE_FENCE,), max_tokens=most))
@@ -177,7 +173,7 @@ class PythonProtocolModel:
         conversation: str,
         request: str,
     ) -> bool:
-        """Whether calls that the model was free to leave are to be made; `second` are the tokens of a second look."""
+        """Return whether to make calls that the model was free to omit."""
         return python_fit.accepts_calls(
             tokens, calls, tools, conversation, second_tokens
         ) or python_second.is_fully_requested(calls, tools, split_words(request))
@@ -185,10 +181,7 @@ class PythonProtocolModel:
     async def _settle_allowed_value(
         self, choice: ToolChoice, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
     ) -> tuple[ToolChoice, Usage]:
-        """The choice with the likeliest of the values that its next argument is among, where one is likely.
-
-        It costs a token for each place where the values differ.
-        """
+        """Return the choice with the likeliest allowed value of its next argument."""
         if not isinstance(choice, ForcedTool) or not choice.allowed_values:
             return choice, NO_USAGE
         left, begun, usage = list(choice.allowed_values), "", NO_USAGE
@@ -214,10 +207,7 @@ class PythonProtocolModel:
         conversation: str,
         options: ModelOptions,
     ) -> tuple[tuple[ToolCall, ...], Usage]:
-        """The calls with texts in the shapes that descriptions show: the model goes on from inside of each such text.
-
-        It costs a few tokens each, for `MOST_SHAPED` texts at most; a text stands as it is where the model fails here.
-        """
+        """Return the calls with values in the described format, continued by the model."""
         made, usage = list(calls), NO_USAGE
         wanting = [(n, each) for n, call in enumerate(calls) for each in find_format_mismatches(call, tools)]
         spoken = split_words(conversation) if wanting else []
@@ -240,11 +230,7 @@ class PythonProtocolModel:
     async def _generate_rest(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition], conversation: str, options: ModelOptions
     ) -> tuple[tuple[ToolCall, ...], Usage]:
-        """The call that the model would have made had it not ended it: an optional value it was told may stand there.
-
-        It costs the few tokens of a value: all that stands before is worked out already. The call stands without it,
-        so a model that fails here adds nothing.
-        """
+        """Return the call as the model continues it, to find omitted optional arguments."""
         try:
             reply = await self._generate(
                 messages, replace(options, stop=(texts.CODE_FENCE, "\n"), max_tokens=MAX_VALUE_TOKENS)
@@ -256,7 +242,7 @@ class PythonProtocolModel:
         return build_calls(code, tools, conversation), reply.usage
 
     async def _generate(self, messages: Sequence[Message], options: ModelOptions) -> Reply:
-        """The reply to plain messages in one piece, with its tokens."""
+        """Return the reply to plain messages, with its tokens."""
         asked = replace(options, stream=False, tool_choice="none", top_logprobs=TOP_LOGPROBS, response_schema=None)
         async with aclosing(self.inner.stream(messages, (), asked)) as parts:
             async for part in parts:
@@ -266,10 +252,9 @@ class PythonProtocolModel:
 
 
 def ends_with_results(messages: Sequence[Message]) -> bool:
-    """Whether tools have answered since the user last spoke.
+    """Return whether tool results follow the last user message.
 
-    Then the question is no longer whether a tool fits but whether more is needed: the seed protocol's question, which
-    the embedded model answers better than this one's (measured: here it makes the same calls again).
+    Then the text protocol is used: the embedded model would repeat its calls here (measured).
     """
     for message in reversed(messages):
         if message.role in ("tool", "user"):
@@ -280,10 +265,7 @@ def ends_with_results(messages: Sequence[Message]) -> bool:
 def build_prompt(
     messages: Sequence[Message], tools: Sequence[ToolDefinition], request_suffix: str = ""
 ) -> list[Message]:
-    """The messages with the functions in front, calls and results written as text, and `behind` after the request.
-
-    What is the same for every request stands first, so that a server keeps it worked out.
-    """
+    """Return the messages with the functions first, tool calls and results as text."""
     own = [message.content for message in messages if message.role == "system"]
     first = "\n\n".join([texts.INSTRUCTIONS, texts.render_functions(tools), *own])
     rest = [message for message in flatten_messages(messages) if message.role != "system"]
@@ -294,7 +276,7 @@ def build_prompt(
 
 
 def build_answer_prompt(messages: Sequence[Message]) -> list[Message]:
-    """The messages for an answer where no tool fits: a small model asked for today's weather makes one up."""
+    """Return the messages for an answer without tools."""
     if any(message.role == "tool" for message in messages):
         return flatten_messages(messages)
     own = [message.content for message in messages if message.role == "system"]
@@ -303,5 +285,5 @@ def build_answer_prompt(messages: Sequence[Message]) -> list[Message]:
 
 
 def flatten_messages(messages: Sequence[Message]) -> list[Message]:
-    """The messages for a model that knows only text."""
+    """Return the messages for a model that supports only text."""
     return flatten_tool_messages(escape_results(messages), texts.render_results, texts.render_calls)

@@ -1,7 +1,6 @@
-"""The texts of the Python protocol: functions told as signatures, what is asked for, calls and results as text.
+"""The texts of the Python protocol: functions as signatures, instructions, calls and results.
 
-Measured on the embedded model: as Python it reads fewer tokens and writes half of those that JSON takes, gets more
-calls right, and writes several calls where several things are asked for.
+Measured on the embedded model: Python takes fewer tokens than JSON and gets more calls right.
 """
 
 from collections.abc import Sequence
@@ -16,10 +15,10 @@ from opposable.parsers.schema_coercion import SchemaNode
 
 CODE_FENCE = "```"
 REPLY_PREFIX = "```python\n"
-"""What every reply begins with: written for the model, which goes on from there."""
+"""The beginning of every reply, which the model continues."""
 
 NO_CALL = "pass"
-"""What the model writes where no function does what is asked."""
+"""What the model writes if no function fits."""
 
 INSTRUCTIONS = (
     "You turn the user's request into calls of Python functions. Answer with one Python code block that holds nothing "
@@ -28,13 +27,13 @@ INSTRUCTIONS = (
 )
 
 NO_CALL_OPTION = f"\n\n(If none of the functions does this, write only `{NO_CALL}`.)"
-"""Put behind the request: so near to the reply, the model heeds it."""
+"""The note after the request that offers the no-call option."""
 
 NO_TOOL_INSTRUCTIONS = (
     "You have no tool for this request. If it asks for current information or for something to be done, say that you "
     "cannot; otherwise answer it."
 )
-"""Put before a request that no function fits, when it is answered."""
+"""The system message of a request that no function fits."""
 
 _PYTHON_TYPES = {
     "string": "str",
@@ -48,36 +47,36 @@ _MAX_CHOICES = 40
 
 
 def render_functions(tools: Sequence[ToolDefinition]) -> str:
-    """The tools offered, as signatures."""
+    """Render the offered tools as signatures."""
     return (
         f"# Functions\n{CODE_FENCE}python\n" + "\n\n".join(render_signature(tool) for tool in tools) + f"\n{CODE_FENCE}"
     )
 
 
 def list_parameters(tool: ToolDefinition) -> list[str]:
-    """A tool's parameters in the order of its signature: required ones stand first."""
+    """Return the parameters of a tool in the order of its signature, required ones first."""
     required = tool.parameters.get("required") or ()
     return sorted(tool.parameters.get("properties") or {}, key=lambda name: name not in required)
 
 
 def get_schema(call: ToolCall, tools: Sequence[ToolDefinition]) -> SchemaNode:
-    """The schema of a call's arguments; an empty one where its tool is not among the tools."""
+    """Return the schema of the arguments of a call; an empty one for an unknown tool."""
     return SchemaNode(next((tool.parameters for tool in tools if tool.name == call.name), {}))
 
 
 def render_signature(tool: ToolDefinition) -> str:
-    """A tool as a Python signature whose docstring describes it and its parameters.
+    """Render a tool as a Python signature with a docstring.
 
-    All parameters are keyword-only: then the model names them, and leaves out those it has no value for.
+    All parameters are keyword-only, so that the model names them and omits those without a value.
     """
     required = tool.parameters.get("required") or ()
     properties = _get_properties(tool.parameters)
-    told = ("*, " if properties else "") + ", ".join(
+    parameters_text = ("*, " if properties else "") + ", ".join(
         f"{name}: {render_annotation(properties[name])}"
         + ("" if name in required else f" = {_render_literal(properties[name].get('default'))}")
         for name in list_parameters(tool)
     )
-    lines = [f"def {tool.name}({told}):", f'    """{tool.description.strip()}']
+    lines = [f"def {tool.name}({parameters_text}):", f'    """{tool.description.strip()}']
     if properties:
         lines.append("")
     for name, about in properties.items():
@@ -89,7 +88,7 @@ def render_signature(tool: ToolDefinition) -> str:
 
 
 def render_annotation(schema: dict[str, Any]) -> str:
-    """The type of a parameter as a Python annotation."""
+    """Render the type of a parameter as a Python annotation."""
     choices = schema.get("enum")
     if choices and len(choices) <= _MAX_CHOICES:
         return f"Literal[{', '.join(orjson.dumps(value).decode() for value in choices)}]"
@@ -106,11 +105,7 @@ def render_annotation(schema: dict[str, Any]) -> str:
 
 
 def render_call_prefix(choice: ForcedTool, tools: Sequence[ToolDefinition] = ()) -> str:
-    """The beginning of a call that must be made: what is known, and the name of what is to come next.
-
-    That is the argument whose value is to be avoided, or the first one that the function requires; a text's quotes are
-    open already, or the model may write an expression.
-    """
+    """Render the beginning of a forced call: the known arguments and the name of the next one."""
     schema = next((tool.parameters for tool in tools if tool.name == choice.name), {})
     known = "".join(f"{name}={_render_literal(value)}, " for name, value in choice.arguments.items())
     missing = (
@@ -125,7 +120,7 @@ def render_call_prefix(choice: ForcedTool, tools: Sequence[ToolDefinition] = ())
 
 
 def build_forced_call(choice: ToolChoice, tools: Sequence[ToolDefinition]) -> tuple[ToolCall, ...]:
-    """The call that must be made, where all is known that its tool requires, or it takes nothing."""
+    """Return the forced call if all of its required arguments are known."""
     tool = next((tool for tool in tools if isinstance(choice, ForcedTool) and tool.name == choice.name), None)
     if tool is None or not isinstance(choice, ForcedTool) or choice.excluded_values:
         return ()
@@ -137,7 +132,7 @@ def build_forced_call(choice: ToolChoice, tools: Sequence[ToolDefinition]) -> tu
 
 
 def render_calls(calls: Sequence[ToolCall]) -> str:
-    """Calls of an earlier reply, as a code block."""
+    """Render the calls of an earlier reply as a code block."""
     written = [
         f"{call.name}({', '.join(f'{name}={_render_literal(value)}' for name, value in call.arguments.items())})"
         for call in calls
@@ -146,18 +141,18 @@ def render_calls(calls: Sequence[ToolCall]) -> str:
 
 
 def render_results(results: Sequence[Message]) -> str:
-    """Results of the calls of one reply, as one text."""
+    """Render the results of one reply as one text."""
     return "\n\n".join(f"Result of {result.name}:\n{result.content}" for result in results)
 
 
 def _get_properties(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The properties that a schema names; of one that may be anything (`true`), nothing is said."""
+    """Return the properties of a schema; {} for one that allows anything."""
     properties = schema.get("properties") or {}
     return {name: about if isinstance(about, dict) else {} for name, about in properties.items()}
 
 
 def _render_nested(schema: dict[str, Any], indent: str) -> list[str]:
-    """The properties of an object, or of a list of objects, a line each."""
+    """Render the properties of an object, or of a list of objects, one line each."""
     inner = schema.get("items") if schema.get("type") == "array" else schema
     lines: list[str] = []
     if not isinstance(inner, dict):

@@ -1,4 +1,4 @@
-"""What the request says in so many words and a call leaves out: a small model forgets optional values it was told."""
+"""Grounding of arguments in the request: what it states and a call omits or repeats."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from opposable.parsers.schema_coercion import SchemaNode
 _NUMBER_MEANING_PATTERN = re.compile(
     r"(\d+)['\"]?\s*(?:[=:：→-]|(?:for|is|are|means|represents|indicates|stands for)\b|为|是|表示|代表)\s*([^\d,;.()，；。（）、]+)"
 )
-"""A number and what it stands for, as descriptions put it: "1 for new, 2 for used"."""
+"""A number with its meaning in a description, such as "1 for new, 2 for used"."""
 _NEGATION_WORDS = frozenset(
     [
         "no",
@@ -34,13 +34,13 @@ _NEGATION_WORDS = frozenset(
         "别",
     ]
 )
-"""Words before a choice that say it is not wanted."""
+"""Words before a choice that exclude it."""
 _NAME_PATTERN = re.compile(
     r"(?:[A-Z][\w'.-]*|of|the|and|de|la)(?: (?:[A-Z][\w'.-]*|of|the|and|de|la)){0,7}|[\u3400-\u9fff]{1,12}"
 )
-"""A name; another text may hold what is said beside it."""
+"""A name; other texts can contain unrelated words."""
 _MAX_CHANCE_LETTERS = 5
-"""Letters that stand one behind the other by no chance, whatever words they are cut into, if there are more."""
+"""Letters in a row that can match by chance."""
 _MAX_JOINED_WORDS = 6
 _FLAG_WORDS = frozenset(
     [
@@ -61,16 +61,16 @@ _FLAG_WORDS = frozenset(
         "want",
     ]
 )
-"""Words of a flag's name that say nothing of what it is about."""
+"""Words of the name of a flag that say nothing about its subject."""
 
 
 def match_choices_to_request(
     arguments: dict[str, Any], schema: SchemaNode, request_words: Sequence[str], repairs: list[str]
 ) -> dict[str, Any]:
-    """The arguments with each list of choices as `asked`, the user's last words, says it.
+    """Return the arguments with each list of choices as the request names them.
 
-    It gets those said that it lacks, and is cut to those said where all the choices there are were copied. What stands in
-    a name that another argument took up is not said: the "history" of a Natural History Museum.
+    Requested choices are added. A list with all choices is cut to the requested ones. Words of names that other arguments
+    use do not count.
     """
     made = dict(arguments)
     for name, value in arguments.items():
@@ -93,12 +93,7 @@ def add_requested_optionals(
     request_words: Sequence[str],
     repairs: list[str],
 ) -> dict[str, Any]:
-    """The arguments with those of `rest`, an optional parameter's each, whose values `asked` says and no other took up.
-
-    A number is said, too, where the parameter's description has it stand for what was said: 2 of "1 for new, 2 for used";
-    a flag where its name was.
-    `rest` is what the model goes on with when its call is not let end: made up but for what was said.
-    """
+    """Return the arguments with those optional ones of `rest_arguments` that the request contains."""
     made = dict(arguments)
     for name, value in rest_arguments.items():
         free = _blank_values(request_words, _list_texts(list(made.values())))
@@ -106,11 +101,13 @@ def add_requested_optionals(
         offered = name in schema.properties() and name not in schema.required_names() and name not in arguments
         offered = offered and _matches_schema(value, schema.get_property(name))
         about = schema.get_property(name).description()
-        told = all(_is_value_requested(item, free) for item in items) or matches_described_code(value, about, free)
+        is_requested = all(_is_value_requested(item, free) for item in items) or matches_described_code(
+            value, about, free
+        )
         if (
             offered
             and items
-            and (told or (_is_true(value, schema.get_property(name)) and _is_flag_requested(name, free)))
+            and (is_requested or (_is_true(value, schema.get_property(name)) and _is_flag_requested(name, free)))
         ):
             made[name] = value
             repairs.append("optional value taken from the request")
@@ -118,12 +115,12 @@ def add_requested_optionals(
 
 
 def get_flag_subject(name: str) -> str:
-    """What a flag is about, by its name: "details" for `include_details`."""
+    """Return the subject of a flag by its name: "details" for `include_details`."""
     return " ".join(word for word in split_words(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)) if word not in _FLAG_WORDS)
 
 
 def _is_flag_requested(flag: str, free_words: Sequence[str]) -> bool:
-    """Whether the words of a flag's name were said, and nothing was refused: "with details" for `include_details`."""
+    """Return whether the request contains the words of the name of a flag."""
     held = split_words(get_flag_subject(flag))
     return (
         _is_distinctive(held) and not _NEGATION_WORDS.intersection(free_words) and bool(_find_phrase(held, free_words))
@@ -139,7 +136,7 @@ def _is_true(value: Any, schema: SchemaNode) -> bool:
 
 
 def find_requested_choices(choices: Iterable[Any], text_words: Sequence[str]) -> list[str]:
-    """The choices that stand among the words spoken, wanted and not as a part of a longer one."""
+    """Return the choices that the text contains and does not exclude."""
     texts = {
         choice: held for choice in choices if isinstance(choice, str) and _is_distinctive(held := split_words(choice))
     }
@@ -155,7 +152,7 @@ def find_requested_choices(choices: Iterable[Any], text_words: Sequence[str]) ->
 
 
 def get_word_overlap(value: str, text_words: Sequence[str]) -> float | None:
-    """The share of a value's words that were spoken, also by their beginning or initials; None where it has none."""
+    """Return the share of the words of a value that the text contains; None if it has none."""
     held = split_words(value)
     if not held or _is_other_script(held, text_words):
         return None
@@ -173,7 +170,7 @@ def get_word_overlap(value: str, text_words: Sequence[str]) -> float | None:
 
 
 def _is_joined_from_words(letters: str, text_words: Sequence[str]) -> bool:
-    """Whether words that follow each other are these letters, however cut: McDonald's, said as "mc donalds"."""
+    """Return whether consecutive words form these letters: McDonald's from "mc donalds"."""
     if len(letters) <= _MAX_CHANCE_LETTERS or not letters.isalpha():
         return False
     for at in range(len(text_words)):
@@ -188,10 +185,7 @@ def _is_joined_from_words(letters: str, text_words: Sequence[str]) -> bool:
 
 
 def duplicates_other_argument(value: str, text_words: Sequence[str], other_values: Sequence[Any]) -> bool:
-    """Whether all words of a text were spoken, but none that others, `elsewhere`, did not take up: it repeats them.
-
-    A text with numbers may repeat another: a day may be the first and the last.
-    """
+    """Return whether all words of a text occur only where other arguments use them."""
     held = split_words(value)
     if not held or any(word.isdigit() for word in held) or not set(held) <= set(text_words):
         return False
@@ -215,7 +209,7 @@ def _is_value_requested(value: Any, free_words: Sequence[str]) -> bool:
 
 
 def matches_described_code(value: Any, description: str, free_words: Sequence[str]) -> bool:
-    """Whether of all the numbers that a description explains, this one's explanation says most of what was said."""
+    """Return whether the explanation of this number matches the text best."""
     explained = {number: set(split_words(meaning)) for number, meaning in _NUMBER_MEANING_PATTERN.findall(description)}
     if type(value) is not int or str(value) not in explained or len(explained) < 2:
         return False
@@ -226,13 +220,13 @@ def matches_described_code(value: Any, description: str, free_words: Sequence[st
 
 
 def get_described_meaning(value: Any, description: str) -> str:
-    """What a description says that this number stands for; "" where it says nothing of it, or of no other."""
+    """Return the meaning of a number in a description; "" if it has none."""
     explained = dict(_NUMBER_MEANING_PATTERN.findall(description))
     return explained.get(str(value), "") if type(value) is int and len(explained) > 1 else ""
 
 
 def is_value_described(description: str, value: str) -> bool:
-    """Whether a description names the value, as one that may stand there."""
+    """Return whether a description contains the value."""
     held = split_words(value)
     return bool(held) and bool(_find_phrase(held, split_words(description)))
 
@@ -242,7 +236,7 @@ def _get_matched_share(meaning_words: set[str], free_words: Sequence[str]) -> fl
 
 
 def _is_distinctive(value_words: Sequence[str]) -> bool:
-    """Whether a choice's words are long enough to be meant where they are said."""
+    """Return whether the words of a choice are long enough to be meant."""
     return len("".join(value_words)) > 2 or not all(word.isascii() for word in value_words)
 
 
@@ -250,11 +244,11 @@ def _adjust_choices(
     value: list[Any], choices: Sequence[Any], requested_choices: Sequence[str], repairs: list[str]
 ) -> list[Any]:
     copied = len(choices) > 2 and all(choice in value for choice in choices)
-    kept = [item for item in value if item in requested_choices or not copied or not requested_choices]
-    made = kept + [choice for choice in requested_choices if choice not in kept]
-    if made != value:
+    remaining = [item for item in value if item in requested_choices or not copied or not requested_choices]
+    adjusted = remaining + [choice for choice in requested_choices if choice not in remaining]
+    if adjusted != value:
         repairs.append("choices as the request says them")
-    return made
+    return adjusted
 
 
 def _find_phrase(phrase: Sequence[str], text_words: Sequence[str]) -> list[int]:
@@ -266,17 +260,17 @@ def _find_phrase(phrase: Sequence[str], text_words: Sequence[str]) -> list[int]:
 
 
 def _is_same_word(word: str, other: str) -> bool:
-    """Whether two words are one, apart from a plural's ending."""
+    """Return whether two words are equal apart from a plural ending."""
     return word == other or (min(len(word), len(other)) > 2 and bool(_get_singulars(word) & _get_singulars(other)))
 
 
 def _get_singulars(word: str) -> set[str]:
-    """A word as it may be in the singular."""
+    """Return the possible singular forms of a word."""
     return {word, word.removesuffix("s"), word.removesuffix("es")}
 
 
 def _blank_values(text_words: Sequence[str], values: Iterable[str]) -> list[str]:
-    """The words with those of the values blanked, so that no word counts twice."""
+    """Return the words with those of the values blanked, so that no word counts twice."""
     left = list(text_words)
     for value in values:
         held = split_words(value)
@@ -286,7 +280,7 @@ def _blank_values(text_words: Sequence[str], values: Iterable[str]) -> list[str]
 
 
 def _is_other_script(value_words: Sequence[str], text_words: Sequence[str]) -> bool:
-    """Whether a text of which nothing was said is in another script, as Shanghai for 上海: it may be what was said."""
+    """Return whether a text is in another script than the request, such as Shanghai for 上海."""
     latin = any(word.isascii() and word.isalpha() for word in value_words)
     foreign = any(not word.isascii() for word in value_words)
     if latin == foreign or not set(value_words).isdisjoint(text_words):

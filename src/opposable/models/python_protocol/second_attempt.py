@@ -1,7 +1,4 @@
-"""A second look where the model wrote no call, but leaned towards one: it may be made all the same.
-
-A small model does not think that a function that runs commands is one that lists files, and takes the way out.
-"""
+"""The second attempt: continue a likely call that the model did not write."""
 
 import re
 from collections.abc import Sequence
@@ -22,13 +19,13 @@ _COMMAND_WORDS_PATTERN = re.compile(
     r"\b(?:commands?|code|scripts?|sql|programs?|statements?|shell)\b|命令|代码|脚本|语句", re.IGNORECASE
 )
 _MAX_NO_CALL_LOGPROB = -0.45
-"""The log-probability of the way out from which on the model is sure of it."""
+"""The log-probability of the no-call option from which the model is certain of it."""
 _MIN_CALL_LOGPROB = -4.6
-"""The log-probability of a word from which on the model leans towards it: one in a hundred."""
+"""The log-probability from which a function counts as likely: one percent."""
 
 
 def get_likely_call_prefix(tokens: Sequence[Token], tools: Sequence[ToolDefinition]) -> str:
-    """How a call would have begun that the model leaned towards, though it wrote none; "" where it was sure of the way out."""
+    """Return the beginning of a likely call; "" if the model is certain of the no-call option."""
     if get_no_call_logprob(tokens) > _MAX_NO_CALL_LOGPROB:
         return ""
     alternatives = next((token.alternatives for token in tokens if token.alternatives), ())
@@ -40,10 +37,9 @@ def get_likely_call_prefix(tokens: Sequence[Token], tools: Sequence[ToolDefiniti
 def is_fully_requested(
     calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], request_words: Sequence[str]
 ) -> bool:
-    """Whether there is one call, and `asked`, the words of the request, say all that its function requires.
+    """Return whether there is one call and the request contains all of its required values.
 
-    What is to be run is said in more than one word, a choice as it is, a number as its description explains it. A request
-    that holds nothing but a text is no request to run it: "shut up" is no command line.
+    A command must have more than one word, and the request must contain more than the command.
     """
     if len(calls) != 1:
         return False
@@ -73,7 +69,7 @@ def _is_value_requested(value: Any, schema: SchemaNode, request_words: Sequence[
 
 
 def _find_command_parameter(description: str, schema: SchemaNode) -> str:
-    """The required parameter that takes what a tool is to run; "" where it has none."""
+    """Return the required parameter with the command to run; "" for none."""
     for name in schema.required_names():
         about = schema.get_property(name)
         if (

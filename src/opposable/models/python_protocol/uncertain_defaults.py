@@ -1,7 +1,6 @@
-"""Optional values that a model wavered over: where the request does not speak of them, their default stands.
+"""Optional values that a model was uncertain of: the default is used unless the request mentions them.
 
-A small model that has begun an optional argument must write something. Where it made the value up, the default was
-nearly as likely; where it took the value from the request, in whatever words, the default was not.
+A small model that begins an optional argument must write a value. If it is made up, the default was nearly as likely.
 """
 
 import re
@@ -22,15 +21,16 @@ from opposable.models.python_protocol.request_grounding import (
 from opposable.parsers.schema_coercion import SchemaNode
 
 _MIN_RIVAL_LOGPROB = -4.0
-"""The log-probability from which on the default might have stood there. Of the optional values that requests did not
-speak of, measured on the embedded model, it was above -3.9 for all 14 that were wrong, and below -6.5 for the 15 right."""
+"""The log-probability from which the default is a rival. Of the optional values that requests did not mention,
+measured on the embedded model, it was above -3.9 for all 14 wrong ones, and below -6.5 for the 15 right ones.
+"""
 _AMOUNT_WORDS = frozenset(
     split_words(
         "twenty thirty forty fifty sixty seventy eighty ninety hundred thousand half quarter dozen couple both twice all "
         "十百千万半全"
     )
 )
-"""Words for amounts besides `numbers_spoken`."""
+"""Words for amounts besides number words."""
 _DEFAULT_PATTERN = re.compile(
     r"\b[Dd]efaults?(?: value)?(?: is| to|:)? ['\"]?(\w+)|默认(?:值)?[为是：:]? ?['\"“]?(?=[\w])(\w+)"
 )
@@ -40,10 +40,7 @@ _ARGUMENT_PATTERN = re.compile(r"\b(\w+)\s*=\s*['\"]?")
 def drop_uncertain_defaults(
     call: ToolCall, tokens: Sequence[Token], tools: Sequence[ToolDefinition], conversation_words: Sequence[str]
 ) -> ToolCall:
-    """The call without optional values whose default was a rival and that `spoken`, what was said, does not speak of.
-
-    `tokens` are those of a reply with this call alone.
-    """
+    """Return the call without optional values that are uncertain and not mentioned."""
     schema = get_schema(call, tools)
     given: dict[str, Any] = dict(call.arguments)
     optional = {name: schema.get_property(name) for name in given if name not in schema.required_names()}
@@ -61,12 +58,12 @@ def drop_uncertain_defaults(
     }
     if not wavered:
         return call
-    kept = {name: value for name, value in given.items() if name not in wavered}
-    return replace_arguments(call, kept, ["optional value left to its default"])
+    certain_arguments = {name: value for name, value in given.items() if name not in wavered}
+    return replace_arguments(call, certain_arguments, ["optional value left to its default"])
 
 
 def _get_default(schema: SchemaNode) -> str | None:
-    """A parameter's default as it may be written: as declared, or as its description names it."""
+    """Return the default of a parameter, from its schema or its description."""
     if "default" in schema.node:
         return str(schema.node["default"])
     named = _DEFAULT_PATTERN.search(schema.description())
@@ -75,10 +72,7 @@ def _get_default(schema: SchemaNode) -> str | None:
 
 
 def _is_value_mentioned(name: str, value: Any, schema: SchemaNode, conversation_words: Sequence[str]) -> bool:
-    """Whether the request may say a value, or a word of the parameter's name where that is a flag or a choice.
-
-    A number may be meant by any that was spoken of, a text by one in another script.
-    """
+    """Return whether the request may mention a value, or the subject of a flag."""
     if type(value) in (int, float):
         return bool(
             _AMOUNT_WORDS.intersection(conversation_words)
@@ -90,10 +84,7 @@ def _is_value_mentioned(name: str, value: Any, schema: SchemaNode, conversation_
 
 
 def _iter_value_tokens(tokens: Sequence[Token]) -> Iterator[tuple[str, str, Token]]:
-    """Each argument's name, and the token that its value begins in, with what stands of that before the value.
-
-    A name that seems to be given twice may stand within a text: nothing is known of it.
-    """
+    """Yield each argument with the token its value begins in, and the text before it in the token."""
     text = "".join(token.text for token in tokens)
     found = list(_ARGUMENT_PATTERN.finditer(text))
     times = Counter(match[1] for match in found)
@@ -109,7 +100,7 @@ def _iter_value_tokens(tokens: Sequence[Token]) -> Iterator[tuple[str, str, Toke
 
 
 def _is_default_rival(value: str, default: str, token_prefix: str, token: Token) -> bool:
-    """Whether the default might have stood where the value begins, `before` being what the token has in front of it."""
+    """Return whether the default was a likely alternative at the beginning of the value."""
     for word, logprob in token.alternatives:
         meant = word.removeprefix(token_prefix).rstrip("'\"), \n") if word.startswith(token_prefix) else ""
         if logprob > _MIN_RIVAL_LOGPROB and meant and default.startswith(meant) and not value.startswith(meant):

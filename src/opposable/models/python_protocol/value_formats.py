@@ -1,4 +1,4 @@
-"""Values in the shape their descriptions show: "San Francisco, CA" where the request says San Francisco alone."""
+"""Values in the format that their descriptions show, such as "San Francisco, CA"."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,12 +17,12 @@ _REGION_PATTERN = re.compile(r"\b(?:state|country|province|region)\b|[州省]|�
 _LABEL_PATTERN = re.compile(r"(?:^|\s)([a-z]{2,}):(?=[^\s/:])")
 _LIST_PATTERN = re.compile(r"separated|list of|逗号|分隔|列表", re.IGNORECASE)
 _MAX_REGION_WORDS = 3
-"""Words that a place's second part may have."""
+"""Words of the second part of a place."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormatMismatch:
-    """A text of a call that lacks the shape shown: what the model is to go on from in its stead, and what it must hold."""
+    """A value without the described format: the prefix to continue, and the labels it must have."""
 
     name: str
     value: str
@@ -30,27 +30,28 @@ class FormatMismatch:
     labels: tuple[str, ...] = ()
 
     def complete_value(self, continuation: str, conversation_words: Sequence[str]) -> str | None:
-        """The text in its shape, `rest` being what the model went on with; None where that will not do.
-
-        A place's second part may be what the model knows; what stands behind labels was `spoken`, in so many words.
-        """
+        """Return the value in its format; None if the continuation is unsuitable."""
         if self.labels:
-            made = self.prefix + continuation.strip()
-            behind = set(split_words(made)).difference(*map(split_words, self.labels))
-            kept = set(split_words(self.value)) <= behind <= set(conversation_words)
-            return made if kept and _LABEL_PATTERN.findall(made) == list(self.labels) else None
+            value = self.prefix + continuation.strip()
+            label_words = set(split_words(value)).difference(*map(split_words, self.labels))
+            keeps_words = set(split_words(self.value)) <= label_words <= set(conversation_words)
+            return value if keeps_words and _LABEL_PATTERN.findall(value) == list(self.labels) else None
         added = continuation.strip()
-        held = split_words(added)
-        alike = (
+        added_words = split_words(added)
+        is_unsuitable = (
             not added or not (added[0].isupper() or not added[0].isascii()) or re.search(r"[\d,，()\[\]{}=:]", added)
         )
-        if alike or not 0 < len(added.split()) <= _MAX_REGION_WORDS or set(held) & set(split_words(self.value)):
+        if (
+            is_unsuitable
+            or not 0 < len(added.split()) <= _MAX_REGION_WORDS
+            or set(added_words) & set(split_words(self.value))
+        ):
             return None
         return f"{self.prefix} {added}" if self.prefix.endswith(",") else self.prefix + added
 
 
 def find_format_mismatches(call: ToolCall, tools: Sequence[ToolDefinition]) -> Iterator[FormatMismatch]:
-    """The texts of a call whose parameters' descriptions show another shape than they have."""
+    """Yield the values of a call that lack the format of their descriptions."""
     schema = get_schema(call, tools)
     given: dict[str, Any] = dict(call.arguments)
     for name, value in given.items():
@@ -65,7 +66,7 @@ def find_format_mismatches(call: ToolCall, tools: Sequence[ToolDefinition]) -> I
 
 
 def find_literal(code: str, value: str) -> int | None:
-    """Where the text stands in the code as a literal of its own, behind the quote; None where it does not, or twice."""
+    """Return the position of a text as the only such literal in the code; None otherwise."""
     found = list(re.finditer(rf"""(['"]){re.escape(value)}\1""", code))
     return found[0].start() + 1 if len(found) == 1 else None
 
@@ -79,7 +80,7 @@ def _get_labels(description: str) -> tuple[str, ...]:
 
 
 def _is_place_shown(description: str) -> bool:
-    """Whether all that is shown are places of two parts."""
+    """Return whether all examples are places with two parts."""
     shown = [*_get_examples(description), *_EXAMPLE_PLACE_PATTERN.findall(description)]
     return (
         bool(shown)

@@ -1,4 +1,4 @@
-"""Days that a request names by weekday, counted from the day the conversation says is today: small models miscount."""
+"""Weekdays in a request, computed from the current date in the conversation."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,39 +19,38 @@ _TODAY_PATTERN = re.compile(
     rf"(?:[\s,，(（]*{_WEEKDAY_NAME}(?=\s*(?:[.。,，;；)）]|$)))?",
     re.IGNORECASE,
 )
-"""What says that a date is today, with its weekday before or behind it."""
+"""A statement of the current date, with or without its weekday."""
 _DAY_PATTERN = re.compile(r"(\d{4}-\d{2}-\d{2})(?!\d)(.*)", re.DOTALL)
 _DAYS_PER_WEEK = 7
 
 
 def find_requested_days(conversation: str, request: str) -> tuple[date, ...]:
-    """The days that the one weekday in `asked`, the user's last words, may mean, the likeliest first.
+    """Return the days that the only weekday in the request can mean, the likeliest first.
 
-    There are none where `said`, all the text of the conversation, does not tell today's date, or where the request names
-    no weekday, several, or a date.
+    There are none if the conversation does not state the current date, or the request names several weekdays or a date.
     """
     found = _TODAY_PATTERN.search(conversation) if _WEEKDAY_PATTERN.search(request) else None
     today = parse_unambiguous_date(found["date"]) if found else None
     if found is None or today is None:
         return ()
-    rest = request.replace(found[0], " ")
-    named = list(_iter_weekdays(rest))
-    if len(named) != 1 or re.search(DATE_PATTERN, rest, re.IGNORECASE):
+    request_text = request.replace(found[0], " ")
+    weekdays = list(_iter_weekdays(request_text))
+    if len(weekdays) != 1 or re.search(DATE_PATTERN, request_text, re.IGNORECASE):
         return ()
-    told = [day for _, day in _iter_weekdays(found[0])]
-    now = told[0] if told else today.weekday()
-    which, day = named[0]
+    stated_weekdays = [day for _, day in _iter_weekdays(found[0])]
+    current_weekday = stated_weekdays[0] if stated_weekdays else today.weekday()
+    which, day = weekdays[0]
     if which in ("last", "past", "上", "上个"):
         return ()
-    coming = today + timedelta((day - now) % _DAYS_PER_WEEK or _DAYS_PER_WEEK)
-    next_week = today + timedelta(_DAYS_PER_WEEK - now + day)
+    coming = today + timedelta((day - current_weekday) % _DAYS_PER_WEEK or _DAYS_PER_WEEK)
+    next_week = today + timedelta(_DAYS_PER_WEEK - current_weekday + day)
     return (next_week, coming) if which in ("next", "下", "下个") else (coming,)
 
 
 def replace_ungrounded_days(
     arguments: dict[str, Any], requested_days: Sequence[date], conversation: str, repairs: list[str]
 ) -> dict[str, Any]:
-    """The arguments with each made-up date as `days`, those that are meant, have it; one that was said stays."""
+    """Return the arguments with ungrounded dates replaced by the requested days."""
     made = (
         {name: _replace_ungrounded_day(value, requested_days, conversation) for name, value in arguments.items()}
         if requested_days
@@ -70,7 +69,7 @@ def _replace_ungrounded_day(value: Any, requested_days: Sequence[date], conversa
 
 
 def _iter_weekdays(text: str) -> Iterator[tuple[str, int]]:
-    """The weekdays that a text names, each once, and what stands before each."""
+    """Yield the weekdays of a text, each once, with the word before it."""
     seen: set[int] = set()
     for english_which, english, chinese_which, chinese in _WEEKDAY_PATTERN.findall(text):
         day = (

@@ -1,1 +1,1 @@
-"""Files on disk as tools may meet them: allowed folders, and text in its encodings."""
+"""Files on disk for tools: allowed folders, and decoding of text."""

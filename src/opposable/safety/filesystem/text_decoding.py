@@ -1,4 +1,4 @@
-"""What text a file's bytes are."""
+"""Decoding of text files."""
 
 import codecs
 
@@ -6,9 +6,9 @@ _SAMPLE_BYTES = 8192
 
 
 def detect_encoding(sample: bytes) -> str | None:
-    """The encoding of a text file by its first bytes, None for a binary one.
+    """Return the encoding of a text file by its first bytes, None for a binary file.
 
-    Knows UTF-8 with or without a mark, UTF-16 with one, and GB18030 (so also GBK and GB2312) where UTF-8 does not fit.
+    Detects UTF-8, UTF-16 with a byte-order mark, and GB18030 with its subsets GBK and GB2312; else Latin-1.
     """
     if sample.startswith(codecs.BOM_UTF8):
         return "utf-8-sig"
@@ -18,7 +18,7 @@ def detect_encoding(sample: bytes) -> str | None:
         return None
     for encoding in ("utf-8", "gb18030"):
         try:
-            codecs.getincrementaldecoder(encoding)().decode(sample)  # a character cut at the end is no error
+            codecs.getincrementaldecoder(encoding)().decode(sample)  # the sample may end within a character
         except UnicodeDecodeError:
             continue
         return encoding
@@ -26,11 +26,11 @@ def detect_encoding(sample: bytes) -> str | None:
 
 
 def decode_text(content: bytes) -> str | None:
-    """A whole file's text, None for a binary file; bytes that fit nowhere become U+FFFD."""
+    """Return the text of a file, None for a binary one; undecodable bytes become U+FFFD."""
     encoding = detect_encoding(content)
     return None if encoding is None else content.decode(encoding, "replace")
 
 
 def truncate_line(line: str, max_characters: int) -> str:
-    """At most `most` characters of a line, with … where it was cut."""
+    """Truncate a line to `max_characters`, ending with … where it was longer."""
     return line if len(line) <= max_characters else line[: max_characters - 1] + "…"

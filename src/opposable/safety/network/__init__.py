@@ -1,1 +1,1 @@
-"""The way out to the network for tools: where a request may go, and the one client that goes there."""
+"""HTTP requests of tools: a guard against internal addresses, and the client that applies it."""

@@ -1,4 +1,4 @@
-"""The one HTTP client of tools: every request is vetted, and goes to exactly the address that was."""
+"""The HTTP client of tools, which checks every request and connects only to checked addresses."""
 
 import asyncio
 import socket
@@ -24,12 +24,12 @@ DEFAULT_HEADERS = {"accept": "application/json, text/*;q=0.9, */*;q=0.5", "user-
 
 
 class ResponseTimeout(ToolFailed, TimeoutError):
-    """A server did not answer in time: told as a time-out."""
+    """A server that did not answer in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One request. `redirects` is how many are followed; `seconds` bounds the whole exchange, `connect_seconds` the opening."""
+    """An HTTP request; `seconds` limits the whole exchange, `connect_seconds` the connection attempt."""
 
     method: str
     url: str
@@ -41,10 +41,14 @@ class HttpRequest:
 
 
 class GuardedClient:
-    """Sends requests where the guard allows, over one session that is opened when first used.
+    """An HTTP client for tools, with one session that is opened on first use. Close it with `aclose`.
 
-    No proxy of the environment, no cookies kept, no redirect followed unless asked for; each hop is vetted and no header
-    of the caller's goes to another origin. `resolver` replaces the system's. Close with `aclose`.
+    It uses no proxy from the environment and stores no cookies. It follows redirects only where the request says so,
+    checks each one, and sends no header of the caller to another origin.
+
+    Args:
+        allow: Targets that are allowed besides the public Internet; see `SsrfGuard`.
+        resolver: Replaces the resolver of the system.
     """
 
     def __init__(self, allow: Sequence[str] = (), *, resolver: AbstractResolver | None = None) -> None:
@@ -54,10 +58,14 @@ class GuardedClient:
 
     @asynccontextmanager
     async def send(self, request: HttpRequest) -> AsyncGenerator[aiohttp.ClientResponse, None]:
-        """The response, its body unread; the connection is closed at the end unless the body was read to its end.
+        """Send a request and yield the response, its body unread.
 
-        Raises: `ToolRefused` where the guard does, `ToolUnavailable` where the server cannot be reached or breaks off,
-        `NoAnswer`.
+        The connection is closed afterwards unless the body was read completely.
+
+        Raises:
+            ToolRefused: The guard does not allow the target.
+            ToolUnavailable: The server cannot be reached, or the connection broke.
+            ResponseTimeout: The server did not answer in time.
         """
         response = None
         host = ""
@@ -75,13 +83,13 @@ class GuardedClient:
         except aiohttp.ClientConnectorCertificateError as error:
             raise ToolUnavailable(f"The certificate of {host} is not valid.") from error
         except aiohttp.ClientConnectorError as error:
-            told = error.os_error.strerror or type(error.os_error).__name__
-            raise ToolUnavailable(f"{host} cannot be reached: {told}.") from error
+            reason = error.os_error.strerror or type(error.os_error).__name__
+            raise ToolUnavailable(f"{host} cannot be reached: {reason}.") from error
         except aiohttp.ClientError as error:
             raise ToolUnavailable(f"The connection to {host} broke: {type(error).__name__}.") from error
         finally:
             if response is not None:
-                response.release()  # closes the connection where the body was not read to its end
+                response.release()  # closes the connection unless the body was read completely
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -90,18 +98,18 @@ class GuardedClient:
             await session.close()
 
     async def _follow_redirects(self, request: HttpRequest, target: UrlTarget) -> aiohttp.ClientResponse:
-        left = request.max_redirects
+        remaining = request.max_redirects
         while True:
             response = await self._send_once(request, target)
-            to = response.headers.get("location")
-            if response.status not in _REDIRECT_STATUSES or to is None or request.max_redirects == 0:
+            location = response.headers.get("location")
+            if response.status not in _REDIRECT_STATUSES or location is None or request.max_redirects == 0:
                 return response
             response.release()
-            if left == 0:
+            if remaining == 0:
                 raise ToolRefused(f"{target.host} redirects more than {request.max_redirects} times.")
-            left -= 1
-            following = self.guard.check_url(urljoin(str(target.url), to))
-            request, target = _build_redirect_request(request, response.status, target, following), following
+            remaining -= 1
+            next_target = self.guard.check_url(urljoin(str(target.url), location))
+            request, target = _build_redirect_request(request, response.status, target, next_target), next_target
 
     async def _send_once(self, request: HttpRequest, target: UrlTarget) -> aiohttp.ClientResponse:
         return await self._get_session().request(
@@ -118,7 +126,7 @@ class GuardedClient:
         if self._session is None or self._session.closed:
             connector = aiohttp.TCPConnector(
                 resolver=GuardedResolver(self.guard, self._resolver or aiohttp.DefaultResolver()),
-                use_dns_cache=False,  # a name is vetted anew for every connection, and that answer is dialled
+                use_dns_cache=False,  # each connection resolves and checks the name, and uses that address
                 limit=MAX_CONNECTIONS,
                 socket_factory=self._create_socket,
             )
@@ -128,27 +136,28 @@ class GuardedClient:
         return self._session
 
     def _create_socket(self, info: Any) -> socket.socket:
-        """The last look before dialling: what a URL or a name led to is an address now."""
-        family, kind, protocol, _, where = info
-        if not self.guard.can_connect(ip_address(where[0]), where[1]):
-            raise ToolRefused(f"{where[0]} is no address that tools may reach.")
-        opened = socket.socket(family, kind, protocol)
-        opened.setblocking(False)
-        return opened
+        """Create the socket of a connection, after a last check of its address."""
+        family, kind, protocol, _, address = info
+        if not self.guard.can_connect(ip_address(address[0]), address[1]):
+            raise ToolRefused(f"{address[0]} is no address that tools may reach.")
+        connection = socket.socket(family, kind, protocol)
+        connection.setblocking(False)
+        return connection
 
 
 def _build_redirect_request(request: HttpRequest, status: int, old: UrlTarget, new: UrlTarget) -> HttpRequest:
-    """The request for the next hop: nothing of the caller's goes to another origin.
+    """Build the request after a redirect, without the caller's headers where the origin changes.
 
-    Raises: `ToolRefused` for a step from https down to http, and for a body that would have to go elsewhere.
+    Raises:
+        ToolRefused: The redirect leads from https to http, or would send the body to another origin.
     """
     if old.scheme == "https" and new.scheme == "http":
         raise ToolRefused(f"{old.host} redirects from https to plain http.")
     as_get = status == 303 or (status in (301, 302) and request.method == "POST")
     headers = dict(request.headers) if new.origin == old.origin else {}
     if as_get and request.method != "HEAD":
-        kept = {name: value for name, value in headers.items() if name.lower() not in _BODY_HEADERS}
-        return replace(request, method="GET", url=str(new.url), headers=kept, body=None)
+        remaining_headers = {name: value for name, value in headers.items() if name.lower() not in _BODY_HEADERS}
+        return replace(request, method="GET", url=str(new.url), headers=remaining_headers, body=None)
     if request.body is not None and new.origin != old.origin:
         raise ToolRefused(f"{old.host} asks to send the request's body to {new.host}.")
     return replace(request, url=str(new.url), headers=headers)

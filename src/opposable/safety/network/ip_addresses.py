@@ -1,4 +1,4 @@
-"""Which IP addresses are the public Internet, and what the others are."""
+"""Classification of IP addresses: public, private, loopback and others."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
@@ -13,7 +13,7 @@ METADATA_ADDRESSES = frozenset(
         ),
     )
 )
-"""Where clouds tell a machine its secrets (168.63.129.16 looks public and is the platform's own)."""
+"""Addresses of cloud metadata services; 168.63.129.16 looks public but belongs to the platform."""
 
 _NON_PUBLIC_NETWORKS = tuple(
     (ip_network(text), kind)
@@ -24,7 +24,7 @@ _NON_PUBLIC_NETWORKS = tuple(
         ("127.0.0.0/8", "loopback"),
         ("169.254.0.0/16", "link-local"),
         ("172.16.0.0/12", "private"),
-        ("192.0.0.0/24", "special-purpose"),  # Python 3.11 takes parts of it for global
+        ("192.0.0.0/24", "special-purpose"),  # Python 3.11 treats parts of it as global
         ("192.0.2.0/24", "documentation"),
         ("192.88.99.0/24", "tunnel"),
         ("192.168.0.0/16", "private"),
@@ -50,9 +50,9 @@ _GLOBAL_UNICAST = ip_network("2000::/3")
 
 
 def classify_address(address: Address) -> str:
-    """What an address is: "public", or why it is not ("loopback", "private", "shared", "link-local", "metadata", …).
+    """Return "public", or why an address is not: "loopback", "private", "shared", "link-local", "metadata" and others.
 
-    An IPv4 address inside an IPv6 one (mapped, or translated by NAT64) is judged as itself; tunnels are not public.
+    An IPv4 address inside an IPv6 address (mapped, or translated by NAT64) is classified itself. Tunnels are not public.
     """
     if address in METADATA_ADDRESSES:
         return "metadata"

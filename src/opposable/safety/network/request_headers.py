@@ -1,4 +1,4 @@
-"""Which request headers may be set, and with what."""
+"""Validation of request headers."""
 
 import re
 
@@ -10,15 +10,15 @@ _CONNECTION_HEADERS = frozenset(
 
 
 def is_token(name: str) -> bool:
-    """Whether `name` can stand as the name of a header or a cookie."""
+    """Whether `name` is a valid name of a header or cookie."""
     return _TOKEN_PATTERN.fullmatch(name) is not None
 
 
 def is_settable_header(name: str) -> bool:
-    """Whether a header of this name can be set: a token, and none that frames or routes the request."""
+    """Whether a tool may set this header: a token that neither frames nor routes the request."""
     return is_token(name) and name.lower() not in _CONNECTION_HEADERS
 
 
 def is_valid_header_value(value: str) -> bool:
-    """Whether `value` can be a header's value: no line break, no other control character, no half character."""
+    """Whether `value` is a valid header value, without line breaks, control characters or surrogates."""
     return _FORBIDDEN_IN_VALUE.search(value) is None

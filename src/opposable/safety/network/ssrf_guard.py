@@ -1,4 +1,4 @@
-"""Where tools may go: the public Internet, and what the owner allows beside it."""
+"""A guard against server-side request forgery: tools reach the public Internet and allowed targets."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -34,9 +34,9 @@ INTERNAL_HOST_SUFFIXES = (
     "ip6.arpa",
 )
 KINDS_ALLOWED_BY_NAME = frozenset({"public", "loopback", "private", "shared"})
-"""What a host that is allowed by name may resolve to; link-local and metadata addresses must be allowed as addresses."""
+"""Kinds of address that a host allowed by name may have; others must be allowed as addresses."""
 
-# Ports of services that are not HTTP and can be made to act by an HTTP request's bytes (as browsers refuse them).
+# Ports of services that are not HTTP but react to the bytes of an HTTP request; browsers refuse them too.
 _NON_HTTP_PORTS = frozenset(
     (
         *(1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104),
@@ -50,7 +50,7 @@ _NON_HTTP_PORTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _AllowedTarget:
-    """One entry of the owner's list: a name or a network, on one port or on all (None)."""
+    """An allowed host name or network, on one port or on all (None)."""
 
     host_or_network: str | IPv4Network | IPv6Network
     port: int | None
@@ -58,10 +58,13 @@ class _AllowedTarget:
 
 @dataclass(frozen=True)
 class SsrfGuard:
-    """Says of every URL and every address whether a tool may go there.
+    """A check of URLs and addresses that tools want to reach.
 
-    `allow` is the owner's list of targets beside the public Internet: `host`, `host:port`, an address, an address with
-    a port (`[::1]:8080`), or a network (`10.1.0.0/16`). Raises: `BadInput` for an entry that is none of these.
+    `allow` lists targets besides the public Internet: `host`, `host:port`, an address, an address with a port
+    (`[::1]:8080`), or a network (`10.1.0.0/16`).
+
+    Raises:
+        BadInput: An entry of `allow` has none of these forms.
     """
 
     allow: tuple[str, ...] = ()
@@ -71,82 +74,97 @@ class SsrfGuard:
         object.__setattr__(self, "_allowed_targets", tuple(_parse_target(entry) for entry in self.allow))
 
     def check_url(self, url: str) -> UrlTarget:
-        """Where a URL leads, if a tool may go there as far as the URL itself tells. Raises: `ToolRefused`."""
+        """Parse a URL and check its target, before name resolution; raise `ToolRefused` where it is not allowed."""
         target = parse_url(url)
         if target.address is not None:
             self.check_address(target.address, target.host, target.port)
-        listed = self._is_host_allowed(target.host, target.port)
-        if not listed and target.address is None and _is_internal_name(target.host):
+        is_listed = self._is_host_allowed(target.host, target.port)
+        if not is_listed and target.address is None and _is_internal_name(target.host):
             raise ToolRefused(f"{target.host} is a name of an inner network; the owner can allow it by name.")
-        if not listed and target.port in _NON_HTTP_PORTS and not self._is_address_allowed(target.address, target.port):
+        if (
+            not is_listed
+            and target.port in _NON_HTTP_PORTS
+            and not self._is_address_allowed(target.address, target.port)
+        ):
             raise ToolRefused(
                 f"Port {target.port} does not belong to HTTP; the owner can allow {target.host}:{target.port}."
             )
         return target
 
     def check_address(self, address: Address, host: str, port: int) -> None:
-        """Refuse an address that a tool may not be connected to. Raises: `ToolRefused`, saying what it is."""
+        """Raise `ToolRefused` where a tool may not connect to an address of `host`."""
         kind = classify_address(address)
         if kind == "public" or self._is_address_allowed(address, port):
             return
         if kind in KINDS_ALLOWED_BY_NAME and self._is_host_allowed(host, port):
             return
-        led = f"{host} is" if str(address) == host else f"{host} leads to {address},"
-        raise ToolRefused(f"{led} a {kind} address; tools reach the public Internet and what the owner allows.")
+        subject = f"{host} is" if str(address) == host else f"{host} leads to {address},"
+        raise ToolRefused(f"{subject} a {kind} address; tools reach the public Internet and what the owner allows.")
 
     def can_connect(self, address: Address, port: int) -> bool:
-        """Whether a socket may be opened there at all, whatever name led to it."""
+        """Whether a socket to this address is allowed, for any name."""
         kind = classify_address(address)
         if kind == "public" or self._is_address_allowed(address, port):
             return True
-        named = any(isinstance(one.host_or_network, str) and one.port in (None, port) for one in self._allowed_targets)
-        return kind in KINDS_ALLOWED_BY_NAME and named
+        allows_names = any(
+            isinstance(target.host_or_network, str) and target.port in (None, port) for target in self._allowed_targets
+        )
+        return kind in KINDS_ALLOWED_BY_NAME and allows_names
 
     def _is_host_allowed(self, host: str, port: int) -> bool:
-        return any(one.host_or_network == host and one.port in (None, port) for one in self._allowed_targets)
+        return any(target.host_or_network == host and target.port in (None, port) for target in self._allowed_targets)
 
     def _is_address_allowed(self, address: Address | None, port: int) -> bool:
         return address is not None and any(
-            not isinstance(one.host_or_network, str)
-            and one.port in (None, port)
-            and one.host_or_network.version == address.version
-            and address in one.host_or_network
-            for one in self._allowed_targets
+            not isinstance(target.host_or_network, str)
+            and target.port in (None, port)
+            and target.host_or_network.version == address.version
+            and address in target.host_or_network
+            for target in self._allowed_targets
         )
 
 
 class GuardedResolver(AbstractResolver):
-    """A resolver whose answers are vetted: one address that is not allowed, and none is given."""
+    """A resolver that rejects an answer with any address that is not allowed."""
 
     def __init__(self, guard: SsrfGuard, resolver: AbstractResolver) -> None:
         self._guard = guard
         self._resolver = resolver
 
     async def resolve(self, host: str, port: int = 0, family: Any = 0) -> list[ResolveResult]:
-        """The addresses of a host, each allowed. Raises: `ToolRefused`; `ToolUnavailable` when there is none."""
+        """Resolve a host.
+
+        Raises:
+            ToolRefused: An address is not allowed.
+            ToolUnavailable: The name cannot be resolved.
+        """
         try:
-            found = await self._resolver.resolve(host, port, family)
+            results = await self._resolver.resolve(host, port, family)
         except OSError as error:
             raise ToolUnavailable(f"There is no host {host}, or its name cannot be looked up now.") from error
-        for one in found:
-            self._guard.check_address(ip_address(one["host"]), host, port)
-        return found
+        for result in results:
+            self._guard.check_address(ip_address(result["host"]), host, port)
+        return results
 
     async def close(self) -> None:
-        """Close the resolver within."""
+        """Close the inner resolver."""
         await self._resolver.close()
 
 
 def parse_allowed_hosts(entries: Iterable[str]) -> tuple[str, ...]:
-    """Entries of a list of hosts (`host` or `host:port`), told plainly. Raises: `BadInput`."""
-    told = []
+    """Return the entries of a list of hosts (`host` or `host:port`) in normal form; raise `BadInput`."""
+    hosts = []
     for entry in entries:
-        one = _parse_target(entry)
-        if not isinstance(one.host_or_network, str) and one.host_or_network.num_addresses != 1:
-            raise BadInput(f"{entry!r} is a network; here each entry is a host, or host:port.")
-        host = one.host_or_network if isinstance(one.host_or_network, str) else str(one.host_or_network.network_address)
-        told.append(host if one.port is None else f"{host}:{one.port}")
-    return tuple(told)
+        target = _parse_target(entry)
+        if not isinstance(target.host_or_network, str) and target.host_or_network.num_addresses != 1:
+            raise BadInput(f"{entry!r} is a network. List single hosts, as host or host:port.")
+        host = (
+            target.host_or_network
+            if isinstance(target.host_or_network, str)
+            else str(target.host_or_network.network_address)
+        )
+        hosts.append(host if target.port is None else f"{host}:{target.port}")
+    return tuple(hosts)
 
 
 def _parse_target(entry: str) -> _AllowedTarget:
@@ -159,11 +177,11 @@ def _parse_target(entry: str) -> _AllowedTarget:
     if not colon or text.endswith("]"):
         host, port = text, ""
     if colon and port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise BadInput(f"{entry!r} is no target: {port!r} is no port. {_TARGET_FORMS}")
+        raise BadInput(f"{entry!r} is not a target: {port!r} is not a port number. {_TARGET_FORMS}")
     try:
         name, address = parse_host(host)
     except ToolRefused as error:
-        raise BadInput(f"{entry!r} is no target. {_TARGET_FORMS}") from error
+        raise BadInput(f"{entry!r} is not a target. {_TARGET_FORMS}") from error
     return _AllowedTarget(name if address is None else ip_network(address), int(port) if port else None)
 
 

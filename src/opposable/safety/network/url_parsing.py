@@ -1,4 +1,4 @@
-"""A URL as it is written, and the one host and port it means."""
+"""Strict parsing of URLs: each has one host and one port, or is refused."""
 
 import re
 import unicodedata
@@ -22,7 +22,10 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class UrlTarget:
-    """Where a URL leads. `host` is lower-case ASCII without a last dot; `address` is set where the host is one."""
+    """The target of a URL.
+
+    `host` is lower-case ASCII without a final dot. `address` is set where the host is an IP address.
+    """
 
     url: URL
     scheme: str
@@ -32,15 +35,18 @@ class UrlTarget:
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """Scheme, host and port: what credentials are bound to."""
+        """Scheme, host and port; credentials belong to an origin."""
         return self.scheme, self.host, self.port
 
 
 def parse_url(text: str) -> UrlTarget:
-    """Read a URL the strict way: one meaning or none, so that nobody further on can read another host into it.
+    """Parse a URL strictly, so that no other parser can find another host in it.
 
-    Path and query are kept byte for byte where they are ASCII; a fragment is left out.
-    Raises: `ToolRefused` for other schemes, user names, look-alike or numeric hosts that are no plain address, odd ports.
+    ASCII in path and query is unchanged; a fragment is dropped.
+
+    Raises:
+        ToolRefused: The URL has another scheme, a user name, look-alike characters in its host, a number as host that
+            is not a plain address, or an invalid port.
     """
     text = text.strip(" ")
     if _FORBIDDEN_CHARACTER.search(text):
@@ -58,16 +64,16 @@ def parse_url(text: str) -> UrlTarget:
     host, address = _parse_netloc(parts.netloc)
     if port == 0 or (port is None and parts.netloc.endswith(":")):
         raise ToolRefused(f"{_quote_for_message(text)} has no usable port.")
-    shown = f"[{host}]" if isinstance(address, IPv6Address) else host
+    url_host = f"[{host}]" if isinstance(address, IPv6Address) else host
     suffix = "" if port is None or port == DEFAULT_PORTS[scheme] else f":{port}"
     path = quote(parts.path, safe=_PATH_SAFE) or "/"
     query = f"?{quote(parts.query, safe=_QUERY_SAFE)}" if parts.query else ""
-    url = URL(f"{scheme}://{shown}{suffix}{path}{query}", encoded=True)
+    url = URL(f"{scheme}://{url_host}{suffix}{path}{query}", encoded=True)
     return UrlTarget(url, scheme, host, port or DEFAULT_PORTS[scheme], address)
 
 
 def parse_host(text: str) -> tuple[str, Address | None]:
-    """A host as it is written in a URL, told plainly, and the address it is, if it is one. Raises: `ToolRefused`."""
+    """Return the host of a URL in normal form, and its address where it is one; raise `ToolRefused`."""
     if text.startswith("[") and text.endswith("]"):
         return _parse_ipv6(text[1:-1])
     host = text.removesuffix(".")
@@ -92,7 +98,7 @@ def _parse_netloc(netloc: str) -> tuple[str, Address | None]:
 
 
 def _to_ascii_host(host: str) -> str:
-    """A name in another script as DNS has it; digits, dots and letters that only look like ASCII are refused."""
+    """Encode an international host name for DNS; refuse characters that only look like ASCII."""
     folded = unicodedata.normalize("NFKC", host)
     if folded.isascii() or folded.count(".") != host.count(".") or any(mark in folded for mark in "/?#@:[]%\\"):
         raise ToolRefused(f"The host {_quote_for_message(host)} is written in look-alike characters; write it plainly.")
@@ -122,16 +128,16 @@ def _parse_ipv6(host: str) -> tuple[str, Address]:
 
 
 def _escape_spaces(text: str) -> str:
-    """Spaces inside a path or query as people paste them; any other control character is refused."""
+    """Escape spaces in a path or query; refuse other control characters."""
     scheme, _, rest = text.partition("://")
-    cut = re.search(r"[/?#]", rest)
-    host, tail = (rest, "") if cut is None else (rest[: cut.start()], rest[cut.start() :])
+    separator = re.search(r"[/?#]", rest)
+    host, tail = (rest, "") if separator is None else (rest[: separator.start()], rest[separator.start() :])
     if _FORBIDDEN_CHARACTER.search(scheme + host) or _FORBIDDEN_CHARACTER.search(tail.replace(" ", "")):
         raise ToolRefused(f"{_quote_for_message(text)} holds characters that do not belong in a URL.")
     return f"{scheme}://{host}{tail.replace(' ', '%20')}"
 
 
 def _quote_for_message(text: str) -> str:
-    """A URL or host for a sentence, without its query (it may hold a key)."""
+    """Return a URL or host for a message, without its query, which may contain a key."""
     plain = text.partition("?")[0]
     return repr(plain if len(plain) <= 120 else plain[:119] + "…")

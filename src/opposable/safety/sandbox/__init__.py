@@ -1,1 +1,1 @@
-"""Runs programs nobody vouches for: no network, no files but their own, and limits on all they use."""
+"""A sandbox for untrusted programs: no network, no files of the host, limited resources."""

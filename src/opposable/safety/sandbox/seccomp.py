@@ -1,8 +1,8 @@
-"""The system calls a sandboxed program may not make, as a filter for the kernel.
+"""A seccomp filter of the system calls that a sandboxed program may not make.
 
-A classic BPF program as seccomp takes it: eight bytes an instruction (code, jump if true, jump if false, value). New
-namespaces would give a program rights of its own inside them; sockets of other families than a program's own reach
-what no network namespace holds back (VSOCK: the machine's host); the rest is for administrators and debuggers.
+The filter is a classic BPF program of eight bytes per instruction: code, jump if true, jump if false, value. It
+refuses new namespaces, which would give a program privileges inside them, and sockets of unusual families, which
+bypass the network namespace (VSOCK reaches the host). It also refuses calls for administrators and debuggers.
 """
 
 import errno
@@ -15,7 +15,7 @@ _NEW_NAMESPACES = 0x7E020080  # CLONE_NEW*: user, pid, net, ipc, uts, cgroup, mo
 _X32_SYSCALL_BIT = 0x40000000
 _CLONE3 = 435
 _ALLOWED_SOCKET_FAMILIES = (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK
-_REFUSED_ON_ALL_MACHINES = (425, 428, 429, 430, 431, 432, 442)  # io_uring_setup and the calls that mount anew
+_REFUSED_ON_ALL_MACHINES = (425, 428, 429, 430, 431, 432, 442)  # io_uring_setup and the newer mount calls
 
 _SYSCALL_NUMBERS = {
     "x86_64": (
@@ -31,17 +31,17 @@ _SYSCALL_NUMBERS = {
         (97, 268, 40, 39, 41, 117, 270, 271, 280, 241, 282, 217, 218, 219, 105, 273, 104),
     ),
 }
-"""Of each machine: its name for the kernel, its number of `clone`, of `socket`, and of unshare, setns, mount, umount2, pivot_root,
+"""By machine: audit architecture, numbers of `clone` and `socket`, and the numbers of unshare, setns, mount, umount2, pivot_root,
 ptrace, process_vm_readv, process_vm_writev, bpf, perf_event_open, userfaultfd, add_key, request_key, keyctl,
 init_module, finit_module, kexec_load."""
 
 
 def build_filter() -> bytes | None:
-    """The filter for this machine; None where its numbers are not known."""
+    """Return the filter for this machine, None where its system call numbers are unknown."""
     if platform.machine() not in _SYSCALL_NUMBERS:
         return None
     architecture, clone, socket, refused = _SYSCALL_NUMBERS[platform.machine()]
-    made = [
+    instructions = [
         (_LOAD, 0, 0, 4),
         (_EQUAL, 1, 0, architecture),
         (_RETURN, 0, 0, _KILL),
@@ -49,23 +49,23 @@ def build_filter() -> bytes | None:
         (_AT_LEAST, 0, 1, _X32_SYSCALL_BIT),
         (_RETURN, 0, 0, _KILL),
         (_EQUAL, 0, 1, _CLONE3),
-        (_RETURN, 0, 0, _ERROR | errno.ENOSYS),  # its flags cannot be seen here; the C library then uses clone
+        (_RETURN, 0, 0, _ERROR | errno.ENOSYS),  # a filter cannot read its flags; the C library falls back to clone
     ]
     for number in (*refused, *_REFUSED_ON_ALL_MACHINES):
-        made += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERROR | errno.EPERM)]
-    made += _build_socket_rules(socket)
-    made += [
+        instructions += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERROR | errno.EPERM)]
+    instructions += _build_socket_rules(socket)
+    instructions += [
         (_EQUAL, 0, 3, clone),
         (_LOAD, 0, 0, 16),
         (_ANY_BIT, 0, 1, _NEW_NAMESPACES),
         (_RETURN, 0, 0, _ERROR | errno.EPERM),
         (_RETURN, 0, 0, _ALLOW),
     ]
-    return b"".join(struct.pack("<HBBI", *instruction) for instruction in made)
+    return b"".join(struct.pack("<HBBI", *instruction) for instruction in instructions)
 
 
 def _build_socket_rules(socket_number: int) -> list[tuple[int, int, int, int]]:
-    """Of the sockets, those of the families a program needs."""
+    """Return instructions that allow sockets of the usual families only."""
     count = len(_ALLOWED_SOCKET_FAMILIES)
     return [
         (_EQUAL, 0, count + 3, socket_number),

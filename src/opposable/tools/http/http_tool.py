@@ -32,17 +32,24 @@ INTERNAL_SCHEME = "internal://"
 
 
 class HttpTool:
-    """An endpoint described as data, called through the guarded client.
-
-    `environ` is where secrets are looked up, at registration and again at each call.
-    Raises: `ToolRegistrationError`, saying what of the spec cannot work: URL template, mapping, schema, extract, a
-    variable that is not set, a target the guard refuses.
-    """
+    """An endpoint described as data, called through the guarded client."""
 
     def __init__(self, spec: HttpToolSpec, client: GuardedClient, environ: Mapping[str, str] = os.environ) -> None:
+        """Create the tool.
+
+        Args:
+            spec: The description of the endpoint.
+            client: The client that checks the target of each request.
+            environ: Where secrets are looked up, now and again at each call.
+
+        Raises:
+            ToolRegistrationError: The spec cannot work: URL template, mapping, schema, extract, a missing environment
+                variable, or a target that the guard refuses.
+        """
         self.spec = spec
         self.tool_id = spec.tool_id
-        self.timeout = spec.timeout or spec.endpoint.timeout + 1.0  # so that the endpoint's own sentence comes first
+        # One second more than the endpoint, whose own time-out has the better message.
+        self.timeout = spec.timeout or spec.endpoint.timeout + 1.0
         self.streams = spec.mode == "streamable"
         transform = spec.response_transform
         self._plan = plan_endpoint(spec.tool_id, spec.endpoint, tuple(spec.parameters.get("properties", {})))
@@ -61,55 +68,60 @@ class HttpTool:
         description = spec.description or spec.display_name or spec.tool_id
         self.definition = ToolDefinition(to_safe_name(spec.tool_id), description, schema)
 
-    def check(self, arguments: dict[str, Any]) -> None:
-        """Raises: `InvalidArguments` where they do not fit the schema; does nothing else."""
-        self._argument_schema.validate(self._fill_defaults(arguments))
+    def check(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments with the endpoint's defaults filled in.
+
+        Raises:
+            InvalidArguments: They do not fit the schema.
+        """
+        if self.spec.endpoint.defaults:
+            arguments = self._argument_schema.fill_defaults(arguments)
+        return self._argument_schema.validate(arguments)
 
     async def run(self, arguments: dict[str, Any], context: CallContext) -> Any:
-        """Call the endpoint; a streaming answer is reported piece by piece and given back joined.
+        """Call the endpoint and return its answer. A streaming answer is reported in deltas and returned joined.
 
-        Raises: `InvalidArguments` where the schema or the server (400, 422) says so, `ToolUnavailable` (429, 503, no
-        connection, no secret), `ToolRefused` (the guard), `NoAnswer` (in time), `ToolFailed` (other statuses).
+        Raises:
+            InvalidArguments: An argument cannot be sent, or the server refuses the arguments (400, 422).
+            ToolUnavailable: The server is busy or cannot be reached (429, 503, …), or a secret is missing.
+            ToolRefused: The guard refuses the target.
+            NoAnswer: The server does not answer in time.
+            ToolFailed: Any other status.
         """
-        given = self._fill_defaults(arguments)
-        self._argument_schema.validate(given)
-        request, redaction = await build_request(self._plan, given, self._environ, context.idempotency_key)
+        request, redactor = await build_request(self._plan, arguments, self._environ, context.idempotency_key)
         try:
             async with self._client.send(request) as response:
                 if response.status >= 300:
-                    raise await error_from_response(response, redaction, given)
+                    raise await error_from_response(response, redactor, arguments)
                 if self._is_streaming_response(response):
-                    return await self._read_stream(response, redaction, context)
-                return await read_value(response, self._response_options, redaction)
-        except (ToolRefused, ToolUnavailable, ToolFailed) as error:  # each is made of its sentence alone
-            raise type(error)(redaction.redact_text(str(error))) from None
+                    return await self._read_stream(response, redactor, context)
+                return await read_value(response, self._response_options, redactor)
+        except (ToolRefused, ToolUnavailable, ToolFailed) as error:  # each is created from its message alone
+            raise type(error)(redactor.redact_text(str(error))) from None
         except RecursionError:
             raise ToolFailed("The answer is nested too deeply to be read.") from None
 
-    def _fill_defaults(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        return self._argument_schema.fill_defaults(arguments) if self.spec.endpoint.defaults else arguments
-
     def _is_streaming_response(self, response: aiohttp.ClientResponse) -> bool:
-        kind = response.content_type
-        plain = self.spec.mode == "streamable" and kind == "text/plain"
-        return plain or kind == EVENT_STREAM or kind in LINE_STREAMS
+        content_type = response.content_type
+        is_text_stream = self.spec.mode == "streamable" and content_type == "text/plain"
+        return is_text_stream or content_type == EVENT_STREAM or content_type in LINE_STREAMS
 
     async def _read_stream(self, response: aiohttp.ClientResponse, redactor: Redactor, context: CallContext) -> Any:
-        pieces = []
-        async with aclosing(read_deltas(response, self._response_options, redactor)) as coming:
-            async for piece in coming:
-                pieces.append(piece)
+        deltas = []
+        async with aclosing(read_deltas(response, self._response_options, redactor)) as stream:
+            async for delta in stream:
+                deltas.append(delta)
                 if context.report is not None:
-                    context.report(delta_to_text(piece, self._response_options))
-        return redactor.redact_data(
-            join_response_deltas(pieces, self._response_options)
-        )  # a secret may lie across two pieces
+                    context.report(delta_to_text(delta, self._response_options))
+        # A secret may be split between two deltas, so the joined value is redacted again.
+        return redactor.redact_data(join_response_deltas(deltas, self._response_options))
 
 
 def get_internal_tool_name(spec: HttpToolSpec, available_names: Collection[str]) -> str | None:
-    """The built-in tool an `internal://NAME` endpoint means; None for an endpoint of HTTP.
+    """Return the built-in tool that an `internal://NAME` endpoint names; None for an HTTP endpoint.
 
-    Raises: `ToolRegistrationError` where none of the `known` has that name.
+    Raises:
+        ToolRegistrationError: The name is not one of `available_names`.
     """
     url = spec.endpoint.url_template
     if not url.startswith(INTERNAL_SCHEME):
@@ -117,14 +129,15 @@ def get_internal_tool_name(spec: HttpToolSpec, available_names: Collection[str])
     name = url.removeprefix(INTERNAL_SCHEME).strip("/")
     if name not in available_names:
         raise ToolRegistrationError(
-            f"{spec.tool_id}: there is no built-in tool {name!r}; {INTERNAL_SCHEME} knows {', '.join(sorted(available_names))}."
+            f"{spec.tool_id}: there is no built-in tool {name!r}. "
+            f"{INTERNAL_SCHEME} knows {', '.join(sorted(available_names))}."
         )
     return name
 
 
 def _require_path_parameters(schema: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """A schema that also requires the parameters of a URL's path, but for those with a default."""
+    """Return the schema with the parameters of the URL's path required, except those with a default."""
     properties = schema.get("properties", {})
     required = list(schema.get("required", []))
-    required += sorted(n for n in names if n not in required and "default" not in properties[n])
+    required += sorted(name for name in names if name not in required and "default" not in properties[name])
     return {"type": "object", **schema, "properties": properties, **({"required": required} if required else {})}

@@ -18,8 +18,8 @@ from opposable.domain.errors import (
     ToolRefused,
     ToolUnavailable,
 )
+from opposable.domain.json_text import preview_json
 from opposable.safety.network.response_body import decode_body, iter_lines, read_body
-from opposable.tools.http.argument_defaults import preview_json
 from opposable.tools.http.response_extract import Extract
 from opposable.tools.http.secrets import Redactor
 

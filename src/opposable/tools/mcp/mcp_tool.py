@@ -1,4 +1,4 @@
-"""A server's tools as tools of ours."""
+"""The tools of an MCP server as tools of a library."""
 
 import hashlib
 import re
@@ -25,18 +25,27 @@ if TYPE_CHECKING:
 MAX_NAME_CHARACTERS = 128
 MAX_ID_CHARACTERS = 100
 MAX_SCHEMA_BYTES = 100_000
-"""Bytes of JSON of one tool's schema; a larger one is no description but a load."""
+"""The largest accepted schema of one tool, as JSON."""
+MAX_TITLE_CHARACTERS = 200
+MAX_PROGRESS_CHARACTERS = 1_000
 IDEMPOTENCY_META_KEY = "opposable/idempotency-key"
-"""Where in a call's `_meta` the key stands that is the same for every try of one call."""
+"""The key of a call's `_meta` that holds its idempotency key, the same for all attempts of one call."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpTool:
     """One tool of an MCP server.
 
-    `name` is what the server calls it and `tool_id` is `server.name`. `hints` are the server's own words on what the
-    tool does (`read_only_hint`, `destructive_hint` …): nothing is decided by them. `check` raises `InvalidArguments`;
-    `refuse` raises for a tool that must not be called now.
+    Attributes:
+        name: The server's name of the tool.
+        tool_id: `server.name`.
+        definition: The definition sent to the model.
+        timeout: Seconds a call may take.
+        title: The server's title of the tool.
+        hints: The server's annotations (`read_only_hint`, `destructive_hint` …). Nothing is decided by them.
+        check: Validates arguments.
+        connection: The connection to the server.
+        raise_if_unavailable: Raises for a tool that must not be called now.
     """
 
     name: str
@@ -51,54 +60,55 @@ class McpTool:
 
     @property
     def streams(self) -> bool:
-        """True: a server may tell how far a call has come."""
+        """True: a server may report the progress of a call."""
         return True
 
     async def run(self, arguments: dict[str, Any], context: CallContext) -> Any:
-        """Check the arguments, call the server, and give back its value (see `content.value_of`).
+        """Call the server and return its value (see `result_to_value`). Progress goes to `context.report`, in order.
 
-        Progress goes to `context.report`, in order. Raises: `InvalidArguments`, `ToolRefused` for a tool set aside
-        since, `ToolUnavailable`, `ToolFailed` with the server's own words.
+        Raises:
+            ToolRefused: The tool was rejected after it was sent to the model.
+            ToolUnavailable: The server cannot be reached.
+            ToolFailed: The server reports a failure; the message is its own.
         """
         self.raise_if_unavailable(self.name)
-        self.check(arguments)
         meta = {IDEMPOTENCY_META_KEY: context.idempotency_key} if context.idempotency_key else {}
-        progress = _create_progress_reporter(context.report) if context.report is not None else None
-        result = await self.connection.call(self.name, arguments, progress, meta)
+        on_progress = _create_progress_reporter(context.report) if context.report is not None else None
+        result = await self.connection.call(self.name, arguments, on_progress, meta)
         value = result_to_value(result, self.connection.secrets)
         if result.is_error:
-            said = value if isinstance(value, str) else blocks_to_text(result.content)
-            raise ToolFailed(said or f"{self.tool_id} failed and did not say why.")
+            message = value if isinstance(value, str) else blocks_to_text(result.content)
+            raise ToolFailed(message or f"{self.tool_id} failed and did not say why.")
         return value
 
 
 def _create_progress_reporter(report: Callable[[str], None]) -> OnProgress:
-    async def told(progress: float, total: float | None, message: str | None) -> None:
-        far = f"{progress:g} of {total:g}" if total else f"{progress:g}"
-        report(f"{sanitize_text(message, 1_000)} ({far})\n" if message else f"{far}\n")
+    async def report_progress(progress: float, total: float | None, message: str | None) -> None:
+        position = f"{progress:g} of {total:g}" if total else f"{progress:g}"
+        report(f"{sanitize_text(message, MAX_PROGRESS_CHARACTERS)} ({position})\n" if message else f"{position}\n")
 
-    return told
+    return report_progress
 
 
 def validate_server_tool(server_tool: "ServerTool") -> tuple[dict[str, Any], ValidateArguments]:
-    """The schema a model is told of a server's tool, and the check of arguments.
+    """Return the schema for the model and the validator of a server's tool.
 
-    Raises: `ValueError` with the reason why the tool cannot be used.
+    Raises:
+        ValueError: The tool cannot be used; the message is the reason.
     """
-    if not server_tool.name or len(server_tool.name) > MAX_NAME_CHARACTERS or not server_tool.name.isprintable():
+    name, schema = server_tool.name, server_tool.input_schema
+    if not name or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
         raise ValueError(f"its name is empty, longer than {MAX_NAME_CHARACTERS} characters or not printable")
-    schema = server_tool.input_schema
     if schema.get("type") != "object":
         raise ValueError(f"its input schema is of type {schema.get('type')!r}; it must be an object")
     size = len(orjson.dumps(schema))
     if size > MAX_SCHEMA_BYTES:
-        raise ValueError(f"its input schema has {size:,} bytes; at most {MAX_SCHEMA_BYTES:,} are taken")
+        raise ValueError(f"its input schema has {size:,} bytes; at most {MAX_SCHEMA_BYTES:,} are allowed")
     try:
-        check = compile_validator(schema)
+        validate = compile_validator(schema)
     except BadInput as error:
         raise ValueError(str(error).rstrip(".")) from error
-    told: dict[str, Any] = {"properties": {}, **sanitize_schema(schema)}
-    return told, check
+    return {"properties": {}, **sanitize_schema(schema)}, validate
 
 
 def create_tool(
@@ -109,33 +119,39 @@ def create_tool(
     connection: McpConnection,
     raise_if_unavailable: Callable[[str], None],
 ) -> McpTool:
-    """A tool of ours from a server's, under the model-facing `name`."""
-    parameters, check = schema_and_validator
+    """Create the tool of a library from a server's tool. `name` is the name for the model."""
+    parameters, validate = schema_and_validator
     hints = server_tool.annotations.model_dump(exclude_none=True) if server_tool.annotations else {}
-    title = sanitize_text(server_tool.title or hints.pop("title", ""), 200)
+    title = sanitize_text(server_tool.title or hints.pop("title", ""), MAX_TITLE_CHARACTERS)
     description = sanitize_text(server_tool.description or "") or title or server_tool.name.replace("_", " ")
-    definition = ToolDefinition(name, description, parameters)
-    tool_id = to_tool_id(spec.tool_id, server_tool.name)
     return McpTool(
-        server_tool.name, tool_id, definition, spec.timeout, title, hints, check, connection, raise_if_unavailable
+        server_tool.name,
+        to_tool_id(spec.tool_id, server_tool.name),
+        ToolDefinition(name, description, parameters),
+        spec.timeout,
+        title,
+        hints,
+        validate,
+        connection,
+        raise_if_unavailable,
     )
 
 
 def to_tool_id(server_id: str, tool: str) -> str:
-    """`server.tool` as an id; where the server's name does not fit into one, part of its hash makes up for it."""
-    fitting = re.sub(r"[^\w.-]+", "_", tool)
-    plain = f"{server_id}.{fitting}"
-    if fitting == tool and len(plain) <= MAX_ID_CHARACTERS:
-        return plain
-    return f"{plain[: MAX_ID_CHARACTERS - 9]}_{hashlib.sha256(tool.encode()).hexdigest()[:8]}"
+    """Return `server.tool`; a name that is not valid in an id is shortened and gets part of its hash."""
+    valid_name = re.sub(r"[^\w.-]+", "_", tool)
+    tool_id = f"{server_id}.{valid_name}"
+    if valid_name == tool and len(tool_id) <= MAX_ID_CHARACTERS:
+        return tool_id
+    return f"{tool_id[: MAX_ID_CHARACTERS - 9]}_{_hash_name(tool)}"
 
 
 def to_tool_names(server_id: str, tools: Iterable[str]) -> dict[str, str]:
-    """The model-facing name of each of a server's tools; where two would be the same, both get part of their hash."""
-    plain = {tool: to_safe_name(to_tool_id(server_id, tool)) for tool in tools}
-    taken = Counter(plain.values())
-    return {tool: name if taken[name] == 1 else _to_hashed_name(name, tool) for tool, name in plain.items()}
+    """Return the name for the model of each of a server's tools. Names that would be equal get part of a hash."""
+    names = {tool: to_safe_name(to_tool_id(server_id, tool)) for tool in tools}
+    counts = Counter(names.values())
+    return {tool: name if counts[name] == 1 else f"{name[:55]}_{_hash_name(tool)}" for tool, name in names.items()}
 
 
-def _to_hashed_name(name: str, tool: str) -> str:
-    return f"{name[:55]}_{hashlib.sha256(tool.encode()).hexdigest()[:8]}"
+def _hash_name(tool: str) -> str:
+    return hashlib.sha256(tool.encode()).hexdigest()[:8]

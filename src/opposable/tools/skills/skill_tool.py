@@ -1,4 +1,4 @@
-"""A skill as tools: its instructions, its files, and each of its scripts."""
+"""The tools of a skill: its instructions, its files and its scripts."""
 
 import asyncio
 import dataclasses
@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from opposable.domain.argument_problems import must_be
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments, ToolFailed
 from opposable.domain.specs import SkillSpec
@@ -35,151 +36,169 @@ _READ_PARAMETERS: dict[str, Any] = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SkillTool:
-    """One action of a skill, as a `Tool`."""
+    """One action of a skill, as a `Tool`. `check` validates its arguments."""
 
     tool_id: str
     definition: ToolDefinition
     timeout: float | None
+    check: ValidateArguments
     action: Callable[[dict[str, Any]], Awaitable[Any]]
 
     async def run(self, arguments: dict[str, Any], context: CallContext) -> Any:
-        """What the action brings. Raises: `ToolError`; `TimeoutError` for a script that took too long."""
+        """Return the result of the action. Raises: `ToolError`; `TimeoutError` for a script that took too long."""
         return await self.action(arguments)
 
 
 def create_skill_tools(skill: Skill, sandbox: Sandbox, timeout: float | None = None) -> list[SkillTool]:
-    """The tools of a skill.
+    """Create the tools of a skill.
 
-    `name` brings its instructions and the list of its files, `name.read` a file, and `name.script` runs a script in the
-    sandbox. A skill that is one script is run by `name` itself, and `name.instructions` brings its text.
+    - `skill` returns its instructions and the list of its files.
+    - `skill.read` reads a file.
+    - `skill.SCRIPT` runs a script in the sandbox.
 
-    Raises: `BadInput` when a script's parameters are no JSON Schema.
+    A skill that is a single script is run by `skill` itself, and `skill.instructions` returns its instructions.
+
+    Raises:
+        BadInput: The parameters of a script are not a JSON Schema.
     """
-    made = [_create_script_tool(skill, script, sandbox, timeout) for script in skill.scripts]
+    tools = [_create_script_tool(skill, script, sandbox, timeout) for script in skill.scripts]
     if skill.main_script is not None:
-        main = dataclasses.replace(skill.main_script, description=skill.description)
-        made.insert(0, _create_script_tool(skill, main, sandbox, timeout, skill.skill_id))
-    name = skill.skill_id if skill.main_script is None else f"{skill.skill_id}.instructions"
-    described = skill.description if skill.main_script is None else f"Read how to use {skill.skill_id}."
-    if skill.main_script is None or skill.read_instructions():
-        made.insert(0, _create_tool(name, described, _NO_PARAMETERS, timeout, lambda _: _describe_skill(skill)))
-    others = [file for file in skill.files if file not in ("SKILL.md", "skill.json")]
-    if others and skill.main_script is None:
-        described = f"Read a file of the skill {skill.skill_id}."
-        check = compile_validator(_READ_PARAMETERS)
-        name = f"{skill.skill_id}.read"
-        made.append(
-            _create_tool(name, described, _READ_PARAMETERS, timeout, lambda given: _read_file(skill, given, check))
-        )
-    return made
+        main_script = dataclasses.replace(skill.main_script, description=skill.description)
+        tools.insert(0, _create_script_tool(skill, main_script, sandbox, timeout, skill.skill_id))
+        if skill.read_instructions():
+            tools.insert(0, _create_instructions_tool(skill, timeout))
+        return tools
+    tools.insert(0, _create_instructions_tool(skill, timeout))
+    if _list_reference_files(skill):
+        tools.append(_create_read_tool(skill, timeout))
+    return tools
 
 
 def tools_from_skill_spec(spec: SkillSpec, sandbox: Sandbox) -> list[SkillTool]:
-    """The tools of the skill a spec names, under the spec's own id and description. Raises: `BadInput`."""
+    """Create the tools of the skill that a spec names, under the spec's id and description. Raises: `BadInput`."""
     skill = load_skill(spec.path)
-    described = spec.description or skill.description
-    return create_skill_tools(
-        dataclasses.replace(skill, skill_id=spec.tool_id, description=described), sandbox, spec.timeout
-    )
+    description = spec.description or skill.description
+    skill = dataclasses.replace(skill, skill_id=spec.tool_id, description=description)
+    return create_skill_tools(skill, sandbox, spec.timeout)
 
 
 def _create_tool(
-    name: str,
+    tool_id: str,
     description: str,
     parameters: dict[str, Any],
     timeout: float | None,
     action: Callable[[dict[str, Any]], Awaitable[Any]],
 ) -> SkillTool:
-    return SkillTool(name, ToolDefinition(to_safe_name(name), description[:1024], parameters), timeout, action)
+    definition = ToolDefinition(to_safe_name(tool_id), description[:1024], parameters)
+    return SkillTool(tool_id, definition, timeout, compile_validator(parameters), action)
+
+
+def _create_instructions_tool(skill: Skill, timeout: float | None) -> SkillTool:
+    if skill.main_script is None:
+        tool_id, description = skill.skill_id, skill.description
+    else:
+        tool_id, description = f"{skill.skill_id}.instructions", f"Read how to use {skill.skill_id}."
+    return _create_tool(tool_id, description, _NO_PARAMETERS, timeout, lambda _: _describe_skill(skill))
 
 
 async def _describe_skill(skill: Skill) -> dict[str, Any]:
-    """The instructions, and what lies beside them."""
-    text = await asyncio.to_thread(skill.read_instructions)
-    told: dict[str, Any] = {"skill": skill.skill_id, "instructions": text}
-    if others := [file for file in skill.files if file not in ("SKILL.md", "skill.json")]:
-        told["files"] = others
+    """Return the instructions, and the names of the skill's files and scripts."""
+    description: dict[str, Any] = {
+        "skill": skill.skill_id,
+        "instructions": await asyncio.to_thread(skill.read_instructions),
+    }
+    if files := _list_reference_files(skill):
+        description["files"] = files
     if skill.scripts:
-        told["scripts"] = {to_safe_name(f"{skill.skill_id}.{one.name}"): one.description for one in skill.scripts}
-    return told
+        description["scripts"] = {
+            to_safe_name(f"{skill.skill_id}.{script.name}"): script.description for script in skill.scripts
+        }
+    return description
 
 
-async def _read_file(skill: Skill, arguments: dict[str, Any], check: ValidateArguments) -> dict[str, Any]:
-    check(arguments)
-    start = arguments.get("offset", 0)
-    text = await asyncio.to_thread(skill.folder.read_text, arguments["path"])
+def _list_reference_files(skill: Skill) -> list[str]:
+    return [file for file in skill.files if file not in ("SKILL.md", "skill.json")]
+
+
+def _create_read_tool(skill: Skill, timeout: float | None) -> SkillTool:
+    description = f"Read a file of the skill {skill.skill_id}."
+    return _create_tool(
+        f"{skill.skill_id}.read", description, _READ_PARAMETERS, timeout, lambda arguments: _read_file(skill, arguments)
+    )
+
+
+async def _read_file(skill: Skill, arguments: dict[str, Any]) -> dict[str, Any]:
+    path, start = arguments["path"], arguments.get("offset", 0)
+    text = await asyncio.to_thread(skill.folder.read_text, path)
     if start and start >= len(text):
-        problem = f"must be less than {len(text)}, the length of the file"
+        problem = must_be(f"less than {len(text)}, the length of the file")
         raise InvalidArguments((FieldProblem("offset", problem, str(start)),))
-    page: dict[str, Any] = {"path": arguments["path"], "text": text[start : start + _PAGE_CHARACTERS]}
-    if start + _PAGE_CHARACTERS < len(text):
-        page["more"] = f"The file has {len(text):,} characters; read on with offset={start + _PAGE_CHARACTERS}."
+    end = start + _PAGE_CHARACTERS
+    page: dict[str, Any] = {"path": path, "text": text[start:end]}
+    if end < len(text):
+        page["more"] = f"The file has {len(text):,} characters; read on with offset={end}."
     return page
 
 
 def _create_script_tool(
-    skill: Skill, script: SkillScript, sandbox: Sandbox, timeout: float | None, name: str = ""
+    skill: Skill, script: SkillScript, sandbox: Sandbox, timeout: float | None, tool_id: str = ""
 ) -> SkillTool:
-    tool_id = name or f"{skill.skill_id}.{script.name}"
+    tool_id = tool_id or f"{skill.skill_id}.{script.name}"
+
+    async def run(arguments: dict[str, Any]) -> Any:
+        options, stdin = _to_command_line(script, arguments)
+        with tempfile.TemporaryDirectory(prefix="skill-") as folder:
+            await asyncio.to_thread(skill.folder.copy_to, Path(folder))
+            limits = dataclasses.replace(sandbox.limits, seconds=timeout or sandbox.limits.seconds)
+            program = [sandbox.python_program] if script.path.endswith(".py") else ["/bin/sh"]
+            command = [*program, f"{_SANDBOX_FOLDER}/{script.path}", *options]
+            mounts = {_SANDBOX_FOLDER: Path(folder)}
+            finished = await sandbox.run(command, stdin=stdin, read_only_mounts=mounts, limits=limits)
+        return _parse_output(tool_id, finished)
+
     try:
-        check = compile_validator(script.parameters)
+        return _create_tool(tool_id, script.description, script.parameters, timeout, run)
     except BadInput as error:
         raise BadInput(f"{tool_id}: {error}") from error
 
-    async def run(given: dict[str, Any]) -> Any:
-        check(given)
-        words, stdin = _to_command_line(script, given)
-        with tempfile.TemporaryDirectory(prefix="skill-") as folder:
-            await asyncio.to_thread(skill.folder.copy_to, Path(folder))
-            seconds = timeout or sandbox.limits.seconds
-            limits = dataclasses.replace(sandbox.limits, seconds=seconds)
-            program = [sandbox.python_program] if script.path.endswith(".py") else ["/bin/sh"]
-            command = [*program, f"{_SANDBOX_FOLDER}/{script.path}", *words]
-            done = await sandbox.run(
-                command, stdin=stdin, read_only_mounts={_SANDBOX_FOLDER: Path(folder)}, limits=limits
-            )
-        return _parse_output(tool_id, done)
-
-    return _create_tool(tool_id, script.description, script.parameters, timeout, run)
-
 
 def _to_command_line(script: SkillScript, arguments: dict[str, Any]) -> tuple[list[str], bytes]:
-    """The words behind the script's name and the bytes on its stdin."""
+    """Return a script's command line options and its standard input."""
     if script.argument_style == "json":
         return [], orjson.dumps(arguments)
     if script.parameters is FREE_ARGUMENTS:
         return [str(word) for word in arguments.get("arguments", ())], str(arguments.get("input", "")).encode()
-    words: list[str] = []
+    options: list[str] = []
     for name, value in arguments.items():
         if value is None or value is False:
             continue
         option = f"--{name.replace('_', '-')}"
         if value is True:
-            words.append(option)
+            options.append(option)
             continue
-        # with = a value that begins with a dash stays a value
-        words.extend(
-            f"{option}={one if isinstance(one, str) else orjson.dumps(one).decode()}"
-            for one in (value if isinstance(value, list) else [value])
+        # With "=", a value that begins with a dash is still parsed as a value.
+        options.extend(
+            f"{option}={item if isinstance(item, str) else orjson.dumps(item).decode()}"
+            for item in (value if isinstance(value, list) else [value])
         )
-    return words, b""
+    return options, b""
 
 
-def _parse_output(name: str, finished: ProcessResult) -> Any:
-    """JSON as its value, anything else as text. Raises: `ToolFailed`, `TimeoutError`."""
-    said = finished.stderr.strip()[-_MAX_ERROR_CHARACTERS:]
+def _parse_output(tool_id: str, finished: ProcessResult) -> Any:
+    """Return a script's output: the value of JSON, anything else as text. Raises: `ToolFailed`, `TimeoutError`."""
+    stderr = finished.stderr.strip()[-_MAX_ERROR_CHARACTERS:]
     if finished.breach in ("time", "cpu"):
         raise TimeoutError(f"the script took too long and was stopped after {finished.seconds:g} seconds")
     if finished.breach == "output":
-        raise ToolFailed(f"{name} was stopped: it wrote more than it may. It began: {finished.stdout[:200]}")
+        raise ToolFailed(f"{tool_id} was stopped: it wrote more than it may. It began: {finished.stdout[:200]}")
     if finished.breach is not None:
-        raise ToolFailed(f"{name} was killed, perhaps for using too much. {said}".rstrip())
+        raise ToolFailed(f"{tool_id} was killed, perhaps for using too much. {stderr}".rstrip())
     if finished.exit_code:
-        lines = (said or finished.stdout.strip()[-_MAX_ERROR_CHARACTERS:] or "It said nothing.").splitlines()
-        told = lines[-1] if lines and lines[0].startswith("Traceback") else "\n".join(lines)
-        raise ToolFailed(f"{name} ended with exit code {finished.exit_code}: {told}")
+        lines = (stderr or finished.stdout.strip()[-_MAX_ERROR_CHARACTERS:] or "It said nothing.").splitlines()
+        message = lines[-1] if lines and lines[0].startswith("Traceback") else "\n".join(lines)
+        raise ToolFailed(f"{tool_id} ended with exit code {finished.exit_code}: {message}")
     text = finished.stdout.strip()
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
-        return text or (said or "It ran and wrote nothing.")
+        return text or (stderr or "It ran and wrote nothing.")

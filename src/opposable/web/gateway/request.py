@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from starlette.requests import Request
 
 from opposable.agent.history import match_results_to_calls
 from opposable.domain.messages import Message, Role, assistant_message, system_message, tool_message, user_message
@@ -255,3 +256,28 @@ def _get_call_id(raw: dict[str, Any], path: str) -> str:
     if not isinstance(call_id, str) or not call_id:
         raise bad_request_error(f"{path}.tool_call_id", f"{path} is the result of a tool and must have a tool_call_id.")
     return call_id
+
+
+async def read_json_body(request: Request, max_bytes: int) -> bytes:
+    """Return the body of a JSON request.
+
+    Raises:
+        GatewayError: 400 for another content type, 413 for a body of more than `max_bytes`.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise GatewayError(400, "The body must be sent as Content-Type: application/json.", code="invalid_content_type")
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and int(length) > max_bytes:
+        raise _too_large_error(max_bytes)
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > max_bytes:
+            raise _too_large_error(max_bytes)
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _too_large_error(max_bytes: int) -> GatewayError:
+    return GatewayError(413, f"The request body is larger than {max_bytes:,} bytes.", code="request_too_large")

@@ -13,9 +13,8 @@ from opposable.domain.events import Reply, TextDelta, ThinkingDelta
 from opposable.models.base import Model
 from opposable.web.gateway.completions import stream_reply
 from opposable.web.gateway.openapi_docs import CHAT_COMPLETIONS_DOCS, GET_MODEL_DOCS, HEALTH_DOCS, LIST_MODELS_DOCS
-from opposable.web.gateway.request import CompletionRequest, parse_request
+from opposable.web.gateway.request import CompletionRequest, parse_request, read_json_body
 from opposable.web.gateway.response import ChunkSerializer, serialize_completion, serialize_model
-from opposable.web.middleware.authentication import read_json_body
 from opposable.web.openai_errors import GatewayError, to_gateway_error
 from opposable.web.sse import ClientDisconnected, EventStream, run_while_connected
 

@@ -1,1 +1,1 @@
-"""Mcp."""
+"""A tool library as an MCP server."""

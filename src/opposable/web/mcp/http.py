@@ -1,4 +1,4 @@
-"""A tool library as an MCP server over streamable HTTP: who may ask, and where it listens."""
+"""An MCP server over streamable HTTP, with authentication and origin checks."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
@@ -19,7 +19,7 @@ MCP_PATH = "/mcp"
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 CheckKey = Callable[[str], Awaitable[bool]]
-"""Whether a bearer key may use the tools."""
+"""Returns whether a bearer key is valid."""
 
 
 def create_mcp_app(
@@ -30,38 +30,43 @@ def create_mcp_app(
     name: str = SERVER_NAME,
     instructions: str = "",
 ) -> FastAPI:
-    """The application, with the protocol at `/mcp`.
+    """Create the application, with the protocol at `/mcp`.
 
-    With `check_key`, every request bears a key that it lets pass. Without, only requests sent to this machine by name
-    or address are answered: a web page whose own name was made to point here sends another. A browser's pages are let
-    in from `origins` (`https://HOST`), and without `check_key` from this machine.
+    Args:
+        library: The tools to serve.
+        check_key: Validates the bearer key of every request. Without it, only requests sent to localhost are
+            accepted, which protects against DNS rebinding.
+        origins: The origins (`https://HOST`) of web pages that may connect. Without `check_key`, pages on localhost
+            may connect as well.
+        name: The name of the server.
+        instructions: The instructions that clients give to their models.
     """
-    serving = LibraryServer(library, name=name, instructions=instructions)
-    inner = serving.server.streamable_http_app(
+    library_server = LibraryServer(library, name=name, instructions=instructions)
+    inner_app = library_server.server.streamable_http_app(
         streamable_http_path=MCP_PATH, transport_security=_create_security_settings(check_key is None, origins)
     )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with serving.server.session_manager.run(), serving.notify_of_changes():
+        async with library_server.server.session_manager.run(), library_server.notify_of_changes():
             yield
 
     app = FastAPI(lifespan=lifespan, openapi_url=None)
     app.add_middleware(_AccessMiddleware, check_key=check_key, origins=frozenset(origins))
-    app.mount("/", inner)
+    app.mount("/", inner_app)
     return app
 
 
 def _create_security_settings(loopback_only: bool, origins: Collection[str]) -> TransportSecuritySettings:
     if not loopback_only:
-        return TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the key is asked for instead
+        return TransportSecuritySettings(enable_dns_rebinding_protection=False)  # keys protect the server
     hosts = [*LOOPBACK_HOSTS, *(f"{host}:*" for host in LOOPBACK_HOSTS)]
-    own = [f"http://{host}" for host in hosts]
-    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[*own, *origins])
+    local_origins = [f"http://{host}" for host in hosts]
+    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[*local_origins, *origins])
 
 
 class _AccessMiddleware:
-    """Lets requests through that bear a good key, and pages of the origins named."""
+    """Rejects requests without a valid key, and web pages of other origins."""
 
     def __init__(self, app: ASGIApp, check_key: CheckKey | None, origins: frozenset[str]) -> None:
         self._app = app
@@ -69,11 +74,11 @@ class _AccessMiddleware:
         self._origins = origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 401 or 403, or pass the request on."""
+        """Respond with 401 or 403, or pass the request on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        # Blanks around a header's value are no part of it, but the HTTP parser leaves those behind it.
+        # Spaces around a header value do not belong to it, but the HTTP parser leaves trailing ones.
         scope = {**scope, "headers": [(name, value.strip(b" \t")) for name, value in scope["headers"]]}
         if self._check_key is None:
             await self._app(scope, receive, send)
@@ -81,12 +86,12 @@ class _AccessMiddleware:
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         if origin is not None and origin not in self._origins:
-            await _error_response(403, f"Pages of {origin[:200]} are not let in here.")(scope, receive, send)
+            await _error_response(403, f"The origin {origin[:200]} is not allowed.")(scope, receive, send)
             return
-        kind, _, key = headers.get("authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not await self._check_key(key.strip()):
-            said = "The key is wrong." if key else "A key is needed: Authorization: Bearer KEY."
-            await _error_response(401, said)(scope, receive, send)
+        scheme, _, key = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not await self._check_key(key.strip()):
+            message = "The key is not valid." if key else "A key is required: Authorization: Bearer KEY."
+            await _error_response(401, message)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
@@ -108,11 +113,24 @@ async def serve_mcp_http(
     instructions: str = "",
     on_ready: Callable[[str], None] = lambda url: None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM; `on_ready` is told the URL. Port 0 takes a free one.
+    """Serve until SIGINT or SIGTERM.
 
-    Raises: `BadInput` where the address cannot be had, or others than this machine could come in without a key.
+    Args:
+        library: The tools to serve.
+        host: The address to listen on.
+        port: The port to listen on; 0 selects a free one.
+        check_key: See `create_mcp_app`.
+        origins: See `create_mcp_app`.
+        name: The name of the server.
+        instructions: The instructions that clients give to their models.
+        on_ready: Called with the URL.
+
+    Raises:
+        BadInput: If the address cannot be used, or other hosts could connect without a key.
     """
     if check_key is None and not is_loopback(host):
-        raise BadInput(f"Serving MCP on {host} lets others in, which needs keys. Without keys, use 127.0.0.1.")
+        raise BadInput(
+            f"Serving MCP on {host} needs keys, because other hosts can connect. Without keys, use 127.0.0.1."
+        )
     app = create_mcp_app(library, check_key=check_key, origins=origins, name=name, instructions=instructions)
     await serve(app, host, port, lambda url: on_ready(url.removesuffix("/v1") + MCP_PATH))

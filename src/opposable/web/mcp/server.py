@@ -1,4 +1,4 @@
-"""A tool library in the words of MCP: what tools there are, what came of a call, and when the tools changed."""
+"""A tool library as an MCP server: tool lists, calls, progress and change notifications."""
 
 import asyncio
 import contextlib
@@ -35,14 +35,14 @@ from opposable.tools.mcp.mcp_tool import IDEMPOTENCY_META_KEY, McpTool
 from opposable.tools.mcp.result_content import McpContent
 
 PAGE_SIZE = 100
-"""Tools told at once; a client asks for the next page with the cursor it is given."""
+"""Tools on one page of the list; a client requests the next page with a cursor."""
 TOOL_POLL_SECONDS = 0.5
-"""Seconds between two looks at whether the library's tools are still the same."""
+"""Seconds between checks for changes of the library."""
 SERVER_NAME = "opposable"
 
 
 class _Server(Server[Any]):
-    """The SDK's server, which tells clients from before 2026-07-28 too that its tools may change."""
+    """The server of the SDK, which also announces tool changes to clients of protocols before 2026-07-28."""
 
     def create_initialization_options(
         self,
@@ -55,7 +55,13 @@ class _Server(Server[Any]):
 
 
 class LibraryServer:
-    """A library behind the protocol. `server` is the SDK's; `watching` has to be open while it serves."""
+    """An MCP server for a library.
+
+    Enter `notify_of_changes` while the server runs.
+
+    Attributes:
+        server: The server of the SDK.
+    """
 
     def __init__(self, library: ToolLibrary, *, name: str = SERVER_NAME, instructions: str = "") -> None:
         self._library = library
@@ -75,7 +81,7 @@ class LibraryServer:
 
     @contextlib.asynccontextmanager
     async def notify_of_changes(self) -> AsyncIterator[None]:
-        """Tell clients when the library's tools change, for as long as the block lasts."""
+        """Notify clients of changed tools while the block runs."""
         task = asyncio.create_task(self._poll_tools())
         try:
             yield
@@ -84,16 +90,16 @@ class LibraryServer:
             await asyncio.wait({task})
 
     async def _poll_tools(self) -> None:
-        seen = self._library.definitions
+        known = self._library.definitions
         while True:
             await asyncio.sleep(TOOL_POLL_SECONDS)
-            now = self._library.definitions
-            if now is seen or now == seen:
+            current = self._library.definitions
+            if current is known or current == known:
                 continue
-            seen = now
+            known = current
             await self._bus.publish(ToolsListChanged())
             for client in list(self._clients):
-                with contextlib.suppress(Exception):  # a client that left is told nothing
+                with contextlib.suppress(Exception):  # the client has disconnected
                     await client.send_tool_list_changed()
 
     async def _list_tools(
@@ -103,12 +109,12 @@ class LibraryServer:
             self._clients.add(context.session._connection)  # noqa: SLF001 - sessions end with their request
         definitions = self._library.definitions
         if definitions is not self._listed_definitions:
-            self._listed_tools = [to_mcp_tool(one, self._library) for one in definitions]
+            self._listed_tools = [to_mcp_tool(definition, self._library) for definition in definitions]
             self._listed_definitions = definitions
         start = _parse_cursor(params.cursor if params is not None else None, len(self._listed_tools))
         end = start + PAGE_SIZE
-        following = str(end) if end < len(self._listed_tools) else None
-        return ListToolsResult(tools=self._listed_tools[start:end], next_cursor=following)
+        next_cursor = str(end) if end < len(self._listed_tools) else None
+        return ListToolsResult(tools=self._listed_tools[start:end], next_cursor=next_cursor)
 
     def _get_input_schema(self, name: str) -> dict[str, Any] | None:
         tool = self._library.find_tool(name)
@@ -128,36 +134,36 @@ class LibraryServer:
 
 @contextlib.asynccontextmanager
 async def _forward_progress(context: ServerRequestContext[Any, Any]) -> AsyncIterator[Callable[[str], None]]:
-    """What a tool reports while it runs, sent as progress in order and before its result."""
-    pieces: asyncio.Queue[str | None] = asyncio.Queue()
+    """Send what a tool reports while it runs as progress, in order and before its result."""
+    reports: asyncio.Queue[str | None] = asyncio.Queue()
 
     async def send() -> None:
         count = 0
-        while (text := await pieces.get()) is not None:
+        while (text := await reports.get()) is not None:
             count += 1
             await context.session.report_progress(count, message=text)
 
-    sending = asyncio.create_task(send())
+    send_task = asyncio.create_task(send())
     try:
-        yield pieces.put_nowait
-        pieces.put_nowait(None)
-        await asyncio.wait({sending})
+        yield reports.put_nowait
+        reports.put_nowait(None)
+        await asyncio.wait({send_task})
     finally:
-        sending.cancel()
+        send_task.cancel()
 
 
 def _parse_cursor(cursor: str | None, tool_count: int) -> int:
     if cursor is None:
         return 0
     if not cursor.isdecimal() or int(cursor) > tool_count:
-        raise MCPError(INVALID_PARAMS, f"There is no page {cursor!r}; begin again without a cursor.")
+        raise MCPError(INVALID_PARAMS, f"The cursor {cursor!r} is not valid. Start again without a cursor.")
     return int(cursor)
 
 
 def to_mcp_tool(definition: ToolDefinition, library: ToolLibrary) -> ServedTool:
-    """A tool as the protocol tells it; the hints are its owner's word, or for an MCP server's tool that server's."""
-    found: Any = library.find_tool(definition.name)
-    tool = getattr(found, "tool", found)
+    """Return a tool in the form of the protocol. Its hints come from its spec, or from its own MCP server."""
+    library_tool: Any = library.find_tool(definition.name)
+    tool = getattr(library_tool, "tool", library_tool)
     spec = _find_spec(tool.tool_id, library)
     hints = dict(tool.hints) if isinstance(tool, McpTool) else {}
     if spec is not None and spec.idempotent:
@@ -166,7 +172,7 @@ def to_mcp_tool(definition: ToolDefinition, library: ToolLibrary) -> ServedTool:
         hints["read_only_hint"] = spec.metadata["read_only"]
     title = tool.title if isinstance(tool, McpTool) else getattr(spec, "display_name", "")
     if not title and definition.name != tool.tool_id.replace(".", "_"):
-        title = tool.tool_id  # a name in another script is left of the safe one
+        title = tool.tool_id  # the safe name of a tool in another script is not readable
     return ServedTool(
         name=definition.name,
         title=title or None,
@@ -177,7 +183,7 @@ def to_mcp_tool(definition: ToolDefinition, library: ToolLibrary) -> ServedTool:
 
 
 def _find_spec(tool_id: str, library: ToolLibrary) -> ToolSpec | None:
-    """The spec a tool was registered with: its own, or the one whose action it is."""
+    """Return the spec of a tool, or of the tool whose action it is."""
     while tool_id:
         if (spec := library.get_spec(tool_id)) is not None:
             return spec
@@ -186,19 +192,20 @@ def _find_spec(tool_id: str, library: ToolLibrary) -> ToolSpec | None:
 
 
 def to_mcp_result(result: ToolResult) -> CallToolResult:
-    """What came of a call: a failure is told as the sentence a model is told, an object as structured content too."""
-    text: list[ContentBlock] = [TextContent(text=result.content)]
+    """Return a result in the form of the protocol: an object also becomes structured content."""
+    content: list[ContentBlock] = [TextContent(text=result.content)]
     if result.failure is not None:
-        return CallToolResult(content=text, is_error=True)
+        return CallToolResult(content=content, is_error=True)
     if isinstance(result.data, McpContent):
         return CallToolResult.model_validate({"content": list(result.data.blocks)})
     if isinstance(result.data, dict) and not result.cut:
-        return CallToolResult(content=text, structured_content=orjson.loads(result.content))
-    return CallToolResult(content=text)
+        return CallToolResult(content=content, structured_content=orjson.loads(result.content))
+    return CallToolResult(content=content)
 
 
 async def serve_mcp_stdio(library: ToolLibrary, *, name: str = SERVER_NAME, instructions: str = "") -> None:
-    """Serve over this process's stdin and stdout until the client hangs up; whatever else prints goes to stderr."""
-    serving = LibraryServer(library, name=name, instructions=instructions)
-    async with stdio_server() as (reading, writing), serving.notify_of_changes():
-        await serving.server.run(reading, writing, serving.server.create_initialization_options())
+    """Serve over stdin and stdout until the client disconnects. Other output of the process goes to stderr."""
+    library_server = LibraryServer(library, name=name, instructions=instructions)
+    async with stdio_server() as (read_stream, write_stream), library_server.notify_of_changes():
+        options = library_server.server.create_initialization_options()
+        await library_server.server.run(read_stream, write_stream, options)

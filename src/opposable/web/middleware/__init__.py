@@ -1,1 +1,1 @@
-"""Middleware."""
+"""ASGI middleware: authentication, request limits, security headers."""

@@ -1,4 +1,4 @@
-"""Who may ask, and how much: the key, the addresses without one, the size of a request."""
+"""Authentication by API key, and protection of the server without keys against other hosts and origins."""
 
 import asyncio
 import hmac
@@ -9,7 +9,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from opposable.domain.errors import OpposableError
@@ -22,21 +21,29 @@ from opposable.web.openai_errors import GatewayError
 from opposable.web.principal import OWNER, PRINCIPAL_SCOPE_KEY, Principal
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+"""Paths that need no key."""
+
 GATEWAY_PREFIX = "/v1/"
-"""Where refusals are told in OpenAI's shape, and the scope `chat` is needed."""
+"""Paths that need the scope `chat`, and whose errors have the format of OpenAI."""
 
 KEY_CACHE_SECONDS = 2.0
-"""Seconds for which a key that was looked up is known: a revoked one is refused after that, in every process."""
+"""Seconds for which a key is cached: every process rejects a revoked key after this time."""
+
 MAX_CACHED_KEYS = 10_000
+
 LAST_USED_INTERVAL_SECONDS = 60.0
-"""Seconds between notes that a key was used."""
+"""Seconds between updates of the time when a key was last used."""
 
 
 @dataclass(slots=True)
 class CachedKey:
-    """What a look into the store told of a key, and until when that is believed. `principal` is None for no such key.
+    """A key as the store has it.
 
-    `used` are the tokens that the store knows of from other processes.
+    Attributes:
+        principal: The principal of the key, None for an unknown or revoked key.
+        stored_tokens_used: The tokens that other processes have recorded for the key.
+        expires_at: When to read the key again, on the clock of the cache.
+        usage_noted_at: When the use of the key was last recorded.
     """
 
     principal: Principal | None
@@ -46,9 +53,9 @@ class CachedKey:
 
 
 class ApiKeyCache:
-    """The stored keys as requests bear them: looked up by their hashes, and known for a moment.
+    """A cache of the stored API keys, by hash, for `KEY_CACHE_SECONDS`.
 
-    Once there is a key in the store, revoked or not, every request must bear one.
+    Once the store has a key, revoked or not, every request must carry one.
     """
 
     def __init__(
@@ -68,78 +75,97 @@ class ApiKeyCache:
         self._lookup_lock = asyncio.Lock()
 
     async def requires_key(self) -> bool:
-        """Whether there are keys, so that one is needed. Raises: `StoreUnavailable`."""
+        """Return whether the store has keys, so that requests need one.
+
+        Raises:
+            StoreUnavailable: If the store cannot be read.
+        """
         if self._requires_key or self._clock() < self._requires_key_until:
             return self._requires_key
-        async with self._lookup_lock:  # of many requests that come at once, one looks
+        async with self._lookup_lock:  # one of many concurrent requests reads the store
             if not self._requires_key and self._clock() >= self._requires_key_until:
                 self._requires_key = bool(await self._keys.list())
                 self._requires_key_until = self._clock() + KEY_CACHE_SECONDS
         return self._requires_key
 
     async def find(self, key: str) -> CachedKey | None:
-        """What is known of a key that may be used. Raises: `StoreUnavailable`."""
+        """Return the key if it is valid, else None.
+
+        Raises:
+            StoreUnavailable: If the store cannot be read.
+        """
         if not key.startswith(KEY_PREFIX):
             return None
         digest = hash_key(key)
-        known = self._cached_keys.get(digest)
-        if known is None or known.expires_at <= self._clock():
-            known = await self._look_up(digest, known)
-        return known if known.principal is not None else None
+        cached_key = self._cached_keys.get(digest)
+        if cached_key is None or cached_key.expires_at <= self._clock():
+            cached_key = await self._look_up(digest, cached_key)
+        return cached_key if cached_key.principal is not None else None
 
     async def check_limits(self, cached_key: CachedKey) -> ApiError | None:
-        """Why a request of this key is not answered now: too many of them, or no tokens left. Raises: `StoreUnavailable`."""
+        """Return the error for a key beyond its rate limit or token budget, else None.
+
+        Raises:
+            StoreUnavailable: If the rate limit cannot be checked.
+        """
         principal = cached_key.principal
         assert principal is not None
-        moment = self._clock()
-        if moment - cached_key.usage_noted_at > LAST_USED_INTERVAL_SECONDS:
-            cached_key.usage_noted_at = moment
+        now = self._clock()
+        if now - cached_key.usage_noted_at > LAST_USED_INTERVAL_SECONDS:
+            cached_key.usage_noted_at = now
             self._token_usage.record_tokens(principal.key_id, 0)
-        return check_token_budget(
-            principal, cached_key.stored_tokens_used + self._token_usage.get_recorded_tokens(principal.key_id)
-        ) or await check_rate_limit(principal, self._limiter)
+        tokens_used = cached_key.stored_tokens_used + self._token_usage.get_recorded_tokens(principal.key_id)
+        return check_token_budget(principal, tokens_used) or await check_rate_limit(principal, self._limiter)
 
     def record_tokens(self, key_id: str, tokens: int) -> None:
-        """Note tokens that a key used."""
+        """Record tokens that a key used."""
         self._token_usage.record_tokens(key_id, tokens)
 
     async def _look_up(self, digest: str, previous: CachedKey | None) -> CachedKey:
-        kept = await self._keys.get_by_hash(digest)
-        good = kept is not None and kept.revoked_at is None and hmac.compare_digest(kept.sha256, digest)
-        principal = _to_principal(kept) if good and kept is not None else None
-        used = 0 if kept is None else kept.tokens_used - self._token_usage.get_stored_tokens(kept.key_id)
-        touched = previous.usage_noted_at if previous is not None else float("-inf")
-        known = self._cached_keys[digest] = CachedKey(principal, used, self._clock() + KEY_CACHE_SECONDS, touched)
+        stored_key = await self._keys.get_by_hash(digest)
+        principal, tokens_used = None, 0
+        if stored_key is not None:
+            if stored_key.revoked_at is None and hmac.compare_digest(stored_key.sha256, digest):
+                principal = _to_principal(stored_key)
+            tokens_used = stored_key.tokens_used - self._token_usage.get_stored_tokens(stored_key.key_id)
+        usage_noted_at = previous.usage_noted_at if previous is not None else float("-inf")
+        cached_key = CachedKey(principal, tokens_used, self._clock() + KEY_CACHE_SECONDS, usage_noted_at)
+        self._cached_keys[digest] = cached_key
         self._cached_keys.move_to_end(digest)
         while len(self._cached_keys) > MAX_CACHED_KEYS:
             self._cached_keys.popitem(last=False)
-        return known
+        return cached_key
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who makes the request that is being answered, and where the tokens it uses are noted."""
+    """The principal of the current request, and the cache that records its tokens."""
 
     principal: Principal
     key_cache: ApiKeyCache | None
 
     def record_tokens(self, tokens: int) -> None:
-        """Note tokens that were used."""
+        """Record tokens that the caller used."""
         if self.key_cache is not None and self.principal.key_id:
             self.key_cache.record_tokens(self.principal.key_id, tokens)
 
 
 _DEFAULT_CALLER = Caller(OWNER, None)
 CURRENT_CALLER: ContextVar[Caller] = ContextVar("caller", default=_DEFAULT_CALLER)
-"""Who makes the request that is being answered; a run that it begins keeps it."""
+"""The caller of the current request; a run inherits it from the request that starts it."""
 
 
 class AuthenticationMiddleware:
-    """Lets requests through that bear a key: the one given, or one of the ring's.
+    """Rejects requests without a valid API key.
 
-    Where there is neither, only those are let through that were sent to this machine by name or address: a web page
-    whose own name was made to point at 127.0.0.1 sends another, and one of any name says so in `Origin`, which must be
-    this machine's or one of `origins`.
+    Without any key, it accepts only requests that were sent to localhost, from no other origin: this protects against
+    DNS rebinding and against other websites.
+
+    Args:
+        app: The application.
+        api_key: A key with all scopes, "" for none.
+        key_cache: The stored keys, None for a server without a store.
+        origins: The origins of websites that may send requests without a key.
     """
 
     def __init__(
@@ -151,55 +177,59 @@ class AuthenticationMiddleware:
         self._origins = frozenset(origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 401, 403, 429 or 503, or pass the request on."""
+        """Respond with 401, 403, 429 or 503, or pass the request on."""
         if scope["type"] == "http":
-            refusal = await self._authorize(scope)
-            if refusal is not None:
-                answer = _to_gateway_error(refusal) if scope["path"].startswith(GATEWAY_PREFIX) else refusal
-                await answer.to_response()(scope, receive, send)
+            error = await self._authorize(scope)
+            if error is not None:
+                is_gateway = scope["path"].startswith(GATEWAY_PREFIX)
+                response = (_to_gateway_error(error) if is_gateway else error).to_response()
+                await response(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
     async def _authorize(self, scope: Scope) -> ApiError | None:
-        """Why a request is refused; None after its principal was put into the scope."""
+        """Store the principal in the scope and return None, or return why the request is rejected."""
         headers = dict(scope["headers"])
         is_open = scope["path"] in OPEN_PATHS
         try:
-            found = await self._authenticate(headers)
-            if isinstance(found, ApiError):
+            authenticated = await self._authenticate(headers)
+            if isinstance(authenticated, ApiError):
                 scope[PRINCIPAL_SCOPE_KEY] = ANONYMOUS
-                return None if is_open else found
-            principal, known = found
+                return None if is_open else authenticated
+            principal, cached_key = authenticated
             scope[PRINCIPAL_SCOPE_KEY] = principal
             CURRENT_CALLER.set(Caller(principal, self._key_cache))
             if is_open:
                 return None
             if scope["path"].startswith(GATEWAY_PREFIX) and not principal.has_scope("chat"):
-                return forbidden_error("This key lacks the scope 'chat'.")
-            return (
-                await self._key_cache.check_limits(known) if self._key_cache is not None and known is not None else None
-            )
+                return forbidden_error("This API key does not have the scope 'chat'.")
+            if self._key_cache is None or cached_key is None:
+                return None
+            return await self._key_cache.check_limits(cached_key)
         except OpposableError as error:
             scope[PRINCIPAL_SCOPE_KEY] = ANONYMOUS
             return None if is_open else to_api_error(error)
 
     async def _authenticate(self, headers: dict[bytes, bytes]) -> tuple[Principal, CachedKey | None] | ApiError:
-        kind, _, given = headers.get(b"authorization", b"").partition(b" ")
-        given = given.strip() if kind.lower() == b"bearer" else b""
-        if self._api_key and given and hmac.compare_digest(given, self._api_key):
+        scheme, _, credentials = headers.get(b"authorization", b"").partition(b" ")
+        key = credentials.strip() if scheme.lower() == b"bearer" else b""
+        if self._api_key and key and hmac.compare_digest(key, self._api_key):
             return OWNER, None
         if not self._api_key and (self._key_cache is None or not await self._key_cache.requires_key()):
             return _check_local_request(headers, self._origins) or (OWNER, None)
-        if given and self._key_cache is not None:
-            known = await self._key_cache.find(given.decode("latin-1"))
-            if known is not None and known.principal is not None:
-                return known.principal, known
-        said = "The API key is wrong." if given else "An API key is needed: Authorization: Bearer KEY."
-        return ApiError(401, "invalid_api_key", said, headers={"www-authenticate": "Bearer"})
+        if key and self._key_cache is not None:
+            cached_key = await self._key_cache.find(key.decode("latin-1"))
+            if cached_key is not None and cached_key.principal is not None:
+                return cached_key.principal, cached_key
+        if key:
+            message = "The API key is not valid."
+        else:
+            message = "This request needs an API key. Send it in the header: Authorization: Bearer KEY."
+        return ApiError(401, "invalid_api_key", message, headers={"www-authenticate": "Bearer"})
 
 
 ANONYMOUS = Principal(name="nobody", scopes=frozenset())
-"""Who asks where no key was given and one is needed, on the few routes that are open to all."""
+"""The principal of requests without a valid key, on the open paths."""
 
 
 def _to_principal(stored_key: ApiKey) -> Principal:
@@ -213,34 +243,17 @@ def _to_principal(stored_key: ApiKey) -> Principal:
 
 
 def _to_gateway_error(error: ApiError) -> GatewayError:
-    """An error of ours in OpenAI's shape."""
+    """Return the error in the format of OpenAI."""
     kind = "server_error" if error.status >= 500 else "invalid_request_error"
     return GatewayError(error.status, str(error), kind=kind, code=error.body["error"]["kind"], headers=error.headers)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address means this machine alone."""
+    """Return whether a host name or address is that of localhost."""
     try:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host.lower() == "localhost"
-
-
-async def read_json_body(request: Request, max_bytes: int) -> bytes:
-    """The JSON body of a request. Raises: `WireError` 400 for another kind of body, 413 for a larger one."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise GatewayError(400, "The body must be sent as Content-Type: application/json.", code="invalid_content_type")
-    length = request.headers.get("content-length", "")
-    if length.isdigit() and int(length) > max_bytes:
-        raise _too_large_error(max_bytes)
-    pieces: list[bytes] = []
-    size = 0
-    async for piece in request.stream():
-        size += len(piece)
-        if size > max_bytes:
-            raise _too_large_error(max_bytes)
-        pieces.append(piece)
-    return b"".join(pieces)
 
 
 def _get_hostname(host: str) -> str:
@@ -248,20 +261,17 @@ def _get_hostname(host: str) -> str:
 
 
 def _check_local_request(headers: dict[bytes, bytes], origins: frozenset[str]) -> ApiError | None:
-    """Why a request without a key is not taken for one of this machine's own; None where it is."""
+    """Return the error for a request without a key from another host or origin, else None."""
     host = headers.get(b"host", b"").decode("latin-1")
     if not is_loopback(_get_hostname(host)):
         return _host_not_allowed_error(host)
     origin = headers.get(b"origin", b"").decode("latin-1")
     if not origin or origin in origins or is_loopback(_get_hostname(origin.partition("://")[2])):
         return None
-    return ApiError(403, "origin_not_allowed", f"Without an API key pages of {origin[:100]!r} are not answered.")
+    return ApiError(403, "origin_not_allowed", f"Requests from the origin {origin[:100]!r} need an API key.")
 
 
 def _host_not_allowed_error(host: str) -> ApiError:
-    said = f"Without an API key only requests to localhost are answered, not to {host[:100]!r}."
-    return ApiError(403, "host_not_allowed", said)
-
-
-def _too_large_error(max_bytes: int) -> GatewayError:
-    return GatewayError(413, f"The request is larger than {max_bytes:,} bytes.", code="request_too_large")
+    return ApiError(
+        403, "host_not_allowed", f"Without an API key, requests must be sent to localhost, not to {host[:100]!r}."
+    )

@@ -1,4 +1,4 @@
-"""How much: the size of a request, the calls a key may make, the tokens it may use."""
+"""Limits of requests: the size of the body, the rate and the token budget of an API key."""
 
 import asyncio
 import contextlib
@@ -16,23 +16,23 @@ from opposable.web.errors import ApiError
 from opposable.web.principal import Principal
 
 TOKEN_WRITE_SECONDS = 1.0
-"""Seconds between writes of the tokens used."""
+"""Seconds between writes of the used tokens."""
 
 GATEWAY_PREFIX = "/v1/"
-"""Where the gateway counts bytes itself, and tells of too many in its own words."""
+"""Paths for which the gateway checks the size itself, to answer in the format of OpenAI."""
 
 log = logging.getLogger("opposable.web")
 
 
 class BodyLimitMiddleware:
-    """Refuses requests whose body is larger than `largest` bytes, told or not."""
+    """Rejects requests with a body of more than `max_bytes`, whether or not they declare its length."""
 
     def __init__(self, app: ASGIApp, max_bytes: int) -> None:
         self._app = app
         self._max_bytes = max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 413, or pass the request on."""
+        """Respond with 413, or pass the request on."""
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD") or scope["path"].startswith(GATEWAY_PREFIX):
             await self._app(scope, receive, send)
             return
@@ -41,38 +41,38 @@ class BodyLimitMiddleware:
             if int(length) > self._max_bytes:
                 await self._too_large_error().to_response()(scope, receive, send)
                 return
-            await self._app(scope, receive, send)  # the server reads no more than was told
+            await self._app(scope, receive, send)  # the server reads no more than the declared length
             return
         await self._pass_counted(scope, receive, send)
 
     async def _pass_counted(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on a request of unknown length, and answer in place of whoever reads on beyond the limit."""
+        """Pass on a request of unknown length; respond with 413 once more than the limit was read."""
         size = 0
-        refused = False
+        is_rejected = False
 
-        async def counted() -> Message:
-            nonlocal size, refused
+        async def receive_counted() -> Message:
+            nonlocal size, is_rejected
             message = await receive()
             size += len(message.get("body", b""))
             if size <= self._max_bytes:
                 return message
-            if not refused:
-                refused = True
+            if not is_rejected:
+                is_rejected = True
                 await self._too_large_error().to_response()(scope, receive, send)
             return {"type": "http.disconnect"}
 
-        async def unless_refused(message: Message) -> None:
-            if not refused:
+        async def send_unless_rejected(message: Message) -> None:
+            if not is_rejected:
                 await send(message)
 
-        await self._app(scope, counted, unless_refused)
+        await self._app(scope, receive_counted, send_unless_rejected)
 
     def _too_large_error(self) -> ApiError:
-        return ApiError(413, "too_large", f"The request is larger than {self._max_bytes:,} bytes.")
+        return ApiError(413, "too_large", f"The request body is larger than {self._max_bytes:,} bytes.")
 
 
 class TokenUsageRecorder:
-    """The tokens that keys use: noted at once, written to the store behind."""
+    """The tokens that API keys use: counted in memory at once, written to the store in the background."""
 
     def __init__(self, keys: ApiKeyRepository) -> None:
         self._keys = keys
@@ -81,22 +81,22 @@ class TokenUsageRecorder:
         self._unsaved_keys: set[str] = set()
 
     def record_tokens(self, key_id: str, tokens: int) -> None:
-        """Note tokens that a key used; with 0, that it was used."""
+        """Record tokens that a key used; 0 records only that the key was used."""
         self._recorded_tokens[key_id] = self._recorded_tokens.get(key_id, 0) + tokens
         self._unsaved_keys.add(key_id)
 
     def get_recorded_tokens(self, key_id: str) -> int:
-        """Tokens of a key noted in this process, written or not."""
+        """Return the tokens of a key recorded in this process, stored or not."""
         return self._recorded_tokens.get(key_id, 0)
 
     def get_stored_tokens(self, key_id: str) -> int:
-        """Those of them that the store knows of."""
+        """Return how many of the recorded tokens are in the store."""
         return self._stored_tokens.get(key_id, 0)
 
     @asynccontextmanager
     async def write_periodically(self) -> AsyncIterator[None]:
-        """Write what is noted every second, and what is left at the end."""
-        task = asyncio.create_task(self._run(), name="budgets")
+        """Write the recorded tokens every second while the block runs, and once at its end."""
+        task = asyncio.create_task(self._run(), name="token usage")
         try:
             yield
         finally:
@@ -106,12 +106,16 @@ class TokenUsageRecorder:
                 await self.write()
 
     async def write(self) -> None:
-        """Write what is noted. Raises: `StoreError`; what was not written stays noted."""
+        """Write the recorded tokens.
+
+        Raises:
+            StoreError: If the store fails; tokens that were not written stay recorded.
+        """
         for key_id in list(self._unsaved_keys):
-            noted = self.get_recorded_tokens(key_id)
-            await self._keys.add_token_usage(key_id, noted - self.get_stored_tokens(key_id))
-            self._stored_tokens[key_id] = noted
-            if noted == self.get_recorded_tokens(key_id):
+            recorded = self.get_recorded_tokens(key_id)
+            await self._keys.add_token_usage(key_id, recorded - self.get_stored_tokens(key_id))
+            self._stored_tokens[key_id] = recorded
+            if recorded == self.get_recorded_tokens(key_id):
                 self._unsaved_keys.discard(key_id)
 
     async def _run(self) -> None:
@@ -120,24 +124,31 @@ class TokenUsageRecorder:
             try:
                 await self.write()
             except OpposableError as error:
-                log.warning("Used tokens wait to be written: %s", error)
+                log.warning("Cannot write the used tokens yet: %s", error)
 
 
 async def check_rate_limit(principal: Principal, limiter: RateLimiter) -> ApiError | None:
-    """The refusal of a request beyond the key's rate limit, None within it. Raises: `StoreUnavailable`."""
+    """Return the error for a request beyond the rate limit of its key, else None.
+
+    Raises:
+        StoreUnavailable: If the rate limit cannot be checked.
+    """
     limit = principal.rate_limit
     if limit is None:
         return None
-    room = await limiter.hit(f"key:{principal.key_id}", limit)
-    if room.allowed:
+    result = await limiter.hit(f"key:{principal.key_id}", limit)
+    if result.allowed:
         return None
-    said = f"This key may ask {limit.calls} times in {limit.seconds:g} seconds; wait a moment."
-    return ApiError(429, "rate_limited", said, headers={"retry-after": str(max(1, math.ceil(room.retry_after)))})
+    retry_after = max(1, math.ceil(result.retry_after))
+    message = (
+        f"This API key allows {limit.calls} requests in {limit.seconds:g} seconds. Try again in {retry_after} seconds."
+    )
+    return ApiError(429, "rate_limited", message, headers={"retry-after": str(retry_after)})
 
 
 def check_token_budget(principal: Principal, tokens_used: int) -> ApiError | None:
-    """The refusal of a request by a key whose tokens are used up, None while there are some left."""
+    """Return the error for a key that has used its token budget, else None."""
     if principal.token_budget is None or tokens_used < principal.token_budget:
         return None
-    said = f"This key's budget of {principal.token_budget:,} tokens is used up; its owner can give another key."
-    return ApiError(429, "budget_used_up", said)
+    message = f"This API key has used its budget of {principal.token_budget:,} tokens. Ask its owner for another key."
+    return ApiError(429, "budget_used_up", message)

@@ -1,4 +1,4 @@
-"""What every answer says to browsers: take nothing for what it is not, frame it nowhere, keep it nowhere."""
+"""Security headers of every response: no content sniffing, no framing, no caching."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -13,33 +13,37 @@ DEFAULT_HEADERS = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"cache-control", b"no-store"),
 )
-"""For answers that do not say otherwise themselves, as the pages of a console do."""
+"""Headers of responses that do not set them, as the pages of a console do."""
 
 
 class SecurityHeadersMiddleware:
-    """Adds the headers to every answer. With `shared`, pages of the origins allowed by CORS may read answers."""
+    """Adds the headers to every response.
+
+    Args:
+        app: The application.
+        allow_cross_origin: Whether pages of the origins allowed by CORS may read responses.
+    """
 
     def __init__(self, app: ASGIApp, *, allow_cross_origin: bool = False) -> None:
         self._app = app
         self._required_headers = [
-            pair for pair in REQUIRED_HEADERS if not (allow_cross_origin and pair[0] == b"cross-origin-resource-policy")
+            header
+            for header in REQUIRED_HEADERS
+            if not (allow_cross_origin and header[0] == b"cross-origin-resource-policy")
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on."""
+        """Pass the request on and add the headers to its response."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
 
-        async def told(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                given = list(message.get("headers", ()))
-                said = {name for name, _ in given}
-                message["headers"] = [
-                    *given,
-                    *self._required_headers,
-                    *(pair for pair in DEFAULT_HEADERS if pair[0] not in said),
-                ]
+                headers = list(message.get("headers", ()))
+                names = {name for name, _ in headers}
+                defaults = [header for header in DEFAULT_HEADERS if header[0] not in names]
+                message["headers"] = [*headers, *self._required_headers, *defaults]
             await send(message)
 
-        await self._app(scope, receive, told)
+        await self._app(scope, receive, send_with_headers)

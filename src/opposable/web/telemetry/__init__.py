@@ -1,1 +1,1 @@
-"""Telemetry."""
+"""Logs, metrics and traces of the service."""

@@ -1,4 +1,4 @@
-"""What a service logs, as text for people or as JSON for machines, each line with its trace."""
+"""Log formats of the service, text or JSON, with the trace id of the request."""
 
 import logging
 import sys
@@ -11,38 +11,38 @@ from opposable.web.telemetry.tracing import CURRENT_TRACE
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as one JSON object: time, level, logger, message, trace_id, and the error where there is one."""
+    """Formats a record as one JSON object: time, level, logger, message, trace_id and error."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
-        told = {
+        """Return the record as one line."""
+        fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
         if trace_id := CURRENT_TRACE.get().trace_id:
-            told["trace_id"] = trace_id
+            fields["trace_id"] = trace_id
         if record.exc_info:
-            told["error"] = self.formatException(record.exc_info)
-        return orjson.dumps(told, default=str).decode("utf-8")
+            fields["error"] = self.formatException(record.exc_info)
+        return orjson.dumps(fields, default=str).decode("utf-8")
 
 
 class TextFormatter(logging.Formatter):
-    """A record as a line of text, with its trace at the end."""
+    """Formats a record as a line of text that ends with the trace id."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, and the error below it where there is one."""
-        told = super().format(record)
+        """Return the record as one line, followed by the traceback of an error."""
+        line = super().format(record)
         trace_id = CURRENT_TRACE.get().trace_id
-        return f"{told} [{trace_id}]" if trace_id and not record.exc_info else told
+        return f"{line} [{trace_id}]" if trace_id and not record.exc_info else line
 
 
 def log_to_stderr(log_format: Literal["text", "json"]) -> None:
-    """Have everything logged to standard error: ours from INFO on, others' from WARNING on."""
+    """Log to standard error: Opposable from level INFO, libraries from level WARNING."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)

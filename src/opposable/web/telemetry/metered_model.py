@@ -1,4 +1,4 @@
-"""Models whose tokens are counted: against the key that asked, and for whoever watches."""
+"""A model wrapper that reports each reply to the caller's token budget, the metrics and the traces."""
 
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -12,11 +12,11 @@ from opposable.web.middleware.authentication import CURRENT_CALLER
 from opposable.web.telemetry.tracing import ModelCall
 
 OnModelCall = Callable[[ModelCall], None]
-"""Told of each reply of a model."""
+"""Called with each reply of a model."""
 
 
 class MeteredModel:
-    """A model in front of `model`, whose replies are counted."""
+    """A wrapper around a model that reports its replies."""
 
     def __init__(self, model: Model, listeners: Sequence[OnModelCall]) -> None:
         self._model = model
@@ -24,29 +24,29 @@ class MeteredModel:
 
     @property
     def name(self) -> str:
-        """The model's own."""
+        """The name of the wrapped model."""
         return self._model.name
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
-        """The model's reply. Raises: as the model."""
-        begun = time.time_ns()
+        """Stream the reply of the wrapped model, with the same errors."""
+        started_at_ns = time.time_ns()
         async with aclosing(self._model.stream(messages, tools, options)) as parts:
             async for part in parts:
                 if type(part) is Reply:
                     CURRENT_CALLER.get().record_tokens(part.usage.total_tokens)
-                    call = ModelCall(self.name, part.usage, begun, time.time_ns())
-                    for hear in self._listeners:
-                        hear(call)
+                    call = ModelCall(self.name, part.usage, started_at_ns, time.time_ns())
+                    for listener in self._listeners:
+                        listener(call)
                 yield part
 
     async def aclose(self) -> None:
-        """Close the model."""
+        """Close the wrapped model."""
         await self._model.aclose()
 
 
 def wrap_models(models: Mapping[str, Model], listeners: Sequence[OnModelCall]) -> dict[str, Model]:
-    """The models, each counted; a model of several names stays one model."""
-    made = {id(model): MeteredModel(model, listeners) for model in models.values()}
-    return {name: made[id(model)] for name, model in models.items()}
+    """Wrap each model once, however many names it has."""
+    wrapped = {id(model): MeteredModel(model, listeners) for model in models.values()}
+    return {name: wrapped[id(model)] for name, model in models.items()}

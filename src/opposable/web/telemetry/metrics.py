@@ -1,4 +1,4 @@
-"""What a service counts, for Prometheus: requests, runs, calls of tools, tokens, records."""
+"""Prometheus metrics: requests, runs, tool calls, tokens and records."""
 
 import time
 from typing import TYPE_CHECKING, Any
@@ -14,17 +14,21 @@ if TYPE_CHECKING:
     from opposable.service.service import Service
 
 REQUEST_SECONDS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-"""Seconds of requests and calls."""
+"""Histogram buckets for requests and tool calls, in seconds."""
 RUN_SECONDS_BUCKETS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
-"""Seconds of runs."""
+"""Histogram buckets for runs, in seconds."""
 MAX_TOOL_LABELS = 500
-"""Tools that are told apart; those beyond are counted together."""
+"""Tools with a label of their own; all others share the label "other"."""
 OTHER_LABEL = "other"
 ACTIVE_STATUSES = ("running", "waiting")
 
 
 class Metrics:
-    """Counters of one application. Raises: `BadInput` where prometheus-client is missing."""
+    """The metrics of one application.
+
+    Raises:
+        BadInput: If prometheus-client is not installed.
+    """
 
     def __init__(self) -> None:
         try:
@@ -34,53 +38,53 @@ class Metrics:
         self._registry = registry = CollectorRegistry()
         self._gauge = Gauge
         self._requests = Counter(
-            "opposable_http_requests", "Requests answered.", ("method", "route", "status"), registry=registry
+            "opposable_http_requests", "HTTP requests.", ("method", "route", "status"), registry=registry
         )
         self._request_seconds = Histogram(
             "opposable_http_request_seconds",
-            "From request to answer.",
+            "Duration of HTTP requests in seconds.",
             ("route",),
             buckets=REQUEST_SECONDS_BUCKETS,
             registry=registry,
         )
-        self._runs = Counter("opposable_runs", "Runs that ended.", ("status",), registry=registry)
+        self._runs = Counter("opposable_runs", "Ended runs.", ("status",), registry=registry)
         self._run_seconds = Histogram(
-            "opposable_run_seconds", "Length of runs.", buckets=RUN_SECONDS_BUCKETS, registry=registry
+            "opposable_run_seconds", "Duration of runs in seconds.", buckets=RUN_SECONDS_BUCKETS, registry=registry
         )
-        self._calls = Counter("opposable_tool_calls", "Calls of tools.", ("tool", "failure"), registry=registry)
+        self._calls = Counter("opposable_tool_calls", "Tool calls.", ("tool", "failure"), registry=registry)
         self._call_seconds = Histogram(
             "opposable_tool_call_seconds",
-            "Length of calls.",
+            "Duration of tool calls in seconds.",
             ("tool",),
             buckets=REQUEST_SECONDS_BUCKETS,
             registry=registry,
         )
         self._tokens = Counter(
-            "opposable_tokens", "Tokens read and written.", ("model", "direction"), registry=registry
+            "opposable_tokens", "Input and output tokens of models.", ("model", "direction"), registry=registry
         )
-        self._replies = Counter("opposable_model_replies", "Replies of models.", ("model",), registry=registry)
+        self._replies = Counter("opposable_model_replies", "Model replies.", ("model",), registry=registry)
         self._tool_labels: dict[str, str] = {}
         self._children: dict[tuple[str, ...], Any] = {}
 
     def watch(self, service: "Service") -> None:
-        """Count what the service records, and show how its recorder and its runs stand."""
+        """Count what the service records, and export the state of its recorder and its active runs."""
         service.recorder.add_watcher(lambda record: self.count_record(record, service))
         gauges = {
-            "opposable_records_waiting": ("Records that wait to be written.", lambda: service.recorder.status.waiting),
-            "opposable_records_written": ("Records written.", lambda: service.recorder.status.written),
-            "opposable_records_lost": ("Records lost.", lambda: service.recorder.status.lost),
-            "opposable_records_refused": ("Records the store refused.", lambda: service.recorder.status.refused),
+            "opposable_records_waiting": ("Records waiting to be written.", lambda: service.recorder.status.waiting),
+            "opposable_records_written": ("Written records.", lambda: service.recorder.status.written),
+            "opposable_records_lost": ("Lost records.", lambda: service.recorder.status.lost),
+            "opposable_records_refused": ("Records rejected by the store.", lambda: service.recorder.status.refused),
             "opposable_recorder_up": (
-                "1 while records are written.",
+                "1 while the recorder can write.",
                 lambda: float(service.recorder.status.is_writing),
             ),
-            "opposable_runs_going": ("Runs of this process that go on.", lambda: service.runner.active_count),
+            "opposable_runs_going": ("Active runs of this process.", lambda: service.runner.active_count),
         }
-        for name, (what, look) in gauges.items():
-            self._gauge(name, what, registry=self._registry).set_function(look)
+        for name, (description, read_value) in gauges.items():
+            self._gauge(name, description, registry=self._registry).set_function(read_value)
 
     def count_record(self, record: Record, service: "Service") -> None:
-        """Count a call, or a run that ended."""
+        """Count a tool call or a run that has ended."""
         if isinstance(record, Execution):
             tool = self._get_tool_label(record.tool_id, service)
             self._get_child("calls", tool, record.failure or "none").inc()
@@ -91,7 +95,7 @@ class Metrics:
                 self._run_seconds.observe((record.ended_at - record.started_at).total_seconds())
 
     def count_model_call(self, call: ModelCall) -> None:
-        """Count what one reply used."""
+        """Count one reply of a model and its tokens."""
         model, usage = call.model, call.usage
         self._get_child("tokens", model, "input").inc(usage.input_tokens)
         self._get_child("tokens", model, "output").inc(usage.output_tokens)
@@ -103,25 +107,25 @@ class Metrics:
         self._get_child("request_seconds", route).observe(seconds)
 
     def render(self) -> tuple[bytes, str]:
-        """All of it in Prometheus' text format, and that format's media type."""
+        """Return all metrics in the text format of Prometheus, and its media type."""
         from prometheus_client import generate_latest
         from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
         return generate_latest(self._registry), CONTENT_TYPE_LATEST
 
     def _get_child(self, metric: str, *labels: str) -> Any:
-        """The child of a metric with these labels: looked up once."""
+        """Return the child of the attribute `_<metric>` with these labels, cached."""
         key = (metric, *labels)
-        made = self._children.get(key)
-        if made is None:
-            made = self._children[key] = getattr(self, f"_{metric}").labels(*labels)
-        return made
+        child = self._children.get(key)
+        if child is None:
+            child = self._children[key] = getattr(self, f"_{metric}").labels(*labels)
+        return child
 
     def _get_tool_label(self, tool_id: str, service: "Service") -> str:
-        """The label of a tool: its id where there is such a tool and there are not too many."""
-        known = self._tool_labels.get(tool_id)
-        if known is not None:
-            return known
+        """Return the label of a tool: its id, or "other" for unknown tools and beyond `MAX_TOOL_LABELS`."""
+        label = self._tool_labels.get(tool_id)
+        if label is not None:
+            return label
         if len(self._tool_labels) >= MAX_TOOL_LABELS or service.library.find_tool(tool_id) is None:
             return OTHER_LABEL
         self._tool_labels[tool_id] = tool_id
@@ -129,32 +133,32 @@ class Metrics:
 
 
 class MetricsMiddleware:
-    """Counts every request, by the route that answered it."""
+    """Counts every request by its route."""
 
     def __init__(self, app: "ASGIApp", metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Pass the request on, and count it when it was answered."""
+        """Pass the request on and count it at its end."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         status = 500
 
-        async def counted(message: "Message") -> None:
+        async def send_with_status(message: "Message") -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self._app(scope, receive, counted)
+            await self._app(scope, receive, send_with_status)
         finally:
             route = getattr(scope.get("route"), "path", OTHER_LABEL)
             method = scope["method"] if scope["method"] in KNOWN_METHODS else OTHER_LABEL
-            self._metrics.count_request(method, route, status, time.perf_counter() - begun)
+            self._metrics.count_request(method, route, status, time.perf_counter() - started_at)
 
 
 KNOWN_METHODS = frozenset(("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"))

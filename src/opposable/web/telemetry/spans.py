@@ -1,4 +1,4 @@
-"""What a service does as OpenTelemetry spans, in the words of the GenAI conventions: invoke_agent, chat, execute_tool."""
+"""OpenTelemetry spans in the GenAI conventions: invoke_agent, chat, execute_tool."""
 
 import asyncio
 import logging
@@ -28,10 +28,14 @@ _TRACE_ID_DIGITS = 32
 
 
 class SpanRecorder:
-    """Makes spans of what a service records, when a run or a call of its own has ended.
+    """Creates spans from the records of a service, once a run or a single call has ended.
 
-    With `content`, they hold what was asked and answered, arguments and results; secrets are taken out. `exporter` is
-    where they go, by default where OpenTelemetry's variables say. Raises: `BadInput` where the extra is missing.
+    Args:
+        include_content: Whether spans hold messages, arguments and results, with secrets redacted.
+        exporter: Where spans are sent, by default as the environment variables of OpenTelemetry say.
+
+    Raises:
+        BadInput: If the extra "otel" is not installed.
     """
 
     def __init__(self, *, include_content: bool = False, exporter: "SpanExporter | None" = None) -> None:
@@ -44,37 +48,37 @@ class SpanRecorder:
         except ModuleNotFoundError as error:
             raise BadInput('Traces need the extra "otel": pip install "opposable[otel]".') from error
 
-        class Ids(RandomIdGenerator):
-            """Traces are called as clients are told they are."""
+        class IdGenerator(RandomIdGenerator):
+            """Uses the trace id that the response of the request returns."""
 
             def generate_trace_id(self) -> int:
                 return _parse_trace_id(CURRENT_TRACE.get().trace_id) or super().generate_trace_id()
 
         self._include_content = include_content
         resource = Resource.create() if _has_service_name() else Resource.create({"service.name": SERVICE_NAME})
-        self._provider = TracerProvider(resource=resource, id_generator=Ids())
+        self._provider = TracerProvider(resource=resource, id_generator=IdGenerator())
         self._provider.add_span_processor(BatchSpanProcessor(exporter or OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer(SERVICE_NAME)
         self._pending_calls: dict[str, list[Execution]] = {}
 
     def watch(self, service: Service) -> None:
-        """Make spans of what the service records from now on."""
+        """Create spans from everything that the service records from now on."""
         service.recorder.add_watcher(self.handle_record)
 
     @asynccontextmanager
     async def flush_on_exit(self) -> AsyncIterator[None]:
-        """Send what is left at the end."""
+        """Send the remaining spans at the end of the block."""
         try:
             yield
         finally:
             await asyncio.to_thread(self._provider.shutdown)
 
     def handle_record(self, record: Record) -> None:
-        """Note a call of a run; make spans of a run that ended, or of a call of its own. Never raises."""
+        """Collect the calls of a run; create spans for an ended run or a single call. Never raises."""
         try:
             self._process_record(record)
         except Exception:
-            log.exception("A span could not be made.")
+            log.exception("Cannot create a span.")
 
     def _process_record(self, record: Record) -> None:
         if isinstance(record, Run):
@@ -87,16 +91,16 @@ class SpanRecorder:
             self._record_tool_call(record, _get_parent_context(CURRENT_TRACE.get()))
 
     def record_model_calls(self, trace: RequestTrace) -> None:
-        """Make spans of the calls of models that a request made without a run."""
-        for one in trace.model_calls:
-            self._record_model_call(one, _get_parent_context(trace))
+        """Create spans for the model calls of a request that started no run."""
+        for model_call in trace.model_calls:
+            self._record_model_call(model_call, _get_parent_context(trace))
         trace.model_calls.clear()
 
     def _record_run(self, run: Run, calls: list[Execution]) -> None:
         from opentelemetry import trace as api
 
-        current = CURRENT_TRACE.get()
-        told: dict[str, Any] = {
+        trace = CURRENT_TRACE.get()
+        attributes: dict[str, Any] = {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.id": run.agent_id,
             "gen_ai.conversation.id": run.conversation_id,
@@ -107,17 +111,17 @@ class SpanRecorder:
             "opposable.trace_id": run.trace_id,
         }
         if self._include_content:
-            told |= {
+            attributes |= {
                 "gen_ai.input.messages": _serialize_message("user", run.task),
                 "gen_ai.output.messages": _serialize_message("assistant", run.text),
             }
-        span = self._start_span(f"invoke_agent {run.agent_id}", run.started_at, told, _get_parent_context(current))
-        inside = api.set_span_in_context(span)
+        span = self._start_span(f"invoke_agent {run.agent_id}", run.started_at, attributes, _get_parent_context(trace))
+        context = api.set_span_in_context(span)
         for call in calls:
-            self._record_tool_call(call, inside)
-        for one in current.model_calls:
-            self._record_model_call(one, inside)
-        current.model_calls.clear()
+            self._record_tool_call(call, context)
+        for model_call in trace.model_calls:
+            self._record_model_call(model_call, context)
+        trace.model_calls.clear()
         if run.status != "finished":
             span.set_status(api.StatusCode.ERROR)
             span.set_attribute("error.type", run.status)
@@ -126,7 +130,7 @@ class SpanRecorder:
     def _record_tool_call(self, call: Execution, parent: Any) -> None:
         from opentelemetry.trace import StatusCode
 
-        told: dict[str, Any] = {
+        attributes: dict[str, Any] = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": call.name,
             "gen_ai.tool.call.id": call.call_id,
@@ -134,47 +138,49 @@ class SpanRecorder:
             "opposable.tool.attempts": call.attempts,
         }
         if self._include_content:
-            told["gen_ai.tool.call.arguments"] = orjson.dumps(redact(call.arguments), default=str).decode()
-            told["gen_ai.tool.call.result"] = str(redact(call.result))
-        end = _to_nanoseconds(call.at)
-        span = self._start_span(f"execute_tool {call.name}", end - int(call.seconds * 1e9), told, parent)
+            attributes["gen_ai.tool.call.arguments"] = orjson.dumps(redact(call.arguments), default=str).decode()
+            attributes["gen_ai.tool.call.result"] = str(redact(call.result))
+        ended_at_ns = _to_nanoseconds(call.at)
+        started_at_ns = ended_at_ns - int(call.seconds * 1e9)
+        span = self._start_span(f"execute_tool {call.name}", started_at_ns, attributes, parent)
         if call.failure is not None:
             span.set_status(StatusCode.ERROR)
             span.set_attribute("error.type", call.failure)
-        span.end(end)
+        span.end(ended_at_ns)
 
     def _record_model_call(self, call: ModelCall, parent: Any) -> None:
-        told = {
+        attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": SERVICE_NAME,
             "gen_ai.request.model": call.model,
             "gen_ai.usage.input_tokens": call.usage.input_tokens,
             "gen_ai.usage.output_tokens": call.usage.output_tokens,
         }
-        self._start_span(f"chat {call.model}", call.started_at_ns, told, parent, is_client=True).end(call.ended_at_ns)
+        span = self._start_span(f"chat {call.model}", call.started_at_ns, attributes, parent, is_client=True)
+        span.end(call.ended_at_ns)
 
     def _start_span(
         self, name: str, started_at: datetime | int, attributes: dict[str, Any], parent: Any, *, is_client: bool = False
     ) -> Any:
         from opentelemetry.trace import SpanKind
 
-        begun = started_at if isinstance(started_at, int) else _to_nanoseconds(started_at)
+        started_at_ns = started_at if isinstance(started_at, int) else _to_nanoseconds(started_at)
         kind = SpanKind.CLIENT if is_client else SpanKind.INTERNAL
-        known = {key: value for key, value in attributes.items() if value != ""}
-        return self._tracer.start_span(name, context=parent, kind=kind, attributes=known, start_time=begun)
+        attributes = {key: value for key, value in attributes.items() if value != ""}
+        return self._tracer.start_span(name, context=parent, kind=kind, attributes=attributes, start_time=started_at_ns)
 
 
 def _get_parent_context(trace: RequestTrace) -> Any:
-    """The context of whoever asked; an empty one where nobody named a span."""
+    """Return the context of the client's span, or an empty one."""
     from opentelemetry import trace as api
     from opentelemetry.context import Context
 
-    number = _parse_trace_id(trace.trace_id)
-    if not trace.parent_span_id or number is None:
+    trace_id = _parse_trace_id(trace.trace_id)
+    if not trace.parent_span_id or trace_id is None:
         return Context()
     flags = api.TraceFlags(api.TraceFlags.SAMPLED)
-    known = api.SpanContext(number, int(trace.parent_span_id, 16), is_remote=True, trace_flags=flags)
-    return api.set_span_in_context(api.NonRecordingSpan(known), Context())
+    span_context = api.SpanContext(trace_id, int(trace.parent_span_id, 16), is_remote=True, trace_flags=flags)
+    return api.set_span_in_context(api.NonRecordingSpan(span_context), Context())
 
 
 def _parse_trace_id(trace_id: str) -> int | None:
@@ -187,12 +193,12 @@ def _parse_trace_id(trace_id: str) -> int | None:
 
 
 def _has_service_name() -> bool:
-    """Whether OpenTelemetry's own variables name the service."""
+    """Return whether the environment variables of OpenTelemetry name the service."""
     return "OTEL_SERVICE_NAME" in os.environ or "service.name" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
 
 
-def _to_nanoseconds(moment: datetime) -> int:
-    return int(moment.timestamp() * 1e9)
+def _to_nanoseconds(time: datetime) -> int:
+    return int(time.timestamp() * 1e9)
 
 
 def _serialize_message(role: str, text: str) -> str:

@@ -1,4 +1,4 @@
-"""The trace a request belongs to: taken from it or begun with it, told in the answer, known to logs and records."""
+"""The trace of a request: read from its headers or created, and sent back in the response."""
 
 import re
 from collections.abc import Callable
@@ -17,7 +17,7 @@ TRACE_SCOPE_KEY = "opposable.trace"
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One reply of a model; moments are in nanoseconds since 1970."""
+    """One reply of a model. Times are in nanoseconds since 1970."""
 
     model: str
     usage: Usage
@@ -27,10 +27,13 @@ class ModelCall:
 
 @dataclass(slots=True)
 class RequestTrace:
-    """`trace_id` is what clients are told; `parent` the span of theirs that asks (16 hexadecimal digits), or "".
+    """The trace of one request.
 
-    `models` are calls of models that no span was made of yet, where spans are made at all; `in_run` says that a run
-    will.
+    Attributes:
+        trace_id: The id that the response returns.
+        parent_span_id: The span of the client, 16 hexadecimal digits, or "".
+        model_calls: Model calls that are not in a span yet. Filled only if traces are exported.
+        has_run: Whether the request started a run, which will export the model calls.
     """
 
     trace_id: str
@@ -41,18 +44,25 @@ class RequestTrace:
 
 NO_TRACE = RequestTrace("")
 CURRENT_TRACE: ContextVar[RequestTrace] = ContextVar("trace", default=NO_TRACE)
-"""The trace of the request that is being answered."""
+"""The trace of the current request."""
 
 
 class TracingMiddleware:
-    """Gives every request its trace: W3C's `traceparent`, else `X-Trace-ID`, else a new one; told as `X-Trace-ID`."""
+    """Gives every request a trace and returns its id as `X-Trace-ID`.
+
+    The trace comes from the W3C header `traceparent`, else from `X-Trace-ID`, else it is new.
+
+    Args:
+        app: The application.
+        on_end: Called with the trace of each request that started no run.
+    """
 
     def __init__(self, app: ASGIApp, on_end: Callable[[RequestTrace], None] | None = None) -> None:
         self._app = app
         self._on_end = on_end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with its trace."""
+        """Pass the request on, with its trace in the scope and in `CURRENT_TRACE`."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -61,26 +71,26 @@ class TracingMiddleware:
         scope[TRACE_SCOPE_KEY] = trace
         CURRENT_TRACE.set(trace)
 
-        async def told(message: Message) -> None:
+        async def send_with_trace_id(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), header]
             await send(message)
 
         try:
-            await self._app(scope, receive, told)
+            await self._app(scope, receive, send_with_trace_id)
         finally:
             if self._on_end is not None and not trace.has_run:
                 self._on_end(trace)
 
 
 def parse_trace(headers: list[tuple[bytes, bytes]]) -> RequestTrace:
-    """The trace that a request's headers name, or a new one."""
-    own = b""
+    """Return the trace in the headers of a request, or a new one."""
+    requested_id = b""
     for name, value in headers:
         if name == b"traceparent":
-            found = _TRACEPARENT_PATTERN.match(value.strip())
-            if found is not None and found[1].strip(b"0") and found[2].strip(b"0"):
-                return RequestTrace(found[1].decode(), found[2].decode())
+            match = _TRACEPARENT_PATTERN.match(value.strip())
+            if match is not None and match[1].strip(b"0") and match[2].strip(b"0"):
+                return RequestTrace(match[1].decode(), match[2].decode())
         elif name == b"x-trace-id":
-            own = value.strip()
-    return RequestTrace(own.decode() if _TRACE_ID_PATTERN.match(own) else uuid4().hex)
+            requested_id = value.strip()
+    return RequestTrace(requested_id.decode() if _TRACE_ID_PATTERN.match(requested_id) else uuid4().hex)
