@@ -164,7 +164,7 @@ def _repair_call(
 
 def _reject_call(call: ToolCall, name: str, failure: ToolResult) -> ResolvedCall:
     """Return a call that is answered with a failure, with a name and arguments that every provider accepts."""
-    return ResolvedCall(make_sendable(call, name), {}, failure)
+    return ResolvedCall(make_sendable(call, name), dict(call.arguments), failure)
 
 
 async def _execute_call(

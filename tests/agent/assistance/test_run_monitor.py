@@ -70,7 +70,10 @@ async def collect_events(model, tools=(click, look), said="click it", **more):
 
 
 def list_endings(events) -> list[tuple[str | None, str]]:
-    return [(event.result.failure, event.result.content) for event in events if type(event) is ToolFinished]
+    """The failure of each call, and the result as the model got it."""
+    failures = [event.result.failure for event in events if type(event) is ToolFinished]
+    contents = [message.content for message in events[-1].messages if message.role == "tool"]
+    return list(zip(failures, contents, strict=True))
 
 
 def decisions(events) -> list[str]:
@@ -134,21 +137,6 @@ async def test_the_same_call_written_otherwise_is_the_same_call():
     assert [failure for failure, _ in list_endings(events)] == ["failed"] + ["refused"] * 4
 
 
-async def test_the_same_call_twice_in_one_reply_is_made_once_first():
-    def one(n: int, selector: str = "a.x"):
-        return tool_call("click", orjson.dumps({"selector": selector}).decode(), f"c{n}")
-
-    events = await collect_events(ScriptedModel(reply_with_calls(one(1), one(2), one(3)), "done"))
-    assert made == ["a.x"]
-    assert [failure for failure, _ in list_endings(events)] == ["failed", "refused", "refused"]
-    assert [m.call_id for m in events[-1].messages if m.role == "tool"] == ["c1", "c2", "c3"]
-    made.clear()
-    same = [one(n, "a.social-link") for n in range(3)]
-    events = await collect_events(ScriptedModel(reply_with_calls(*same), "done"), limits=Limits(tool_calls=2))
-    assert made == ["a.social-link"] * 2
-    assert [failure for failure, _ in list_endings(events)] == [None, "refused", None]
-
-
 async def test_a_failure_that_only_numbers_its_tellings_is_the_same_failure():
     told = iter(range(1, 100))
 
@@ -184,8 +172,7 @@ async def test_the_plan_is_what_the_model_said_with_its_calls_and_another_one_af
     script = [said("", "a.1"), said("First the link.", "a.2"), said("Then?", "a.3"), said("Now by hand.", "a.4")]
     model = ScriptedModel(*script, call_click("a.5" * 200, 5), call_click("a.6" * 200, 6), "done")
     await collect_events(model, [click], limits=Limits(context=900))
-    told = [request.messages[-1].content for request in model.requests]
-    assert "Plan: Now by hand." in told[6]
+    assert any("Plan: Now by hand." in request.messages[-1].content for request in model.requests[5:])
 
 
 async def test_reading_changes_nothing():
@@ -448,7 +435,7 @@ async def test_a_missing_dependency_is_named():
 
 async def test_an_agent_learns_from_run_to_run_and_takes_a_context():
     model = ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done", "done")
-    agent = Agent(model, [click])
+    agent = Agent(model, [click], assistance=True)
     await agent.run("click it")
     async with aclosing(agent.stream("again", CallContext("my-run"))) as events:
         seen = [event async for event in events]

@@ -130,6 +130,8 @@ class FollowUps:
         if result.failure == "denied":
             return
         again = is_transient(result.failure, result.content)
+        if result.failure == "timeout" and not self._tool_facts.is_read_only(call.name):
+            again = False  # the call may have taken effect
         if is_pending(result.content) and not again:
             self._not_ready_calls[call.name] = call
         if self._failed_call is None or suggested_arguments or not self._failed_call.suggested_arguments:

@@ -9,7 +9,7 @@ from opposable.agent.assistance.execution_context import is_status_note
 from opposable.agent.assistance.guard_options import ALL_GUARDS, GuardOptions
 from opposable.agent.assistance.run_monitor import RunMonitor
 from opposable.agent.failure_memory import NO_PATTERNS, ScopedMemory
-from opposable.agent.history import detect_conversation_language
+from opposable.agent.history import OMITTED_MESSAGES_NOTE, detect_conversation_language
 from opposable.agent.policy import Directive, RunPolicy, Step
 from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.events import ModelEvent, Reply
@@ -67,7 +67,8 @@ class AssistedModel:
         if self.expected_choice != "auto":
             options = replace(options, tool_choice_hint=self.expected_choice)
             self.expected_choice = "auto"
-        sent = self._monitor.with_status_note(list(messages), is_trimmed=False)
+        is_trimmed = any(message.content in OMITTED_MESSAGES_NOTE.values() for message in messages)
+        sent = self._monitor.with_status_note(list(messages), is_trimmed=is_trimmed)
         definitions = self._monitor.annotate_definitions(tuple(tools))
         async with aclosing(self.inner.stream(sent, definitions, options)) as parts:
             async for part in parts:
@@ -99,7 +100,11 @@ class AssistancePolicy:
 
     def annotate(self, results: Sequence[ToolResult], steps: Sequence[Step]) -> Sequence[ToolResult]:
         """Record the results of the turn, and append what helps to correct a failure."""
-        return [self._monitor.record_result(step.call, step.result) for step in steps[len(steps) - len(results) :]]
+        turn = steps[len(steps) - len(results) :]
+        return [
+            step.result if step.result.failure == "cancelled" else self._monitor.record_result(step.call, step.result)
+            for step in turn
+        ]
 
     def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
         """Ask for what is left open in place of taking an answer."""

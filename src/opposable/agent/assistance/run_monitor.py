@@ -211,8 +211,9 @@ class RunMonitor:
     def _get_call_key(self, resolved_call: ResolvedCall) -> tuple[CallKey, dict[str, Any]]:
         """Return the identity of a call and its normalized arguments."""
         call = resolved_call.call
-        if resolved_call.failure is not None:  # where there is no such tool, whatever is asked of it comes to the same
-            arguments_text = "" if resolved_call.failure.failure == "unknown_tool" else call.arguments_json
+        failure = resolved_call.failure
+        if failure is not None and (failure.failure == "unknown_tool" or not resolved_call.arguments):
+            arguments_text = "" if failure.failure == "unknown_tool" else call.arguments_json
             return (call.name, arguments_text.encode()), {}
         arguments = normalize_arguments(resolved_call.arguments, self._tool_facts.get_parameters(call.name))
         return get_call_key(call.name, arguments), arguments
@@ -436,6 +437,8 @@ class RunMonitor:
 
     def _is_retryable(self, result: ToolResult, record: CallRecord) -> bool:
         """Return whether to repeat a failed call as it is."""
+        if result.failure == "timeout" and not self._tool_facts.is_read_only(result.name):
+            return False  # the call may have taken effect
         return is_transient(result.failure, result.content) and record.repeat_count < self._guards.max_attempts
 
     def _format_known_correction(self, name: str, arguments: dict[str, Any]) -> str:
