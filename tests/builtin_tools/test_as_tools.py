@@ -27,7 +27,8 @@ pytestmark = pytest.mark.anyio
     ],
 )
 async def test_numbers_and_operations_are_taken_as_models_give_them(arguments, expected):
-    told = await FunctionTool(calculator).run(arguments, NO_CONTEXT)
+    tool = FunctionTool(calculator)
+    told = await tool.run(tool.check(arguments), NO_CONTEXT)
     assert told == expected
     assert orjson.loads(orjson.dumps(told)) == expected
 

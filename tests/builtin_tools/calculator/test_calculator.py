@@ -168,7 +168,7 @@ def test_arguments_in_the_wrong_place_are_understood(arguments, expected):
         ({"expression": "2 +"}, InvalidArguments, "a number is missing"),
         ({"expression": "(2 + 3"}, InvalidArguments, "a ')' is missing"),
         ({"expression": "2 + 3)"}, InvalidArguments, "')' is not expected here"),
-        ({"expression": "[1,2] + 1"}, InvalidArguments, "a list stands where one number is needed"),
+        ({"expression": "[1,2] + 1"}, InvalidArguments, "a list appears where one number is needed"),
         ({"expression": "power(2)"}, InvalidArguments, "power needs 2 numbers, 1 given"),
         ({"expression": "[]"}, InvalidArguments, "there are no numbers in it"),
     ],

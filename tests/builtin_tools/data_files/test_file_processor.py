@@ -162,5 +162,6 @@ async def test_a_model_is_told_four_actions(files):
         "file_processor.read",
     ]
     assert all(tool.definition.description.count(".") <= 2 for tool in tools.values())
-    told = await tools["file_processor.head"].run({"path": "people.json", "rows": "1"}, NO_CONTEXT)
+    tool = tools["file_processor.head"]
+    told = await tool.run(tool.check({"path": "people.json", "rows": "1"}), NO_CONTEXT)
     assert told["table"] == "name | age\n-----+----\nMara | 41"
