@@ -1,4 +1,4 @@
-"""The agent loop: request a reply, execute its tool calls, append the results, until the model answers."""
+"""The agent loop: request a reply and execute its calls until the model answers."""
 
 import logging
 from collections.abc import AsyncGenerator, Sequence
@@ -52,10 +52,10 @@ async def run(
     guards: GuardOptions = ALL_GUARDS,
     failure_memory: ScopedMemory | None = None,
 ) -> AsyncGenerator[Event, None]:
-    """Run the agent loop on a conversation and yield its events; the last one is `RunFinished`.
+    """Run the agent loop on a conversation and yield its events.
 
-    Closing the iterator cancels the model request and the tool calls in flight. A run that reaches a limit still ends
-    with `RunFinished`.
+    The last one is `RunFinished`. Closing the iterator cancels the model request and the tool calls in flight. A
+    run that reaches a limit still ends with `RunFinished`.
 
     Args:
         model: The model to ask.
@@ -120,7 +120,7 @@ async def run(
 
 @dataclass(slots=True)
 class _RunState:
-    """The state of a run: its history, its usage, and the calls of the last reply with their results."""
+    """The state of a run, with the calls of the last reply."""
 
     history: list[Message]
     context: CallContext
@@ -152,7 +152,7 @@ class _RunState:
         return cancelled_calls
 
     def build_request(self) -> tuple[list[Message], tuple[ToolDefinition, ...]]:
-        """Return the messages and tools to send: history that fits the window, plus the status note."""
+        """Return the messages that fit the context window, and the tools."""
         definitions, monitor = self.tool_selection.definitions, self.monitor
         if monitor is None:
             return self.history if self.context_window is None else trim_messages(
@@ -166,7 +166,10 @@ class _RunState:
         ), monitor.annotate_definitions(definitions)
 
     def _quote_result(self, result_text: str) -> str:
-        """Escape the markup of a tool result; add a note that it is a quotation if it may contain a call."""
+        """Escape the markup of a tool result.
+
+        Add a note that it is a quotation if it may contain a call.
+        """
         escaped_text = escape_special_tokens(result_text)
         tool_names = (tool.name for tool in self.tool_selection.definitions)
         if escaped_text == result_text or self.monitor is None or not any(name in result_text for name in tool_names):
@@ -180,7 +183,10 @@ class _RunState:
         return self.monitor.follow_ups.before_answer(self.context.language)
 
     def follow_up_after_turn(self) -> FollowUp | None:
-        """Return the follow-up to send after a turn, if any; only models that write calls as text get one."""
+        """Return the follow-up to send after a turn, if any.
+
+        Only models that write calls as text get one.
+        """
         if self.monitor is None or not self.has_follow_ups or self.options.tool_choice == "none":
             return None
         if not any(call.dialect != "native" for call in self.history[-1].tool_calls):
@@ -188,7 +194,7 @@ class _RunState:
         return self.monitor.follow_ups.after_turn(self.context.language)
 
     def build_reminder(self, is_copied: bool) -> str:
-        """Return the request for an answer after an empty reply, or after a copy of the status note."""
+        """Return the request for an answer after an empty or copied reply."""
         if is_copied and self.monitor is not None:
             self.monitor.is_silent = True
             return prompts.ask_for_own_words(self.context.language)
@@ -223,7 +229,10 @@ class _RunState:
 async def _request_reply(
     model: Model, library: ToolLibrary, state: _RunState, deadline: Deadline
 ) -> AsyncGenerator[Event, None]:
-    """Request one reply; shorten the history and retry when it exceeds the context window."""
+    """Request one reply.
+
+    Shorten the history and retry when it exceeds the context window.
+    """
     state.turn_count += 1
     reply = None
     options = (
@@ -273,7 +282,7 @@ async def _request_reply(
 async def _execute_calls(
     library: ToolLibrary, limits: Limits, state: _RunState, deadline: Deadline
 ) -> AsyncGenerator[Event, None]:
-    """Execute the calls of the last reply, append their results and apply the recovery policy."""
+    """Execute the calls of the last reply and append their results."""
     monitor = state.monitor
     for batch in (
         (state.resolved_calls,)
@@ -340,7 +349,10 @@ async def _create_monitor(
     guards: GuardOptions,
     failure_memory: ScopedMemory | None,
 ) -> RunMonitor | None:
-    """Create the monitor of a run with the failure patterns known at its start; None if all guards are off."""
+    """Create the monitor of a run with the failure patterns known at its start.
+
+    None if all guards are off.
+    """
     if guards.is_disabled:
         return None
     patterns = (

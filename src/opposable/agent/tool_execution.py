@@ -31,7 +31,10 @@ class ResolvedCall:
 
 
 def resolve_calls(calls: Sequence[ToolCall], library: ToolLibrary, language: Language) -> tuple[ResolvedCall, ...]:
-    """Resolve the calls of a reply; one that cannot be resolved gets a failure, never a guess."""
+    """Resolve the calls of a reply.
+
+    One that cannot be resolved gets a failure, never a guess.
+    """
     return tuple(_resolve_call(call, library, language) for call in assign_unique_ids(calls))
 
 
@@ -46,7 +49,7 @@ def assign_unique_ids(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
 
 
 def make_sendable(call: ToolCall, name: str, max_characters: int = 4000) -> ToolCall:
-    """Return the call as providers accept it in a history: under `name`, with arguments that are a JSON object.
+    """Return the call in a form that every provider accepts in a history.
 
     Malformed arguments are quoted in an object, cut to `max_characters`.
     """
@@ -138,7 +141,7 @@ def _resolve_call(call: ToolCall, library: ToolLibrary, language: Language) -> R
 
 
 def _reject_call(call: ToolCall, name: str, failure: ToolResult) -> ResolvedCall:
-    """Return a call that is answered with a failure, with a name and arguments that every provider accepts."""
+    """Return a call that is answered with a failure."""
     return ResolvedCall(make_sendable(call, name), {}, failure)
 
 

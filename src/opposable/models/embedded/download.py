@@ -56,7 +56,7 @@ async def run_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwa
 async def retry_interrupted(
     attempt: Callable[[], Awaitable[T]], delay_seconds: float, count_bytes: Callable[[], int] = lambda: 0
 ) -> T:
-    """Await `attempt()` until it is not interrupted, with an exponential backoff from `delay_seconds`.
+    """Await `attempt()` until it is not interrupted, with an exponential backoff.
 
     Args:
         attempt: The download.
@@ -74,15 +74,18 @@ async def retry_interrupted(
             failures = 0 if count_bytes() > max_bytes else failures + 1
             max_bytes = max(max_bytes, count_bytes())
             if failures >= _MAX_ATTEMPTS:
-                raise WeightsError(
-                    f"{interruption} Try again later; the download resumes."
-                ) from interruption.__cause__
+                raise WeightsError(f"{interruption} Try again later; the download resumes.") from interruption.__cause__
         await asyncio.sleep(get_backoff_seconds(max(failures, 1), delay_seconds, _MAX_PAUSE_SECONDS))
 
 
 @contextmanager
 def translate_network_errors(description: str) -> Iterator[None]:
-    """Translate errors of aiohttp: `DownloadInterrupted` if another attempt may help, else `WeightsError`."""
+    """Translate errors of aiohttp.
+
+    Raises:
+        DownloadInterrupted: Another attempt may succeed.
+        WeightsError: Another attempt cannot succeed.
+    """
     import aiohttp
 
     try:
