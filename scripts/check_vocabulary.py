@@ -52,6 +52,10 @@ ALLOWED: dict[tuple[str, str], str] = {
     **{
         ("src/opposable/agent/prompts.py", word): "texts that models read" for word in ("tell", "told", "there is none")
     },
+    ("evals/agent_runs/*.py", "room"): "meeting rooms, in tools and tasks of a model under test",
+    ("evals/agent_runs/*.py", "rooms"): "meeting rooms, in tools and tasks of a model under test",
+    ("evals/agent_runs/*_environments.py", "behind"): "tool descriptions of a model under test",
+    ("evals/agent_runs/*_environments.py", "stands"): "tool descriptions of a model under test",
 }
 """(path pattern, word) -> why the word is right there; "*" for every word."""
 
