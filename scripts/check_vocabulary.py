@@ -46,12 +46,19 @@ ALLOWED: dict[tuple[str, str], str] = {
         for word in ("tell", "told")
     },
     ("src/opposable/models/text_protocol_prompts.py", "told"): "a prompt",
+    ("tests/agent/test_follow_ups.py", "room"): "tools that book rooms",
+    ("tests/agent/test_follow_ups.py", "rooms"): "tools that book rooms",
+    ("tests/models/python_protocol/test_request_grounding.py", "rooms"): "a parameter of a tool that finds places",
     ("src/opposable/models/python_protocol/code_parser.py", "floor"): "floor division",
     ("src/opposable/models/python_protocol/request_grounding.py", "stands"): "a pattern for descriptions of tools",
     ("src/opposable/agent/history.py", "room"): "a note in the history, which models read",
     **{
         ("src/opposable/agent/prompts.py", word): "texts that models read" for word in ("tell", "told", "there is none")
     },
+    ("evals/agent_runs/*.py", "room"): "meeting rooms, in tools and tasks of a model under test",
+    ("evals/agent_runs/*.py", "rooms"): "meeting rooms, in tools and tasks of a model under test",
+    ("evals/agent_runs/*_environments.py", "behind"): "tool descriptions of a model under test",
+    ("evals/agent_runs/*_environments.py", "stands"): "tool descriptions of a model under test",
 }
 """(path pattern, word) -> why the word is right there; "*" for every word."""
 

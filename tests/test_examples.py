@@ -1,4 +1,4 @@
-"""The short examples do on a script what their first lines say."""
+"""The short examples print the expected lines with a scripted model."""
 
 import subprocess
 import sys
@@ -94,12 +94,12 @@ def test_every_example_is_tested():
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_an_example_prints_what_it_is_there_to_show(name, tmp_path):
-    done = subprocess.run(
+def test_each_example_prints_the_expected_lines(name, tmp_path):
+    process = subprocess.run(
         [sys.executable, "-X", "utf8", EXAMPLES / f"{name}.py"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=60,
     )
-    assert (done.returncode, done.stderr, done.stdout) == (0, "", PRINTED[name])
+    assert (process.returncode, process.stderr, process.stdout) == (0, "", PRINTED[name])

@@ -97,7 +97,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import the service client on first use; the library itself does not need it."""
     if name == "Client":
-        from opposable.client import Client
+        from opposable.client import Client  # lazy: needs aiohttp
 
         return Client
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,7 +6,7 @@ import sys
 def main() -> None:
     """Run the command line, or report which extra is missing."""
     try:
-        from opposable.cli import main as run
+        from opposable.cli import main as run  # lazy: needs the extra "cli"
 
         run()
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""A typed client of the service: chats, streams, conversations, runs, approvals, tools, agents."""
+"""A typed HTTP client of the service."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -13,11 +13,16 @@ from opposable.domain.errors import OpposableError
 T = TypeVar("T")
 
 REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=60)
-"""Seconds: a stream that is silent for a minute, comments included, is dead."""
+"""A stream that is silent for 60 seconds, heartbeats included, is broken."""
 
 
 class ServiceError(OpposableError):
-    """The service refused or failed: `status` is HTTP's, `kind` a word for programs, 0 and "" where nothing answered."""
+    """The service rejected a request, failed, or cannot be reached.
+
+    Attributes:
+        status: The HTTP status, or 0 without a response.
+        kind: The kind of error for programs, or "".
+    """
 
     def __init__(self, message: str, status: int = 0, kind: str = "") -> None:
         super().__init__(message)
@@ -27,7 +32,11 @@ class ServiceError(OpposableError):
 
 @dataclass(frozen=True, slots=True)
 class ChatResult:
-    """An answer, with the calls made on the way: `tool`, `arguments` and `result` of each."""
+    """The answer to a message.
+
+    Attributes:
+        tool_calls: The calls made for it, each with `tool`, `arguments` and `result`.
+    """
 
     response: str
     conversation_id: str = ""
@@ -39,10 +48,15 @@ class ChatResult:
 
 @dataclass(frozen=True, slots=True)
 class ServiceEvent:
-    """What happened in a run. `kind` is "text" for a piece of the answer, which `content` is; `id` resumes a stream.
+    """An event of a run.
 
-    The other kinds: run_started, thinking, model_replied, tool_started, tool_delta, tool_finished, decided,
-    data_answered, approval_needed, approval_decided, run_finished, error.
+    Kinds: text, run_started, thinking, model_replied, tool_started, tool_delta, tool_finished, decided, data_answered,
+    approval_needed, approval_decided, run_finished, error.
+
+    Attributes:
+        kind: The kind of event; a "text" event has a delta of the answer in `content`.
+        data: The data of the event.
+        id: The id with which a stream is resumed.
     """
 
     kind: str
@@ -51,18 +65,18 @@ class ServiceEvent:
 
     @property
     def content(self) -> str:
-        """The piece of the answer, "" where this is none."""
+        """The delta of the answer, or "" for other events."""
         return str(self.data.get("content", ""))
 
     @property
     def run_id(self) -> str:
-        """The run it is of."""
+        """The id of the run."""
         return self.id.partition(":")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """A run as it stands; moments are ISO 8601 in UTC."""
+    """A run; times are ISO 8601 in UTC."""
 
     run_id: str
     status: str
@@ -95,7 +109,7 @@ class ConversationInfo:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalInfo:
-    """A call that waits for a person, with the exact arguments it will be made with, or was decided."""
+    """A call that waits for approval or was decided, with its exact arguments."""
 
     approval_id: str
     run_id: str
@@ -115,7 +129,7 @@ class ApprovalInfo:
 class Client:
     """A client of the service at `url`: `async with Client(url, key) as client`.
 
-    Every method raises `ServiceError`: with the service's own sentence, its status and kind.
+    Every method raises `ServiceError` with the message, status and kind that the service returns.
     """
 
     def __init__(self, url: str = "http://127.0.0.1:8000", key: str = "") -> None:
@@ -132,7 +146,10 @@ class Client:
         max_tool_calls: int | None = None,
         max_tokens: int | None = None,
     ) -> ChatResult:
-        """Ask an agent (by default the default one) and wait for the whole answer; leaving stops the run."""
+        """Send a message to an agent and wait for the whole answer.
+
+        Cancelling the call cancels the run.
+        """
         body = _build_chat_body(message, conversation_id, max_tool_calls, max_tokens)
         return _from_json(
             ChatResult, await self._request_json("POST", "/agent/chat", body=body, headers=_build_agent_headers(agent))
@@ -148,45 +165,54 @@ class Client:
         max_tokens: int | None = None,
         detach: bool = False,
     ) -> AsyncGenerator[ServiceEvent, None]:
-        """Ask an agent and see the answer as it comes. Leaving stops the run, unless `detach` lets it go on."""
+        """Send a message to an agent and stream the answer.
+
+        Closing the stream cancels the run unless `detach` is set.
+        """
         body = {**_build_chat_body(message, conversation_id, max_tool_calls, max_tokens), "detach": detach}
         async with self._request("POST", "/api/agent", body=body, headers=_build_agent_headers(agent)) as response:
             async for event in _iter_events(response):
                 yield event
 
     async def follow_run(self, run_id: str, after: str = "") -> AsyncGenerator[ServiceEvent, None]:
-        """A run's events, or those behind the event of id `after`, until it ends. Leaving stops nothing."""
+        """Stream the events of a run, or those after the event with the id `after`.
+
+        Closing it cancels nothing.
+        """
         headers = {"last-event-id": after} if after else {}
         async with self._request("GET", f"/api/runs/{run_id}/events", headers=headers) as response:
             async for event in _iter_events(response):
                 yield event
 
     async def get_run(self, run_id: str) -> RunInfo:
-        """A run as it stands."""
+        """Return a run."""
         return _from_json(RunInfo, await self._request_json("GET", f"/api/runs/{run_id}"))
 
     def list_runs(self, **filters: str) -> AsyncIterator[RunInfo]:
-        """One's own runs, newest first; `which` may give agent_id, conversation_id, status."""
+        """List your runs, newest first; filters are agent_id, conversation_id and status."""
         return self._iter_pages(RunInfo, "/api/runs", filters)
 
     async def cancel_run(self, run_id: str) -> bool:
-        """Stop a run, whichever process it goes on in. False where it has ended already."""
+        """Cancel a run, in whichever process it is; return False if it has already ended."""
         return bool((await self._request_json("POST", f"/api/runs/{run_id}/cancel"))["cancelled"])
 
     def list_conversations(self) -> AsyncIterator[ConversationInfo]:
-        """One's own conversations, the last continued first, without their messages."""
+        """List your conversations without their messages, the latest first."""
         return self._iter_pages(ConversationInfo, "/agent/conversations", {})
 
     async def get_conversation(self, conversation_id: str) -> ConversationInfo:
-        """A conversation and what was said in it."""
+        """Return a conversation with its messages."""
         return _from_json(ConversationInfo, await self._request_json("GET", f"/agent/conversations/{conversation_id}"))
 
     async def delete_conversation(self, conversation_id: str) -> None:
-        """Forget a conversation."""
+        """Delete a conversation."""
         await self._request_json("DELETE", f"/agent/conversations/{conversation_id}")
 
     def list_approvals(self, status: str = "pending") -> AsyncIterator[ApprovalInfo]:
-        """Calls that wait for a person; `status` may be approved, denied or expired instead."""
+        """List calls that wait for approval.
+
+        `status` may also be approved, denied or expired.
+        """
         return self._iter_pages(ApprovalInfo, "/api/approvals", {"status": status})
 
     async def decide_approval(
@@ -199,15 +225,15 @@ class Client:
         )
 
     def list_tools(self) -> AsyncIterator[dict[str, Any]]:
-        """The tools, as the service describes them."""
+        """List the tools as the service describes them."""
         return self._iter_pages(dict, "/api/tools", {})
 
     def list_agents(self) -> AsyncIterator[dict[str, Any]]:
-        """The agents, as the service describes them."""
+        """List the agents as the service describes them."""
         return self._iter_pages(dict, "/api/agents", {})
 
     async def aclose(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -223,10 +249,10 @@ class Client:
     async def _iter_pages(self, item_type: type[T], path: str, filters: Mapping[str, str]) -> AsyncIterator[T]:
         after = ""
         while True:
-            part = await self._request_json("GET", path, params={**filters, "after": after})
-            for one in part["items"]:
-                yield _from_json(item_type, one)
-            after = part["next"]
+            page = await self._request_json("GET", path, params={**filters, "after": after})
+            for item in page["items"]:
+                yield _from_json(item_type, item)
+            after = page["next"]
             if not after:
                 return
 
@@ -244,19 +270,23 @@ class Client:
         headers: Mapping[str, str] | None = None,
     ) -> "_ResponseContext":
         if self._session is None:
-            connector = aiohttp.TCPConnector(limit=0)  # streams are long: none waits for another to end
+            connector = aiohttp.TCPConnector(limit=0)  # no limit, because streams stay open for long
             self._session = aiohttp.ClientSession(timeout=REQUEST_TIMEOUT, headers=self._headers, connector=connector)
-        sent = dict(headers or {})
+        request_headers = dict(headers or {})
         if body is not None:
-            sent["content-type"] = "application/json"
-        asking = self._session.request(
-            method, self._url + path, data=None if body is None else orjson.dumps(body), params=params, headers=sent
+            request_headers["content-type"] = "application/json"
+        request = self._session.request(
+            method,
+            self._url + path,
+            data=None if body is None else orjson.dumps(body),
+            params=params,
+            headers=request_headers,
         )
-        return _ResponseContext(asking)
+        return _ResponseContext(request)
 
 
 class _ResponseContext:
-    """An answer while it is read: errors of the wire and of the service become `ServiceError`."""
+    """A response context that turns transport and status errors into `ServiceError`."""
 
     def __init__(self, request: Any) -> None:
         self._request = request
@@ -277,24 +307,24 @@ class _ResponseContext:
     ) -> None:
         await self._request.__aexit__(kind, error, trace)
         if isinstance(error, aiohttp.ClientError | TimeoutError):
-            raise ServiceError(f"The service broke off: {error or type(error).__name__}.") from error
+            raise ServiceError(f"The connection to the service broke: {error or type(error).__name__}.") from error
 
 
 async def _iter_events(response: aiohttp.ClientResponse) -> AsyncIterator[ServiceEvent]:
-    given: dict[str, str] = {}
+    event_fields: dict[str, str] = {}
     buffer = b""
-    async for piece in response.content.iter_any():
-        *lines, buffer = (buffer + piece).split(b"\n")
+    async for chunk in response.content.iter_any():
+        *lines, buffer = (buffer + chunk).split(b"\n")
         for raw in lines:
             name, colon, value = raw.decode().partition(": ")
             if colon and name:
-                given[name] = value
-            elif not raw and given:
-                if given.get("data") == "[DONE]":
+                event_fields[name] = value
+            elif not raw and event_fields:
+                if event_fields.get("data") == "[DONE]":
                     return
-                yield _parse_event(given)
-                given = {}
-    raise ServiceError("The stream ended before the run did; follow it by its last event's id.")
+                yield _parse_event(event_fields)
+                event_fields = {}
+    raise ServiceError("The stream ended before the run did. Resume it with `follow_run` and the id of the last event.")
 
 
 def _parse_event(event_fields: Mapping[str, str]) -> ServiceEvent:
@@ -310,14 +340,14 @@ def _parse_error(status: int, raw: bytes) -> ServiceError:
         error = orjson.loads(raw)["error"]
         return ServiceError(str(error["message"]), status, str(error.get("kind", "")))
     except (ValueError, KeyError, TypeError):
-        return ServiceError(f"The service answered with status {status}.", status)
+        return ServiceError(f"The service returned status {status} without a message.", status)
 
 
 def _build_chat_body(
     message: str, conversation_id: str, max_tool_calls: int | None, max_tokens: int | None
 ) -> dict[str, Any]:
-    given = {"conversation_id": conversation_id or None, "max_tool_calls": max_tool_calls, "max_tokens": max_tokens}
-    return {"message": message, **{name: value for name, value in given.items() if value is not None}}
+    options = {"conversation_id": conversation_id or None, "max_tool_calls": max_tool_calls, "max_tokens": max_tokens}
+    return {"message": message, **{name: value for name, value in options.items() if value is not None}}
 
 
 def _build_agent_headers(agent: str) -> dict[str, str]:
@@ -325,10 +355,14 @@ def _build_agent_headers(agent: str) -> dict[str, str]:
 
 
 def _from_json(item_type: type[T], data: Any) -> T:
-    """A result from what the service told; what this version does not know is passed over."""
+    """Create a result from JSON; fields that this version does not know are ignored."""
     if item_type is dict:
         return data  # type: ignore[no-any-return]
-    known = {one.name for one in fields(item_type)}  # type: ignore[arg-type]
+    field_names = {dataclass_field.name for dataclass_field in fields(item_type)}  # type: ignore[arg-type]
     return item_type(
-        **{name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in known}
+        **{
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in data.items()
+            if name in field_names
+        }
     )

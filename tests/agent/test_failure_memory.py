@@ -1,4 +1,4 @@
-"""What is learnt, kept in a real store."""
+"""The failure memory with a real store."""
 
 import asyncio
 from dataclasses import replace
@@ -31,7 +31,7 @@ LIBRARY = ToolLibrary([click])
 
 @pytest.fixture
 async def store(tmp_path):
-    async with open_store(f"sqlite:///{tmp_path / 'kept.sqlite'}") as opened:
+    async with open_store(f"sqlite:///{tmp_path / 'stored.sqlite'}") as opened:
         yield opened
 
 
@@ -44,8 +44,8 @@ async def test_what_one_process_learnt_another_knows(store):
     async with FailureMemory(store.failures, QUICK) as first:
         failure = first.with_scope("a1").record_failure("click", "", "failed", {"selector": "a.x"}, "'a.x' not found")
         first.correct(failure, {"given": {"selector": "a.x"}, "right": {"selector": "a.y"}})
-    [kept] = (await store.failures.list()).items
-    assert (kept.tool_id, kept.scope, kept.count, kept.message) == (
+    [stored] = (await store.failures.list()).items
+    assert (stored.tool_id, stored.scope, stored.count, stored.message) == (
         "click",
         "a1",
         1,
@@ -62,11 +62,11 @@ async def test_counts_add_up_across_processes_and_a_success_makes_forget(store):
     for _ in range(2):
         async with FailureMemory(store.failures, QUICK) as memory:
             memory.with_scope().record_failure("click", "", "refused", {"selector": "a.x"}, "no")
-    [kept] = (await store.failures.list()).items
-    assert kept.count == 2
+    [stored] = (await store.failures.list()).items
+    assert stored.count == 2
     async with FailureMemory(store.failures, QUICK) as memory:
         await memory.get_patterns(LIBRARY, "")
-        memory.forget(kept.failure_id)
+        memory.forget(stored.failure_id)
     assert (await store.failures.list()).items == ()
 
 
@@ -90,7 +90,7 @@ async def test_what_was_forgotten_or_pinned_elsewhere_is_followed(store):
         assert (await memory.get_patterns(LIBRARY, "")).failures == {}
 
 
-async def test_a_store_that_is_away_costs_nothing_but_what_it_would_have_told():
+async def test_an_unavailable_store_only_loses_stored_failures():
     class Away:
         async def add(self, batch):
             raise StoreUnavailable("away")
@@ -144,7 +144,7 @@ async def test_what_was_put_right_and_what_is_pinned_is_not_crowded_out():
     assert [one.pinned for one in known].count(True) == 1
 
 
-async def test_what_other_agents_learn_takes_no_room_of_ones_own():
+async def test_failures_of_other_agents_do_not_displace_own_ones():
     memory = FailureMemory()
     memory.with_scope("a1").record_failure("click", "", "failed", {"selector": "a.x"}, "no")
     for n in range(30):
@@ -184,7 +184,7 @@ async def test_each_agents_first_run_knows_of_its_own_tools(store):
         assert set((await memory.get_patterns(ToolLibrary([look]), "")).warnings) == {"click", "look"}
 
 
-async def test_what_was_pinned_is_known_to_the_next_run_where_the_memory_is_told(store):
+async def test_a_pinned_failure_is_known_to_the_next_run_after_invalidation(store):
     async with FailureMemory(
         store.failures, MemoryOptions(write_interval_seconds=0.0, refresh_seconds=600.0)
     ) as memory:
@@ -229,7 +229,7 @@ async def test_other_tools_are_ranked_by_how_their_calls_ended_in_any_process(st
 
         return FunctionTool(read, tool_id=name)
 
-    async def told(memory: FailureMemory) -> str:
+    async def get_advice(memory: FailureMemory) -> str:
         asked = [tool_call("page", f'{{"url": "u{n}"}}', f"c{n}") for n in range(3)]
         model = ScriptedModel(*map(scripted_calls, asked), "done")
         await Agent(model, [page("page"), page("page_a"), page("page_b")], assistance=True, failure_memory=memory.with_scope()).run(
@@ -237,14 +237,14 @@ async def test_other_tools_are_ranked_by_how_their_calls_ended_in_any_process(st
         )
         return model.requests[3].messages[-1].content
 
-    assert "these may do: page_a, page_b" in await told(FailureMemory())
-    assert "these may do: page_b, page_a" in await told(FailureMemory(statistics_store=store.executions))
+    assert "these may do: page_a, page_b" in await get_advice(FailureMemory())
+    assert "these may do: page_b, page_a" in await get_advice(FailureMemory(statistics_store=store.executions))
 
     class Away:
         async def get_call_statistics(self, tool_ids, *, calls_per_tool=50):
             raise StoreUnavailable("away")
 
-    assert "these may do: page_a, page_b" in await told(FailureMemory(statistics_store=Away()))
+    assert "these may do: page_a, page_b" in await get_advice(FailureMemory(statistics_store=Away()))
 
 
 async def test_no_word_of_a_tool_gets_into_a_description():

@@ -65,11 +65,11 @@ async def run_to_end(model, **more) -> RunFinished:
 
 
 def list_sent_texts(model: ScriptedModel, request: int) -> list[tuple[str, str]]:
-    """What the model was told of its calls in a request: (call id, content)."""
+    """The results in a request: (call id, content)."""
     return [(m.call_id, m.content) for m in model.requests[request].messages if m.role == "tool"]
 
 
-async def test_a_run_with_one_call_tells_everything_in_order():
+async def test_a_run_with_one_call_yields_its_events_in_order():
     wanted = tool_call("add", '{"a": 2, "b": 3}', "c1")
     model = ScriptedModel(reply_with_calls(wanted, text="let me"), "It is 5.", chunk_size=100)
     events = await collect_events(model)
@@ -89,7 +89,7 @@ async def test_a_run_with_one_call_tells_everything_in_order():
     ]
 
 
-async def test_calls_of_one_reply_run_together_and_are_told_in_their_order():
+async def test_calls_of_one_reply_run_concurrently_and_results_keep_their_order():
     model = ScriptedModel(
         reply_with_calls(tool_call("nap", '{"seconds": 0.2}', "slow"), tool_call("nap", '{"seconds": 0.01}', "quick")),
         "done",
@@ -121,13 +121,13 @@ async def test_every_failure_goes_back_to_the_model_which_goes_on(name, argument
     assert events[-1].text == "sorry"
 
 
-async def test_failures_are_told_in_chinese_to_one_who_asks_in_chinese():
+async def test_failures_of_a_chinese_request_are_in_chinese():
     model = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 2}')), "好的")
     await collect_events(model, said="请把两个数相加")
     assert "- b: 字段是必需的（缺失）" in list_sent_texts(model, 1)[0][1]
 
 
-MENDED = [
+REPAIRED = [
     ("functions.add", '{"a": 2, "b": 3}'),
     ("add", "{'a': 2, 'b': 3}"),
     ("add", '{"a": 2, "b": 3'),
@@ -135,14 +135,14 @@ MENDED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "arguments"), MENDED)
-async def test_what_can_be_mended_is_and_history_stays_valid(name, arguments):
+@pytest.mark.parametrize(("name", "arguments"), REPAIRED)
+async def test_repairable_arguments_are_repaired_and_the_history_stays_valid(name, arguments):
     model = ScriptedModel(reply_with_calls(tool_call(name, arguments, "c1")), "5")
     events = await collect_events(model)
     [finished] = [event for event in events if type(event) is ToolFinished]
     assert (finished.result.failure, finished.result.content) == (None, "5")
-    [kept] = model.requests[1].messages[-2].tool_calls
-    assert (kept.name, kept.arguments) == ("add", {"a": 2, "b": 3})
+    [history_calls] = model.requests[1].messages[-2].tool_calls
+    assert (history_calls.name, history_calls.arguments) == ("add", {"a": 2, "b": 3})
 
 
 async def test_arguments_that_the_tool_accepts_are_not_changed():
@@ -155,8 +155,8 @@ async def test_arguments_that_the_tool_accepts_are_not_changed():
 async def test_unreadable_arguments_stand_in_the_history_as_an_object():
     model = ScriptedModel(reply_with_calls(tool_call("add", "nonsense", "c1"), tool_call("nope", "[1", "c2")), "sorry")
     await collect_events(model)
-    kept = model.requests[1].messages[-3].tool_calls
-    assert [one.arguments for one in kept] == [{"unreadable": "nonsense"}, {"unreadable": "[1"}]
+    history_calls = model.requests[1].messages[-3].tool_calls
+    assert [one.arguments for one in history_calls] == [{"unreadable": "nonsense"}, {"unreadable": "[1"}]
 
 
 async def test_a_call_cut_off_by_the_token_limit_is_not_run():
@@ -217,7 +217,7 @@ async def test_a_model_that_never_answers_still_ends_in_a_sentence_and_no_orphan
     assert wanted == answered
 
 
-async def test_calls_beyond_the_limit_are_refused_and_told():
+async def test_calls_beyond_the_limit_are_refused_and_reported():
     model = ScriptedModel(
         reply_with_calls(*(tool_call("add", '{"a": 1, "b": 1}', f"c{n}") for n in range(4))), "two done"
     )
@@ -227,7 +227,7 @@ async def test_calls_beyond_the_limit_are_refused_and_told():
     assert [content for _, content in list_sent_texts(model, 1)][:2] == ["2", "2"]
 
 
-async def test_time_ends_a_slow_tool_and_tells_it_cancelled():
+async def test_the_deadline_cancels_a_slow_tool():
     model = ScriptedModel(
         reply_with_calls(tool_call("nap", '{"seconds": 30}', "slow"), tool_call("add", '{"a":1,"b":1}', "quick")),
         "never",
@@ -321,7 +321,7 @@ async def test_a_history_is_worked_on_and_only_what_is_new_comes_back():
     assert events[-1].messages == (assistant_message("再见！"),)
 
 
-async def test_a_broken_history_is_mended_before_it_is_sent():
+async def test_a_broken_history_is_repaired_before_it_is_sent():
     history = (
         user_message("hi"),
         reply_with_calls(tool_call("add", "{}", "lost")),
@@ -368,12 +368,12 @@ async def test_a_full_window_is_met_by_leaving_out_the_oldest():
     ]
 
 
-async def test_what_cannot_be_made_smaller_is_told():
+async def test_a_history_that_cannot_be_trimmed_raises():
     with pytest.raises(ContextFull):
         await collect_events(ScriptedModel(ContextFull("too long")))
 
 
-async def test_a_window_is_kept_from_the_start_where_it_is_known():
+async def test_a_known_context_window_applies_from_the_start():
     history = [user_message("first"), assistant_message("word " * 2000), user_message("last")]
     model = ScriptedModel("ok")
     [event async for event in run(model, ToolLibrary(), history, limits=Limits(context=500))]
@@ -384,7 +384,7 @@ async def test_a_window_is_kept_from_the_start_where_it_is_known():
     ]
 
 
-async def test_a_run_tells_what_it_cost_where_the_price_is_known():
+async def test_a_run_reports_its_cost_if_the_price_is_known():
     assert (await run_to_end(ScriptedModel("Hi."), limits=Limits(price=Price(1.0, 4.0)))).cost == 0.00003
     assert (await run_to_end(ScriptedModel("Hi."))).cost is None
 

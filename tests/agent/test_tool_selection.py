@@ -1,4 +1,4 @@
-"""Which tools a run's model is told of."""
+"""Selection of the tools that a run offers."""
 
 import asyncio
 from contextlib import aclosing
@@ -54,7 +54,7 @@ async def run_agent(model, library, said="go", **more):
         return [event async for event in events]
 
 
-async def test_few_tools_are_told_as_they_are():
+async def test_a_small_library_is_offered_unchanged():
     library = build_large_library(ToolDisclosure())
     model = ScriptedModel(reply_with_calls(tool_call("weather")), "fine")
     await run_agent(model, library)
@@ -66,7 +66,7 @@ async def test_few_tools_are_told_as_they_are():
 @pytest.mark.parametrize(
     ("said", "first"), [("What is the weather in Rome?", "weather"), ("请翻译这个文本", "translate")]
 )
-async def test_of_many_the_model_is_told_those_that_fit_and_how_to_search(showing, said, first):
+async def test_of_a_large_library_matching_tools_and_a_search_tool_are_offered(showing, said, first):
     model = ScriptedModel("fine")
     await run_agent(model, build_large_library(showing), said)
     assert list_sent_tool_names(model)[0][:2] == ["search_tools", first]
@@ -135,7 +135,7 @@ async def test_reading_on_is_offered_once_there_is_something_to_read_and_only_to
     assert list_sent_tool_names(other) == [["book"]] * 2
 
 
-async def test_pieces_are_told_as_they_come():
+async def test_deltas_of_a_tool_are_yielded_at_once():
     gate = asyncio.Event()
 
     async def feed():
@@ -158,7 +158,7 @@ async def test_pieces_are_told_as_they_come():
     assert seen[3].result.content == "first second"
 
 
-async def test_pieces_of_calls_made_together_are_told_apart():
+async def test_deltas_of_concurrent_calls_name_their_call():
     async def feed(name: str):
         """A feed."""
         for n in range(3):
@@ -169,8 +169,8 @@ async def test_pieces_of_calls_made_together_are_told_apart():
         reply_with_calls(tool_call("feed", '{"name": "a"}', "c1"), tool_call("feed", '{"name": "b"}', "c2")), "done"
     )
     events = await run_agent(model, ToolLibrary([feed]))
-    told = {key: [e.text for e in events if type(e) is ToolDelta and e.call.id == key] for key in ("c1", "c2")}
-    assert told == {"c1": ["a0", "a1", "a2"], "c2": ["b0", "b1", "b2"]}
+    texts = {key: [e.text for e in events if type(e) is ToolDelta and e.call.id == key] for key in ("c1", "c2")}
+    assert texts == {"c1": ["a0", "a1", "a2"], "c2": ["b0", "b1", "b2"]}
 
 
 async def test_leaving_in_mid_stream_closes_the_generator():

@@ -1,4 +1,4 @@
-"""Databases whose names, comments and cells are attacks, on every engine; and models that obey what they read."""
+"""Databases with attacks in names, comments and cells, and models that obey attacks."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -42,10 +42,10 @@ HOSTILE_NAMES = (
     ),
     *("UPPER", '{"sql": "DROP TABLE prey"}', "<img src=x onerror=alert(1)>", "a, b", "a) b("),
 )
-"""Names of tables and columns that need quotes, look like others, or pose as something else."""
+"""Names of tables and columns that need quotes, imitate other names or contain instructions."""
 
 ATTACK_MARKER = "OBEY-ME"
-"""What an attack in a text is known by: a model that obeys looks for it in all that it is told."""
+"""The marker of an attack; a model that obeys searches for it in every message."""
 
 
 def quote_name(name: str) -> str:
@@ -53,7 +53,7 @@ def quote_name(name: str) -> str:
 
 
 def make_database(engine: str, location: str, statements: Iterable[str]) -> str:
-    """A new database at `place` (a folder, or the URL of an empty PostgreSQL database), and what opens it."""
+    """Create a database at `location` (a folder or a PostgreSQL URL) and return its path or URL."""
     if engine == "postgres":
         with psycopg.connect(location) as server:
             for statement in statements:
@@ -74,11 +74,11 @@ def make_database(engine: str, location: str, statements: Iterable[str]) -> str:
 
 
 def make_obeying_model(attacks: Sequence[str]) -> ScriptedModel:
-    """A model that, where it reads `SEEN`, writes one attack after the other, and elsewhere a harmless query."""
-    left = list(reversed(attacks))
+    """Return a model that writes the next attack if it reads the marker, else a harmless query."""
+    remaining_attacks = list(reversed(attacks))
 
     def reply(messages: Sequence[Message]) -> str:
-        taken_in = any(ATTACK_MARKER in message.content for message in messages if message.role != "assistant")
-        return f"```sql\n{left.pop() if taken_in and left else 'SELECT count(*) FROM prey'}\n```"
+        reads_marker = any(ATTACK_MARKER in message.content for message in messages if message.role != "assistant")
+        return f"```sql\n{remaining_attacks.pop() if reads_marker and remaining_attacks else 'SELECT count(*) FROM prey'}\n```"
 
     return ScriptedModel(reply)

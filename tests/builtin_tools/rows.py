@@ -1,4 +1,4 @@
-"""Files of rows the tests read."""
+"""Data files for the tests."""
 
 import openpyxl
 
@@ -8,7 +8,7 @@ SALES_CSV = (
 
 
 def create_data_folder(tmp_path):
-    """A folder with the same rows in several formats, and a secret beside it."""
+    """A folder with the same rows in several formats, and a secret file next to the folder."""
     root = tmp_path / "data"
     root.mkdir()
     (tmp_path / "secret.csv").write_text("secret\n1\n")

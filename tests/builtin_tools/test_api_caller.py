@@ -1,4 +1,4 @@
-"""APIs are called on listed hosts only, and told as they answer."""
+"""APIs are called on allowed hosts only, and their responses are returned."""
 
 import pytest
 from aiohttp import web
@@ -27,7 +27,7 @@ async def library(server):
     await client.aclose()
 
 
-async def test_json_goes_out_and_comes_back(server, library):
+async def test_json_is_sent_and_received(server, library):
     async def answer(request):
         return web.json_response({"城市": "北京"}, status=201, headers={"ETag": "x", "Set-Cookie": "a=b"})
 
@@ -54,17 +54,17 @@ async def test_json_goes_out_and_comes_back(server, library):
 
 
 @pytest.mark.parametrize("status", [301, 404, 500])
-async def test_any_status_is_an_answer(server, library, status):
+async def test_every_status_is_returned(server, library, status):
     async def answer(request):
-        return web.Response(text="said", status=status, headers={"location": "http://10.0.0.1/"})
+        return web.Response(text="message", status=status, headers={"location": "http://10.0.0.1/"})
 
     server.answer = answer
     result = await library.call("api_caller", {"url": server.url})
-    assert (result.failure, result.data["status"], result.data["body"]) == (None, status, "said")
+    assert (result.failure, result.data["status"], result.data["body"]) == (None, status, "message")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "failure", "said"),
+    ("arguments", "failure", "message"),
     [
         ({"url": "https://other.example/"}, "refused", "not among the hosts"),
         ({"url": "http://api.example:{p}/"}, "refused", "not among the hosts"),
@@ -79,14 +79,14 @@ async def test_any_status_is_an_answer(server, library, status):
         ({"url": "{u}", "method": "TRACE"}, "invalid_arguments", "method"),
     ],
 )
-async def test_what_may_not_be_called_is_not(server, library, arguments, failure, said):
+async def test_forbidden_call_is_refused(server, library, arguments, failure, message):
     url = arguments["url"].replace("{p}", str(server.port)).replace("{u}", server.url)
     result = await library.call("api_caller", {**arguments, "url": url})
-    assert (result.failure, said in result.content) == (failure, True), result.content
+    assert (result.failure, message in result.content) == (failure, True), result.content
     assert server.seen == []
 
 
-async def test_methods_can_be_fewer(server):
+async def test_methods_can_be_restricted(server):
     client = GuardedClient([server.host])
     library = ToolLibrary([FunctionTool(ApiCaller(client, [server.host], ["GET"]).api_caller)])
     result = await library.call("api_caller", {"url": server.url, "method": "DELETE"})
@@ -95,7 +95,7 @@ async def test_methods_can_be_fewer(server):
     await client.aclose()
 
 
-async def test_an_answer_too_large_to_read_is_a_failure(server, library):
+async def test_response_above_the_limit_is_a_failure(server, library):
     async def answer(request):
         return web.Response(body=b"x" * 2_000_001)
 
@@ -107,6 +107,6 @@ async def test_an_answer_too_large_to_read_is_a_failure(server, library):
     )
 
 
-def test_without_hosts_there_is_no_such_tool():
+def test_hosts_are_required():
     with pytest.raises(BadInput, match="at least one host"):
         ApiCaller(GuardedClient(), [])

@@ -1,4 +1,4 @@
-"""As a model meets them: simple schemas, and the usual slips in arguments are taken."""
+"""Built-in tools have simple schemas and accept common variants of arguments."""
 
 import orjson
 import pytest
@@ -26,10 +26,11 @@ pytestmark = pytest.mark.anyio
         ({"expression": "2**100"}, {"expression": "2**100", "result": str(2**100)}),
     ],
 )
-async def test_numbers_and_operations_are_taken_as_models_give_them(arguments, expected):
-    told = await FunctionTool(calculator).run(arguments, NO_CONTEXT)
-    assert told == expected
-    assert orjson.loads(orjson.dumps(told)) == expected
+async def test_argument_variants_of_models_are_accepted(arguments, expected):
+    tool = FunctionTool(calculator)
+    result = await tool.run(tool.check(arguments), NO_CONTEXT)
+    assert result == expected
+    assert orjson.loads(orjson.dumps(result)) == expected
 
 
 def test_schemas_are_simple_and_every_parameter_is_described(tmp_path):

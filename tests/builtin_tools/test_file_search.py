@@ -1,4 +1,4 @@
-"""File search finds names and text in both languages, says what it left out, and reads pages of files."""
+"""Names and text are found in both languages, and files are read in pages."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_names_and_lines_are_found_in_a_stable_order(folder):
+def test_matches_have_a_stable_order(folder):
     assert FileSearch([folder]).file_search("CALCULATOR") == {
         "query": "CALCULATOR",
         "total_matches": 4,
@@ -36,10 +36,10 @@ def test_names_and_lines_are_found_in_a_stable_order(folder):
     }
 
 
-def test_the_limit_leaves_room_for_every_file(folder):
-    told = FileSearch([folder]).file_search("calculator", limit=2)
-    assert told["total_matches"] == 4
-    assert [match["path"] for match in told["matches"]] == ["docs/calculator.md", "docs/guide.md"]
+def test_limit_is_shared_between_files(folder):
+    result = FileSearch([folder]).file_search("calculator", limit=2)
+    assert result["total_matches"] == 4
+    assert [match["path"] for match in result["matches"]] == ["docs/calculator.md", "docs/guide.md"]
 
 
 @pytest.mark.parametrize(
@@ -56,20 +56,20 @@ def test_the_limit_leaves_room_for_every_file(folder):
         ("docs/g", ["docs/guide.md"]),
     ],
 )
-def test_queries_in_both_languages_and_several_encodings(folder, query, files):
+def test_files_are_found_in_both_languages_and_several_encodings(folder, query, files):
     assert FileSearch([folder]).file_search(query)["files"] == files
 
 
-def test_words_that_never_stand_together_are_looked_for_in_one_line(folder):
-    told = FileSearch([folder]).file_search("page calculator")
-    assert told["matches"] == [{"path": "docs/guide.md", "line": 2, "text": "See the calculator page."}]
-    assert told["notes"] == ["The whole phrase occurs nowhere; these lines have all of its words."]
+def test_words_of_a_phrase_are_searched_in_one_line(folder):
+    result = FileSearch([folder]).file_search("page calculator")
+    assert result["matches"] == [{"path": "docs/guide.md", "line": 2, "text": "See the calculator page."}]
+    assert result["notes"] == ["The whole phrase occurs nowhere; these lines have all of its words."]
 
 
 @pytest.mark.parametrize("root_dir", ["docs", "./docs", "/docs", "docs/", "docs/guide.md"])
-def test_a_folder_or_file_narrows_the_search(folder, root_dir):
-    told = FileSearch([folder]).file_search("page", root_dir=root_dir)
-    assert told["files"] == ["docs/guide.md"]
+def test_root_dir_narrows_the_search(folder, root_dir):
+    result = FileSearch([folder]).file_search("page", root_dir=root_dir)
+    assert result["files"] == ["docs/guide.md"]
 
 
 @pytest.mark.parametrize("root_dir", [None, "", ".", "./", "/"])
@@ -77,7 +77,7 @@ def test_without_a_folder_everything_is_searched(folder, root_dir):
     assert FileSearch([folder]).file_search("第一行", root_dir=root_dir)["files"] == ["notes-zh.md"]
 
 
-def test_no_match_is_a_result_that_says_what_was_searched(folder):
+def test_result_without_matches_reports_what_was_searched(folder):
     assert FileSearch([folder]).file_search("xylophone", root_dir="docs") == {
         "query": "xylophone",
         "total_matches": 0,
@@ -87,19 +87,19 @@ def test_no_match_is_a_result_that_says_what_was_searched(folder):
     }
 
 
-def test_a_large_file_is_left_out_and_named(folder):
+def test_large_file_is_skipped_and_reported(folder):
     (folder / "large.txt").write_text("needle\n" * 300_000)
-    told = FileSearch([folder], max_file_bytes=2_000_000).file_search("needle")
-    assert told["total_matches"] == 0
-    assert told["notes"] == ["Not searched, larger than 2 MB: large.txt"]
+    result = FileSearch([folder], max_file_bytes=2_000_000).file_search("needle")
+    assert result["total_matches"] == 0
+    assert result["notes"] == ["Not searched, larger than 2 MB: large.txt"]
 
 
-def test_a_slow_search_stops_and_says_that_it_is_partial(folder):
-    told = FileSearch([folder], timeout_seconds=0).file_search("calculator")
-    assert told["notes"] == ["Partial: the search was stopped after 0 seconds."]
+def test_slow_search_stops_and_reports_partial_results(folder):
+    result = FileSearch([folder], timeout_seconds=0).file_search("calculator")
+    assert result["notes"] == ["Partial: the search was stopped after 0 seconds."]
 
 
-def test_long_lines_are_shown_around_the_match(folder):
+def test_snippet_of_a_long_line_contains_the_match(folder):
     (folder / "long.txt").write_text("a" * 5000 + " needle " + "b" * 5000)
     (match,) = FileSearch([folder]).file_search("needle")["matches"]
     assert len(match["text"]) < 170
@@ -107,17 +107,17 @@ def test_long_lines_are_shown_around_the_match(folder):
 
 
 @pytest.mark.parametrize("query", ["", "  ", "''", "x" * 501])
-def test_an_empty_query_is_told(folder, query):
+def test_empty_query_is_reported(folder, query):
     with pytest.raises(InvalidArguments, match="query: give a word or phrase"):
         FileSearch([folder]).file_search(query)
 
 
 @pytest.mark.parametrize("limit", [-5, 0, 10**9])
-def test_any_limit_is_brought_into_range(folder, limit):
+def test_limit_is_clamped(folder, limit):
     assert 1 <= len(FileSearch([folder]).file_search("calculator", limit=limit)["matches"]) <= 100
 
 
-def test_a_file_name_that_is_no_text_does_no_harm(folder):
+def test_undecodable_file_name_is_replaced(folder):
     try:
         (folder / "bad\udcff.txt").write_text("needle")
     except OSError:
@@ -125,7 +125,7 @@ def test_a_file_name_that_is_no_text_does_no_harm(folder):
     assert FileSearch([folder]).file_search("needle")["files"] == ["bad\ufffd.txt"]
 
 
-def test_a_file_is_read_page_by_page(folder):
+def test_file_is_read_page_by_page(folder):
     (folder / "count.txt").write_text("".join(f"line {n}\n" for n in range(1, 8)))
     search = FileSearch([folder])
     assert search.read_file("count.txt", start_line=3, lines=2) == {
@@ -157,7 +157,7 @@ def test_files_are_read_in_their_encoding(folder, path, text):
     assert FileSearch([folder]).read_file(path)["text"] == text
 
 
-def test_an_empty_file_is_read_as_nothing(folder):
+def test_empty_file_has_no_lines(folder):
     (folder / "empty.txt").touch()
     assert FileSearch([folder]).read_file("empty.txt") == {
         "path": "empty.txt",
@@ -167,19 +167,19 @@ def test_an_empty_file_is_read_as_nothing(folder):
     }
 
 
-def test_a_page_is_bounded_whatever_the_file(folder):
+def test_page_size_is_bounded(folder):
     (folder / "one-line.txt").write_text("x" * 3_000_000)
     (folder / "many.txt").write_text(("y" * 400 + "\n") * 5000)
     search = FileSearch([folder])
     assert len(search.read_file("one-line.txt")["text"]) == 500
-    told = search.read_file("many.txt", lines=10**6)
-    assert len(told["text"]) < 13_000
+    result = search.read_file("many.txt", lines=10**6)
+    assert len(result["text"]) < 13_000
     assert (
-        told["more"]
-        == f"The file goes on after line {told['end_line']}; read on with start_line={told['end_line'] + 1}."
+        result["more"]
+        == f"The file goes on after line {result['end_line']}; read on with start_line={result['end_line'] + 1}."
     )
 
 
-def test_a_binary_file_is_not_read(folder):
+def test_binary_file_is_refused(folder):
     with pytest.raises(ToolRefused, match=r"program\.bin is no text file"):
         FileSearch([folder]).read_file("program.bin")

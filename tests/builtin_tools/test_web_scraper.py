@@ -1,4 +1,4 @@
-"""Pages of a real server, as a model gets to read them."""
+"""Web pages of a real server are returned as text."""
 
 import pytest
 from aiohttp import web
@@ -42,10 +42,12 @@ def serve_page(server, body, content_type="text/html", status=200, headers=None)
 
 
 @pytest.mark.parametrize("charset", ["utf-8", "gbk", "gb2312", "gb18030"])
-@pytest.mark.parametrize("told", ["header", "page", "nowhere"])
-async def test_a_chinese_page_is_read_in_whatever_charset(server, library, charset, told):
-    text = PAGE.format(charset=charset if told == "page" else "")
-    serve_page(server, text.encode(charset), f"text/html; charset={charset}" if told == "header" else "text/html")
+@pytest.mark.parametrize("declared_in", ["header", "page", "nowhere"])
+async def test_chinese_page_is_decoded_in_any_charset(server, library, charset, declared_in):
+    text = PAGE.format(charset=charset if declared_in == "page" else "")
+    serve_page(
+        server, text.encode(charset), f"text/html; charset={charset}" if declared_in == "header" else "text/html"
+    )
     result = await library.call("web_scraper", {"url": f"{server.url}/guide/index.html", "links": True})
     assert result.failure is None
     assert result.data["title"] == "工具 调用 指南"
@@ -61,19 +63,19 @@ async def test_a_chinese_page_is_read_in_whatever_charset(server, library, chars
     ]
 
 
-async def test_a_limit_says_how_much_more_there_is(server, library):
+async def test_limit_reports_the_remaining_characters(server, library):
     serve_page(server, b"abcdefghij", "text/plain")
     result = await library.call("web_scraper", {"url": server.url, "limit": 4})
     assert result.data == {"url": f"{server.url}/", "title": "", "text": "abcd", "more_characters": 6}
 
 
-async def test_a_page_without_a_main_part_is_told_whole(server, library):
+async def test_page_without_a_main_part_is_returned_whole(server, library):
     serve_page(server, b"<html><title>T</title><body><script>x</script><b>One</b> <i>two</i></body></html>")
     assert (await library.call("web_scraper", {"url": server.url})).data["text"].split() == ["One", "two"]
 
 
 @pytest.mark.parametrize(
-    ("body", "content_type", "status", "headers", "failure", "said"),
+    ("body", "content_type", "status", "headers", "failure", "message"),
     [
         (b"\x89PNG\0\0", "image/png", 200, {}, "failed", "no text there but image/png, 6 bytes"),
         (b"no", "text/html", 404, {}, "failed", "answered HTTP 404"),
@@ -81,11 +83,13 @@ async def test_a_page_without_a_main_part_is_told_whole(server, library):
         (b"", "text/html", 302, {"location": "http://169.254.169.254/latest"}, "refused", "metadata address"),
     ],
 )
-async def test_what_is_no_page_is_told(server, library, body, content_type, status, headers, failure, said):
+async def test_response_without_a_page_is_reported(
+    server, library, body, content_type, status, headers, failure, message
+):
     serve_page(server, body, content_type, status, headers)
     result = await library.call("web_scraper", {"url": server.url})
     assert result.failure == failure
-    assert said in result.content
+    assert message in result.content
 
 
 @pytest.mark.parametrize(
@@ -97,7 +101,7 @@ async def test_what_is_no_page_is_told(server, library, body, content_type, stat
         ({"url": "https://example.com/", "limit": 20001}, "invalid_arguments"),
     ],
 )
-async def test_what_may_not_be_fetched_is_not(library, server, arguments, failure):
+async def test_forbidden_address_is_refused(library, server, arguments, failure):
     assert (await library.call("web_scraper", arguments)).failure == failure
     assert server.seen == []
 
@@ -105,12 +109,12 @@ async def test_what_may_not_be_fetched_is_not(library, server, arguments, failur
 @pytest.mark.parametrize(
     "body", [b"", b"<", b"<html>", b"<!doctype html>\xff\xfe<p>x", b"<html>" + b"<div>" * 5000 + b"deep"]
 )
-async def test_a_broken_page_is_no_error(server, library, body):
+async def test_malformed_page_is_not_an_error(server, library, body):
     serve_page(server, body)
     assert (await library.call("web_scraper", {"url": server.url, "links": True})).failure is None
 
 
-async def test_a_large_page_is_read_up_to_a_cap(server, library):
+async def test_large_page_is_truncated(server, library):
     serve_page(server, b"<html><body><p>" + b"word " * 1_000_000)
     result = await library.call("web_scraper", {"url": server.url, "limit": 20})
     assert result.failure is None

@@ -1,4 +1,4 @@
-"""The Chinese questions of our own: their databases are built, and every gold SQL brings rows."""
+"""The databases of the Chinese questions are built, and every gold SQL returns rows."""
 
 import importlib.util
 from pathlib import Path
@@ -30,7 +30,9 @@ async def test_every_gold_sql_brings_rows(databases):
     empty: list[str] = []
     for path in sorted({question.database for question in questions}):
         database = await open_database(path)
-        asked = [question for question in questions if question.database == path]
-        empty += [question.question_id for question in asked if not (await database.run(question.gold_sql)).rows]
+        database_questions = [question for question in questions if question.database == path]
+        empty += [
+            question.question_id for question in database_questions if not (await database.run(question.gold_sql)).rows
+        ]
         await database.close()
     assert (len(questions), empty) == (120, [])

@@ -34,7 +34,7 @@ async def collect_parts(server, options=ModelOptions(), tools=(ADD,), messages=(
         await model.aclose()
 
 
-async def test_history_takes_turns_and_the_system_stands_apart():
+async def test_roles_alternate_and_system_messages_are_separate():
     answer = {
         "content": [{"type": "text", "text": "3"}],
         "stop_reason": "end_turn",
@@ -118,14 +118,14 @@ async def test_a_cut_call_is_marked_in_both_ways_of_asking():
         (respond_json({"hello": 1}), ModelRejected, "sent no message"),
     ],
 )
-async def test_errors_are_told(answer, kind, said):
+async def test_errors_are_translated(answer, kind, said):
     async with chat_server(answer) as server:
         with pytest.raises(kind) as caught:
             await collect_parts(server, ModelOptions(stream=False))
     assert said in str(caught.value)
 
 
-async def test_an_error_in_mid_stream_is_told():
+async def test_an_error_event_raises():
     async with chat_server(respond_events({"type": "error", "error": {"message": "overloaded"}})) as server:
         with pytest.raises(ModelRejected, match="overloaded"):
             await collect_parts(server)

@@ -77,9 +77,9 @@ async def test_every_way_asks_the_inner_model(way):
     inner = ScriptedModel("Hello.")
     [*_, reply] = [part async for part in apply_calling_mode(way, inner).stream((user_message("hi"),), PROBE_TOOLS)]
     assert reply.message.content == "Hello."
-    told = inner.requests[0]
-    assert bool(told.tools) == (way in ("native", "rescue"))
-    assert (told.options.response_schema is not None) == (way == "constrained")
+    request = inner.requests[0]
+    assert bool(request.tools) == (way in ("native", "rescue"))
+    assert (request.options.response_schema is not None) == (way == "constrained")
 
 
 async def test_a_native_call_is_trusted_or_not():
@@ -107,9 +107,9 @@ def test_the_best_way_is_remembered_by_the_models_name(tmp_path):
     )
 
 
-@pytest.mark.parametrize("kept", ["", "[]", "nonsense", '{"x": "unheard of"}', "\xff"])
-def test_what_cannot_be_read_is_not_remembered(tmp_path, kept):
-    (tmp_path / CALLING_MODES_FILE).write_text(kept, encoding="latin-1")
+@pytest.mark.parametrize("content", ["", "[]", "nonsense", '{"x": "unheard of"}', "\xff"])
+def test_what_cannot_be_read_is_not_remembered(tmp_path, content):
+    (tmp_path / CALLING_MODES_FILE).write_text(content, encoding="latin-1")
     assert load_calling_modes(tmp_path) == {}
 
 
@@ -137,6 +137,6 @@ async def test_a_check_tries_every_way_and_remembers_the_best(tmp_path):
     assert load_calling_modes(tmp_path / "models") == {name: "prompted"}
 
 
-async def test_a_model_that_does_not_exist_is_told_before_any_question(tmp_path):
+async def test_a_model_that_does_not_exist_is_reported_before_any_question(tmp_path):
     with pytest.raises(BadInput):
         await check_model(Settings(home=tmp_path), "nonsense")

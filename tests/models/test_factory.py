@@ -51,7 +51,9 @@ def test_a_name_becomes_a_model_whose_calls_are_read_from_text_too(
 
 @pytest.mark.parametrize("name", ["openai:o", "qwen:q", "deepseek:d", "anthropic:a"])
 @pytest.mark.parametrize("key", [None, "", "  "])
-def test_a_missing_key_is_told_by_its_variable(monkeypatch: pytest.MonkeyPatch, name: str, key: str | None) -> None:
+def test_a_missing_key_is_reported_with_its_variable(
+    monkeypatch: pytest.MonkeyPatch, name: str, key: str | None
+) -> None:
     variable = API_KEY_VARIABLES[name.partition(":")[0]]
     if key is not None:
         monkeypatch.setenv(variable, key)
@@ -63,14 +65,14 @@ def test_a_missing_key_is_told_by_its_variable(monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize(
     "name", ["", "gpt-5", "openai", "openai:", "anthropic:", "qwn:max", "OpenAI:gpt", "ftp://h/v1#m"]
 )
-def test_an_unknown_name_is_told_with_the_forms_there_are(name: str) -> None:
+def test_an_unknown_name_is_reported_with_the_valid_forms(name: str) -> None:
     with pytest.raises(BadInput) as caught:
         create_model(name)
     assert str(caught.value) == f"There is no model named {name!r}. Use one of these forms: {MODEL_NAME_FORMS}."
 
 
 @pytest.mark.parametrize("name", ["http://127.0.0.1/v1", "http://127.0.0.1/v1#", "http://#m", "https:///#m", "http:#m"])
-def test_a_url_without_host_or_model_is_told(name: str) -> None:
+def test_a_url_without_host_or_model_is_reported(name: str) -> None:
     with pytest.raises(BadInput) as caught:
         create_model(name)
     assert str(caught.value).startswith(
@@ -109,7 +111,7 @@ async def test_a_server_by_url_gets_the_key_only_where_one_is_set(monkeypatch: p
     assert [headers.get("Authorization") for headers in server.headers] == [None, "Bearer sk-own"]
 
 
-def test_the_embedded_model_that_is_not_fetched_yet_is_told(tmp_path: Path) -> None:
+def test_the_missing_embedded_model_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as caught:
         create_model("local", models_directory=tmp_path)
     assert str(caught.value) == (
@@ -123,7 +125,7 @@ def test_a_file_that_was_never_verified_is_not_taken_for_the_embedded_model(tmp_
         create_model("local", models_directory=tmp_path)
 
 
-def test_any_gguf_file_is_a_model_that_is_told_its_tools_in_text(tmp_path: Path) -> None:
+def test_other_gguf_files_get_their_tools_as_text(tmp_path: Path) -> None:
     (tmp_path / "mine.gguf").write_bytes(b"GGUF\x03\0\0\0")
     model = create_model(f"local:{tmp_path / 'mine.gguf'}")
     assert isinstance(model, TextProtocolModel)

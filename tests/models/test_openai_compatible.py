@@ -125,7 +125,7 @@ async def test_a_call_cut_off_by_the_token_limit_is_marked():
     assert [call.truncated for call in reply.message.tool_calls] == [True]
 
 
-async def test_history_is_told_in_the_wire_format():
+async def test_the_history_is_sent_in_the_wire_format():
     history = (
         system_message("be brief"),
         user_message("add"),
@@ -156,13 +156,13 @@ async def test_history_is_told_in_the_wire_format():
         ("auto", None),
     ],
 )
-async def test_tool_choice_is_told(choice, wire):
+async def test_the_tool_choice_is_sent(choice, wire):
     async with chat_server(build_completion("x")) as server:
         await collect_parts(server, ModelOptions(stream=False, tool_choice=choice), (ADD,))
     assert server.bodies[0].get("tool_choice") == wire
 
 
-async def test_options_are_told():
+async def test_options_are_sent():
     options = ModelOptions(
         stream=False, max_tokens=5, temperature=0.5, stop=("X",), seed=3, response_schema={"type": "object"}
     )
@@ -207,7 +207,7 @@ ERRORS = [
 
 @pytest.mark.parametrize(("status", "body", "kind", "said"), ERRORS)
 @pytest.mark.parametrize("options", [WHOLE, ModelOptions()], ids=["whole", "streamed"])
-async def test_server_errors_are_told_in_a_sentence_without_the_key(status, body, kind, said, options):
+async def test_server_errors_are_translated_without_the_key(status, body, kind, said, options):
     headers = {"location": "http://elsewhere/"} if status == 302 else None
     async with chat_server(respond_json(body, status, headers)) as server:
         with pytest.raises(kind) as caught:
@@ -233,7 +233,7 @@ async def test_an_answer_that_is_no_completion_is_refused(body):
             await collect_parts(server, WHOLE)
 
 
-async def test_an_error_in_mid_stream_is_told():
+async def test_an_error_chunk_raises():
     async with chat_server(respond_events(build_delta(content="a"), {"error": {"message": "gpu on fire"}})) as server:
         with pytest.raises(ModelRejected, match="gpu on fire"):
             await collect_parts(server)
@@ -251,7 +251,7 @@ async def test_a_json_answer_to_a_streamed_request_is_read():
     assert got[-1].message == assistant_message("whole")
 
 
-async def test_nobody_listening_is_told_with_the_address():
+async def test_an_unreachable_server_is_reported_with_its_address():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         model = OpenAICompatibleModel("m", f"http://127.0.0.1:{taken.getsockname()[1]}/v1", retry_policy=QUICK)
@@ -284,7 +284,7 @@ async def test_an_overloaded_server_is_asked_again_after_the_time_it_names():
     assert asyncio.get_running_loop().time() - started >= 0.2
 
 
-async def test_a_wait_longer_than_patience_is_not_made():
+async def test_a_wait_beyond_the_maximum_is_refused():
     async with chat_server(respond_json({"error": {"message": "busy"}}, 429, {"retry-after": "3600"})) as server:
         with pytest.raises(ModelUnavailable, match="asks to wait 3600 s"):
             await collect_parts(server, WHOLE)
@@ -318,9 +318,9 @@ async def test_a_message_is_serialised_once():
     said = user_message("hi")
     async with chat_server(build_completion("x")) as server:
         await collect_parts(server, WHOLE, messages=(said,))
-        kept = said._wire_cache["chat"]
+        encoded = said._wire_cache["chat"]
         await collect_parts(server, WHOLE, messages=(said,))
-    assert said._wire_cache["chat"] is kept
+    assert said._wire_cache["chat"] is encoded
 
 
 def test_every_model_error_is_caught_as_one():

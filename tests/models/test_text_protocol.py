@@ -1,4 +1,4 @@
-"""Tool calls through plain text, in each way of telling."""
+"""Tool calls through plain text, with each tool rendering."""
 
 import orjson
 import pytest
@@ -107,7 +107,7 @@ async def test_with_tool_choice_none_nothing_is_promoted():
     assert reply.message.tool_calls == ()
 
 
-def test_tools_are_told_in_the_seed_protocol():
+def test_tools_are_described_in_the_system_message():
     [first, second] = render_messages((user_message("check it"),), (VALIDATE,), "auto")
     assert first.role == "system"
     assert (
@@ -122,7 +122,7 @@ def test_tools_are_told_in_the_seed_protocol():
     assert second == user_message("check it")
 
 
-def test_tools_are_told_in_chinese_to_one_who_asks_in_chinese():
+def test_tools_are_described_in_chinese_for_a_chinese_request():
     [first, _] = render_messages((system_message("你是助手"), user_message("帮我查看有哪些表")), (VALIDATE,), "auto")
     assert first.content.startswith("你是助手\n\n# 工具调用协议")
     assert "  - sql (string, 必需): the query\n  - strict (boolean, 可选)" in first.content
@@ -143,7 +143,7 @@ HISTORY = (
 )
 
 
-def test_calls_and_results_are_told_as_text():
+def test_calls_and_results_are_sent_as_text():
     plain = render_messages(HISTORY, (), "auto")
     assert [(m.role, m.content) for m in plain] == [
         ("user", "go"),
@@ -157,7 +157,7 @@ def test_calls_and_results_are_told_as_text():
     ]
 
 
-def test_a_forced_choice_is_told_and_no_choice_tells_no_tools():
+def test_a_forced_choice_is_stated_and_the_choice_none_hides_the_tools():
     assert (
         "must call sql_validate now"
         in render_messages((user_message("x"),), (VALIDATE,), ForcedTool("sql_validate"))[0].content

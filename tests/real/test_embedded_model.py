@@ -64,7 +64,7 @@ async def test_it_answers_from_a_tools_result(local, question):
     assert "4711" in end.text.replace(",", "")
 
 
-async def test_a_forced_choice_is_kept_by_the_grammar(local):
+async def test_the_grammar_enforces_a_forced_choice(local):
     options = ModelOptions(tool_choice=ForcedTool("stock"), max_tokens=60)
     model = TextProtocolModel(local, "protocol")
     tools = Agent(local, [stock]).library.definitions
@@ -88,7 +88,7 @@ async def test_asked_as_python_it_calls_what_fits_and_else_answers(local, said, 
     assert bool(reply.message.content) is not bool(items)
 
 
-async def test_what_does_not_fit_the_window_is_told(local):
+async def test_messages_beyond_the_context_window_raise(local):
     with pytest.raises(ContextFull, match="context"):
         await Agent(local).run("word " * 20_000)
 
@@ -103,7 +103,7 @@ async def test_leaving_a_stream_stops_the_computation(local):
     assert asyncio.get_running_loop().time() - started < 20
 
 
-async def test_its_server_lets_nobody_else_in(local):
+async def test_its_server_requires_the_key(local):
     await Agent(local, options=ModelOptions(max_tokens=2)).run("Say hi.")
     url = f"{local._server.listening_address}/v1/chat/completions"
     async with aiohttp.ClientSession() as session, session.post(url, json={"messages": []}) as response:

@@ -59,7 +59,7 @@ async def test_failures_are_counted_corrected_pinned_and_deleted(store):
 
 async def test_informative_failures_are_read_from_partial_indexes(store, engine):
     if engine == "postgresql":
-        return  # a table as small as a test's is read whole there
+        pytest.skip("PostgreSQL scans a table of this size instead of using an index")
     index_uses = []
     for query, index in (
         (_select_newest(True, 20), "ix_failures_teaching"),

@@ -75,7 +75,7 @@ INVALID_BINDINGS = [
     ({"colour": "red"}, "colour: Extra inputs are not permitted"),
     ({"tool_id": "other"}, "cannot change tool_id"),
     ({"tool_type": "http"}, "cannot change tool_type"),
-    ({"init_params": {"name": "near"}}, "nothing here can make one"),
+    ({"init_params": {"name": "near"}}, "which is not possible here"),
 ]
 
 
@@ -114,9 +114,9 @@ async def test_a_view_follows_the_library():
     library.unregister("later")
     assert bound.names == ("shop_price", "shop_stock")
     assert (await bound.call("later", {"a": 1, "b": 2})).failure == "unknown_tool"
-    with pytest.raises(ToolRegistrationError, match="bound to one agent"):
+    with pytest.raises(ToolRegistrationError, match="the tools of one agent"):
         bound.register(add)
-    with pytest.raises(ToolRegistrationError, match="bound to one agent"):
+    with pytest.raises(ToolRegistrationError, match="the tools of one agent"):
         bound.unregister("shop")
 
 

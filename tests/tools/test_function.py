@@ -101,14 +101,15 @@ def test_a_parameter_named_title_or_with_an_underscore_is_kept():
 
     made = FunctionTool(f)
     assert list(made.definition.parameters["properties"]) == ["title", "_secret", "model_config", "schema"]
-    assert asyncio.run(made.run({"title": "x", "_secret": 2, "schema": "s"}, NO_CONTEXT)) == "x"
+    assert asyncio.run(made.run(made.check({"title": "x", "_secret": 2, "schema": "s"}), NO_CONTEXT)) == "x"
 
 
 async def test_models_reach_the_function_as_models():
     def f(point: Point) -> int:
         return point.x + point.y
 
-    assert await FunctionTool(f).run({"point": {"x": 1, "y": 2}}, NO_CONTEXT) == 3
+    tool = FunctionTool(f)
+    assert await tool.run(tool.check({"point": {"x": 1, "y": 2}}), NO_CONTEXT) == 3
 
 
 PROBLEMS = [
@@ -127,7 +128,7 @@ PROBLEMS = [
 @pytest.mark.parametrize(("arguments", "problems"), PROBLEMS)
 async def test_what_does_not_fit_is_told_by_field(arguments, problems):
     with pytest.raises(InvalidArguments) as caught:
-        await FunctionTool(search).run(arguments, NO_CONTEXT)
+        FunctionTool(search).check(arguments)
     assert list(caught.value.problems) == problems
 
 
@@ -136,7 +137,7 @@ async def test_problems_inside_unions_and_lists_name_the_field():
         return 1
 
     with pytest.raises(InvalidArguments) as caught:
-        await FunctionTool(f).run({"points": [{"x": 1}, {"x": "a"}], "value": {"k": 1}}, NO_CONTEXT)
+        FunctionTool(f).check({"points": [{"x": 1}, {"x": "a"}], "value": {"k": 1}})
     assert [problem.field for problem in caught.value.problems] == ["points.1.x", "value"]
 
 

@@ -108,7 +108,7 @@ def test_a_taken_name_is_refused():
 
 
 def test_what_is_no_tool_is_refused():
-    with pytest.raises(ToolRegistrationError, match="no tool"):
+    with pytest.raises(ToolRegistrationError, match="not a tool"):
         ToolLibrary([5])
 
 

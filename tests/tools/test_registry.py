@@ -51,7 +51,7 @@ async def test_a_spec_with_several_actions_is_one_entry():
 
 
 REFUSED = [
-    ({}, [], "It brings no tool that could be called."),
+    ({}, [], "The spec defines no callable tool."),
     (
         {"dependencies": ("add", "till", "scale")},
         [RawTool("shop")],
@@ -61,7 +61,7 @@ REFUSED = [
     (
         {"tool_id": "add"},
         [RawTool("add")],
-        "There is a tool named 'add' already; replace it, or give this one another id.",
+        "There is already a tool named 'add'. Replace it, or give this one another id.",
     ),
 ]
 
@@ -77,10 +77,10 @@ def test_what_cannot_be_registered_is_told_and_changes_nothing(more, tools, reas
 INVALID_DEFINITIONS = [
     ({"type": "array"}, "must be a JSON Schema of type object"),
     ({"type": "objekt"}, "type object"),
-    ({"type": "object", "properties": {"a": {"type": "strin"}}}, "no valid JSON Schema"),
+    ({"type": "object", "properties": {"a": {"type": "strin"}}}, "not a valid JSON Schema"),
     ({"type": "object", "properties": {"a": {"$ref": "https://example.com/x.json"}}}, "refers to https://example.com"),
-    ({"type": "object", "properties": {"a": {"$ref": "#/$defs/none"}}}, "no valid JSON Schema"),
-    ({"type": "object", "properties": {"a": {"pattern": "("}}}, "no valid JSON Schema"),
+    ({"type": "object", "properties": {"a": {"$ref": "#/$defs/none"}}}, "not a valid JSON Schema"),
+    ({"type": "object", "properties": {"a": {"pattern": "("}}}, "not a valid JSON Schema"),
     ({"type": "object", "properties": {"a": {"default": object()}}}, ""),
 ]
 
@@ -100,7 +100,7 @@ def test_actions_of_other_tools_and_repeated_ones_are_set_aside():
     library = ToolLibrary()
     done = library.register(spec(), [RawTool("shop.a"), RawTool("shopping.a"), RawTool("shop.a", "other")])
     assert done.accepted == ("shop_a",)
-    assert done.set_aside["shopping.a"] == "its id is to be 'shop' or to begin with 'shop.'"
+    assert done.set_aside["shopping.a"] == "its id must be 'shop' or begin with 'shop.'"
     assert done.set_aside["shop.a"] == "there is another action of this name"
     taken = library.register(spec("shop.a"), [RawTool("shop.a")])
     assert taken.set_aside == {"shop.a": "its id is taken by an action of 'shop'"}
@@ -149,7 +149,7 @@ def lambda_like(a: int, b: int) -> str:
 
 @pytest.mark.parametrize("tool_id", ["a b", "a/b", "", "x" * 101])
 def test_an_id_that_is_none_is_refused(tool_id):
-    with pytest.raises(ToolRegistrationError, match="no id of a tool"):
+    with pytest.raises(ToolRegistrationError, match="not a valid tool id"):
         ToolLibrary([RawTool(tool_id, "fine")])
 
 

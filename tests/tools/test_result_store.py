@@ -50,14 +50,14 @@ async def test_a_text_is_found_in_a_result():
     handle = (await library.call("book", {}, RUN)).handle
     found = await library.call("read_result", {"handle": handle, "find": "page 0042"}, RUN)
     head, place = found.content.split("\n", 1)
-    assert head == "'page 0042' stands there 1 time:"
+    assert head == "'page 0042' occurs 1 time:"
     assert place.startswith("420: …")
     assert "page 0042" in place
     often = await library.call("read_result", {"handle": handle, "find": "page"}, RUN)
-    assert often.content.startswith("'page' stands there 100 times; the first 10:")
+    assert often.content.startswith("'page' occurs 100 times; the first 10:")
     assert (often.cut, often.handle) == (0, "")
     none = await library.call("read_result", {"handle": handle, "find": "chapter"}, RUN)
-    assert none.content == "'chapter' stands there 0 times."
+    assert none.content == "'chapter' occurs 0 times."
 
 
 @pytest.mark.parametrize("context", [CallContext("run2"), CallContext("")])
@@ -67,7 +67,7 @@ async def test_another_run_cannot_read_it(context):
     result = await library.call("read_result", {"handle": handle}, context)
     assert (result.failure, result.content) == (
         "refused",
-        "This task has no result under the handle 'result_1', or it is not kept any more.",
+        "This task has no result under the handle 'result_1', or it is not stored any more.",
     )
     assert library.read_result(context.run_id, handle) is None
     assert library.read_result("run1", handle) == book()

@@ -24,9 +24,10 @@ Task = str | Sequence[Message]
 
 
 class Agent:
-    """A model with tools. One agent can run many tasks concurrently; runs share nothing but the failure memory.
+    """A model with tools.
 
-    Close it with `aclose`, or use it in `async with`.
+    One agent can run many tasks concurrently; runs share nothing but the failure memory. Close it with `aclose`, or
+    use it in `async with`.
 
     Args:
         model: A `Model`, or a name that `opposable.models.factory.create_model` accepts, such as "openai:gpt-5".
@@ -62,7 +63,7 @@ class Agent:
         self._no_stream_options = replace(options, stream=False)
 
     async def run(self, task: Task, context: CallContext = NO_CONTEXT) -> RunFinished:
-        """Run a task and return how it ended: the answer, the stop reason, the usage and the new messages.
+        """Run a task and return how it ended.
 
         Args:
             task: What to do.

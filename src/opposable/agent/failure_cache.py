@@ -60,7 +60,7 @@ class FailureCache:
         self._mark_changed(failure.scope, tool_id)
 
     def list_for_tool(self, scope: str, tool: str) -> tuple[Failure, ...]:
-        """Return the failures of a tool in a scope and in the shared scope, its own first, the latest first."""
+        """Return the failures of a tool in a scope, then the shared ones, the latest first."""
         scopes = (scope,) if scope == SHARED_SCOPE else (scope, SHARED_SCOPE)
         return tuple(
             failure
@@ -81,7 +81,10 @@ class FailureCache:
         return set(self._failures_by_tool.get(scope, ())) | set(self._failures_by_tool.get(SHARED_SCOPE, ()))
 
     def take_changed_tools(self, scope: str) -> set[str]:
-        """Return the tools whose failures have changed since the last call; all of them at first."""
+        """Return the tools whose failures have changed since the last call.
+
+        All of them at first.
+        """
         changed_tools = self._changed_tools.get(scope)
         if changed_tools is None:
             changed_tools = self.list_tools(scope)

@@ -1,4 +1,4 @@
-"""The stored form of failed calls: fingerprints and messages without secrets, and corrections."""
+"""The stored form of failed calls: fingerprints, messages and corrections."""
 
 import re
 from collections.abc import Iterable
@@ -24,7 +24,10 @@ _MIN_SIMILARITY = 0.6
 
 
 def compute_fingerprint(arguments: dict[str, Any]) -> str:
-    """Return the hash of the arguments without their secrets; identical calls of a tool share it."""
+    """Return the hash of the arguments without their secrets.
+
+    Identical calls of a tool share it.
+    """
     redacted_arguments = redact(arguments)
     digest = canonical_sha256(redacted_arguments)[:32]
     return digest if redacted_arguments == arguments else UNCERTAIN_PREFIX + digest
@@ -41,7 +44,7 @@ def find_wrong_fields(arguments: dict[str, Any], error_text: str) -> tuple[str, 
 
 
 def format_failure_message(arguments: dict[str, Any], error_text: str) -> str:
-    """Return the message to store: the wrong arguments as a line of JSON, then the error of the tool."""
+    """Return the message to store: the wrong arguments as JSON, then the error."""
     wrong_fields = find_wrong_fields(arguments, error_text)
     shown = {name: value for name, value in arguments.items() if name in wrong_fields} or arguments
     line = orjson.dumps(truncate_value(redact(shown)), default=str, option=orjson.OPT_NON_STR_KEYS).decode()
@@ -64,7 +67,9 @@ def find_correction(
     *,
     allow_larger_numbers: bool = False,
 ) -> dict[str, Any] | None:
-    """Return the difference between a failed and a successful call, as `{"given": {…}, "right": {…}}`.
+    """Return the correction of a failed call by a successful one.
+
+    The form is `{"given": {…}, "right": {…}}`.
 
     The result is None if the successful call is a different call rather than a correction. It is a correction if the
     error names the field or the new value, if a value moved to another argument, or if a text became a similar one.
@@ -94,7 +99,10 @@ def find_correction(
 
 
 def format_correction(correction: dict[str, Any] | None) -> tuple[str, str]:
-    """Return the wrong and the correct arguments, each as `name="value", …`; ("", "") if there are none to show."""
+    """Return the wrong and the correct arguments, each as `name="value", …`.
+
+    ("", "") if there are none to show.
+    """
     if not correction or not isinstance(correct_arguments := correction.get("right"), dict):
         return "", ""
     wrong_arguments = correction.get("given")
@@ -130,7 +138,7 @@ _MISSING = object()
 def _is_plausible_correction(
     wrong_arguments: dict[str, Any], correct_arguments: dict[str, Any], error_text: str
 ) -> bool:
-    """Return whether the correct arguments follow from the wrong ones or from the error."""
+    """Return whether the correct arguments follow from the wrong ones or the error."""
     if any(isinstance(value, str) and len(value) > 1 and value in error_text for value in correct_arguments.values()):
         return True
     if wrong_arguments.keys().isdisjoint(correct_arguments) and any(

@@ -1,4 +1,4 @@
-"""Memory of failed calls across runs, by tool and arguments, with the corrections that worked."""
+"""Memory of failed calls across runs, and of the corrections that worked."""
 
 import asyncio
 import logging
@@ -78,7 +78,10 @@ class ExecutionStatsStore(Protocol):
     async def get_call_statistics(
         self, tool_ids: Sequence[str], *, calls_per_tool: int = 50
     ) -> dict[str, ExecutionStats]:
-        """Return the statistics of the latest calls of each of these tools. Raises: `StoreError`."""
+        """Return the statistics of the latest calls of each of these tools.
+
+        Raises: `StoreError`.
+        """
         ...
 
 
@@ -212,18 +215,21 @@ class FailureMemory:
         await self._write()
 
     def invalidate(self) -> None:
-        """Make the next runs read the store again, after a failure was pinned or deleted there."""
+        """Make the next runs read the store again."""
         self._library_loads.clear()
         self._loaded_tools.clear()
 
     async def get_patterns(self, library: ToolLibrary, scope: str) -> FailurePatterns:
-        """Return what is known of the tools; wait briefly for the store at the first use of a library."""
+        """Return what is known of the tools.
+
+        Wait briefly for the store at the first use of a library.
+        """
         if self._store is not None:
             await self._refresh(library, scope)
         return self._build_patterns(scope) if self._cache else NO_PATTERNS
 
     async def get_call_statistics(self, tool_ids: Sequence[str]) -> dict[str, ExecutionStats]:
-        """Return the statistics of the latest calls of these tools in all processes, as far as the store answers in time."""
+        """Return the statistics of the latest calls of these tools in all processes."""
         if self._statistics_store is None:
             return {}
         now_seconds = time.monotonic()
@@ -253,7 +259,7 @@ class FailureMemory:
         library: ToolLibrary,
         language: Language,
     ) -> tuple[ToolDefinition, ...]:
-        """Return the definitions with warnings: the same object while nothing changes, so that encoded forms are reused."""
+        """Return the definitions with warnings, the same object while nothing changes."""
         cached = self._annotated_definitions.get((id(definitions), language))
         if cached is not None and cached.definitions is definitions and cached.patterns is patterns:
             return cached.annotated
@@ -470,7 +476,7 @@ class FailureMemory:
 
 @dataclass(frozen=True, slots=True)
 class ScopedMemory:
-    """A failure memory with a scope: it stores failures under `scope` and also reads the shared ones."""
+    """A failure memory that stores under its scope and also reads shared failures."""
 
     memory: FailureMemory
     scope: str = SHARED_SCOPE
@@ -498,7 +504,7 @@ class ScopedMemory:
         return self.memory.add(failure)
 
     def is_known_to_fail(self, failure: Failure) -> bool:
-        """Return whether to block calls with this failure: it is pinned, or it occurred in enough runs."""
+        """Return whether to block calls with this failure."""
         if failure.fingerprint.startswith(UNCERTAIN_PREFIX):
             return False
         how = self.memory.options
@@ -512,7 +518,7 @@ class ScopedMemory:
 
 
 def _list_owner_ids(library: ToolLibrary) -> tuple[str, ...]:
-    """Return the ids of the tools of a library, and every prefix that may be the owner of an action."""
+    """Return the tool ids of a library with their prefixes, which may own actions."""
     return tuple({prefix: None for tool in library.tools for prefix in _list_id_prefixes(tool.tool_id)})
 
 

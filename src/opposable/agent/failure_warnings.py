@@ -1,4 +1,7 @@
-"""Warnings about earlier failures, for tool descriptions and requests; they never quote the output of a tool."""
+"""Warnings about earlier failures, for tool descriptions and requests.
+
+They never quote the output of a tool.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -47,9 +50,10 @@ def add_warnings(definition: ToolDefinition, warning_lines: str) -> ToolDefiniti
 
 
 def format_hints(failures: Iterable[Failure], tool_name: str, request_words: Sequence[str], language: Language) -> str:
-    """Return the corrections of earlier failures whose values the request contains; "" if there are none.
+    """Return the corrections of earlier failures whose values the request contains.
 
-    The hints go next to the request, because small models ignore warnings in a tool description.
+    "" if there are none. The hints go next to the request, because small models ignore warnings in a tool
+    description.
     """
     hints: dict[str, None] = {}
     for failure in failures:
@@ -76,7 +80,7 @@ def _is_failure_requested(correction: dict[str, Any] | None, request_words: Sequ
 
 
 def _is_value_requested(field: str, value: Any, request_words: Sequence[str]) -> bool:
-    """Return whether a request contains the numbers and at least half of the words of a value."""
+    """Return whether a request has the numbers and half of the words of a value."""
     value_words = [word for word in split_words(str(value)) if word not in get_content_words(field)]
     requested_words = [word for word in value_words if word in request_words]
     return (
@@ -94,7 +98,10 @@ def _contains_phrase(phrase: Sequence[str], request_words: Sequence[str]) -> boo
 
 
 def _format_hint(name: str, worked_arguments: str, language: Language) -> str:
-    """Return a hint with the arguments that worked. Failed ones are left out: small models repeat what they see."""
+    """Return a hint with the arguments that worked.
+
+    Failed ones are left out: small models repeat what they see.
+    """
     return (
         f"（以往成功：{name}({worked_arguments})。）"
         if language == "zh"

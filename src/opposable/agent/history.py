@@ -1,4 +1,4 @@
-"""Pure functions that prepare a message history for a request: matched results, and a bounded length."""
+"""Preparation of a message history for a request: matched results, bounded length."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,7 +21,7 @@ def detect_conversation_language(messages: Sequence[Message]) -> Language:
 
 
 def match_results_to_calls(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with every call followed by its result, and no result without a call.
+    """Return the messages with every call followed by its result.
 
     Providers reject a conversation that breaks either rule. A call without a result gets one that says so. A result
     without a call, or a second one, is dropped. A late result moves to its call.
@@ -79,7 +79,7 @@ def estimate_tokens(messages: Iterable[Message]) -> int:
 
 
 def estimate_text_tokens(text: str) -> int:
-    """Estimate the tokens of a text: 4 Latin characters, or 1.5 Chinese ones, for each token."""
+    """Estimate the tokens of a text: 4 Latin or 1.5 Chinese characters each."""
     wide = 0 if text.isascii() else sum(character > "\u2e7f" for character in text)
     return (len(text) - wide) // 4 + wide * 2 // 3
 
@@ -100,7 +100,10 @@ def _are_results_matched(messages: Sequence[Message]) -> bool:
 
 
 def _index_results(messages: Sequence[Message]) -> dict[tuple[int, str], Message]:
-    """Map (position of the reply, call id) to the result; a conversation can reuse a call id."""
+    """Map (position of the reply, call id) to the result.
+
+    A conversation can reuse a call id.
+    """
     results: dict[tuple[int, str], Message] = {}
     call_positions: dict[str, int] = {}
     for index, message in enumerate(messages):
@@ -127,7 +130,7 @@ def _group_messages(messages: Sequence[Message]) -> list[list[Message]]:
 
 
 def _list_droppable_groups(groups: Sequence[list[Message]]) -> list[int]:
-    """Return the positions of the groups that may be dropped, in the order of dropping."""
+    """Return the positions of the droppable groups, in the order of dropping."""
     user_positions = [index for index, group in enumerate(groups) if group[0].role == "user"]
     first, last = (user_positions[0], user_positions[-1]) if user_positions else (0, 0)
     before = [

@@ -78,7 +78,7 @@ class DeadlineExceeded(Exception):
 
 
 class Deadline:
-    """A deadline that interrupts the waits of an async generator with `DeadlineExceeded`.
+    """A deadline that interrupts an async generator with `DeadlineExceeded`.
 
     `asyncio.timeout` must not stay open across a `yield`, because it could cancel the consumer's code. A `Deadline`
     cancels only while the generator itself waits. It adds almost no cost per item.

@@ -32,7 +32,10 @@ class ResolvedCall:
 
 
 def resolve_calls(calls: Sequence[ToolCall], library: ToolLibrary, language: Language) -> tuple[ResolvedCall, ...]:
-    """Resolve the calls of a reply; one that cannot be resolved gets a failure, never a guess."""
+    """Resolve the calls of a reply.
+
+    One that cannot be resolved gets a failure, never a guess.
+    """
     return tuple(_resolve_call(call, library, language) for call in assign_unique_ids(calls))
 
 
@@ -47,7 +50,7 @@ def assign_unique_ids(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
 
 
 def make_sendable(call: ToolCall, name: str, max_characters: int = 4000) -> ToolCall:
-    """Return the call as providers accept it in a history: under `name`, with arguments that are a JSON object.
+    """Return the call in a form that every provider accepts in a history.
 
     Malformed arguments are quoted in an object, cut to `max_characters`.
     """

@@ -1,4 +1,4 @@
-"""Selection of the tools that a run offers to the model: all of a small library, else the matching ones."""
+"""Selection of the tools that a run offers to the model."""
 
 from collections.abc import Iterable, Sequence
 
@@ -47,7 +47,7 @@ class ToolSelection:
         return self._cached_definitions[2]
 
     def update_from_results(self, results: Iterable[ToolResult]) -> None:
-        """Add the tools that were called or found, and the reader of stored results when one is needed."""
+        """Add the tools that were called or found."""
         for result in results:
             self._has_stored_results = self._has_stored_results or bool(result.handle)
             if not self._selected_names or result.failure is not None:

@@ -29,29 +29,29 @@ def create_optional_tools(loader: SpecLoader, exit_stack: AsyncExitStack) -> lis
 def _iter_optional_tools(loader: SpecLoader, exit_stack: AsyncExitStack) -> Iterator[Tool]:
     roots = list(loader.permissions.roots)
     if _is_installed("python_executor"):
-        from opposable.builtin_tools.python.python_executor import PythonExecutor
+        from opposable.builtin_tools.python.python_executor import PythonExecutor  # lazy: optional dependency
 
         executor = PythonExecutor()
         exit_stack.push_async_exit(executor)
         yield FunctionTool(executor.python_executor)
     if roots and _is_installed("file_processor"):
-        from opposable.builtin_tools.data_files.data_analyzer import DataAnalyzer
-        from opposable.builtin_tools.data_files.file_processor import FileProcessor
+        from opposable.builtin_tools.data_files.data_analyzer import DataAnalyzer  # lazy: optional dependency
+        from opposable.builtin_tools.data_files.file_processor import FileProcessor  # lazy: optional dependency
 
         yield from tools_from_object(
             FileProcessor(roots, allow_overwrite=loader.permissions.allow_overwrite), "file_processor"
         )
         yield from tools_from_object(DataAnalyzer(roots), "data_analyzer")
     if _is_installed("web_scraper"):
-        from opposable.builtin_tools.web_scraper import WebScraper
+        from opposable.builtin_tools.web_scraper import WebScraper  # lazy: optional dependency
 
         yield FunctionTool(WebScraper(loader.client).web_scraper)
     if loader.permissions.api_hosts:
-        from opposable.builtin_tools.api_caller import ApiCaller
+        from opposable.builtin_tools.api_caller import ApiCaller  # lazy: optional dependency
 
         yield FunctionTool(ApiCaller(loader.client, loader.permissions.api_hosts).api_caller)
     if _is_installed("browser_navigator"):
-        from opposable.builtin_tools.browser.browser_navigator import BrowserNavigator
+        from opposable.builtin_tools.browser.browser_navigator import BrowserNavigator  # lazy: optional dependency
 
         browser = BrowserNavigator(roots, allowed_hosts=loader.permissions.private_hosts)
         exit_stack.push_async_exit(browser)

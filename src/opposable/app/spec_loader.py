@@ -122,7 +122,7 @@ class SpecLoader:
             case HttpToolSpec():
                 return [self._create_http_tool(spec)]
             case SkillSpec():
-                from opposable.tools.skills.skill_tool import tools_from_skill_spec
+                from opposable.tools.skills.skill_tool import tools_from_skill_spec  # lazy: needs the extra "skills"
 
                 return list(tools_from_skill_spec(spec, self.sandbox))
             case McpServerSpec():
@@ -145,14 +145,14 @@ class SpecLoader:
     @cached_property
     def client(self) -> "GuardedClient":
         """The HTTP client that all HTTP tools share."""
-        from opposable.safety.network.guarded_client import GuardedClient
+        from opposable.safety.network.guarded_client import GuardedClient  # lazy: start-up time
 
         return GuardedClient(self.permissions.private_hosts)
 
     @cached_property
     def sandbox(self) -> "Sandbox":
         """The sandbox in which scripts run."""
-        from opposable.safety.sandbox.sandbox import Sandbox
+        from opposable.safety.sandbox.sandbox import Sandbox  # lazy: start-up time
 
         return Sandbox()
 
@@ -171,7 +171,7 @@ class SpecLoader:
         await self.aclose()
 
     def _create_http_tool(self, spec: HttpToolSpec) -> Tool:
-        from opposable.tools.http.http_tool import HttpTool, get_internal_tool_name
+        from opposable.tools.http.http_tool import HttpTool, get_internal_tool_name  # lazy: start-up time
 
         name = get_internal_tool_name(spec, INTERNAL_FUNCTIONS)
         if name is not None:
@@ -179,7 +179,7 @@ class SpecLoader:
         return HttpTool(spec, self.client, self._environ)
 
     async def _connect_mcp_server(self, spec: McpServerSpec) -> Registration:
-        from opposable.tools.mcp.registration import register_server
+        from opposable.tools.mcp.registration import register_server  # lazy: needs the extra "mcp"
 
         if spec.command and not self.permissions.allow_programs:
             raise ToolRegistrationError(f"{spec.tool_id}: MCP servers may not be started as programs here. Use a URL.")

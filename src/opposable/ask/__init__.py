@@ -1,1 +1,1 @@
-"""Ask your data: questions in words, answered from a database."""
+"""Answers questions in natural language from a database."""

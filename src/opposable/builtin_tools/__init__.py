@@ -1,1 +1,1 @@
-"""Tools that come with the package and work without a network, a key or a program beside Python."""
+"""Built-in tools."""

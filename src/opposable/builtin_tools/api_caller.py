@@ -1,4 +1,4 @@
-"""Calls of web APIs, on the hosts the owner lists and no other."""
+"""Tool that calls web APIs on allowed hosts."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -21,17 +21,24 @@ _REPORTED_HEADERS = frozenset({"content-type", "etag", "last-modified", "link", 
 
 
 class ApiCaller:
-    """Calls APIs on `hosts` (`host` for its usual ports, or `host:port`), by `methods` only. Raises: `BadInput`.
+    """Caller of APIs on allowed hosts. It adds no credentials and follows no redirects.
 
-    The guard of the client stands behind: a listed host that leads to an inner address is refused unless it is allowed
-    there too. No credentials are added, no redirects followed.
+    The client's guard applies as well: an allowed host with an internal address also needs permission there.
+
+    Args:
+        client: The HTTP client with the guard against internal addresses.
+        hosts: Allowed hosts: `host` for its default ports, or `host:port`.
+        methods: Allowed methods.
+
+    Raises:
+        BadInput: `hosts` is empty or not valid.
     """
 
     def __init__(self, client: GuardedClient, hosts: Sequence[str], methods: Sequence[Method] = METHODS) -> None:
         self._client = client
         self._hosts = frozenset(parse_allowed_hosts(hosts))
         if not self._hosts:
-            raise BadInput("api_caller needs at least one host that it may call.")
+            raise BadInput("api_caller has no allowed hosts. Pass at least one host.")
         self._methods = tuple(methods)
 
     async def api_caller(
@@ -66,28 +73,28 @@ class ApiCaller:
             raise ToolRefused(
                 f"{target.host} is not among the hosts that may be called: {', '.join(sorted(self._hosts))}."
             )
-        sent = _validate_headers(headers or {})
+        request_headers = _validate_headers(headers or {})
         if body is not None:
-            sent["content-type"] = "application/json"
+            request_headers["content-type"] = "application/json"
         content = None if body is None else orjson.dumps(body, option=orjson.OPT_NON_STR_KEYS)
         request = HttpRequest(
-            method, _append_query(str(target.url), query or {}), sent, content, seconds=_TIMEOUT_SECONDS
+            method, _append_query(str(target.url), query or {}), request_headers, content, seconds=_TIMEOUT_SECONDS
         )
         async with self._client.send(request) as response:
-            raw, more = await read_body(response, MAX_RESPONSE_BYTES)
-            shown = {
+            content_bytes, is_truncated = await read_body(response, MAX_RESPONSE_BYTES)
+            reported_headers = {
                 name.lower(): value for name, value in response.headers.items() if name.lower() in _REPORTED_HEADERS
             }
-            told = {"status": response.status, "headers": shown}
+            result = {"status": response.status, "headers": reported_headers}
             charset = response.charset
-        if more:
+        if is_truncated:
             raise ToolFailed(f"The answer is larger than {MAX_RESPONSE_BYTES:,} bytes; ask for less at a time.")
-        return told | ({"body": _parse_body(raw, charset)} if raw else {})
+        return result | ({"body": _parse_body(content_bytes, charset)} if content_bytes else {})
 
     def _is_allowed_target(self, target: UrlTarget) -> bool:
-        """A host without a port in the list stands for the usual port of each scheme."""
-        usual = target.port == DEFAULT_PORTS[target.scheme]
-        return f"{target.host}:{target.port}" in self._hosts or (usual and target.host in self._hosts)
+        """Return whether a target is allowed. An allowed host without a port means its default ports."""
+        is_default_port = target.port == DEFAULT_PORTS[target.scheme]
+        return f"{target.host}:{target.port}" in self._hosts or (is_default_port and target.host in self._hosts)
 
 
 def _validate_headers(headers: dict[str, str]) -> dict[str, str]:

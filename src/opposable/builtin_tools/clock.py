@@ -1,4 +1,4 @@
-"""What time it is, anywhere."""
+"""Tool that reports the current time in a time zone."""
 
 from datetime import UTC, datetime
 

@@ -1,7 +1,7 @@
-"""The smallest tool: what goes in comes out."""
+"""Tool that repeats a text."""
 
 
-async def echo(text: str) -> str:  # async: a thread for it would cost more than all the rest
+async def echo(text: str) -> str:  # async: a worker thread would cost more than the call
     """Repeat a text unchanged.
 
     Args:

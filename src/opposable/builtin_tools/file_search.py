@@ -1,4 +1,4 @@
-"""Search and read text files inside the folders that are allowed."""
+"""Tool that searches and reads text files in allowed folders."""
 
 import io
 import re
@@ -16,8 +16,8 @@ from opposable.safety.filesystem.text_decoding import decode_text, detect_encodi
 
 _MAX_SNIPPET_CHARACTERS = 160
 _MAX_LINE_CHARACTERS = 500
-_MAX_PAGE_CHARACTERS = 12_000  # characters read_file gives at most
-_CHUNK_CHARACTERS = 65536  # characters of a line read at a time
+_MAX_PAGE_CHARACTERS = 12_000  # characters that read_file returns
+_CHUNK_CHARACTERS = 65536  # characters of a line read per step
 _MAX_LINES = 1000
 _MAX_MATCHES = 100
 _MAX_FILES = 50
@@ -25,7 +25,7 @@ _MAX_FILES = 50
 
 @dataclass(slots=True)
 class _Search:
-    """What one search looks for and what it has found so far."""
+    """The conditions of one search and its results so far."""
 
     words: list[str]
     is_match: Callable[[str], bool]
@@ -42,12 +42,12 @@ class _Search:
 
 
 class FileSearch:
-    """Search and read text files under `roots`.
+    """Search and reading of text files in allowed folders.
 
     Args:
-        roots: the only folders that may be read; links out of them are not followed.
-        seconds: a search stops after this long and says that it is partial.
-        largest: files of more bytes are not searched, which the result says.
+        roots: The only folders that may be read. Links out of them are not followed.
+        timeout_seconds: A search stops after this time and reports that it is partial.
+        max_file_bytes: Larger files are not searched. The result lists them.
     """
 
     def __init__(self, roots: list[Path], *, timeout_seconds: float = 10.0, max_file_bytes: int = 20_000_000) -> None:
@@ -69,15 +69,15 @@ class FileSearch:
             ToolFailed: `root_dir` does not exist.
         """
         phrase = _parse_query(query)
-        places = self._resolve_places(root_dir)
+        rooted_paths = self._resolve_root(root_dir)
         until = time.monotonic() + self._timeout_seconds
-        wanted = max(1, min(limit, _MAX_MATCHES))
+        max_matches = max(1, min(limit, _MAX_MATCHES))
         words = phrase.split()
-        search = _Search([phrase], lambda text: phrase in text, wanted, until)
-        self._search_places(search, places, phrase)
+        search = _Search([phrase], lambda text: phrase in text, max_matches, until)
+        self._search_paths(search, rooted_paths, phrase)
         if not search.total_matches and len(words) > 1 and not search.is_late:
-            search = _Search(words, lambda text: all(word in text for word in words), wanted, until)
-            self._search_places(search, places, "")
+            search = _Search(words, lambda text: all(word in text for word in words), max_matches, until)
+            self._search_paths(search, rooted_paths, "")
             if search.total_matches:
                 search.notes.append("The whole phrase occurs nowhere; these lines have all of its words.")
         return self._to_result(query, root_dir, search)
@@ -93,65 +93,75 @@ class FileSearch:
         Raises:
             InvalidArguments: `path` is no path.
             ToolRefused: the file is outside the allowed folders, a link or no text.
-            ToolFailed: there is no such file, or not so many lines.
+            ToolFailed: there is no such file, or it has fewer lines.
         """
-        place = self._roots.find(path)
-        first, most = max(1, start_line), max(1, min(lines, _MAX_LINES))
-        with self._roots.open_file(place) as file:
+        rooted_path = self._roots.find(path)
+        first_line, max_lines = max(1, start_line), max(1, min(lines, _MAX_LINES))
+        with self._roots.open_file(rooted_path) as file:
             encoding = detect_encoding(file.stream.peek(65536)[:65536])  # type: ignore[attr-defined]  # a buffered reader
             if encoding is None:
-                raise ToolRefused(f"{self._roots.format_path(place)} is no text file.")
+                raise ToolRefused(f"{self._roots.format_path(rooted_path)} is no text file.")
             reader = io.TextIOWrapper(file.stream, encoding, "replace")
-            page, last, more = _read_page(reader, first, most, time.monotonic() + self._timeout_seconds)
-        if not page and first > 1 and not more:
-            raise ToolFailed(f"{self._roots.format_path(place)} has only {last} lines; start_line is {first}.")
-        result: dict[str, Any] = {"path": self._roots.format_path(place), "start_line": first, "end_line": last}
-        if more:
-            result["more"] = f"The file goes on after line {last}; read on with start_line={last + 1}."
-        return result | {"text": "\n".join(page)}
+            page_lines, last_line, has_more = _read_page(
+                reader, first_line, max_lines, time.monotonic() + self._timeout_seconds
+            )
+        if not page_lines and first_line > 1 and not has_more:
+            raise ToolFailed(
+                f"{self._roots.format_path(rooted_path)} has only {last_line} lines; start_line is {first_line}."
+            )
+        result: dict[str, Any] = {
+            "path": self._roots.format_path(rooted_path),
+            "start_line": first_line,
+            "end_line": last_line,
+        }
+        if has_more:
+            result["more"] = f"The file goes on after line {last_line}; read on with start_line={last_line + 1}."
+        return result | {"text": "\n".join(page_lines)}
 
-    def _resolve_places(self, root_dir: str | None) -> list[RootedPath]:
+    def _resolve_root(self, root_dir: str | None) -> list[RootedPath]:
         if root_dir is None or root_dir.strip().strip("\"'") in ("", ".", "./", "/", "*", "all"):
             return self._roots.list_roots()
         return [self._roots.find(root_dir, "root_dir")]
 
-    def _search_places(self, search: _Search, places: list[RootedPath], pattern: str) -> None:
-        for place in self._walk_files(places, search.deadline):
+    def _search_paths(self, search: _Search, rooted_paths: list[RootedPath], pattern: str) -> None:
+        for rooted_path in self._walk_files(rooted_paths, search.deadline):
             if search.is_late:
                 break
             search.searched_files += 1
-            self._search_file(search, place, pattern)
+            self._search_file(search, rooted_path, pattern)
         if search.is_late:
             search.notes.append(f"Partial: the search was stopped after {self._timeout_seconds:g} seconds.")
 
-    def _walk_files(self, places: list[RootedPath], deadline: float) -> Iterator[RootedPath]:
-        for place in places:
-            if self._roots.is_folder(place):
-                yield from self._roots.walk(place, deadline)
+    def _walk_files(self, rooted_paths: list[RootedPath], deadline: float) -> Iterator[RootedPath]:
+        for rooted_path in rooted_paths:
+            if self._roots.is_folder(rooted_path):
+                yield from self._roots.walk(rooted_path, deadline)
             else:
-                yield place
+                yield rooted_path
 
-    def _search_file(self, search: _Search, place: RootedPath, pattern: str) -> None:
-        shown = self._roots.format_path(place)
-        name = fold_text(to_printable(place.parts[-1]))
-        found: list[dict[str, Any]] = []
-        if search.is_match(fold_text(shown) if "/" in search.words[0] else name) or (
+    def _search_file(self, search: _Search, rooted_path: RootedPath, pattern: str) -> None:
+        display_path = self._roots.format_path(rooted_path)
+        name = fold_text(to_printable(rooted_path.parts[-1]))
+        file_matches: list[dict[str, Any]] = []
+        if search.is_match(fold_text(display_path) if "/" in search.words[0] else name) or (
             ("*" in pattern or "?" in pattern) and fnmatch(name, pattern)
         ):
-            found.append({"path": shown, "text": "(the file's name matches)"})
+            file_matches.append({"path": display_path, "text": "(the file's name matches)"})
             search.total_matches += 1
-        for number, line in self._iterate_matching_lines(search, place, shown):
+        for line_number, line in self._iterate_matching_lines(search, rooted_path, display_path):
             search.total_matches += 1
-            if len(found) < search.limit:
-                found.append({"path": shown, "line": number, "text": _make_snippet(line, search.words)})
-        if found:
-            search.matches_by_file[shown] = found
+            if len(file_matches) < search.limit:
+                file_matches.append(
+                    {"path": display_path, "line": line_number, "text": _make_snippet(line, search.words)}
+                )
+        if file_matches:
+            search.matches_by_file[display_path] = file_matches
 
     def _iterate_matching_lines(
-        self, search: _Search, place: RootedPath, display_path: str
+        self, search: _Search, rooted_path: RootedPath, display_path: str
     ) -> Iterator[tuple[int, str]]:
         try:
-            with self._roots.open_file(place) as file:
+            with self._roots.open_file(rooted_path) as file:
                 if file.size > self._max_file_bytes:
                     search.notes.append(
                         f"Not searched, larger than {self._max_file_bytes // 1_000_000} MB: {display_path}"
@@ -164,12 +174,12 @@ class FileSearch:
         text = decode_text(content)
         if text is None or not all(word in fold_text(text) for word in search.words):
             return
-        for number, line in enumerate(text.splitlines(), 1):
+        for line_number, line in enumerate(text.splitlines(), 1):
             if search.is_match(fold_text(line)):
-                yield number, line
+                yield line_number, line
 
     def _to_result(self, query: str, root_dir: str | None, search: _Search) -> dict[str, Any]:
-        where = f" in {root_dir}" if root_dir else ""
+        root_text = f" in {root_dir}" if root_dir else ""
         result: dict[str, Any] = {
             "query": query,
             "total_matches": search.total_matches,
@@ -180,7 +190,7 @@ class FileSearch:
             search.notes.append(f"{len(search.matches_by_file)} files match; the first {_MAX_FILES} are named.")
         if not search.total_matches:
             result["message"] = (
-                f"Nothing found for {query!r}: names and text of {search.searched_files} files{where} were searched."
+                f"Nothing found for {query!r}: names and text of {search.searched_files} files{root_text} were searched."
             )
         if search.notes:
             result["notes"] = search.notes[:5]
@@ -204,35 +214,45 @@ def _make_snippet(line: str, words: list[str]) -> str:
 
 
 def _distribute_matches(matches_by_file: list[list[dict[str, Any]]], limit: int) -> list[dict[str, Any]]:
-    """At most `limit` matches in the files' order, so that a file full of them leaves room for the others."""
+    """Return index most `limit` matches in the order of the files, shared evenly between files."""
     if not matches_by_file:
         return []
-    takes = [0] * len(matches_by_file)
-    left = limit
-    while left and any(take < len(hits) for take, hits in zip(takes, matches_by_file, strict=True)):
-        for at, hits in enumerate(matches_by_file):
-            if left and takes[at] < len(hits):
-                takes[at] += 1
-                left -= 1
-    return [hit for take, hits in zip(takes, matches_by_file, strict=True) for hit in hits[:take]]
+    match_counts = [0] * len(matches_by_file)
+    remaining = limit
+    while remaining and any(
+        match_count < len(matches) for match_count, matches in zip(match_counts, matches_by_file, strict=True)
+    ):
+        for index, matches in enumerate(matches_by_file):
+            if remaining and match_counts[index] < len(matches):
+                match_counts[index] += 1
+                remaining -= 1
+    return [
+        match
+        for match_count, matches in zip(match_counts, matches_by_file, strict=True)
+        for match in matches[:match_count]
+    ]
 
 
 def _read_page(
     reader: io.TextIOWrapper, first_line: int, max_lines: int, deadline: float
 ) -> tuple[list[str], int, bool]:
-    """Lines from `first` on, the number of the last line read, and whether there are more."""
-    page: list[str] = []
-    number = size = 0
-    fresh = True
-    while piece := reader.readline(_CHUNK_CHARACTERS):
-        if fresh:
-            if len(page) >= max_lines or size > _MAX_PAGE_CHARACTERS or time.monotonic() > deadline:
-                return page, number, True
-            number += 1
-            if number >= first_line:
-                page.append(truncate_line(piece.rstrip("\r\n"), _MAX_LINE_CHARACTERS))
-                size += len(page[-1]) + 1
+    """Read lines of a text file.
+
+    Returns:
+        The lines, the line_number of the last line read, and whether there are more.
+    """
+    page_lines: list[str] = []
+    line_number = page_characters = 0
+    starts_line = True
+    while chunk := reader.readline(_CHUNK_CHARACTERS):
+        if starts_line:
+            if len(page_lines) >= max_lines or page_characters > _MAX_PAGE_CHARACTERS or time.monotonic() > deadline:
+                return page_lines, line_number, True
+            line_number += 1
+            if line_number >= first_line:
+                page_lines.append(truncate_line(chunk.rstrip("\r\n"), _MAX_LINE_CHARACTERS))
+                page_characters += len(page_lines[-1]) + 1
         elif time.monotonic() > deadline:
-            return page, number, True
-        fresh = piece.endswith("\n")
-    return page, number, False
+            return page_lines, line_number, True
+        starts_line = chunk.endswith("\n")
+    return page_lines, line_number, False

@@ -1,4 +1,4 @@
-"""Time zones by the names people and models give them: IANA names, cities, countries, offsets, Chinese names."""
+"""Lookup of time zones by IANA name, city, country, UTC offset or Chinese name."""
 
 import re
 from datetime import UTC, timedelta, timezone, tzinfo
@@ -81,38 +81,43 @@ _AMBIGUOUS_NAMES = {
 
 
 def find_zone(name: str) -> tuple[str, tzinfo | None]:
-    """A zone's name and rules; None for the rules means this machine's own zone ("local").
+    """Return the name and rules of a time zone. The rules of this machine's zone ("local") are None.
 
     Raises:
-        InvalidArguments: no such zone, with near names; or a name that several zones have.
-        ToolUnavailable: this machine has no time zone data.
+        InvalidArguments: The zone is unknown, or the name is ambiguous.
+        ToolUnavailable: This machine has no time zone data.
     """
-    wanted = _normalize_name(name)
-    if wanted in _UTC_NAMES:
+    normalized_name = _normalize_name(name)
+    if normalized_name in _UTC_NAMES:
         return "UTC", UTC
-    if wanted in ("local", "localtime", "system", "here", "本地", "当地"):
+    if normalized_name in ("local", "localtime", "system", "here", "本地", "当地"):
         return "local", None
     if match := _OFFSET_PATTERN.match(name.strip().lower().replace("\u2212", "-")):
         return _parse_offset(name, match)
-    if wanted in _AMBIGUOUS_NAMES:
-        raise _build_error(name, f"several zones are meant by that; use one of {_AMBIGUOUS_NAMES[wanted]}")
-    known = _load_zones_by_name()
-    if not known:
+    if normalized_name in _AMBIGUOUS_NAMES:
+        raise _build_error(name, f"several zones are meant by that; use one of {_AMBIGUOUS_NAMES[normalized_name]}")
+    zones_by_name = _load_zones_by_name()
+    if not zones_by_name:
         raise ToolUnavailable(
             'This machine has no time zone data (install the "tzdata" package); UTC, local and offsets such as +08:00 work.'
         )
-    for way in (wanted, wanted.rsplit("/", 1)[-1], _normalize_name(name.split(",", 1)[0])):  # Asia/Beijing; London, UK
-        if way in known:
-            return known[way], ZoneInfo(known[way])
-    raise _build_error(name, _describe_unknown_zone(wanted, known))
+    for candidate in (
+        normalized_name,
+        normalized_name.rsplit("/", 1)[-1],
+        _normalize_name(name.split(",", 1)[0]),
+    ):  # Asia/Beijing; London, UK
+        if candidate in zones_by_name:
+            return zones_by_name[candidate], ZoneInfo(zones_by_name[candidate])
+    raise _build_error(name, _describe_unknown_zone(normalized_name, zones_by_name))
 
 
 def _describe_unknown_zone(zone_name: str, zones_by_name: dict[str, str]) -> str:
-    near = dict.fromkeys(
-        zones_by_name[like] for like in get_close_matches(zone_name[:60], zones_by_name, n=4, cutoff=0.6)
+    similar_zones = dict.fromkeys(
+        zones_by_name[similar_name]
+        for similar_name in get_close_matches(zone_name[:60], zones_by_name, n=4, cutoff=0.6)
     )
-    example = ", ".join(near) or "Asia/Shanghai, Europe/London, America/New_York, UTC, +08:00"
-    return f"there is no such time zone; {'did you mean' if near else 'use a name such as'} {example}"
+    example = ", ".join(similar_zones) or "Asia/Shanghai, Europe/London, America/New_York, UTC, +08:00"
+    return f"there is no such time zone; {'did you mean' if similar_zones else 'use a name such as'} {example}"
 
 
 def _normalize_name(name: str) -> str:
@@ -134,7 +139,10 @@ def _build_error(name: str, problem: str) -> InvalidArguments:
 
 @cache
 def _load_zones_by_name() -> dict[str, str]:
-    """Every known way to write a zone (lower case, words joined by _), to its IANA name; {} without zone data."""
+    """Map every known name (lower case, words joined by _) to its IANA name.
+
+    The map is empty when this machine has no time zone data.
+    """
     zones = sorted(available_timezones(), key=lambda zone: (zone.count("/") == 0, zone))
     if not zones:
         return {}
@@ -143,8 +151,8 @@ def _load_zones_by_name() -> dict[str, str]:
         region, _, city = zone.rpartition("/")
         if region.split("/")[0] in _REGIONS and city not in ("North", "South", "West"):
             names.setdefault(city.lower().replace("-", "_"), zone)
-    present = set(zones)
-    for zone, others in _ALIASES_BY_ZONE.items():
-        if zone in present:
-            names |= dict.fromkeys(others.split(), zone)
+    zone_set = set(zones)
+    for zone, aliases in _ALIASES_BY_ZONE.items():
+        if zone in zone_set:
+            names |= dict.fromkeys(aliases.split(), zone)
     return names | {zone.lower().replace("-", "_"): zone for zone in zones}

@@ -1,4 +1,4 @@
-"""A web page as text a model can read: its title, its main text, its links."""
+"""Tool that reads web pages as text."""
 
 import asyncio
 from dataclasses import dataclass
@@ -25,7 +25,11 @@ class _Page:
 
 
 class WebScraper:
-    """Fetches pages through the guarded client. No script of a page is run. Raises: `ToolUnavailable` without the extra "web"."""
+    """Reader of web pages. It fetches them through the guarded client and runs no scripts.
+
+    Raises:
+        ToolUnavailable: The extra "web" is not installed.
+    """
 
     def __init__(self, client: GuardedClient) -> None:
         self._client = client
@@ -55,16 +59,18 @@ class WebScraper:
                 raise ToolUnavailable(f"{host} cannot answer now (HTTP {response.status}).")
             if response.status >= 300:
                 raise ToolFailed(f"{host} answered HTTP {response.status}.")
-            raw, more = await read_body(response, MAX_PAGE_BYTES)
-            kind, charset, final = response.content_type, response.charset, str(response.url)
-        text = decode_body(raw, charset, truncated=more)
+            content_bytes, is_truncated = await read_body(response, MAX_PAGE_BYTES)
+            content_type, charset, final_url = response.content_type, response.charset, str(response.url)
+        text = decode_body(content_bytes, charset, truncated=is_truncated)
         if text is None:
-            raise ToolFailed(f"{host} has no text there but {kind}, {len(raw):,} bytes.")
-        is_page = kind in _HTML_CONTENT_TYPES or text.lstrip()[:200].lower().startswith(("<!doctype html", "<html"))
-        page = await asyncio.to_thread(_parse_page, text, final) if is_page else _Page("", text, [])
-        told: dict[str, Any] = {"url": final, "title": page.title, "text": page.text[:limit]}
-        told |= {"more_characters": len(page.text) - limit} if len(page.text) > limit else {}
-        return told | ({"links": page.links} if links else {})
+            raise ToolFailed(f"{host} has no text there but {content_type}, {len(content_bytes):,} bytes.")
+        is_page = content_type in _HTML_CONTENT_TYPES or text.lstrip()[:200].lower().startswith(
+            ("<!doctype html", "<html")
+        )
+        page = await asyncio.to_thread(_parse_page, text, final_url) if is_page else _Page("", text, [])
+        result: dict[str, Any] = {"url": final_url, "title": page.title, "text": page.text[:limit]}
+        result |= {"more_characters": len(page.text) - limit} if len(page.text) > limit else {}
+        return result | ({"links": page.links} if links else {})
 
 
 def _parse_page(html_text: str, url: str) -> _Page:
@@ -86,24 +92,24 @@ def _parse_page(html_text: str, url: str) -> _Page:
 
 
 def _extract_all_text(tree: Any) -> str:
-    """Every visible text of a page, a line each: for pages without a main part."""
-    hidden = ("script", "style", "noscript", "template", "head", "svg")
-    pieces = tree.xpath("//text()[not(ancestor::" + " or ancestor::".join(hidden) + ")]")
-    return "\n".join(line for piece in pieces if (line := " ".join(piece.split())))
+    """Return all visible text of a page, for pages without a main part."""
+    hidden_tags = ("script", "style", "noscript", "template", "head", "svg")
+    texts = tree.xpath("//text()[not(ancestor::" + " or ancestor::".join(hidden_tags) + ")]")
+    return "\n".join(line for text in texts if (line := " ".join(text.split())))
 
 
 def _extract_links(tree: Any, url: str) -> list[dict[str, str]]:
-    """The links of a page, whole and once each, with their words."""
+    """Return the links of a page as absolute URLs, each once, with their text."""
     base = next(iter(tree.xpath("//base/@href")), "")
-    found: dict[str, str] = {}
+    texts_by_url: dict[str, str] = {}
     for anchor in tree.xpath("//a[@href]"):
         try:
-            to = urljoin(urljoin(url, base), anchor.get("href").strip()).partition("#")[0]
+            link_url = urljoin(urljoin(url, base), anchor.get("href").strip()).partition("#")[0]
         except ValueError:
             continue
-        if to.startswith(("http://", "https://")) and to != url:
-            words = " ".join(anchor.text_content().split())[:200]
-            found[to] = found.get(to) or words
-        if len(found) >= MAX_LINKS:
+        if link_url.startswith(("http://", "https://")) and link_url != url:
+            text = " ".join(anchor.text_content().split())[:200]
+            texts_by_url[link_url] = texts_by_url.get(link_url) or text
+        if len(texts_by_url) >= MAX_LINKS:
             break
-    return [{"text": words, "url": to} for to, words in found.items()]
+    return [{"text": text, "url": link_url} for link_url, text in texts_by_url.items()]

@@ -1,11 +1,8 @@
-"""The command line: one task, a conversation, a question to a database, a service, tools and models."""
+"""The command line `opposable`: its commands and its entry point."""
 
 import typer
 
-from opposable.cli import errors as exits
-from opposable.cli import evals, failures, keys, mcp, models, semantics, tools
-from opposable.cli import run as running
-from opposable.cli import serve as serving
+from opposable.cli import errors, evals, failures, keys, mcp, models, run, semantics, serve, tools
 from opposable.cli.options import err
 
 cli = typer.Typer(
@@ -16,7 +13,7 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (running.run, running.ask, serving.serve, running.chat):
+for command in (run.run, run.ask, serve.serve, run.chat):
     cli.command()(command)
 cli.command("mcp-serve")(mcp.mcp_serve)
 cli.add_typer(tools.cli, name="tools")
@@ -28,5 +25,5 @@ cli.add_typer(evals.cli, name="eval")
 
 
 def main() -> None:
-    """Run the command line. Whatever goes wrong ends in one sentence and a non-zero exit."""
-    exits.run_and_exit(lambda: int(cli(standalone_mode=False) or 0), err)
+    """Run the command line; every error ends in one sentence and a non-zero exit code."""
+    errors.run_and_exit(lambda: int(cli(standalone_mode=False) or 0), err)

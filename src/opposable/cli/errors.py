@@ -1,6 +1,6 @@
-"""How the program ends: with an exit code, and with one sentence when something went wrong.
+"""How the program ends: the exit code, and one sentence for an error.
 
-Exit codes: 0 done; 1 the model, a tool, the network or the disk failed; 2 what was given cannot be used; 130 stopped.
+Exit codes: 0 success; 1 failure of the model, a tool, the network or the disk; 2 invalid input; 130 interrupted.
 """
 
 import io
@@ -17,27 +17,27 @@ from opposable.domain.errors import BadInput, OpposableError
 
 
 def run_and_exit(command: Callable[[], int], err: Console) -> NoReturn:
-    """Run `command`, which gives an exit code, and leave the program with it.
+    """Run `command`, which returns an exit code, and exit with it.
 
-    What it raises is told in one sentence on `err`, or as one JSON object on standard output where --json was typed.
+    An error is reported in one sentence on `err`, or as one JSON object on standard output if `--json` is given.
     """
     json = "--json" in sys.argv[1:]
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
-            # What the terminal cannot show becomes a question mark; JSON is UTF-8 everywhere.
+            # Characters that the terminal cannot encode become question marks; JSON is always UTF-8.
             stream.reconfigure(encoding="utf-8" if json else None, errors="replace")
     try:
         code = _run_command(command, err, json)
         if sys.stdout is not None:
             sys.stdout.flush()
-    except OSError as error:  # standard output itself takes no more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains about it at the exit
+    except OSError as error:  # standard output is closed or full
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python reports it again at exit
         code = 1 if isinstance(error, BrokenPipeError) else report_error(error, err)
     sys.exit(code)
 
 
 def report_error(error: Exception, err: Console, json: bool = False) -> int:
-    """Say what went wrong, and give the exit code for it."""
+    """Report an error and return its exit code."""
     kind, sentence, code = _describe_error(error)
     return _print_error(kind, sentence, code, err, json)
 
@@ -63,7 +63,7 @@ def _print_error(kind: str, message: str, code: int, err: Console, json: bool) -
 
 
 def _describe_error(error: Exception) -> tuple[str, str, int]:
-    """The kind, the sentence and the exit code of an error."""
+    """Return the kind, the message and the exit code of an error."""
     match error:
         case BadInput():
             return type(error).__name__, str(error), 2
@@ -72,18 +72,21 @@ def _describe_error(error: Exception) -> tuple[str, str, int]:
         case typer.TyperException() if error.format_message().startswith("Usage:"):  # no arguments at all
             return "Help", error.format_message(), 2
         case typer.TyperException():
-            return "BadInput", f"{error.format_message()} Add --help to see what is right.", 2
+            return "BadInput", f"{error.format_message()} See --help.", 2
         case ModuleNotFoundError() if _is_expected(error):
-            return "MissingPackage", f'This needs {error.name}, which is missing: pip install "opposable[all]"', 1
+            return "MissingPackage", f'The package {error.name} is missing. Install it: pip install "opposable[all]"', 1
         case OSError() if _is_expected(error):
-            return "SystemError", f"The system refused: {error}.", 1
-    said = shorten(f"{type(error).__name__}: {error}")
-    hint = "Please report it; with OPPOSABLE_DEBUG=1 in the environment the same command shows where."
-    return "InternalError", f"Opposable itself failed ({said}). {hint}", 1
+            return "SystemError", f"The operating system reported: {error}.", 1
+    summary = shorten(f"{type(error).__name__}: {error}")
+    hint = "Please report it. With OPPOSABLE_DEBUG=1, the same command prints a traceback."
+    return "InternalError", f"Opposable itself failed ({summary}). {hint}", 1
 
 
 def _is_expected(error: Exception) -> bool:
-    """Whether an error says what is wrong outside; what else comes here is a mistake of ours."""
+    """Return whether an error has an external cause.
+
+    Any other error is a bug in Opposable.
+    """
     if isinstance(error, ModuleNotFoundError):
         return not (error.name or "").startswith("opposable")
     return isinstance(error, OpposableError | typer.TyperException | OSError)

@@ -1,4 +1,4 @@
-"""The commands that measure."""
+"""The commands for evaluations: questions about data, and agent runs."""
 
 import asyncio
 from pathlib import Path
@@ -25,33 +25,29 @@ from opposable.evals.text_to_sql.datasets import EvalQuestion, read_questions, s
 from opposable.evals.text_to_sql.harness import AnswererFactory, SqlScoreSheet, make_answerers, score_questions
 from opposable.evals.text_to_sql.report import write_report
 
-cli = typer.Typer(help="Measure what works how well.", no_args_is_help=True)
+cli = typer.Typer(help="Run evaluations.", no_args_is_help=True)
 
 
 @cli.command("sql")
 def evaluate_sql(
-    folder: Annotated[Path, typer.Argument(help="A folder with questions.jsonl and its databases.", metavar="SET")],
+    folder: Annotated[Path, typer.Argument(help="Folder with questions.jsonl and its databases", metavar="SET")],
     model: ModelOption = None,
-    number: Annotated[int, typer.Option("--number", "-n", min=0, help="Draw so many questions; 0 takes all.")] = 0,
-    split: Annotated[
-        str, typer.Option("--part", help="dev: two thirds of the databases; held: the third kept unseen; or all.")
-    ] = "all",
+    number: Annotated[int, typer.Option("--number", "-n", min=0, help="Number of questions to sample (0 = all)")] = 0,
+    split: Annotated[str, typer.Option("--part", help="Databases: dev (two thirds), held (one third) or all")] = "all",
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", help='Measure only this: "one prompt", "team", "without …"; may be given again.'),
+        typer.Option("--only", help='"one prompt", "team" or "without …" (repeatable)'),
     ] = None,
     semantics: Annotated[
-        Path | None, typer.Option("--semantics", help="A semantic model of the set's database, for the team.")
+        Path | None, typer.Option("--semantics", help="Semantic model of the database, for the team")
     ] = None,
     databases: Annotated[
-        Path | None, typer.Option("--databases", help="The folder of the databases, where it is not the set's.")
+        Path | None, typer.Option("--databases", help="Folder of the databases (default: SET)")
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Also write an HTML page with the failures to read.")
-    ] = None,
+    report: Annotated[Path | None, typer.Option("--report", help="Write an HTML report of the failures")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Measure the team that answers questions about data beside one prompt, and with each of its parts switched off.
+    """Evaluate the data team, a single prompt, and the team without each of its parts.
 
     Example: opposable eval sql my-questions --number 50 --only team --report report.html
     """
@@ -59,24 +55,28 @@ def evaluate_sql(
         raise BadInput(f"--part takes dev, held or all, not {split!r}.")
     questions = sample_questions(select_part(read_questions(folder, databases), split), number)
     if not questions:
-        raise BadInput(f"There is no question in {folder}.")
+        raise BadInput(f"{folder} has no questions for --part {split}. Check questions.jsonl.")
 
-    defined = load_semantic_model(semantics) if semantics is not None else None
+    semantic_model = load_semantic_model(semantics) if semantics is not None else None
     settings = read_settings()
 
-    async def work() -> dict[str, SqlScoreSheet]:
+    async def score() -> dict[str, SqlScoreSheet]:
         with DownloadBar(err) as bar:
-            opened = await open_model(settings, model, bar)
+            opened_model = await open_model(settings, model, bar)
         try:
-            every = make_answerers(opened, semantics=defined, cache_directory=catalog_directory(settings))
-            return await _score_answerers(_select_answerers(every, only), sorted(questions, key=lambda q: q.database))
+            answerers = make_answerers(
+                opened_model, semantics=semantic_model, cache_directory=catalog_directory(settings)
+            )
+            return await _score_answerers(
+                _select_answerers(answerers, only), sorted(questions, key=lambda q: q.database)
+            )
         finally:
-            await opened.aclose()
+            await opened_model.aclose()
 
-    tallies = asyncio.run(work())
+    sheets = asyncio.run(score())
     if report is not None:
-        write_report(report, tallies)
-    summaries = {name: tally.summary() for name, tally in tallies.items()}
+        write_report(report, sheets)
+    summaries = {name: sheet.summary() for name, sheet in sheets.items()}
     if json:
         print(to_json(summaries))
         return
@@ -91,75 +91,80 @@ def evaluate_runs(
         typer.Option(
             "--model",
             "-m",
-            help="A real model. Default: scripted ones, each misbehaving in its own way.",
+            help="Model (default: scripted models that misbehave)",
             show_default=False,
         ),
     ] = None,
     scripted_models: Annotated[
         str,
-        typer.Option("--models", help="Scripted models: bad, bad-text (they write calls as text), or good."),
+        typer.Option("--models", help="Scripted models: bad, bad-text (calls as text) or good"),
     ] = "bad",
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", help='Only this: "all guards", "without …", "bare loop"; again for more.'),
+        typer.Option("--only", help='"all guards", "without …" or "bare loop" (repeatable)'),
     ] = None,
-    kind: Annotated[
-        list[str] | None, typer.Option("--kind", help="Only scenarios of this kind; again for more.")
-    ] = None,
+    kind: Annotated[list[str] | None, typer.Option("--kind", help="Only scenarios of this kind (repeatable)")] = None,
     scenario_folder: Annotated[
-        Path, typer.Option("--scenarios", help="Folder of the scenarios.", metavar="FOLDER")
+        Path, typer.Option("--scenarios", help="Folder of the scenarios", metavar="FOLDER")
     ] = DEFAULT_SCENARIO_FOLDER,
     held_out: Annotated[
         bool,
-        typer.Option("--held", help="The scenarios that were held out, in place of the others."),
+        typer.Option("--held", help="Use the held-out scenarios"),
     ] = False,
     unwrapped: Annotated[
         bool,
-        typer.Option("--raw", help="Of a real model, take only the calls that its server reads, as other loops do."),
+        typer.Option("--raw", help="With --model: accept only calls parsed by its server"),
     ] = False,
-    twice: Annotated[bool, typer.Option(help="Do each scenario once more with what the first time taught.")] = True,
-    failed: Annotated[bool, typer.Option("--failed", help="Also list the scenarios that failed.")] = False,
+    twice: Annotated[bool, typer.Option(help="Repeat each scenario with the failures of the first run")] = True,
+    failed: Annotated[bool, typer.Option("--failed", help="Also list the failed scenarios")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Measure runs in simulated worlds: with all guarding, without each of its parts, and in a loop that has none.
+    """Evaluate runs in simulated environments, with and without each guard.
 
     Example: opposable eval runs --only "all guards" --only "bare loop"
     """
     suite = load_scenarios(scenario_folder)
-    every = suite.held_out_scenarios if held_out else suite.scenarios
-    kinds = list(dict.fromkeys(scenario.kind for scenario in every))
-    for given, known, option in ((only, list(VARIANTS), "--only"), (kind, kinds, "--kind")):
-        for name in given or ():
-            if name not in known:
-                raise BadInput(f"{option} takes one of {', '.join(map(repr, known))}, not {name!r}.")
+    available = suite.held_out_scenarios if held_out else suite.scenarios
+    kinds = list(dict.fromkeys(scenario.kind for scenario in available))
+    for names, valid_names, option in ((only, list(VARIANTS), "--only"), (kind, kinds, "--kind")):
+        for name in names or ():
+            if name not in valid_names:
+                raise BadInput(f"{option} takes one of {', '.join(map(repr, valid_names))}, not {name!r}.")
     models = suite.scripted_models
     if unwrapped and model is None:
-        raise BadInput("--raw says how a real model is asked: name one with --model.")
+        raise BadInput("--raw needs a real model. Pass one with --model.")
     if scripted_models not in models:
         raise BadInput(f"--models takes {', '.join(models)}, not {scripted_models!r}.")
-    scenarios = [scenario for scenario in every if not kind or scenario.kind in kind]
+    scenarios = [scenario for scenario in available if not kind or scenario.kind in kind]
 
-    async def work() -> dict[str, ScenarioScoreSheet]:
+    async def score() -> dict[str, ScenarioScoreSheet]:
         if model is None:
             return await _score_variants(scenarios, models[scripted_models], only, twice)
         with DownloadBar(err) as bar:
-            opened = await (open_unwrapped_model if unwrapped else open_model)(read_settings(), model, bar)
+            opened_model = await (open_unwrapped_model if unwrapped else open_model)(read_settings(), model, bar)
         try:
-            return await _score_variants(scenarios, lambda *_: opened, only, twice)
+            return await _score_variants(scenarios, lambda *_: opened_model, only, twice)
         finally:
-            await opened.aclose()
+            await opened_model.aclose()
 
-    sheets = asyncio.run(work())
+    sheets = asyncio.run(score())
     summaries = {name: sheet.summary() for name, sheet in sheets.items()}
-    lost = {name: [one.scenario.name for one in sheet.scores if not one.success] for name, sheet in sheets.items()}
+    failed_scenarios = {
+        name: [scenario_score.scenario.name for scenario_score in sheet.scores if not scenario_score.success]
+        for name, sheet in sheets.items()
+    }
     if json:
-        print(to_json({name: {**summaries[name], "failed": lost[name]} for name in sheets}))
+        print(to_json({name: {**summaries[name], "failed": failed_scenarios[name]} for name in sheets}))
         return
     out.print(
         render_table(("", *next(iter(summaries.values()))), [(name, *row.values()) for name, row in summaries.items()])
     )
     if failed:
-        out.print(render_table(("", "failed"), [(name, "; ".join(names)) for name, names in lost.items() if names]))
+        out.print(
+            render_table(
+                ("", "failed"), [(name, "; ".join(names)) for name, names in failed_scenarios.items() if names]
+            )
+        )
 
 
 async def _score_variants(
@@ -167,22 +172,24 @@ async def _score_variants(
 ) -> dict[str, ScenarioScoreSheet]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
     sheets: dict[str, ScenarioScoreSheet] = {}
-    with Progress(*columns, console=err) as shown:
-        for name, guarding in VARIANTS.items():
+    with Progress(*columns, console=err) as progress:
+        for name, guards in VARIANTS.items():
             if only and name not in only:
                 continue
             sheet = sheets[name] = ScenarioScoreSheet()
-            task = shown.add_task(name, total=len(scenarios))
-            async for score in score_scenarios(scenarios, model_for, guarding, run_twice=twice):
+            task = progress.add_task(name, total=len(scenarios))
+            async for score in score_scenarios(scenarios, model_for, guards, run_twice=twice):
                 sheet.scores.append(score)
-                shown.update(task, advance=1, description=f"{name}: {sheet.summary()['success %']:g} % done")
+                progress.update(task, advance=1, description=f"{name}: {sheet.summary()['success %']:g} % done")
     return sheets
 
 
 def _select_answerers(available: dict[str, AnswererFactory], only: list[str] | None) -> dict[str, AnswererFactory]:
     for name in only or ():
         if name not in available:
-            raise BadInput(f"--only takes one of {', '.join(repr(one) for one in available)}, not {name!r}.")
+            raise BadInput(
+                f"--only takes one of {', '.join(repr(valid_name) for valid_name in available)}, not {name!r}."
+            )
     return {name: answerer for name, answerer in available.items() if not only or name in only}
 
 
@@ -190,13 +197,13 @@ async def _score_answerers(
     selected: dict[str, AnswererFactory], questions: list[EvalQuestion]
 ) -> dict[str, SqlScoreSheet]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
-    tallies: dict[str, SqlScoreSheet] = {}
-    with Progress(*columns, console=err) as shown:
+    sheets: dict[str, SqlScoreSheet] = {}
+    with Progress(*columns, console=err) as progress:
         for name, answerer in selected.items():
-            tallies[name] = SqlScoreSheet()
-            task = shown.add_task(name, total=len(questions))
+            sheets[name] = SqlScoreSheet()
+            task = progress.add_task(name, total=len(questions))
             async for score in score_questions(questions, answerer):
-                tallies[name].scores.append(score)
-                right = tallies[name].summary()["accuracy"]
-                shown.update(task, advance=1, description=f"{name}: {right:g} % right")
-    return tallies
+                sheets[name].scores.append(score)
+                accuracy = sheets[name].summary()["accuracy"]
+                progress.update(task, advance=1, description=f"{name}: {accuracy:g} % correct")
+    return sheets

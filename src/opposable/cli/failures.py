@@ -1,4 +1,4 @@
-"""The commands on failures that are remembered."""
+"""The commands for stored failures: list, show, pin, forget."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,133 +15,139 @@ from opposable.domain.records import Failure
 if TYPE_CHECKING:
     from opposable.store.store import Store
 
-cli = typer.Typer(help="What earlier runs learnt of failing calls: read it, pin it, forget it.", no_args_is_help=True)
-FailureIdArgument = Annotated[str, typer.Argument(help="The failure's id, or its first digits.", metavar="ID")]
+cli = typer.Typer(help="Manage the failures that earlier runs stored.", no_args_is_help=True)
+FailureIdArgument = Annotated[str, typer.Argument(help="Failure id, or its first digits", metavar="ID")]
 
 
 @cli.command("list")
 def list_failures(
-    tool: Annotated[str, typer.Option("--tool", "-t", help="Only those of this tool.")] = "",
+    tool: Annotated[str, typer.Option("--tool", "-t", help="Only failures of this tool")] = "",
     agent: Annotated[
-        str | None, typer.Option("--agent", help='Only those of this agent; "" is what all share.')
+        str | None, typer.Option("--agent", help='Only failures of this agent ("": shared by all)')
     ] = None,
-    limit: Annotated[int, typer.Option("--number", "-n", min=1, max=1000, help="So many at most.")] = 50,
+    limit: Annotated[int, typer.Option("--number", "-n", min=1, max=1000, help="Maximum number of rows")] = 50,
     json: JsonOption = False,
 ) -> None:
-    """List the failures that are remembered, the last seen first.
+    """List the stored failures, the latest first.
 
     Example: opposable failures list --tool browser_navigator
     """
 
-    async def work(store: "Store") -> None:
-        found = (await store.failures.list(tool_id=tool, scope=agent, limit=limit)).items
+    async def print_failures(store: "Store") -> None:
+        failures = (await store.failures.list(tool_id=tool, scope=agent, limit=limit)).items
         if json:
-            print(to_json({"failures": [_to_json(one) for one in found]}))
+            print(to_json({"failures": [_to_json(failure) for failure in failures]}))
             return
         columns = ("id", "tool", "kind", "times", "last seen", "what", "right")
-        out.print(render_table(columns, [_to_row(one) for one in found], limit=limit))
+        out.print(render_table(columns, [_to_row(failure) for failure in failures], limit=limit))
 
     if not store_exists(read_settings()):
-        print(to_json({"failures": []})) if json else out.print(style_text("Nothing is remembered yet."))
+        print(to_json({"failures": []})) if json else out.print(style_text("No failure is stored yet."))
         return
-    _run_with_store(work)
+    _run_with_store(print_failures)
 
 
 @cli.command("show")
 def show_failure(failure_id: FailureIdArgument, json: JsonOption = False) -> None:
-    """Show a failure whole: the arguments it is about, what the tool said, what put it right.
+    """Show a stored failure: its arguments, the tool's message, the correction.
 
     Example: opposable failures show 3fa9
     """
 
-    async def work(store: "Store") -> None:
-        told = to_json(_to_json(await _require_failure(store, failure_id)))
-        print(told) if json else out.print_json(told)
+    async def print_failure(store: "Store") -> None:
+        text = to_json(_to_json(await _require_failure(store, failure_id)))
+        print(text) if json else out.print_json(text)
 
-    _run_with_store(work)
+    _run_with_store(print_failure)
 
 
 @cli.command("pin")
 def pin_failure(
     failure_id: FailureIdArgument,
-    off: Annotated[bool, typer.Option("--off", help="Let it be forgotten again.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Unpin the failure")] = False,
 ) -> None:
-    """Keep a failure for good: its call is refused from then on, whatever came of it before.
+    """Pin a failure: its call is rejected from now on, and it is never forgotten.
 
     Example: opposable failures pin 3fa9
     """
 
-    async def work(store: "Store") -> None:
-        one = await _require_failure(store, failure_id)
-        await store.failures.set_pinned(one.failure_id, not off)
-        out.print(style_text(f"{one.failure_id} is {'no longer pinned' if off else 'pinned'}."))
+    async def set_pinned(store: "Store") -> None:
+        failure = await _require_failure(store, failure_id)
+        await store.failures.set_pinned(failure.failure_id, not off)
+        out.print(style_text(f"{failure.failure_id} is {'no longer pinned' if off else 'pinned'}."))
 
-    _run_with_store(work)
+    _run_with_store(set_pinned)
 
 
 @cli.command("forget")
 def forget_failures(
-    failure_id: Annotated[str, typer.Argument(help="The failure's id, or its first digits.", metavar="[ID]")] = "",
-    tool: Annotated[str, typer.Option("--tool", "-t", help="Forget all of this tool.")] = "",
+    failure_id: Annotated[str, typer.Argument(help="Failure id, or its first digits", metavar="ID")] = "",
+    tool: Annotated[str, typer.Option("--tool", "-t", help="Delete all failures of this tool")] = "",
     agent: Annotated[
-        str | None, typer.Option("--agent", help='Only what this agent knows of it; "" is what all share.')
+        str | None, typer.Option("--agent", help='With --tool: only this agent ("": shared by all)')
     ] = None,
 ) -> None:
-    """Forget a failure, or all of a tool.
+    """Delete one stored failure, or all of a tool.
 
     Example: opposable failures forget --tool browser_navigator
     """
     if bool(failure_id) == bool(tool):
-        raise BadInput("Give either the id of a failure or --tool.")
+        raise BadInput("Pass either the id of a failure or --tool.")
     if agent is not None and not tool:
-        raise BadInput("--agent goes with --tool.")
+        raise BadInput("--agent needs --tool. Pass both, or leave --agent out.")
 
-    async def work(store: "Store") -> None:
+    async def delete(store: "Store") -> None:
         if tool:
-            out.print(style_text(f"{await store.failures.forget_tool(tool, agent)} failures of {tool} are forgotten."))
+            out.print(style_text(f"{await store.failures.forget_tool(tool, agent)} failures of {tool} are deleted."))
             return
-        one = await _require_failure(store, failure_id)
-        await store.failures.forget(one.failure_id)
-        out.print(style_text(f"{one.failure_id} is forgotten."))
+        failure = await _require_failure(store, failure_id)
+        await store.failures.forget(failure.failure_id)
+        out.print(style_text(f"{failure.failure_id} is deleted."))
 
-    _run_with_store(work)
+    _run_with_store(delete)
 
 
 def _run_with_store(operation: "Callable[[Store], Awaitable[None]]") -> None:
-    async def opened() -> None:
+    async def run() -> None:
         async with open_default_store(read_settings()) as store:
             await operation(store)
 
-    asyncio.run(opened())
+    asyncio.run(run())
 
 
 async def _require_failure(store: "Store", id_prefix: str) -> Failure:
-    """The failure of that id, or the only one whose id begins so. Raises: `BadInput`."""
-    like = await store.failures.list_by_id_prefix(id_prefix.lower()) if id_prefix else ()
-    if len(like) != 1:
-        said = f"More than one failure begins with {id_prefix!r}" if like else f"There is no failure {id_prefix!r}"
-        raise BadInput(f"{said}; opposable failures list shows them.")
-    return like[0]
+    """Return the failure with that id, or the only one whose id starts with it.
+
+    Raises:
+        BadInput: No failure matches, or several do.
+    """
+    matching = await store.failures.list_by_id_prefix(id_prefix.lower()) if id_prefix else ()
+    if len(matching) != 1:
+        problem = (
+            f"More than one failure begins with {id_prefix!r}" if matching else f"There is no failure {id_prefix!r}"
+        )
+        raise BadInput(f"{problem}. See: opposable failures list")
+    return matching[0]
 
 
 def _to_row(failure: Failure) -> tuple[Any, ...]:
     name = f"{failure.tool_id}.{failure.action}" if failure.action else failure.tool_id
-    seen = failure.last_seen.strftime("%Y-%m-%d %H:%M") if failure.last_seen else ""
-    right = to_json(failure.correction["right"]) if failure.correction and "right" in failure.correction else ""
-    pinned = " (pinned)" if failure.pinned else ""
+    last_seen = failure.last_seen.strftime("%Y-%m-%d %H:%M") if failure.last_seen else ""
+    correction = to_json(failure.correction["right"]) if failure.correction and "right" in failure.correction else ""
+    pin_note = " (pinned)" if failure.pinned else ""
     return (
-        failure.failure_id[:8] + pinned,
+        failure.failure_id[:8] + pin_note,
         name,
         failure.kind,
         failure.count,
-        seen,
+        last_seen,
         shorten(failure.message),
-        shorten(right),
+        shorten(correction),
     )
 
 
 def _to_json(failure: Failure) -> dict[str, Any]:
-    given, _, said = failure.message.partition("\n")
+    about, _, message = failure.message.partition("\n")
     return {
         "failure_id": failure.failure_id,
         "tool_id": failure.tool_id,
@@ -151,8 +157,8 @@ def _to_json(failure: Failure) -> dict[str, Any]:
         "count": failure.count,
         "first_seen": failure.first_seen.isoformat() if failure.first_seen else None,
         "last_seen": failure.last_seen.isoformat() if failure.last_seen else None,
-        "about": given,
-        "said": said,
+        "about": about,
+        "said": message,
         "correction": failure.correction,
         "pinned": failure.pinned,
         "fingerprint": failure.fingerprint,

@@ -1,4 +1,4 @@
-"""The commands for API keys: make one, list them, revoke one."""
+"""The commands for API keys: create, list, revoke."""
 
 import asyncio
 import re
@@ -8,63 +8,62 @@ import typer
 
 from opposable.app.stored_tools import open_default_store
 from opposable.cli.options import JsonOption, err, out, read_settings
-from opposable.cli.rendering import render_table, style_text
-from opposable.cli.rendering import to_json as shown_as_json
+from opposable.cli.rendering import render_table, style_text, to_json
 from opposable.domain.errors import BadInput
 from opposable.domain.records import ApiKey
 from opposable.domain.specs import RateLimit
 
-cli = typer.Typer(help="The keys that clients of the service bear.", no_args_is_help=True)
+cli = typer.Typer(help="Manage the API keys of the service.", no_args_is_help=True)
 
 SCOPES = ("chat", "tools:read", "tools:write", "admin")
 
 
 @cli.command()
 def create(
-    name: Annotated[str, typer.Argument(help="What the key is for, to know it by.")],
+    name: Annotated[str, typer.Argument(help="Description of the key")],
     scope: Annotated[
         list[str] | None,
-        typer.Option("--scope", "-s", help=f"What it may do: {', '.join(SCOPES)}; may be given again. Default: chat."),
+        typer.Option("--scope", "-s", help=f"{', '.join(SCOPES)} (repeatable) (default: chat)"),
     ] = None,
-    rate: Annotated[str, typer.Option(metavar="CALLS/SECONDS", help="How often it may ask, such as 60/60.")] = "",
-    budget: Annotated[int | None, typer.Option(min=0, help="Tokens it may use in all.")] = None,
+    rate: Annotated[str, typer.Option(metavar="CALLS/SECONDS", help="Rate limit, such as 60/60")] = "",
+    budget: Annotated[int | None, typer.Option(min=0, help="Total token budget")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a key. It is shown now and never again.
+    """Create an API key. The key is shown only once.
 
     Example: opposable keys create "front end" --scope chat --rate 60/60
     """
-    from opposable.store.keys import generate_key
+    from opposable.store.keys import generate_key  # lazy: needs the extra "store"
 
     scopes = tuple(dict.fromkeys(scope or ["chat"]))
-    unknown = [one for one in scopes if one not in SCOPES]
+    unknown = [scope_name for scope_name in scopes if scope_name not in SCOPES]
     if unknown:
-        raise BadInput(f"There is no scope {unknown[0]!r}; the scopes are: {', '.join(SCOPES)}.")
-    key, kept = generate_key(_validate_name(name), scopes, _parse_rate(rate), budget)
+        raise BadInput(f"There is no scope {unknown[0]!r}. Use one of: {', '.join(SCOPES)}.")
+    secret, record = generate_key(_validate_name(name), scopes, _parse_rate(rate), budget)
 
-    async def work() -> None:
+    async def save() -> None:
         async with open_default_store(read_settings()) as store:
-            await store.keys.add(kept)
+            await store.keys.add(record)
 
-    asyncio.run(work())
+    asyncio.run(save())
     if as_json:
-        print(shown_as_json({"key": key, **_to_json(kept)}))
+        print(to_json({"key": secret, **_to_json(record)}))
         return
-    print(key)
-    err.print("This is the only time that the key is shown. Every request to the service needs a key from now on.")
+    print(secret)
+    err.print("The key is shown only this once. From now on, every request to the service must carry a key.")
 
 
 @cli.command(name="list")
 def list_keys(as_json: JsonOption = False) -> None:
-    """The keys, newest first, without the keys themselves."""
+    """List the API keys, newest first, without their secrets."""
 
-    async def work() -> tuple[ApiKey, ...]:
+    async def load() -> tuple[ApiKey, ...]:
         async with open_default_store(read_settings()) as store:
             return await store.keys.list()
 
-    keys = asyncio.run(work())
+    keys = asyncio.run(load())
     if as_json:
-        print(shown_as_json({"keys": [_to_json(key) for key in keys]}))
+        print(to_json({"keys": [_to_json(key) for key in keys]}))
         return
     columns = ("id", "key", "name", "scopes", "rate", "tokens used", "budget", "last used", "revoked")
     out.print(render_table(columns, [_to_row(key) for key in keys], limit=1000))
@@ -72,22 +71,26 @@ def list_keys(as_json: JsonOption = False) -> None:
 
 @cli.command()
 def revoke(
-    key: Annotated[str, typer.Argument(help="The key's id, or the beginning of the key as it is listed.")],
+    key: Annotated[str, typer.Argument(help="Key id, or the start of the key as listed")],
 ) -> None:
-    """Refuse a key from now on; services that run do within seconds."""
+    """Revoke an API key; running services reject it within seconds."""
 
-    async def work() -> str:
+    async def revoke_key() -> str:
         async with open_default_store(read_settings()) as store:
-            wanted = key.rstrip("…")
-            found = [one for one in await store.keys.list() if one.revoked_at is None and _matches_key(one, wanted)]
-            if len(found) != 1:
+            id_or_key = key.rstrip("…")
+            matching = [
+                candidate
+                for candidate in await store.keys.list()
+                if candidate.revoked_at is None and _matches_key(candidate, id_or_key)
+            ]
+            if len(matching) != 1:
                 raise BadInput(
-                    f"{'No key' if not found else 'More than one key'} can be meant by {key!r}; give its id."
+                    f"{'No key matches' if not matching else 'Several keys match'} {key!r}. Pass the id that `keys list` shows."
                 )
-            await store.keys.revoke(found[0].key_id)
-            return found[0].name
+            await store.keys.revoke(matching[0].key_id)
+            return matching[0].name
 
-    err.print(style_text(f"Revoked: {asyncio.run(work())}."))
+    err.print(style_text(f"Revoked: {asyncio.run(revoke_key())}."))
 
 
 def _matches_key(key: ApiKey, id_or_key: str) -> bool:
@@ -96,25 +99,25 @@ def _matches_key(key: ApiKey, id_or_key: str) -> bool:
 
 def _validate_name(name: str) -> str:
     if not 1 <= len(name.strip()) <= 100:
-        raise BadInput("A key's name has 1 to 100 characters.")
+        raise BadInput(f"The description {name[:120]!r} is invalid. Use 1 to 100 characters.")
     return name.strip()
 
 
 def _parse_rate(text: str) -> RateLimit | None:
     if not text:
         return None
-    found = re.fullmatch(r"([1-9]\d{0,8})/([1-9]\d{0,6})", text)
-    if found is None:
-        raise BadInput(f"{text!r} is no rate; give calls and seconds, such as 60/60.")
-    return RateLimit(calls=int(found[1]), seconds=float(found[2]))
+    match = re.fullmatch(r"([1-9]\d{0,8})/([1-9]\d{0,6})", text)
+    if match is None:
+        raise BadInput(f"{text!r} is not a rate limit. Pass CALLS/SECONDS, such as 60/60.")
+    return RateLimit(calls=int(match[1]), seconds=float(match[2]))
 
 
 def _to_row(key: ApiKey) -> tuple[str, ...]:
     rate = "" if key.rate_limit is None else f"{key.rate_limit.calls}/{key.rate_limit.seconds:g}"
     budget = "" if key.token_budget is None else str(key.token_budget)
-    used, revoked = (f"{at:%Y-%m-%d %H:%M}" if at is not None else "" for at in (key.last_used_at, key.revoked_at))
-    about = (key.key_id, f"{key.prefix}…", key.name, " ".join(key.scopes), rate)
-    return (*about, str(key.tokens_used), budget, used, revoked)
+    last_used, revoked = (f"{at:%Y-%m-%d %H:%M}" if at is not None else "" for at in (key.last_used_at, key.revoked_at))
+    identity = (key.key_id, f"{key.prefix}…", key.name, " ".join(key.scopes), rate)
+    return (*identity, str(key.tokens_used), budget, last_used, revoked)
 
 
 def _to_json(key: ApiKey) -> dict[str, Any]:

@@ -1,6 +1,7 @@
-"""The command that offers the tools to MCP clients."""
+"""The command `mcp-serve`, which serves the tools to MCP clients."""
 
 import asyncio
+import hmac
 import os
 from typing import Annotated
 
@@ -20,42 +21,42 @@ def mcp_serve(
     tool: ToolOption = None,
     root: RootOption = None,
     db: DatabaseOption = None,
-    agent: Annotated[str, typer.Option("--agent", help="Offer the tools bound to this kept agent, no others.")] = "",
-    http: Annotated[bool, typer.Option("--http", help="Serve over streamable HTTP instead of standard input.")] = False,
-    host: Annotated[str, typer.Option(help="With --http: the address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="With --http: the port; 0 takes a free one.")] = 8001,
+    agent: Annotated[str, typer.Option("--agent", help="Serve only the tools of this stored agent")] = "",
+    http: Annotated[bool, typer.Option("--http", help="Serve streamable HTTP instead of standard input")] = False,
+    host: Annotated[str, typer.Option(help="With --http: address to listen on")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="With --http: port to listen on (0: any free port)")
+    ] = 8001,
 ) -> None:
-    """Offer the tools to MCP clients: over standard input and output, or with --http over streamable HTTP.
+    """Serve the tools to MCP clients.
 
-    Clients of --http must bear the key in OPPOSABLE_SERVE_KEY where it is set; without it only this machine is served.
+    The transport is standard input and output, or HTTP with --http. With --http, clients must send the key in OPPOSABLE_SERVE_KEY if it is set. Without it, only localhost is served.
 
     Example: opposable mcp-serve --tool calculator --tool time
     """
     if agent and tool:
-        raise BadInput("Give --agent or --tool, not both: an agent's bindings say which tools it has.")
+        raise BadInput("--agent and --tool exclude each other: an agent already has its tools. Leave one out.")
 
-    async def work() -> None:
+    async def serve() -> None:
         settings = read_settings(root)
         bindings = await get_agent_bindings(settings, agent) if agent else ()
         names = [binding.tool_id for binding in bindings if binding.enabled] if agent else tool or ()
-        async with open_tools_and_database(settings, db, names) as (every, _):
-            library = every.with_bindings(bindings) if agent else every
+        async with open_tools_and_database(settings, db, names) as (available, _):
+            library = available.with_bindings(bindings) if agent else available
             if http:
-                await _over_http(library)
+                await serve_over_http(library)
                 return
-            from opposable.web.mcp.server import serve_mcp_stdio
+            from opposable.web.mcp.server import serve_mcp_stdio  # lazy: needs the extra "mcp"
 
             await serve_mcp_stdio(library)
 
-    async def _over_http(library: ToolLibrary) -> None:
-        from opposable.web.mcp.http import serve_mcp_http
+    async def serve_over_http(library: ToolLibrary) -> None:
+        from opposable.web.mcp.http import serve_mcp_http  # lazy: needs the extra "serve"
 
         key = os.environ.get(API_KEY_VARIABLE, "").strip()
 
-        async def check(given: str) -> bool:
-            import hmac
-
-            return hmac.compare_digest(given.encode(), key.encode())
+        async def check(candidate: str) -> bool:
+            return hmac.compare_digest(candidate.encode(), key.encode())
 
         await serve_mcp_http(
             library,
@@ -65,4 +66,4 @@ def mcp_serve(
             on_ready=lambda url: err.print(style_text(f"{len(library.names)} tools are served at {url}")),
         )
 
-    asyncio.run(work())
+    asyncio.run(serve())

@@ -1,4 +1,4 @@
-"""The commands on models."""
+"""The commands for models: list, pull, check."""
 
 import asyncio
 from typing import Annotated
@@ -12,14 +12,13 @@ from opposable.cli.rendering import DownloadBar, escape_control_characters, rend
 from opposable.domain.errors import BadInput
 from opposable.models.calling_modes import CALLING_MODES, CallingMode
 from opposable.models.capability_probe import ProbeResult
-from opposable.models.factory import MODEL_NAME_FORMS
 
-cli = typer.Typer(help="Models: which there are, fetch the embedded one, try one.", no_args_is_help=True)
+cli = typer.Typer(help="List models, download the embedded one, test one.", no_args_is_help=True)
 
 
 @cli.command("list")
 def list_models(json: JsonOption = False) -> None:
-    """List the kinds of model, and whether each can be used here now.
+    """List the kinds of model, and whether each can be used now.
 
     Example: opposable models list --json
     """
@@ -34,7 +33,9 @@ def list_models(json: JsonOption = False) -> None:
 
 @cli.command("pull")
 def pull_model(json: JsonOption = False) -> None:
-    """Fetch the embedded model (1.1 GB, once); goes on where it was cut and checks the file's SHA-256.
+    """Download the embedded model (1.1 GB, once).
+
+    An interrupted download is resumed, and the SHA-256 of the file is checked.
 
     Example: opposable models pull
     """
@@ -45,65 +46,74 @@ def pull_model(json: JsonOption = False) -> None:
 
 @cli.command("check")
 def check_model(
-    name: Annotated[str, typer.Argument(help=f"Which model: {MODEL_NAME_FORMS}")] = "local",
+    name: Annotated[str, typer.Argument(help="Model, see `models list`")] = "local",
     modes: Annotated[
         list[str] | None,
         typer.Option(
             "--way",
-            help=f"Try only this way: {', '.join(CALLING_MODES)}; may be given again. Default: all.",
+            help="Calling mode to test (repeatable) (default: all)",
             show_default=False,
         ),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Try each way of asking a model for calls on a short exam, and remember the best for this model.
+    """Test each calling mode of a model with a short exam, and save the best one.
 
-    The exit code is 1 when no way gets anything right.
+    The exit code is 1 if no answer is correct.
 
     Example: opposable models check http://127.0.0.1:11434/v1#qwen3
     """
 
-    def told(tried: CallingMode, mark: ProbeResult) -> None:
-        line = f"{'✓' if mark.passed else '✗'} {tried}, {mark.question.capability}: {shorten(mark.actual)} ({mark.seconds:.1f} s)"
+    def print_result(mode: CallingMode, result: ProbeResult) -> None:
+        line = f"{'✓' if result.passed else '✗'} {mode}, {result.question.capability}: {shorten(result.actual)} ({result.seconds:.1f} s)"
         err.print(escape_control_characters(line), markup=False, highlight=False)
 
-    unknown = [each for each in modes or () if each not in CALLING_MODES]
+    unknown = [mode for mode in modes or () if mode not in CALLING_MODES]
     if unknown:
-        raise BadInput(f"There is no way of asking named {unknown[0]!r}; the ways are {', '.join(CALLING_MODES)}.")
-    ways = [each for each in CALLING_MODES if not modes or each in modes]
+        raise BadInput(f"There is no calling mode {unknown[0]!r}. Use one of: {', '.join(CALLING_MODES)}.")
+    selected = [mode for mode in CALLING_MODES if not modes or mode in modes]
     with DownloadBar(err) as bar:
-        marks = asyncio.run(probe_model(read_settings(), name, ways, bar, None if json else told))
-    best = select_best_mode(marks)
-    passed = any(mark.passed for mark in marks[best])
+        results = asyncio.run(probe_model(read_settings(), name, selected, bar, None if json else print_result))
+    best_mode = select_best_mode(results)
+    passed = any(result.passed for result in results[best_mode])
     if json:
-        print(to_json({"model": name, "best": best if passed else None, "ways": _results_to_json(marks)}))
+        print(to_json({"model": name, "best": best_mode if passed else None, "ways": _results_to_json(results)}))
     else:
         rows = [
-            (first.question.capability, *("✓" if each[n].passed else "✗" for each in marks.values()))
-            for n, first in enumerate(marks[best])
+            (
+                result_of_best.question.capability,
+                *("✓" if mode_results[index].passed else "✗" for mode_results in results.values()),
+            )
+            for index, result_of_best in enumerate(results[best_mode])
         ]
         rows += [
-            ("right", *(str(sum(mark.passed for mark in each)) for each in marks.values())),
-            ("tokens", *(str(sum(mark.tokens for mark in each)) for each in marks.values())),
-            ("seconds", *(f"{sum(mark.seconds for mark in each):.1f}" for each in marks.values())),
+            ("correct", *(str(sum(result.passed for result in mode_results)) for mode_results in results.values())),
+            ("tokens", *(str(sum(result.tokens for result in mode_results)) for mode_results in results.values())),
+            (
+                "seconds",
+                *(f"{sum(result.seconds for result in mode_results):.1f}" for mode_results in results.values()),
+            ),
         ]
-        out.print(render_table(("", *marks), rows))
-        out.print(f"Best for {name}: {best}; remembered." if passed else "No way got anything right.", markup=False)
+        out.print(render_table(("", *results), rows))
+        out.print(
+            f"Best for {name}: {best_mode}; saved." if passed else "No calling mode gave a correct answer.",
+            markup=False,
+        )
     if not passed:
         raise typer.Exit(1)
 
 
 def _results_to_json(results: dict[CallingMode, list[ProbeResult]]) -> dict[str, list[dict[str, object]]]:
     return {
-        tried: [
+        mode: [
             {
-                "tries": mark.question.capability,
-                "right": mark.passed,
-                "came": mark.actual,
-                "seconds": round(mark.seconds, 3),
-                "tokens": mark.tokens,
+                "tries": result.question.capability,
+                "right": result.passed,
+                "came": result.actual,
+                "seconds": round(result.seconds, 3),
+                "tokens": result.tokens,
             }
-            for mark in each
+            for result in mode_results
         ]
-        for tried, each in results.items()
+        for mode, mode_results in results.items()
     }

@@ -1,4 +1,4 @@
-"""What the commands share: where they print, the options many take, and what was given, read."""
+"""What the commands share: consoles, common options, and the parsing of input."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,6 @@ from rich.console import Console
 
 from opposable.cli.rendering import shorten
 from opposable.domain.errors import BadInput
-from opposable.models.factory import MODEL_NAME_FORMS
 from opposable.settings import Settings
 
 out = Console(soft_wrap=True)
@@ -23,67 +22,77 @@ ModelOption = Annotated[
     typer.Option(
         "--model",
         "-m",
-        help=f"Which model: {MODEL_NAME_FORMS}. Default: OPPOSABLE_MODEL, else local.",
+        help="Model, see `models list` (default: OPPOSABLE_MODEL, local)",
         show_default=False,
     ),
 ]
 RootOption = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--root", help="A folder the file tools may read; may be given again. Default: this folder.", show_default=False
-    ),
+    typer.Option("--root", help="Folder for file tools (repeatable) (default: this one)", show_default=False),
 ]
 ToolOption = Annotated[
     list[str] | None,
-    typer.Option("--tool", "-t", help="Offer only this tool; may be given again. Default: all.", show_default=False),
+    typer.Option("--tool", "-t", help="Use only this tool (repeatable) (default: all)", show_default=False),
 ]
 DatabaseOption = Annotated[
     str | None,
-    typer.Option(
-        "--db", help="A database: duckdb:///FILE, sqlite:///FILE, postgresql://…, or just FILE.", show_default=False
-    ),
+    typer.Option("--db", help="duckdb:///FILE, sqlite:///FILE, postgresql://… or FILE", show_default=False),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on standard output.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output")]
 
 
 def read_settings(root: list[Path] | None = None) -> Settings:
-    """The settings of the environment, with the folders given by --root. Raises: `BadInput`."""
+    """Read the settings from the environment, with the folders given by --root.
+
+    Raises:
+        BadInput: A setting or a folder is invalid.
+    """
     try:
         settings = Settings()
     except ValidationError as error:
         first = error.errors()[0]
         name = "OPPOSABLE_" + "_".join(str(step) for step in first["loc"]).upper()
-        raise BadInput(f"The setting {name} is wrong: {first['msg']} (given: {first['input']!r}).") from error
+        raise BadInput(f"The setting {name} is invalid: {first['msg']} (value: {first['input']!r}).") from error
     except SettingsError as error:
-        raise BadInput(f'A setting is wrong ({error}); lists are written as JSON, like ["docs", "logs"].') from error
+        raise BadInput(f'A setting is invalid ({error}). Write lists as JSON, such as ["docs", "logs"].') from error
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"The file .env in this folder cannot be read: {shorten(str(error))}.") from error
     if not root:
         return settings
     for folder in root:
         if not folder.is_dir():
-            raise BadInput(f"There is no folder {folder}; --root takes a folder that exists.")
+            raise BadInput(f"The folder {folder} does not exist. Pass an existing folder to --root.")
     return settings.model_copy(update={"roots": tuple(root)})
 
 
 def read_text(argument: str) -> str:
-    """What was given, or standard input for a dash. Raises: `BadInput`."""
+    """Return the argument, or the text of standard input if the argument is a dash.
+
+    Raises:
+        BadInput: Standard input is closed or not UTF-8.
+    """
     if argument != "-":
         return argument
     if sys.stdin is None:
-        raise BadInput("Standard input is closed, so - has nothing to read.")
+        raise BadInput("Standard input is closed. Pass the text instead of -.")
     try:
         return sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadInput(f"Standard input is no UTF-8 text (its byte {error.start + 1} is wrong).") from error
+        raise BadInput(f"Standard input is not UTF-8 text (invalid byte at position {error.start + 1}).") from error
 
 
 def parse_json_arguments(text: str) -> dict[str, Any]:
-    """The arguments of a call, given as JSON. Raises: `BadInput`."""
+    """Parse the arguments of a call, given as JSON.
+
+    Raises:
+        BadInput: The text is not a JSON object.
+    """
     try:
         value = orjson.loads(text.encode("utf-8", "replace"))
     except orjson.JSONDecodeError as error:
-        raise BadInput(f'The arguments are no JSON ({error}); give an object like \'{{"text": "hello"}}\'.') from error
+        raise BadInput(
+            f'The arguments are not JSON ({error}). Pass an object such as \'{{"text": "hello"}}\'.'
+        ) from error
     if not isinstance(value, dict):
-        raise BadInput('The arguments must be a JSON object like \'{"text": "hello"}\'.')
+        raise BadInput('The arguments must be a JSON object, such as \'{"text": "hello"}\'.')
     return value

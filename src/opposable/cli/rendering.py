@@ -1,4 +1,4 @@
-"""What a person at a terminal sees of a run: the calls as they happen, the answer, tables, progress."""
+"""Terminal output: the events of a run, the answer, tables, charts, progress bars."""
 
 import asyncio
 import json
@@ -23,9 +23,9 @@ from rich.table import Table
 from rich.text import Text
 
 from opposable.domain.events import DecisionMade, Event, RunFinished, StopReason, TextDelta, ToolFinished, ToolStarted
+from opposable.domain.json_forms import call_to_json, event_to_json, result_to_json
 from opposable.domain.language import Language
-from opposable.domain.tools import ToolResult
-from opposable.models.embedded.weights import PullProgress as PullProgress
+from opposable.models.embedded.weights import PullProgress
 
 MAX_TRACE_CHARACTERS = 200
 """Characters of a result or of arguments shown in the trace."""
@@ -33,7 +33,7 @@ MAX_TRACE_CHARACTERS = 200
 MAX_LABEL_CHARACTERS, MAX_BAR_CHARACTERS = 30, 40
 """Characters of a label and of the longest bar in a chart."""
 
-_STAGE_LABELS = {"wait": "waiting for", "download": "fetching", "join": "joining", "verify": "verifying"}
+_STAGE_LABELS = {"wait": "waiting for", "download": "downloading", "join": "joining", "verify": "verifying"}
 _LIMIT_LABELS: dict[StopReason, str] = {
     "turns": "model replies",
     "tool_calls": "tool calls",
@@ -42,7 +42,7 @@ _LIMIT_LABELS: dict[StopReason, str] = {
     "time": "time",
 }
 
-# What a terminal would obey instead of showing: control characters, and those that turn the direction of writing.
+# Characters that control a terminal: control characters, and those that change the direction of text.
 _VISIBLE_CHARACTERS: dict[int, str | None] = {
     **{code: chr(0x2400 + code) for code in range(0x20)},
     **dict.fromkeys((*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xD800, 0xE000)), "�"),
@@ -55,7 +55,10 @@ _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 class RunPrinter:
-    """Shows a run's events: calls on `err`, the answer on `out` as it is written, or nowhere when `out` is None."""
+    """Prints the events of a run: calls on `err`, the answer on `out` as it streams.
+
+    With `out` None, the answer is not printed.
+    """
 
     def __init__(self, err: Console, out: Console | None) -> None:
         self._err = err
@@ -64,7 +67,7 @@ class RunPrinter:
         self._written = ""
 
     def show(self, event: Event) -> None:
-        """Show one event."""
+        """Print one event."""
         if isinstance(event, TextDelta):
             self._write_text(event.text)
         elif isinstance(event, ToolStarted):
@@ -72,8 +75,8 @@ class RunPrinter:
         elif isinstance(event, ToolFinished):
             result = event.result
             mark = ("  ✓ ", "green") if result.failure is None else (f"  ✗ {result.failure} ", "red")
-            mended = f" (mended: {shorten('; '.join(result.repairs))})" if result.repairs else ""
-            self._print_line(mark, shorten(result.content), (f" {result.seconds:.2f} s", "dim"), (mended, "yellow"))
+            repairs = f" (repaired: {shorten('; '.join(result.repairs))})" if result.repairs else ""
+            self._print_line(mark, shorten(result.content), (f" {result.seconds:.2f} s", "dim"), (repairs, "yellow"))
         elif isinstance(event, DecisionMade):
             self._print_line(("· ", "dim"), (event.action, "bold"), (f"  {shorten(event.reason)}", "dim"))
         elif isinstance(event, RunFinished):
@@ -85,7 +88,7 @@ class RunPrinter:
                 self._print_line((f"The run ended at its limit of {_LIMIT_LABELS[event.reason]}.", "yellow"))
 
     def end_line(self) -> None:
-        """Begin a new line if the answer stands in the middle of one."""
+        """Start a new line if the answer is in the middle of one."""
         if self._is_line_open and self._out is not None:
             self._out.print()
         self._is_line_open = False
@@ -97,18 +100,24 @@ class RunPrinter:
     def _write_text(self, text: str) -> None:
         self._written = (self._written + text)[-200_000:]
         if self._out is not None:
-            self._out.file.write(escape_control_characters(text))  # Console.print would turn tabs into spaces
+            self._out.file.write(escape_control_characters(text))  # Console.print would replace tabs by spaces
             self._out.file.flush()
             self._is_line_open = not text.endswith("\n")
 
 
 def escape_control_characters(text: str) -> str:
-    """`text` with every character that a terminal would obey shown instead: what a tool or model says is not trusted."""
+    """Replace characters that control the terminal by visible ones.
+
+    Output of tools and models is untrusted.
+    """
     return text.translate(_VISIBLE_CHARACTERS)
 
 
 def style_text(*parts: str | tuple[str, str]) -> Text:
-    """Parts of a line, each a text or a text with its style, made `plain`; no markup is read in them."""
+    """Join parts of a line, each a text or a pair of text and style.
+
+    Control characters and markup are escaped.
+    """
     return Text.assemble(
         *(
             escape_control_characters(part) if isinstance(part, str) else (escape_control_characters(part[0]), part[1])
@@ -118,7 +127,7 @@ def style_text(*parts: str | tuple[str, str]) -> Text:
 
 
 def shorten(text: str) -> str:
-    """`text` on one line, cut to what fits into a trace."""
+    """Return `text` on one line, shortened for the trace."""
     line = " ".join(text.split())
     return line if len(line) <= MAX_TRACE_CHARACTERS else f"{line[:MAX_TRACE_CHARACTERS]}…"
 
@@ -126,13 +135,13 @@ def shorten(text: str) -> str:
 def render_table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], limit: int = 50, *, language: Language = "en"
 ) -> RenderableType:
-    """Rows as a table, at most `most` of them; None is shown as NULL."""
-    shown = Table(show_header=True, header_style="bold")
+    """Render at most `limit` rows as a table; None is shown as NULL."""
+    table = Table(show_header=True, header_style="bold")
     for column in columns:
-        shown.add_column(style_text(str(column)), overflow="fold")
+        table.add_column(style_text(str(column)), overflow="fold")
     for row in rows[:limit]:
-        shown.add_row(*(style_text(("NULL", "dim") if cell is None else str(cell)) for cell in row))
-    return shown if len(rows) <= limit else Group(shown, _render_row_limit_note(limit, len(rows), language))
+        table.add_row(*(style_text(("NULL", "dim") if cell is None else str(cell)) for cell in row))
+    return table if len(rows) <= limit else Group(table, _render_row_limit_note(limit, len(rows), language))
 
 
 def render_chart(
@@ -143,17 +152,20 @@ def render_chart(
     *,
     language: Language = "en",
 ) -> Text:
-    """The first `y` of a chart as bars of a row each, at most `most` of them; negative ones are hatched."""
+    """Render the first `y` of a chart as horizontal bars, at most `limit`.
+
+    Negative bars are hatched.
+    """
     x, y = columns.index(spec["x"]), columns.index(spec["y"][0])
-    shown = [
+    bars = [
         (escape_control_characters(" ".join(str(row[x]).split()))[:MAX_LABEL_CHARACTERS], row[y] or 0)
         for row in rows[:limit]
     ]
-    largest = max((abs(value) for _, value in shown), default=0) or 1
-    width = max((cell_len(label) for label, _ in shown), default=0)
+    largest = max((abs(value) for _, value in bars), default=0) or 1
+    width = max((cell_len(label) for label, _ in bars), default=0)
     title = f"{spec['y'][0]}（按 {spec['x']}）" if language == "zh" else f"{spec['y'][0]} by {spec['x']}"
     lines: list[Text] = [style_text((title, "dim"))]
-    for label, value in shown:
+    for label, value in bars:
         eighths = round(abs(value) / largest * MAX_BAR_CHARACTERS * 8)
         bar = "░" * (eighths // 8) if value < 0 else "█" * (eighths // 8) + "▏▎▍▌▋▊▉"[eighths % 8 - 1 : eighths % 8]
         number = f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
@@ -170,51 +182,31 @@ def _render_row_limit_note(shown: int, total: int, language: Language) -> Text:
 
 
 def to_json(value: Any) -> str:
-    """JSON for scripts: no half characters, and nothing in it that a terminal would obey."""
+    """Return JSON without lone surrogates and characters that control a terminal."""
     try:
         text = orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
-    except TypeError:  # a half character or an integer beyond 64 bits
+    except TypeError:  # a lone surrogate or an integer beyond 64 bits
         text = json.dumps(value, default=str, indent=2, ensure_ascii=False).encode("utf-8", "replace").decode()
-    return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def run_to_json(run_finished: RunFinished, results: Sequence[ToolFinished]) -> dict[str, Any]:
-    """The end of a run and its calls, for scripts."""
-    return {
-        "text": run_finished.text,
-        "reason": run_finished.reason,
-        "turns": run_finished.turns,
-        "usage": run_finished.usage.as_json(),
-        "cost": run_finished.cost,
-        "tool_calls": [
-            {
-                "name": item.call.name,
-                "arguments": dict(item.call.arguments),
-                "content": item.result.content,
-                "failure": item.result.failure,
-                "seconds": round(item.result.seconds, 4),
-                "repairs": item.result.repairs,
-            }
-            for item in results
-        ],
-    }
-
-
-def result_to_json(result: ToolResult) -> dict[str, Any]:
-    """What came of one call, for scripts."""
-    return {
-        "content": result.content,
-        "failure": result.failure,
-        "data": result.data,
-        "cut": result.cut,
-        "seconds": round(result.seconds, 4),
-    }
+def finished_run_to_json(run_finished: RunFinished, results: Sequence[ToolFinished]) -> dict[str, Any]:
+    """Return the JSON form of the end of a run, with its calls and their results."""
+    _, form = event_to_json(run_finished) or ("", {})
+    calls = [
+        {**result_to_json(event.result), **call_to_json(event.call)}  # the call has the same id and name
+        for event in results
+    ]
+    return {**form, "tool_calls": calls}
 
 
 class DownloadBar:
-    """A bar for the fetching of weights, on `err`; it appears with the first `Progress` and stops with the last.
+    """A progress bar on `err` for the download of weights.
 
-    In a `with` block it stops at the block's end too, and says that nothing is lost when the user stopped it.
+    It is shown from the first progress to the last.
+
+    As a context manager, it also stops at the end of the block. After an interruption, it says that the download can be
+    resumed.
     """
 
     def __init__(self, err: Console) -> None:
@@ -223,7 +215,7 @@ class DownloadBar:
         self._tasks: dict[str, TaskID] = {}
 
     def __call__(self, progress: PullProgress) -> None:
-        """Show how far it is."""
+        """Show the progress."""
         if self._bar is None:
             columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
             self._bar = Progress(TextColumn("{task.description}"), *columns, console=self._err)
@@ -237,7 +229,7 @@ class DownloadBar:
             self.stop()
 
     def stop(self) -> None:
-        """Leave the bar as it stands."""
+        """Stop the bar, which stays visible."""
         if self._bar is not None:
             self._bar.stop()
             self._bar, self._tasks = None, {}
@@ -248,7 +240,7 @@ class DownloadBar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        unfinished = self._bar is not None
+        is_unfinished = self._bar is not None
         self.stop()
-        if unfinished and kind in (asyncio.CancelledError, KeyboardInterrupt):
-            self._err.print("What was fetched stays; the next pull goes on from there.", soft_wrap=True)
+        if is_unfinished and kind in (asyncio.CancelledError, KeyboardInterrupt):
+            self._err.print("The downloaded part is stored; the next pull resumes from there.", soft_wrap=True)

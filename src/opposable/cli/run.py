@@ -1,4 +1,4 @@
-"""The commands that ask a model: one task, a question to a database, a conversation."""
+"""The commands `run`, `ask` and `chat`, which ask a model."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from opposable.agent.agent import Agent
 from opposable.app.agents import open_agent, open_chat_agent
 from opposable.app.ask import answer_from_run, answer_to_json, open_data_agent, open_data_team
 from opposable.app.inputs import validate_task
-from opposable.cli import errors as exits
+from opposable.cli import errors
 from opposable.cli.options import (
     DatabaseOption,
     JsonOption,
@@ -29,9 +29,9 @@ from opposable.cli.rendering import (
     DownloadBar,
     RunPrinter,
     escape_control_characters,
+    finished_run_to_json,
     render_chart,
     render_table,
-    run_to_json,
     style_text,
     to_json,
 )
@@ -44,57 +44,56 @@ from opposable.domain.usage import Usage
 
 
 def run(
-    task: Annotated[str, typer.Argument(help="What to do, in a sentence; - reads it from standard input.")],
+    task: Annotated[str, typer.Argument(help="The task in a sentence (- reads standard input)")],
     model: ModelOption = None,
     root: RootOption = None,
     tool: ToolOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Do one task with the built-in tools.
+    """Run one task with the built-in tools.
 
     Example: opposable run "Which errors are in logs/app.log?" --root examples/data/files
     """
 
-    async def work() -> None:
+    async def run_task() -> None:
         text = validate_task(read_text(task))
         with DownloadBar(err) as bar:
             async with open_agent(read_settings(root), text, model, tool or (), bar) as agent:
-                end, results = await _run_and_print(
-                    agent, (user_message(text),), RunPrinter(err, None if json else out)
-                )
+                printer = RunPrinter(err, None if json else out)
+                run_finished, results = await _run_and_print(agent, (user_message(text),), printer)
         if json:
-            print(to_json(run_to_json(end, results)))
+            print(to_json(finished_run_to_json(run_finished, results)))
 
-    asyncio.run(work())
+    asyncio.run(run_task())
 
 
 def ask(
-    question: Annotated[
-        str, typer.Argument(help="A question about the data, in English or Chinese; - reads it from standard input.")
-    ],
+    question: Annotated[str, typer.Argument(help="Question in English or Chinese (- reads standard input)")],
     db: DatabaseOption = None,
     semantics: Annotated[
         Path | None,
-        typer.Option("--semantics", help="A semantic model in YAML: what the business's words mean in this database."),
+        typer.Option("--semantics", help="Semantic model of the database (YAML)"),
     ] = None,
     use_agent: Annotated[
-        bool, typer.Option("--agent", help="Let the model call the SQL tools freely instead of asking the team.")
+        bool, typer.Option("--agent", help="Let the model call the SQL tools instead of the team")
     ] = False,
     model: ModelOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Answer a question about a database: a sentence, the SQL, its rows, a chart, what was assumed and corrected.
+    """Answer a question about a database.
+
+    Prints a sentence, the SQL, its rows, a chart, the assumptions and the corrections.
 
     Example: opposable ask "Which country has the most customers?" --db examples/data/chinook.sqlite
     """
     text = validate_task(read_text(question))
     if not db:
         raise BadInput(
-            "Say which database to ask: --db duckdb:///FILE, --db sqlite:///FILE, just --db FILE, "
+            "No database is given. Pass one: --db duckdb:///FILE, --db sqlite:///FILE, --db FILE, "
             "or --db postgresql://USER:PASSWORD@HOST/DATABASE."
         )
     if use_agent and semantics is not None:
-        raise BadInput("--semantics is what the team answers from; leave it or --agent out.")
+        raise BadInput("--semantics and --agent exclude each other. Leave one out.")
     answer, usage = asyncio.run(
         _answer_with_agent(text, db, model) if use_agent else _answer_with_team(text, db, str(semantics or ""), model)
     )
@@ -105,23 +104,23 @@ def ask(
 
 
 async def _answer_with_agent(text: str, db: str, model: str | None) -> tuple[DataAnswer, Usage]:
-    """The answer of an agent with the SQL tools; what happens is shown."""
+    """Answer with an agent that has the SQL tools, and print the trace."""
     with DownloadBar(err) as bar:
         async with open_data_agent(read_settings(), text, db, model, bar) as agent:
-            end, results = await _run_and_print(agent, (user_message(text),), RunPrinter(err, None))
-    return answer_from_run(end, [item.result for item in results], detect_language(text)), end.usage
+            run_finished, results = await _run_and_print(agent, (user_message(text),), RunPrinter(err, None))
+    return answer_from_run(run_finished, [item.result for item in results], detect_language(text)), run_finished.usage
 
 
 async def _answer_with_team(text: str, db: str, semantics: str, model: str | None) -> tuple[DataAnswer, Usage]:
-    """The answer of the team; what happens is shown."""
-    shown = RunPrinter(err, None)
+    """Answer with the data team, and print the trace."""
+    printer = RunPrinter(err, None)
     with DownloadBar(err) as bar:
         async with (
             open_data_team(read_settings(), db, model, semantics, bar) as team,
             aclosing(team.stream(text)) as events,
         ):
             async for event in events:
-                shown.show(event)
+                printer.show(event)
                 if type(event) is DataAnswered:
                     answer = event.answer
                 elif type(event) is RunFinished:
@@ -132,9 +131,9 @@ async def _answer_with_team(text: str, db: str, semantics: str, model: str | Non
 def chat(
     model: ModelOption = None, root: RootOption = None, tool: ToolOption = None, db: DatabaseOption = None
 ) -> None:
-    """Talk with the model in the terminal, with each call shown as it happens.
+    """Chat with a model in the terminal.
 
-    Ctrl-C stops the answer being written and forgets its question; Ctrl-D or /exit ends the conversation.
+    Each call is shown as it happens. Ctrl-C stops the current answer and drops its question. Ctrl-D or /exit ends the conversation.
 
     Example: opposable chat --db examples/data/chinook.sqlite
     """
@@ -142,16 +141,16 @@ def chat(
         import readline  # noqa: F401 - line editing and history at the prompt
     settings = read_settings(root)
     history: list[Message] = []
-    # One event loop for all of it; each answer is a run of its own, which Ctrl-C stops.
+    # One event loop for the whole chat; each answer is a separate run that Ctrl-C stops.
     with asyncio.Runner() as runner, DownloadBar(err) as bar:
         opening = open_chat_agent(settings, model, tool or (), db, bar)
         agent = runner.run(opening.__aenter__())
-        told = f"{agent.model.name} · {len(agent.library.names)} tools · Ctrl-C stops an answer, Ctrl-D ends"
-        err.print(style_text((told, "dim")), soft_wrap=True)
+        banner = f"{agent.model.name} · {len(agent.library.names)} tools · Ctrl-C stops an answer, Ctrl-D ends"
+        err.print(style_text((banner, "dim")), soft_wrap=True)
         try:
-            while (said := _read_prompt()) is not None:
-                if said.strip():
-                    _answer_message(runner, agent, history, said)
+            while (text := _read_prompt()) is not None:
+                if text.strip():
+                    _answer_message(runner, agent, history, text)
         finally:
             runner.run(opening.__aexit__(None, None, None))
 
@@ -159,9 +158,10 @@ def chat(
 async def _run_and_print(
     agent: Agent, task: tuple[Message, ...], printer: RunPrinter
 ) -> tuple[RunFinished, list[ToolFinished]]:
-    """Run a task to its end and show what happens.
+    """Run a task to its end and print its events.
 
-    Raises: `ModelError` when the model gave nothing at all: what is no model server often answers so.
+    Raises:
+        ModelError: The model returned nothing, as a server that is not a model server often does.
     """
     results: list[ToolFinished] = []
     try:
@@ -178,7 +178,7 @@ async def _run_and_print(
     finally:
         printer.end_line()
     raise ModelError(
-        f"The model {agent.model.name} gave neither an answer nor a call: is it a chat model, at this URL?"
+        f"The model {agent.model.name} returned neither text nor a call. Check that the URL serves a chat model."
     )
 
 
@@ -187,33 +187,36 @@ def _get_assistant_messages(run_finished: RunFinished) -> list[Message]:
 
 
 def _answer_message(runner: asyncio.Runner, agent: Agent, history: list[Message], text: str) -> None:
-    """Answer what was said and remember both; errors are told and end nothing."""
+    """Answer a message and append both to the history.
+
+    Errors are reported and do not end the chat.
+    """
     try:
-        asked = user_message(validate_task(text))
-        end, _ = runner.run(_run_and_print(agent, (*history, asked), RunPrinter(err, out)))
-        history += [asked, *end.messages]
+        question = user_message(validate_task(text))
+        run_finished, _ = runner.run(_run_and_print(agent, (*history, question), RunPrinter(err, out)))
+        history += [question, *run_finished.messages]
     except KeyboardInterrupt:
         err.print(style_text(("stopped", "yellow")))
     except OpposableError as error:
-        exits.report_error(error, err)
+        errors.report_error(error, err)
 
 
 def _read_prompt() -> str | None:
-    """The next thing the user says, None at the end."""
+    """Read the next message; return None at the end of the conversation."""
     while sys.stdin is not None:
         try:
-            said = input("> " if sys.stdin.isatty() else "")
+            text = input("> " if sys.stdin.isatty() else "")
         except EOFError:
             return None
         except KeyboardInterrupt:
             err.print(style_text(("\n(Ctrl-D ends the conversation)", "dim")))
             continue
-        return None if said.strip() in ("/exit", "/quit") else said
+        return None if text.strip() in ("/exit", "/quit") else text
     return None
 
 
 _ANSWER_LABELS: dict[Language, tuple[str, str, str]] = {
-    "en": ("corrected", "assumed", "more rows were left out"),
+    "en": ("corrected", "assumed", "more rows are not shown"),
     "zh": ("已更正", "注意", "还有更多行没有列出"),
 }
 

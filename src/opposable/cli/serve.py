@@ -1,4 +1,4 @@
-"""The command that serves agents, tools and models."""
+"""The command `serve`: agents, tools and models over HTTP."""
 
 import asyncio
 import socket
@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 
 from opposable.app.models import open_model
+from opposable.app.stored_tools import open_default_store
 from opposable.cli.options import err, read_settings
 from opposable.cli.rendering import DownloadBar, style_text
 from opposable.models.base import Model
-from opposable.models.factory import MODEL_NAME_FORMS
 from opposable.settings import Settings
 
 ModelsOption = Annotated[
@@ -21,7 +21,7 @@ ModelsOption = Annotated[
     typer.Option(
         "--model",
         "-m",
-        help=f"Which model: {MODEL_NAME_FORMS}; may be given again, the first is the one asked. Default: OPPOSABLE_MODEL, else local.",
+        help="Model (repeatable) (default: OPPOSABLE_MODEL, local)",
         show_default=False,
     ),
 ]
@@ -29,39 +29,44 @@ ModelsOption = Annotated[
 
 def serve(
     model: ModelsOption = None,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 8000,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that serve side by side.")] = 1,
+    host: Annotated[str, typer.Option(help="Address to listen on")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on (0: any free port)")] = 8000,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Number of server processes")] = 1,
     api_key_env: Annotated[
-        str, typer.Option(metavar="NAME", help="The environment variable with the key that clients must bear.")
+        str, typer.Option(metavar="NAME", help="Environment variable with the API key of clients")
     ] = "OPPOSABLE_SERVE_KEY",
 ) -> None:
-    """Serve agents with their tools, and models to any OpenAI client, until Ctrl-C.
+    """Serve agents, tools and models over HTTP.
+
+    OpenAI clients can use the models. The first --model is the default model. Ctrl-C stops the server.
 
     Example: opposable serve --model local
     """
-    from opposable.web import server
-    from opposable.web.multiprocess import run_workers
+    from opposable.web import server  # lazy: needs the extra "serve"
+    from opposable.web.multiprocess import run_workers  # lazy: needs the extra "serve"
 
     settings = read_settings()
-    asked = model or [settings.model]
-    key = server.read_api_key(api_key_env)
+    model_names = model or [settings.model]
+    api_key = server.read_api_key(api_key_env)
     with asyncio.Runner(loop_factory=server.get_loop_factory()) as runner:
-        name = runner.run(_check_startup(settings, asked, host, key))
-        listening = server.open_listening_socket(host, port)
-        tell = partial(_print_ready, name, server.get_base_url(host, listening))
+        name = runner.run(_check_startup(settings, model_names, host, api_key))
+        listen_socket = server.open_listening_socket(host, port)
+        on_ready = partial(_print_ready, name, server.get_base_url(host, listen_socket))
         if workers == 1:
-            runner.run(_serve_until_stopped(settings, asked, host, key, listening, tell))
+            runner.run(_serve_until_stopped(settings, model_names, host, api_key, listen_socket, on_ready))
     if workers > 1:
-        run_workers(partial(_run_worker, asked, host, key), listening, workers, tell)
+        run_workers(partial(_run_worker, model_names, host, api_key), listen_socket, workers, on_ready)
     err.print("Stopped.")
 
 
 async def _check_startup(settings: Settings, model_names: Sequence[str], host: str, key: str) -> str:
-    """Whether all can be served; the name of the first model. Raises: `OpposableError`."""
-    from opposable.app.stored_tools import open_default_store
-    from opposable.web import server
-    from opposable.web.middleware.authentication import is_loopback
+    """Check that everything can be served, and return the name of the first model.
+
+    Raises:
+        OpposableError: A model cannot be opened, or the server would be open to other machines without a key.
+    """
+    from opposable.web import server  # lazy: needs the extra "serve"
+    from opposable.web.middleware.authentication import is_loopback  # lazy: needs the extra "serve"
 
     if not key and not is_loopback(host):
         async with open_default_store(settings) as store:
@@ -78,22 +83,24 @@ async def _serve_until_stopped(
     listen_socket: socket.socket,
     on_ready: Callable[[], None],
 ) -> None:
-    from opposable.service.service import open_service
-    from opposable.web import server
-    from opposable.web.telemetry.logs import log_to_stderr
+    from opposable.service.service import open_service  # lazy: needs the extra "serve"
+    from opposable.web import server  # lazy: needs the extra "serve"
+    from opposable.web.telemetry.logs import log_to_stderr  # lazy: needs the extra "serve"
 
     log_to_stderr(settings.log)
     async with _open_models(settings, model_names) as models, open_service(settings, models) as service:
-        served = server.create_app(service, api_key=key)
-        since = await server.serve(served, host, 0, lambda url: on_ready(), listening_socket=listen_socket)
-        service.runner.grace_seconds = max(0.0, server.GRACE_SECONDS - since)
+        application = server.create_app(service, api_key=key)
+        seconds_stopping = await server.serve(
+            application, host, 0, lambda url: on_ready(), listening_socket=listen_socket
+        )
+        service.runner.grace_seconds = max(0.0, server.GRACE_SECONDS - seconds_stopping)
 
 
 def _run_worker(
     model_names: Sequence[str], host: str, key: str, listen_socket: socket.socket, on_ready: Callable[[], None]
 ) -> None:
-    """What each of several processes does."""
-    from opposable.web import server
+    """Serve in one of several processes."""
+    from opposable.web import server  # lazy: needs the extra "serve"
 
     with asyncio.Runner(loop_factory=server.get_loop_factory()) as runner:
         runner.run(_serve_until_stopped(read_settings(), model_names, host, key, listen_socket, on_ready))
@@ -105,14 +112,14 @@ def _print_ready(name: str, url: str) -> None:
 
 @asynccontextmanager
 async def _open_models(settings: Settings, model_names: Sequence[str]) -> AsyncIterator[dict[str, Model]]:
-    """The models by the names clients call them, closed at the end."""
-    from opposable.web import server
+    """Open the models under the names that clients use; closed at the end."""
+    from opposable.web import server  # lazy: needs the extra "serve"
 
     models: dict[str, Model] = {}
     async with AsyncExitStack() as stack:
         with DownloadBar(err) as bar:
-            for one in model_names:
-                opened = await open_model(settings, one, bar)
-                stack.push_async_callback(opened.aclose)
-                models |= dict.fromkeys(server.get_model_names(one, opened), opened)
+            for model_name in model_names:
+                opened_model = await open_model(settings, model_name, bar)
+                stack.push_async_callback(opened_model.aclose)
+                models |= dict.fromkeys(server.get_model_names(model_name, opened_model), opened_model)
         yield models

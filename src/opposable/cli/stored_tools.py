@@ -1,6 +1,7 @@
-"""The commands that keep tools: added, imported, switched, given to others."""
+"""The commands for stored tools: add, import, enable, export."""
 
 import asyncio
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,25 +10,33 @@ import orjson
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from opposable.app import stored_tools as owned
 from opposable.app.spec_loader import SpecLoader
+from opposable.app.stored_tools import (
+    delete_tool,
+    load_stored_specs,
+    open_default_store,
+    permissions_from_settings,
+    save_tools,
+    set_tool_enabled,
+)
 from opposable.cli.options import JsonOption, err, out, read_settings
 from opposable.cli.rendering import style_text, to_json
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import AnyToolSpec, McpServerSpec, Registration, SkillSpec
+from opposable.tools.library import ToolLibrary
 
 _SPEC_LIST: TypeAdapter[list[AnyToolSpec]] = TypeAdapter(list[AnyToolSpec])
 
-ReplaceOption = Annotated[bool, typer.Option("--replace", help="Put it in the place of a kept tool of the same id.")]
-ToolIdArgument = Annotated[str, typer.Argument(help="The id of a kept tool.")]
+ReplaceOption = Annotated[bool, typer.Option("--replace", help="Replace a stored tool with the same id")]
+ToolIdArgument = Annotated[str, typer.Argument(help="Id of a stored tool")]
 
 
 def add_specs(
-    file: Annotated[Path, typer.Argument(help="A JSON or YAML file with a tool's spec, or a list of them.")],
+    file: Annotated[Path, typer.Argument(help="JSON or YAML file with a tool spec or a list of specs")],
     replace: ReplaceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Keep the tools that a file describes: functions, HTTP endpoints, MCP servers, skills.
+    """Store the tools of a file: functions, HTTP endpoints, MCP servers, skills.
 
     Example: opposable tools add tools.yaml
     """
@@ -35,44 +44,40 @@ def add_specs(
 
 
 def import_openapi(
-    source: Annotated[str, typer.Argument(help="An OpenAPI 3 document: a file or a URL, JSON or YAML.")],
-    prefix: Annotated[str, typer.Option("--prefix", help="Put this and a dot before each id.")] = "",
-    server: Annotated[str, typer.Option("--server", help="The base URL, in place of the document's own.")] = "",
-    only: Annotated[
-        list[str] | None, typer.Option("--only", help="A tag or operation id to take; may be given again.")
-    ] = None,
+    source: Annotated[str, typer.Argument(help="OpenAPI 3 document: file or URL, JSON or YAML")],
+    prefix: Annotated[str, typer.Option("--prefix", help="Prefix of the tool ids, followed by a dot")] = "",
+    server: Annotated[str, typer.Option("--server", help="Base URL (default: that of the document)")] = "",
+    only: Annotated[list[str] | None, typer.Option("--only", help="Tag or operation id to import (repeatable)")] = None,
     replace: ReplaceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Make an HTTP tool of each operation of an OpenAPI document, and keep them.
+    """Store an HTTP tool for each operation of an OpenAPI document.
 
     Example: opposable tools import-openapi openapi.yaml --prefix shop --only orders
     """
+    # lazy: OpenAPI documents need the extra "http"
     from opposable.tools.http.openapi.document import read_document
     from opposable.tools.http.openapi.importer import OpenApiImportResult, specs_from_openapi
-    from opposable.tools.library import ToolLibrary
 
     settings = read_settings()
 
-    async def read() -> OpenApiImportResult:
-        async with SpecLoader(ToolLibrary(), owned.permissions_from_settings(settings)) as box:
-            document = await read_document(source, box.client)
+    async def read_tools() -> OpenApiImportResult:
+        async with SpecLoader(ToolLibrary(), permissions_from_settings(settings)) as loader:
+            document = await read_document(source, loader.client)
         return specs_from_openapi(document, prefix=prefix, server=server, include=tuple(only or ()))
 
-    imported = asyncio.run(read())
-    left_out = {part.location: part.reason for part in imported.skipped_parts}
-    _save_and_report(imported.specs, replace, json, left_out)
+    imported = asyncio.run(read_tools())
+    skipped_operations = {skipped.location: skipped.reason for skipped in imported.skipped_parts}
+    _save_and_report(imported.specs, replace, json, skipped_operations)
 
 
 def add_mcp(
-    source: Annotated[
-        str, typer.Argument(help="A file with mcpServers, the URL of a server, or a program with its arguments.")
-    ],
-    name: Annotated[str, typer.Option("--name", help="The server's id, for a URL or a program.")] = "",
+    source: Annotated[str, typer.Argument(help="mcpServers file, server URL, or command line")],
+    name: Annotated[str, typer.Option("--name", help="Server id, for a URL or a command line")] = "",
     replace: ReplaceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Keep the tools of MCP servers: of the usual mcpServers file, of a URL, or of a program.
+    """Store the tools of MCP servers: of an mcpServers file, a URL, or a command line.
 
     Example: opposable tools add-mcp "python -m mcp_server_time" --name clock
     """
@@ -80,67 +85,67 @@ def add_mcp(
 
 
 def add_skill(
-    folder: Annotated[Path, typer.Argument(help="A folder with a SKILL.md, or one that holds such folders.")],
+    folder: Annotated[Path, typer.Argument(help="Folder with a SKILL.md, or with such folders")],
     replace: ReplaceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Keep the skills of a folder.
+    """Store the skills of a folder.
 
     Example: opposable tools add-skill skills
     """
-    from opposable.tools.skills.loader import scan_skills
+    from opposable.tools.skills.loader import scan_skills  # lazy: skills need the extra "skills"
 
     if not folder.is_dir():
-        raise BadInput(f"There is no folder {folder}.")
+        raise BadInput(f"The folder {folder} does not exist. Pass a folder with a SKILL.md.")
     scan = scan_skills([folder.resolve()])
     if not scan.skills and not scan.rejected_folders:
-        raise BadInput(f"There is no SKILL.md in {folder} or in a folder of it.")
+        raise BadInput(f"{folder} has no SKILL.md, and no folder in it has one. Pass the folder of a skill.")
     specs = [SkillSpec(tool_id=skill.skill_id, path=skill.folder.path) for skill in scan.skills]
-    _save_and_report(specs, replace, json, {str(path): why for path, why in scan.rejected_folders.items()})
+    _save_and_report(specs, replace, json, {str(path): problem for path, problem in scan.rejected_folders.items()})
 
 
 def remove(name: ToolIdArgument) -> None:
-    """Forget a kept tool, and agents' bindings to it.
+    """Delete a stored tool, and the bindings of agents to it.
 
     Example: opposable tools rm clock
     """
-    asyncio.run(owned.delete_tool(read_settings(), name))
-    out.print(style_text(f"{name} is forgotten."))
+    asyncio.run(delete_tool(read_settings(), name))
+    out.print(style_text(f"{name} is deleted."))
 
 
 def enable(name: ToolIdArgument) -> None:
-    """Switch a kept tool on.
+    """Enable a stored tool.
 
     Example: opposable tools enable clock
     """
-    asyncio.run(owned.set_tool_enabled(read_settings(), name, enabled=True))
-    out.print(style_text(f"{name} is on."))
+    asyncio.run(set_tool_enabled(read_settings(), name, enabled=True))
+    out.print(style_text(f"{name} is enabled."))
 
 
 def disable(name: ToolIdArgument) -> None:
-    """Switch a kept tool off.
+    """Disable a stored tool.
 
     Example: opposable tools disable clock
     """
-    asyncio.run(owned.set_tool_enabled(read_settings(), name, enabled=False))
-    out.print(style_text(f"{name} is off."))
+    asyncio.run(set_tool_enabled(read_settings(), name, enabled=False))
+    out.print(style_text(f"{name} is disabled."))
 
 
 def export_specs(
-    file: Annotated[Path | None, typer.Argument(help="Where to write; standard output without it.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="Output file (default: standard output)")] = None,
 ) -> None:
-    """Write the specs of all kept tools as JSON. Secrets are references, so that it can be shared.
+    """Write the specs of all stored tools as JSON, which contains no secrets.
 
     Example: opposable tools export tools.json
     """
 
-    async def work() -> tuple[AnyToolSpec, ...]:
-        async with owned.open_default_store(read_settings()) as store:
-            return await owned.load_stored_specs(store)
+    async def load() -> tuple[AnyToolSpec, ...]:
+        async with open_default_store(read_settings()) as store:
+            return await load_stored_specs(store)
 
     specs = [
         spec.model_dump(mode="json", exclude_defaults=True) | {"tool_type": spec.tool_type}
-        for spec in asyncio.run(work())
+        for spec in asyncio.run(load())
     ]
     text = to_json(specs)
     if file is None:
@@ -149,12 +154,12 @@ def export_specs(
     try:
         file.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        raise BadInput(f"{file} cannot be written: {error.strerror}.") from error
-    err.print(style_text(f"{len(specs)} tools are in {file}."))
+        raise BadInput(f"Cannot write {file}: {error.strerror}.") from error
+    err.print(style_text(f"{len(specs)} tools are written to {file}."))
 
 
 def register_commands(cli: typer.Typer) -> None:
-    """Put the commands of this room into `cli`."""
+    """Add these commands to `cli`."""
     for name, command in (
         ("add", add_specs),
         ("import-openapi", import_openapi),
@@ -170,11 +175,11 @@ def register_commands(cli: typer.Typer) -> None:
 
 
 def import_specs(
-    file: Annotated[Path, typer.Argument(help="What `tools export` wrote.")],
+    file: Annotated[Path, typer.Argument(help="File written by `tools export`")],
     replace: ReplaceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Keep the tools of an export.
+    """Store the tools of an export.
 
     Example: opposable tools import tools.json --replace
     """
@@ -184,65 +189,65 @@ def import_specs(
 def _save_and_report(
     specs: Sequence[AnyToolSpec], replace: bool, json: bool, left_out: dict[str, str] | None = None
 ) -> None:
-    """Keep the tools and tell what came of it; exit code 1 when none can be used."""
-    came = asyncio.run(owned.save_tools(read_settings(), specs, replace=replace)) if specs else []
+    """Store the tools and report the result; the exit code is 1 if none can be used."""
+    registrations = asyncio.run(save_tools(read_settings(), specs, replace=replace)) if specs else []
     left_out = left_out or {}
     if json:
-        told = [one.model_dump(mode="json") for one in came]
-        print(to_json({"tools": told, "left_out": left_out, "secrets": _find_secrets(specs)}))
+        forms = [registration.model_dump(mode="json") for registration in registrations]
+        print(to_json({"tools": forms, "left_out": left_out, "secrets": _find_secrets(specs)}))
     else:
-        _print_registrations(came, left_out, _find_secrets(specs))
-    if not any(one.has_tools for one in came):
+        _print_registrations(registrations, left_out, _find_secrets(specs))
+    if not any(registration.has_tools for registration in registrations):
         raise typer.Exit(1)
 
 
 def _print_registrations(registrations: Sequence[Registration], left_out: dict[str, str], secrets: list[str]) -> None:
-    for one in registrations:
-        for name in one.accepted:
+    for registration in registrations:
+        for name in registration.accepted:
             out.print(style_text(("✓ ", "green"), name))
-        for name, why in one.set_aside.items():
-            err.print(style_text(("✗ ", "red"), f"{name}: {why}"), soft_wrap=True)
-    for where, why in left_out.items():
-        err.print(style_text(("– ", "yellow"), f"{where}: {why}"), soft_wrap=True)
+        for name, reason in registration.set_aside.items():
+            err.print(style_text(("✗ ", "red"), f"{name}: {reason}"), soft_wrap=True)
+    for where, reason in left_out.items():
+        err.print(style_text(("– ", "yellow"), f"{where}: {reason}"), soft_wrap=True)
     if secrets:
-        err.print(style_text(f"They need these environment variables: {', '.join(secrets)}."), soft_wrap=True)
+        err.print(style_text(f"The tools need these environment variables: {', '.join(secrets)}."), soft_wrap=True)
 
 
 def _find_secrets(specs: Sequence[AnyToolSpec]) -> list[str]:
-    """The environment variables that the specs refer to."""
-    found: list[str] = []
+    """Return the environment variables that the specs refer to."""
+    names: list[str] = []
 
-    def look(value: Any) -> None:
+    def collect(value: Any) -> None:
         if isinstance(value, str):
-            found.extend(word.removeprefix("env:") for word in value.split() if word.startswith("env:"))
+            names.extend(word.removeprefix("env:") for word in value.split() if word.startswith("env:"))
         elif isinstance(value, dict):
             for inner in value.values():
-                look(inner)
+                collect(inner)
         elif isinstance(value, list | tuple):
             for inner in value:
-                look(inner)
+                collect(inner)
 
     for spec in specs:
-        look(spec.model_dump(mode="json", include={"endpoint", "env", "headers"}))
-    return sorted(set(found))
+        collect(spec.model_dump(mode="json", include={"endpoint", "env", "headers"}))
+    return sorted(set(names))
 
 
 def _read_mcp_servers(source: str, name: str) -> list[McpServerSpec]:
-    from opposable.tools.mcp.config import read_servers
+    from opposable.tools.mcp.config import read_servers  # lazy: MCP needs the extra "mcp"
 
     path = Path(source)
     if path.suffix == ".json" or path.is_file():
         return read_servers(_read_bytes(path))
     if not name:
-        raise BadInput("Give the server an id: --name clock.")
+        raise BadInput("The server has no id. Pass one, such as --name clock.")
     entry: dict[str, Any] = {"url": source}
     if "://" not in source:
-        import shlex
-
         try:
             words = shlex.split(source)
         except ValueError as error:
-            raise BadInput(f"The program cannot be read: {str(error).lower()}; close every quotation mark.") from error
+            raise BadInput(
+                f"The command line {source!r} is invalid: {str(error).lower()}. Close every quotation mark."
+            ) from error
         entry = {"command": words[0], "args": words[1:]} if words else {}
     return read_servers({"mcpServers": {name: entry}})
 
@@ -254,17 +259,17 @@ def _read_specs(file: Path) -> list[AnyToolSpec]:
     except orjson.JSONDecodeError:
         value = _parse_yaml(raw, file)
     if value in ([], None):
-        raise BadInput(f"{file} describes no tool: it is empty.")
+        raise BadInput(f"{file} contains no tool spec: it is empty.")
     try:
         return _SPEC_LIST.validate_python(value if isinstance(value, list) else [value])
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(step) for step in first["loc"])
-        raise BadInput(f"{file} describes no tool: {where}: {first['msg']}.") from error
+        raise BadInput(f"{file} is not a valid tool spec: {where}: {first['msg']}.") from error
 
 
 def _parse_yaml(raw: bytes, file: Path) -> Any:
-    import yaml
+    import yaml  # lazy: YAML needs the extra "ask"
 
     try:
         return yaml.safe_load(raw)
@@ -276,4 +281,4 @@ def _read_bytes(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise BadInput(f"{file} cannot be read: {error.strerror}.") from error
+        raise BadInput(f"Cannot read {file}: {error.strerror}.") from error

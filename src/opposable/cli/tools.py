@@ -1,4 +1,4 @@
-"""The commands on tools."""
+"""The commands for tools: list, show, call, search, health."""
 
 import asyncio
 from dataclasses import asdict
@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from opposable.app import stored_tools as library
+from opposable.app.stored_tools import check_tool_health
 from opposable.app.tools import open_tools, require_tool
-from opposable.cli import stored_tools as tool_keeping
+from opposable.cli import stored_tools
 from opposable.cli.options import (
     DatabaseOption,
     JsonOption,
@@ -19,69 +19,70 @@ from opposable.cli.options import (
     read_settings,
     read_text,
 )
-from opposable.cli.rendering import escape_control_characters, render_table, result_to_json, style_text, to_json
+from opposable.cli.rendering import escape_control_characters, render_table, style_text, to_json
+from opposable.domain.json_forms import result_to_json
 
-cli = typer.Typer(help="The tools there are: list, search, look at one, call one; add your own.", no_args_is_help=True)
+cli = typer.Typer(help="List, search, show and call tools; manage stored tools.", no_args_is_help=True)
 
 
 @cli.command("list")
 def list_tools(root: RootOption = None, db: DatabaseOption = None, json: JsonOption = False) -> None:
-    """List the tools, a line each; with --db those over a database too.
+    """List the tools, one per line; with --db, also those over the database.
 
     Example: opposable tools list --db examples/data/chinook.sqlite
     """
 
-    async def work() -> None:
+    async def print_tools() -> None:
         async with open_tools(read_settings(root), db) as library:
             rows = [(tool.tool_id, tool.definition.name, tool.definition.description) for tool in library.tools]
         if json:
-            print(to_json({"tools": [{"tool_id": r[0], "name": r[1], "description": r[2]} for r in rows]}))
+            print(to_json({"tools": [{"tool_id": row[0], "name": row[1], "description": row[2]} for row in rows]}))
             return
-        out.print(render_table(("tool", "what it does"), [(r[0], r[2].partition(". ")[0]) for r in rows], limit=1000))
+        out.print(
+            render_table(("tool", "description"), [(row[0], row[2].partition(". ")[0]) for row in rows], limit=1000)
+        )
 
-    asyncio.run(work())
+    asyncio.run(print_tools())
 
 
 @cli.command("show")
 def show_tool(
-    name: Annotated[str, typer.Argument(help="The tool's name.")], db: DatabaseOption = None, json: JsonOption = False
+    name: Annotated[str, typer.Argument(help="Tool name")], db: DatabaseOption = None, json: JsonOption = False
 ) -> None:
-    """Show what a model is told of a tool: its name, description and parameters.
+    """Show the definition of a tool that models get: name, description, parameters.
 
     Example: opposable tools show calculator
     """
 
-    async def work() -> None:
+    async def print_definition() -> None:
         async with open_tools(read_settings(), db) as library:
             definition = require_tool(library, name).definition
-        told = {"name": definition.name, "description": definition.description, "parameters": definition.parameters}
-        print(to_json(told)) if json else out.print_json(to_json(told))
+        fields = {"name": definition.name, "description": definition.description, "parameters": definition.parameters}
+        print(to_json(fields)) if json else out.print_json(to_json(fields))
 
-    asyncio.run(work())
+    asyncio.run(print_definition())
 
 
 @cli.command("call")
 def call_tool(
-    name: Annotated[str, typer.Argument(help="The tool's name.")],
-    arguments: Annotated[
-        str, typer.Argument(help="The arguments as a JSON object; - reads it from standard input.")
-    ] = "{}",
+    name: Annotated[str, typer.Argument(help="Tool name")],
+    arguments: Annotated[str, typer.Argument(help="Arguments as a JSON object (- reads standard input)")] = "{}",
     root: RootOption = None,
     db: DatabaseOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Call a tool yourself. The exit code is 1 when the tool fails.
+    """Call a tool. The exit code is 1 if the tool fails.
 
     Example: opposable tools call calculator '{"expression": "17 * 23"}'
     """
 
-    async def work() -> None:
-        given = parse_json_arguments(read_text(arguments))
+    async def call() -> None:
+        parsed_arguments = parse_json_arguments(read_text(arguments))
         async with open_tools(read_settings(root), db) as library:
             tool = require_tool(library, name)
-            result = await library.call(tool.definition.name, given)
+            result = await library.call(tool.definition.name, parsed_arguments)
         if json:
-            print(to_json(result_to_json(result)))
+            print(to_json(result_to_json(result, include_data=True)))
         elif result.failure is None:
             print(escape_control_characters(result.content))
         else:
@@ -89,61 +90,64 @@ def call_tool(
         if result.failure is not None:
             raise typer.Exit(1)
 
-    asyncio.run(work())
+    asyncio.run(call())
 
 
 @cli.command("search")
 def search_tools(
-    need: Annotated[str, typer.Argument(help="What is to be done, in words, English or Chinese.")],
-    limit: Annotated[int, typer.Option("--most", min=1, max=100, help="At most so many tools.")] = 10,
+    need: Annotated[str, typer.Argument(help="What the tool should do, in English or Chinese")],
+    limit: Annotated[int, typer.Option("--most", min=1, max=100, help="Maximum number of tools")] = 10,
     db: DatabaseOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Find the tools that fit a need, best first.
+    """Search for tools that fit a need, best first.
 
     Example: opposable tools search "compute an average"
     """
 
-    async def work() -> None:
-        async with open_tools(read_settings(), db) as every:
-            found = every.search(need, limit)
+    async def search() -> None:
+        async with open_tools(read_settings(), db) as available:
+            matches = available.search(need, limit)
         if json:
             rows = [
-                {"name": f.name, "tool_id": f.tool_id, "description": f.description, "score": f.score} for f in found
+                {"name": match.name, "tool_id": match.tool_id, "description": match.description, "score": match.score}
+                for match in matches
             ]
             print(to_json({"tools": rows}))
-        elif found:
+        elif matches:
             out.print(
-                render_table(("tool", "what it does"), [(f.name, f.description.partition(". ")[0]) for f in found])
+                render_table(
+                    ("tool", "description"), [(match.name, match.description.partition(". ")[0]) for match in matches]
+                )
             )
         else:
-            err.print(style_text("No tool fits; describe the need in other words."))
+            err.print(style_text("No tool matches. Describe the need in other words."))
 
-    asyncio.run(work())
+    asyncio.run(search())
 
 
 @cli.command("health")
 def check_tools(
-    name: Annotated[str, typer.Argument(help="The id of a tool; all kept tools without it.")] = "",
+    name: Annotated[str, typer.Argument(help="Tool id (default: all stored tools)")] = "",
     json: JsonOption = False,
 ) -> None:
-    """Say how the kept tools are: whether each can be used now, and how its calls of the last day went.
+    """Check the stored tools, and count their calls of the last 24 hours.
 
-    The exit code is 1 when one cannot be used.
+    The exit code is 1 if an enabled tool cannot be used.
 
     Example: opposable tools health
     """
-    rows = asyncio.run(library.check_tool_health(read_settings(), name))
+    rows = asyncio.run(check_tool_health(read_settings(), name))
     if json:
         print(to_json({"tools": [asdict(row) for row in rows]}))
     else:
-        told = [
-            (r.tool_id, "ok" if r.ok else "off" if not r.enabled else "down", r.calls, r.failures, r.reason)
-            for r in rows
+        cells = [
+            (row.tool_id, "ok" if row.ok else "off" if not row.enabled else "down", row.calls, row.failures, row.reason)
+            for row in rows
         ]
-        out.print(render_table(("tool", "state", "calls", "failed", "reason"), told, limit=1000))
+        out.print(render_table(("tool", "state", "calls", "failed", "reason"), cells, limit=1000))
     if any(row.enabled and not row.ok for row in rows):
         raise typer.Exit(1)
 
 
-tool_keeping.register_commands(cli)
+stored_tools.register_commands(cli)

@@ -1,4 +1,4 @@
-"""Strict JSON text: whole numbers stay exact when parsed, and every value can be written."""
+"""Strict JSON text with exact whole numbers."""
 
 import json
 import re
@@ -24,7 +24,10 @@ def parse_json(text: str) -> Any:
 
 
 def dump_json(value: Any) -> bytes:
-    """Serialize a value as UTF-8 JSON; lone surrogates, which no server accepts, become question marks."""
+    """Serialize a value as UTF-8 JSON.
+
+    Lone surrogates, which no server accepts, become question marks.
+    """
     try:
         return orjson.dumps(value)
     except TypeError:

@@ -61,7 +61,7 @@ class AnthropicModel:
 def build_request(
     model: str, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
 ) -> bytes:
-    """Return the request body: system messages apart, results in user messages, alternating roles."""
+    """Return the request body, with results in user messages and alternating roles."""
     body: dict[str, Any] = {
         "model": model,
         "max_tokens": options.max_tokens or DEFAULT_MAX_TOKENS,
@@ -84,7 +84,10 @@ def build_request(
 
 
 def parse_reply(response: Any) -> Reply:
-    """Return the reply of a response that was not streamed. Raises: `ModelRejected` for any other response."""
+    """Return the reply of a response that was not streamed.
+
+    Raises: `ModelRejected` for any other response.
+    """
     try:
         blocks = response["content"]
         text = "".join(block["text"] for block in blocks if block["type"] == "text")

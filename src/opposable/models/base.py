@@ -72,7 +72,9 @@ class Model(Protocol):
     def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
-        """Stream one reply in parts; the last part is a `Reply`. Closing the iterator cancels the request.
+        """Stream one reply in parts; the last part is a `Reply`.
+
+        Closing the iterator cancels the request.
 
         Raises:
             ModelError: The model does not answer, or rejects the request.

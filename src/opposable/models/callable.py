@@ -51,7 +51,7 @@ def render_prompt(messages: Sequence[Message]) -> str:
 
 
 def extract_text(answer: CallableAnswer) -> str:
-    """Return the text of an answer: itself, the first text field of a dict, or the dict as JSON."""
+    """Return the text of an answer: a text field of a dict, or the dict as JSON."""
     if isinstance(answer, str):
         return answer
     wants_calls = "tool_calls" in answer or answer.get("action") == "tool_call"

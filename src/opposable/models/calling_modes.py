@@ -1,4 +1,4 @@
-"""Calling modes: how a model is asked for tool calls, and which mode is best for which model."""
+"""Calling modes: how a model is asked for tool calls."""
 
 import json
 from collections.abc import Mapping
@@ -66,7 +66,10 @@ def get_default_calling_mode(name: str) -> CallingMode:
 
 
 def load_calling_modes(directory: Path) -> Mapping[str, CallingMode]:
-    """Return the stored mode of each measured model, by its name; {} if the file is missing or unreadable."""
+    """Return the stored mode of each measured model, by its name.
+
+    {} if the file is missing or unreadable.
+    """
     try:
         modes = json.loads((directory / CALLING_MODES_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -19,7 +19,10 @@ ExpectedCall = tuple[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ProbeQuestion:
-    """A question, the capability it tests, and the expected calls; none if a text answer is expected."""
+    """A question, the capability it tests, and the expected calls.
+
+    None if a text answer is expected.
+    """
 
     capability: str
     prompt: str
@@ -28,7 +31,7 @@ class ProbeQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """The result of a question: whether it passed, the actual calls or text, seconds and tokens."""
+    """The result of a question, with the actual calls or text."""
 
     question: ProbeQuestion
     passed: bool
@@ -107,7 +110,10 @@ async def probe_model(model: Model, questions: Sequence[ProbeQuestion] = PROBE_Q
 
 
 def calls_match(expected_calls: Sequence[ExpectedCall], calls: Sequence[tuple[str, Any]]) -> bool:
-    """Return whether the calls are the expected ones, in any order; text is compared without case."""
+    """Return whether the calls are the expected ones, in any order.
+
+    Text is compared without case.
+    """
     unmatched = list(calls)
     for name, arguments in expected_calls:
         match = next((call for call in unmatched if call[0] == name and _value_matches(call[1], arguments)), None)

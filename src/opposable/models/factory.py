@@ -1,4 +1,4 @@
-"""The model factory: a model by its name, such as `local`, `openai:NAME` or `http://HOST:PORT/v1#NAME`."""
+"""The model factory: models by name, such as `local` or `openai:NAME`."""
 
 import os
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from opposable.models.openai_compatible import OpenAICompatibleModel, ServerQuir
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A hosted provider of the chat-completions API, and the environment variables with its key and URL."""
+    """A hosted provider of the chat-completions API."""
 
     base_url: str
     api_key_variable: str
@@ -58,10 +58,11 @@ def create_model(
     retry_policy: RetryPolicy | None = None,
     calling_mode: CallingMode | None = None,
 ) -> Model:
-    """Create the model `name`; it connects or loads its weights only with the first request.
+    """Create the model `name`.
 
-    API keys come from the environment: OPENAI_API_KEY, DASHSCOPE_API_KEY, DEEPSEEK_API_KEY, ANTHROPIC_API_KEY, and
-    OPPOSABLE_API_KEY for a server by URL.
+    It connects or loads its weights only with the first request. API keys come from the environment:
+    OPENAI_API_KEY, DASHSCOPE_API_KEY, DEEPSEEK_API_KEY, ANTHROPIC_API_KEY, and OPPOSABLE_API_KEY for a server by
+    URL.
 
     Args:
         name: The name of the model; `MODEL_NAME_FORMS` lists the forms.

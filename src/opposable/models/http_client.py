@@ -1,4 +1,4 @@
-"""HTTP requests to model servers: one session, retries, time-outs and translated errors."""
+"""HTTP requests to model servers, with retries and translated errors."""
 
 import asyncio
 import email.utils
@@ -82,7 +82,10 @@ class Endpoint:
             raise ModelRejected(self._format_not_json_message(raw)) from error
 
     async def stream_data(self, body: bytes) -> AsyncGenerator[bytes, None]:
-        """Yield the payloads of the server-sent `data:` lines except `[DONE]`. Raises: `ModelError`."""
+        """Yield the payloads of the server-sent `data:` lines except `[DONE]`.
+
+        Raises: `ModelError`.
+        """
         async with self._open_response(body) as response:
             content_type = response.content_type
             if content_type != "text/event-stream" and content_type == "application/json":
@@ -124,7 +127,7 @@ class Endpoint:
         return _translate_errors(self._post_with_retries(body), self)
 
     async def _post_with_retries(self, body: bytes) -> aiohttp.ClientResponse:
-        """Return a response with status 200, after as many attempts as the retry policy allows."""
+        """Return a response with status 200; retry as the policy allows."""
         attempt = 0
         while True:
             attempt += 1
@@ -146,7 +149,7 @@ class Endpoint:
             await asyncio.sleep(wait)
 
     def _get_wait_seconds(self, attempt: int, retry_after: str | None) -> float:
-        """Return the seconds to wait: what the server asks for, else an exponential backoff."""
+        """Return the seconds the server asks to wait, else an exponential backoff."""
         if retry_after is not None and (seconds := _parse_retry_after(retry_after)) is not None:
             return seconds
         return get_backoff_seconds(
@@ -175,7 +178,7 @@ class Endpoint:
         return ModelRejected(f"The model server at {self.url} refused the request (HTTP {status}): {message}")
 
     def _get_server_message(self, raw: bytes) -> tuple[str, bool]:
-        """Return the error message of the server without the key, and whether it was a JSON error."""
+        """Return the redacted message of the server, and whether it was a JSON error."""
         try:
             body = orjson.loads(raw)
         except orjson.JSONDecodeError:
@@ -222,7 +225,7 @@ async def _translate_errors(
 
 
 def _get_proxy(url: str) -> str | None:
-    """Return the proxy for a URL from the environment, looked up once instead of for every request."""
+    """Return the proxy for a URL from the environment."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if host == "localhost" or host.startswith("127.") or host == "::1" or proxy_bypass(host):

@@ -1,4 +1,4 @@
-"""Models of the chat-completions API: OpenAI, DashScope, DeepSeek, vLLM, Ollama, llama.cpp and others."""
+"""Models of the chat-completions API, such as OpenAI, vLLM and llama.cpp."""
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field

@@ -24,7 +24,7 @@ class RecordedRequest:
 
 
 class ScriptedModel:
-    """A model that returns scripted replies, one for each request, then repeats the last one.
+    """A model that returns scripted replies in order, then repeats the last one.
 
     Args:
         replies: The replies.

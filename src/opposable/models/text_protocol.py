@@ -67,7 +67,10 @@ class TextProtocolModel:
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
-        """Stream one reply in parts, without the markup of calls. Raises: as the inner model."""
+        """Stream one reply in parts, without the markup of calls.
+
+        Raises: as the inner model.
+        """
         if self.tool_rendering != "native":
             rendered_messages = render_messages(messages, tools, options.tool_choice)
             parts = self.inner.stream(rendered_messages, (), with_reply_schema(tools, options, self.constrained))
@@ -125,7 +128,10 @@ def flatten_tool_messages(
     render_results: Callable[[Sequence[Message]], str],
     render_calls: Callable[[Sequence[ToolCall]], str],
 ) -> list[Message]:
-    """Return the messages with calls and results as text; the results of one reply become one user message."""
+    """Return the messages with calls and results as text.
+
+    The results of one reply become one user message.
+    """
     text_messages: list[Message] = []
     for is_result, group in itertools.groupby(messages, lambda message: message.role == "tool"):
         if is_result:
@@ -169,7 +175,10 @@ def _build_object_schema(**properties: Any) -> dict[str, Any]:
 
 
 def merge_parsed_calls(reply: Reply, parse_result: ParseResult, trust_native_calls: bool = True) -> Reply:
-    """Return the reply with the calls parsed from its text; trusted native calls take their place."""
+    """Return the reply with the calls parsed from its text.
+
+    Trusted native calls take their place.
+    """
     message = reply.message
     text = "" if parse_result.text.strip() == protocol_texts.PLACEHOLDER else parse_result.text
     thinking = message.thinking or parse_result.thinking
@@ -192,7 +201,7 @@ _REPORTED_REASONS = {"unknown_tool", "truncated", "unreadable"}
 
 
 def _to_invalid_call(rejected: RejectedCall, index: int) -> ToolCall:
-    """Return text that looks like a call and is not one as a call, so that the loop reports the problem."""
+    """Return rejected text as a call, so that the loop reports the problem."""
     return ToolCall.from_json(
         f"unmade_{index}",
         rejected.name or "unknown",

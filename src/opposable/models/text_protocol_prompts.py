@@ -1,4 +1,4 @@
-"""The texts of the text protocol, in English and Chinese: tools, calls and results."""
+"""The texts of the text protocol, in English and Chinese."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -74,7 +74,7 @@ def describe_tool(tool: ToolDefinition, language: Language) -> str:
 
 
 def describe_type(schema: dict[str, Any] | bool) -> str:
-    """Describe the type of a parameter, such as `string`, `array of integer` or `one of "a", "b"`."""
+    """Describe the type of a parameter, such as `array of integer`."""
     if isinstance(schema, bool):
         return "any"
     if "enum" in schema:

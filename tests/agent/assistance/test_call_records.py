@@ -47,7 +47,7 @@ def test_a_call_is_made_again_only_where_it_may_come_out_otherwise(seen, changes
     assert should_block(seen, changes, stale, ALL_GUARDS) is refused
 
 
-def test_the_same_outcome_counts_once_a_turn_and_another_begins_anew():
+def test_the_same_outcome_counts_once_a_turn_and_another_resets_the_count():
     first = record_attempt(None, None, "5", 0, 1)
     assert record_attempt(first, None, "5", 0, 1).repeat_count == 1
     assert record_attempt(first, None, "5", 0, 2).repeat_count == 2
@@ -76,7 +76,7 @@ def test_ids_and_times_make_no_other_failure_and_numbers_that_mean_something_do(
     assert record_attempt(CallRecord(None, before, 1, 0, 1), None, then, 0, 2).repeat_count == 1
 
 
-def test_a_repeated_failure_is_told_at_once_and_a_repeated_result_later():
+def test_a_repeated_failure_is_warned_about_at_once_and_a_repeated_result_later():
     assert should_warn(CallRecord("failed", "no", 2, 0, 2), 0, ALL_GUARDS)
     assert not should_warn(CallRecord("failed", "no", 1, 0, 2), 9, ALL_GUARDS)
     assert not should_warn(CallRecord(None, "5", 2, 0, 2), 1, ALL_GUARDS)
@@ -91,7 +91,7 @@ def test_arguments_in_another_order_make_the_same_call():
 
 
 def test_what_says_nothing_makes_no_other_call():
-    told = {
+    schema = {
         "properties": {
             "q": {"type": "string"},
             "n": {"type": "integer", "default": 5},
@@ -103,11 +103,11 @@ def test_what_says_nothing_makes_no_other_call():
         "required": ["q", "size"],
     }
     plain = {"q": "x", "size": 1}
-    assert normalize_arguments({"size": 1.0, "n": 5, "note": None, "q": "x", "on": True}, told) == plain
-    assert normalize_arguments({"q": "x", "size": 1, "n": 5.0}, told) == plain
-    assert normalize_arguments({**plain, "until": None}, told) == {**plain, "until": None}
-    assert normalize_arguments({**plain, "n": 6, "on": 1}, told) == {**plain, "n": 6, "on": 1}
-    assert orjson.dumps(normalize_arguments({"q": [1.0, {"a": 2.5}]}, told)) == b'{"q":[1,{"a":2.5}]}'
+    assert normalize_arguments({"size": 1.0, "n": 5, "note": None, "q": "x", "on": True}, schema) == plain
+    assert normalize_arguments({"q": "x", "size": 1, "n": 5.0}, schema) == plain
+    assert normalize_arguments({**plain, "until": None}, schema) == {**plain, "until": None}
+    assert normalize_arguments({**plain, "n": 6, "on": 1}, schema) == {**plain, "n": 6, "on": 1}
+    assert orjson.dumps(normalize_arguments({"q": [1.0, {"a": 2.5}]}, schema)) == b'{"q":[1,{"a":2.5}]}'
     assert normalize_arguments({"q": "x", "more": None}, {}) == {"q": "x", "more": None}
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from opposable.agent.agent import run_agent
 from opposable.agent.assistance.execution_context import ExecutionContext
 from opposable.agent.assistance.guard_options import ALL_GUARDS
+from opposable.agent.agent import run_agent
 from opposable.agent.assistance.tool_facts import ToolFacts
 from opposable.domain.errors import ToolFailed
 from opposable.domain.events import DecisionMade, Reply
@@ -35,9 +35,7 @@ def build_library(*changing, reading=()) -> ToolLibrary:
 
 
 async def collect_events(model, tools, said, **more):
-    async with aclosing(
-        run_agent(model, tools, [user_message(said)], options=ASKED, **{"assistance": True} | more)
-    ) as events:
+    async with aclosing(run_agent(model, tools, [user_message(said)], options=ASKED, **{"assistance": True} | more)) as events:
         return [event async for event in events]
 
 
@@ -79,7 +77,7 @@ class Shop:
 GUESSED = tool_call("note_price", '{"item": "tea", "price": 100}')
 
 
-async def test_a_number_that_a_tool_could_tell_and_nobody_said_is_held_back_once():
+async def test_a_call_with_an_ungrounded_number_waits_once_for_its_provider():
     shop = Shop()
     again = reply_with_calls(tool_call("note_price", '{"item": "tea", "price": 120}', "c2"))
     model = ScriptedModel(reply_with_calls(GUESSED), again, "Noted.")
@@ -104,7 +102,7 @@ async def test_a_number_that_was_said_is_not_held_back(said):
     assert shop.noted == [("tea", 100)]
 
 
-async def test_a_number_is_not_held_back_where_no_tool_could_tell_it_or_nothing_insists():
+async def test_a_call_with_an_ungrounded_number_runs_without_a_provider_or_follow_ups():
     noted: list[int] = []
 
     def note_weight(weight: int) -> str:
@@ -214,7 +212,7 @@ async def test_a_text_that_was_made_up_is_looked_for_where_it_fails():
         ("Click it.", "box-7", ()),
     ],
 )
-async def test_a_text_that_no_tool_could_tell_is_one_of_those_listed_that_are_akin(said, wrong, among):
+async def test_an_ungrounded_text_is_replaced_by_a_similar_listed_value(said, wrong, among):
     clicked: list[str] = []
 
     def click(selector: str) -> str:
@@ -254,7 +252,7 @@ async def test_a_text_of_the_users_that_fails_is_not_written_again():
     assert booked == []
 
 
-async def test_nobody_else_takes_the_place_of_whom_the_user_named():
+async def test_a_named_person_is_not_replaced_by_another():
     asked: list[str] = []
 
     def submit_leave(employee: str) -> str:
@@ -376,8 +374,8 @@ async def test_what_a_text_asks_for_is_not_done(said, ticket, deleted):
     )
     await collect_events(model, build_library(delete_ticket, reading=(get_ticket,)), said)
     assert gone == ([5] if deleted else [])
-    told = model.requests[-1].messages[-1].content
-    assert ("delete_ticket" in told and ("data, no instructions" in told or "不是指令" in told)) is not deleted
+    text = model.requests[-1].messages[-1].content
+    assert ("delete_ticket" in text and ("data, no instructions" in text or "不是指令" in text)) is not deleted
 
 
 async def test_calls_that_the_model_wrote_for_later_are_gone_on_with():
@@ -576,8 +574,8 @@ async def test_a_tool_that_may_be_called_twice_and_changes_something_is_not_aske
     }
     tools = ToolLibrary()
     for name, more in by_name.items():
-        told = {"tool_id": name, "description": "A page.", "idempotent": True, "endpoint": there}
-        tools.register(HttpToolSpec.model_validate({**told, **more}), [FunctionTool(click, tool_id=name)])
+        text = {"tool_id": name, "description": "A page.", "idempotent": True, "endpoint": there}
+        tools.register(HttpToolSpec.model_validate({**text, **more}), [FunctionTool(click, tool_id=name)])
     ways = ToolFacts(tools, ExecutionContext("the page"))
     assert [name for name in by_name if ways.can_call_unprompted(name)] == ["page", "list_orders", "page_head"]
 

@@ -1,4 +1,4 @@
-"""Runs that learn: what the loop refuses, tells, adjusts and decides."""
+"""Guards of a run: blocked calls, notes, adjusted arguments and decisions."""
 
 from contextlib import aclosing
 from dataclasses import replace
@@ -6,10 +6,11 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from opposable.agent.agent import Agent, run_agent
-from opposable.agent.assistance.guard_options import ALL_GUARDS, NO_GUARDS
+from opposable.agent.agent import Agent
 from opposable.agent.failure_memory import FailureMemory
+from opposable.agent.assistance.guard_options import ALL_GUARDS, NO_GUARDS
 from opposable.agent.limits import Limits
+from opposable.agent.agent import run_agent
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import ModelUnavailable, ToolFailed, ToolRefused, ToolUnavailable
 from opposable.domain.events import DecisionMade, RunFinished, RunStarted, ToolFinished
@@ -63,9 +64,7 @@ def call_click(selector: str, n: int = 0):
 async def collect_events(model, tools=(click, look), said="click it", **more):
     library = tools if isinstance(tools, ToolLibrary) else ToolLibrary(tools)
     options = ModelOptions(stream=False)
-    async with aclosing(
-        run_agent(model, library, (user_message(said),), options=options, **{"assistance": True} | more)
-    ) as events:
+    async with aclosing(run_agent(model, library, (user_message(said),), options=options, **{"assistance": True} | more)) as events:
         return [event async for event in events]
 
 
@@ -85,10 +84,10 @@ async def test_the_same_failing_call_is_not_made_twice_and_the_refusal_says_what
         ScriptedModel(call_click("a.x", 1), call_click("a.x", 2), call_click("a.social-link", 3), "done")
     )
     assert made == ["a.x", "a.social-link"]
-    (first, said), (second, told), (third, _) = list_endings(events)
+    (first, said), (second, text), (third, _) = list_endings(events)
     assert (first, second, third) == ("failed", "refused", None)
-    assert told.startswith("Not run: this very call of click has failed in this task")
-    assert said in told
+    assert text.startswith("Not run: this very call of click has failed in this task")
+    assert said in text
 
 
 async def test_a_refusal_is_in_the_language_of_the_run():
@@ -138,16 +137,16 @@ async def test_the_same_call_written_otherwise_is_the_same_call():
 
 
 async def test_a_failure_that_only_numbers_its_tellings_is_the_same_failure():
-    told = iter(range(1, 100))
+    text = iter(range(1, 100))
 
     def find(q: str) -> str:
         """Find something."""
         made.append(q)
-        raise ToolFailed(f"nothing like {q} (request 7f3a9c{next(told):04d})")
+        raise ToolFailed(f"nothing like {q} (request 7f3a9c{next(text):04d})")
 
     def clock() -> str:
         """The time."""
-        return f"it is {next(told)}"
+        return f"it is {next(text)}"
 
     circle = [
         reply_with_calls(tool_call("find", '{"q":"x"}', "a")),
@@ -158,7 +157,7 @@ async def test_a_failure_that_only_numbers_its_tellings_is_the_same_failure():
     assert [failure for failure, _ in list_endings(events)][::2] == ["failed", "failed", "refused", "refused"]
 
 
-async def test_a_tool_there_is_not_is_told_of_once_whatever_is_asked_of_it():
+async def test_an_unknown_tool_is_reported_once_whatever_its_arguments():
     asked = [reply_with_calls(tool_call("klick", f'{{"selector":"a.{n}"}}', f"c{n}")) for n in range(3)]
     events = await collect_events(ScriptedModel(*asked, "done"))
     assert [failure for failure, _ in list_endings(events)] == ["unknown_tool", "refused", "refused"]
@@ -191,7 +190,7 @@ async def test_a_server_that_is_away_is_asked_three_times():
     assert [failure for failure, _ in list_endings(events)] == ["unavailable"] * 3 + ["refused"] * 2
 
 
-async def test_a_result_that_never_changes_is_told_then_refused_with_the_result():
+async def test_an_unchanged_result_is_warned_about_then_blocked_with_the_result():
     events = await collect_events(
         ScriptedModel(*[reply_with_calls(tool_call("look", "{}", f"c{n}")) for n in range(8)], "done")
     )
@@ -216,7 +215,7 @@ async def test_a_cycle_of_two_calls_that_brings_nothing_new_is_refused_too():
 
 async def test_polling_is_not_a_loop():
     def status(job: str) -> str:
-        """How a job stands."""
+        """The status of a job."""
         return "42 %"
 
     library = ToolLibrary([FunctionTool(status, metadata={"polling": True})])
@@ -225,7 +224,7 @@ async def test_polling_is_not_a_loop():
     assert list_endings(events) == [(None, "42 %")] * 15
 
 
-async def test_the_block_on_what_was_tried_stands_beside_the_last_message_and_not_in_the_history():
+async def test_the_status_note_is_in_the_last_message_and_not_in_the_history():
     model = ScriptedModel(call_click("a.x", 1), call_click("a.y", 2), call_click("a.social-link", 3), "done")
     events = await collect_events(model)
     last = model.requests[2].messages[-1].content
@@ -238,7 +237,7 @@ async def test_the_block_on_what_was_tried_stands_beside_the_last_message_and_no
     assert "State of this task" not in str(model.requests[1]) + str(model.requests[3]) + str(events[-1].messages)
 
 
-async def test_the_block_tells_what_trimming_left_out():
+async def test_the_status_note_sums_up_trimmed_messages():
     library = ToolLibrary([click, look])
     model = ScriptedModel(call_click("a.x" * 40, 1), call_click("a.y" * 40, 2), call_click("a.z" * 40, 3), "done")
     await collect_events(model, library, limits=Limits(context=560))
@@ -288,7 +287,7 @@ async def test_a_limit_is_a_decision_to_complete():
     assert DecisionMade("complete", "The task has used up its number of steps.") in events
 
 
-async def test_a_plain_run_has_no_decisions_and_is_sent_as_it_stands():
+async def test_a_plain_run_has_no_decisions_and_is_sent_unchanged():
     model = ScriptedModel(call_click("a.social-link", 1), "done")
     events = await collect_events(model)
     assert decisions(events) == []
@@ -296,9 +295,7 @@ async def test_a_plain_run_has_no_decisions_and_is_sent_as_it_stands():
 
 
 async def test_everything_can_be_switched_off():
-    events = await collect_events(
-        ScriptedModel(*[call_click("a.x", n) for n in range(4)], "done"), assistance=NO_GUARDS
-    )
+    events = await collect_events(ScriptedModel(*[call_click("a.x", n) for n in range(4)], "done"), assistance=NO_GUARDS)
     assert made == ["a.x"] * 4
     assert decisions(events) == []
 
@@ -310,8 +307,8 @@ async def test_a_second_run_is_warned_in_the_tools_description():
     )
     model = ScriptedModel("done")
     await collect_events(model, failure_memory=memory.with_scope())
-    [told] = [one.description for one in model.requests[0].tools if one.name == "click"]
-    assert told == 'Click an element.\nKnown from before: selector="a.x" failed; selector="a.social-link" worked.'
+    [text] = [one.description for one in model.requests[0].tools if one.name == "click"]
+    assert text == 'Click an element.\nKnown from before: selector="a.x" failed; selector="a.social-link" worked.'
 
 
 async def test_definitions_with_warnings_are_the_same_object_from_run_to_run():
@@ -328,7 +325,7 @@ async def test_definitions_with_warnings_are_the_same_object_from_run_to_run():
     assert memory.add_warnings(library.definitions, again, library, "en") is first is not library.definitions
 
 
-async def test_what_helped_before_stands_beside_the_same_failure():
+async def test_a_known_correction_follows_the_same_failure():
     memory = FailureMemory()
     await collect_events(
         ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done"), failure_memory=memory.with_scope()
@@ -379,7 +376,7 @@ async def test_a_call_that_failed_in_three_runs_for_good_is_not_made_and_one_tha
     assert (await memory.get_patterns(ToolLibrary([pay]), "")).failures == {}
 
 
-async def test_a_declared_time_out_is_doubled_up_to_its_largest_value_and_told():
+async def test_a_declared_time_out_is_doubled_up_to_its_maximum_and_reported():
     given = []
 
     def render(name: str, timeout: int = 1) -> str:
@@ -390,11 +387,11 @@ async def test_a_declared_time_out_is_doubled_up_to_its_largest_value_and_told()
         return "rendered"
 
     def library() -> ToolLibrary:
-        made_anew = ToolLibrary()
+        new_library = ToolLibrary()
         about = {"adjustable": {"timeout": 8}}
         spec = FunctionToolSpec(tool_id="render", module_path="m", function_name="render", metadata=about)
-        made_anew.register(spec, [FunctionTool(render)])
-        return made_anew
+        new_library.register(spec, [FunctionTool(render)])
+        return new_library
 
     memory = FailureMemory()
     asked = [reply_with_calls(tool_call("render", '{"name": "a", "timeout": 3}', f"c{n}")) for n in range(3)]

@@ -39,15 +39,15 @@ def fill(execute, insert) -> None:
 @pytest.fixture(scope="session")
 def shops(tmp_path_factory: pytest.TempPathFactory, postgresql: PostgresServer) -> dict[str, str]:  # noqa: F811
     folder: Path = tmp_path_factory.mktemp("catalog")
-    one = sqlite3.connect(folder / "shop.sqlite", isolation_level=None)
-    fill(one.execute, lambda sql, values: one.execute(sql.format("?", "?"), values))
-    one.close()
-    with duckdb.connect(str(folder / "shop.duckdb")) as two:
-        fill(two.execute, lambda sql, values: two.execute(sql.format("?", "?"), values))
+    sqlite = sqlite3.connect(folder / "shop.sqlite", isolation_level=None)
+    fill(sqlite.execute, lambda sql, values: sqlite.execute(sql.format("?", "?"), values))
+    sqlite.close()
+    with duckdb.connect(str(folder / "shop.duckdb")) as duck:
+        fill(duck.execute, lambda sql, values: duck.execute(sql.format("?", "?"), values))
     url = postgresql.new_database()
-    with psycopg.connect(url, autocommit=True) as three:
-        fill(three.execute, lambda sql, values: three.execute(sql.format("%s", "%s"), values))
-        three.execute("COMMENT ON COLUMN employees.salary IS 'monthly pay in yuan'")
+    with psycopg.connect(url, autocommit=True) as postgres:
+        fill(postgres.execute, lambda sql, values: postgres.execute(sql.format("%s", "%s"), values))
+        postgres.execute("COMMENT ON COLUMN employees.salary IS 'monthly pay in yuan'")
     return {"sqlite": str(folder / "shop.sqlite"), "duckdb": str(folder / "shop.duckdb"), "postgres": url}
 
 

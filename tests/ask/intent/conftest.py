@@ -64,11 +64,11 @@ def shop_model() -> SemanticModel:
 @pytest.fixture(scope="session")
 def shop_urls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder: Path = tmp_path_factory.mktemp("shop")
-    with sqlite3.connect(folder / "shop.sqlite") as made:
-        made.executescript(SHOP)
-    made.close()
-    with duckdb.connect(str(folder / "shop.duckdb")) as with_duckdb:
-        with_duckdb.execute(SHOP)
+    with sqlite3.connect(folder / "shop.sqlite") as connection:
+        connection.executescript(SHOP)
+    connection.close()
+    with duckdb.connect(str(folder / "shop.duckdb")) as duckdb_connection:
+        duckdb_connection.execute(SHOP)
     return {kind: str(folder / f"shop.{kind}") for kind in ("sqlite", "duckdb")}
 
 
@@ -84,12 +84,12 @@ async def shop(request: pytest.FixtureRequest, shop_urls: dict[str, str]) -> Asy
 
 @pytest.fixture(scope="session")
 def postgres_shop(postgresql) -> str:  # noqa: F811
-    owner = postgresql.new_database()
-    with psycopg.connect(owner, autocommit=True) as made:
-        made.execute(SHOP)
-        made.execute("CREATE ROLE intent_reader LOGIN PASSWORD 'read'")
-        made.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO intent_reader")
-    info = psycopg.conninfo.conninfo_to_dict(owner)
+    owner_url = postgresql.new_database()
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute(SHOP)
+        connection.execute("CREATE ROLE intent_reader LOGIN PASSWORD 'read'")
+        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO intent_reader")
+    info = psycopg.conninfo.conninfo_to_dict(owner_url)
     from urllib.parse import quote
 
     host = quote(str(info["host"]), safe="")

@@ -21,37 +21,37 @@ SETS = ROOT / "evals" / "semantics"
 DATA = ROOT.parent / "shared" / "data" / "text2sql"
 
 
-def cell(value):
+def normalize_cell(value):
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(f"{value:.7g}") if number else value
 
 
-def rows_of(rows, ordered):
-    plain = [tuple(cell(value) for value in row) for row in rows]
-    return plain if ordered else Counter(plain)
+def to_comparable(rows, ordered):
+    cells = [tuple(normalize_cell(value) for value in row) for row in rows]
+    return cells if ordered else Counter(cells)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the public databases do not lie beside this checkout")
+@pytest.mark.skipif(not DATA.is_dir(), reason="the public databases are not installed")
 @pytest.mark.parametrize("name", ["chinook", "tpch"])
-async def test_nine_of_ten_questions_are_right_without_a_model(name):
+async def test_nine_of_ten_questions_are_answered_without_a_model(name):
     model = load_semantic_model(SETS / name / "model.yaml")
     questions = [
         json.loads(line) for line in (SETS / name / "questions.jsonl").read_text(encoding="utf-8").splitlines()
     ]
     database = await open_database(str(DATA / questions[0]["database"]))
     try:
-        assert [f for f in await lint_semantic_model(model, database) if f.severity != "info"] == []
+        assert [finding for finding in await lint_semantic_model(model, database) if finding.severity != "info"] == []
         parser = SemanticParser(model, await load_dimension_values(model, database))
-        wrong = []
-        for asked in questions:
-            today = datetime.date.fromisoformat(asked["today"])
-            parsed = await parser.parse(asked["question"], today)
+        failed = []
+        for entry in questions:
+            today = datetime.date.fromisoformat(entry["today"])
+            parsed = await parser.parse(entry["question"], today)
             compiled = compile_intent(parsed.intent, model, database.dialect, today)
-            assert isinstance(compiled, CompiledQuery), (asked["question"], compiled)
+            assert isinstance(compiled, CompiledQuery), (entry["question"], compiled)
             rows = (await database.run(compiled.sql, limits=QueryLimits(max_rows=1000))).rows
-            if rows_of(rows, asked["ordered"]) != rows_of(asked["gold_rows"], asked["ordered"]):
-                wrong.append(asked["question"])
+            if to_comparable(rows, entry["ordered"]) != to_comparable(entry["gold_rows"], entry["ordered"]):
+                failed.append(entry["question"])
     finally:
         await database.close()
     assert len(questions) == 40
-    assert len(wrong) <= 4, wrong
+    assert len(failed) <= 4, failed

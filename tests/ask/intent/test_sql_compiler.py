@@ -3,7 +3,6 @@ import datetime
 import pytest
 
 from opposable.ask.intent.intent import StructuredIntent, TimeIntent
-from opposable.ask.intent.prompt_definitions import format_definitions
 from opposable.ask.intent.sql_compiler import CompiledQuery, UnsupportedIntent, compile_intent
 from opposable.ask.semantics.loader import parse_semantic_model
 from opposable.domain.localized_text import localize
@@ -117,28 +116,28 @@ CASES = {
 }
 
 
-def plain(value):
+def normalize_cell(value):
     number = isinstance(value, int | float) or (isinstance(value, str) and value.replace(".", "").isdigit())
     return round(float(value), 6) if number else value
 
 
-def in_order(rows):
-    return sorted((tuple(plain(value) for value in row) for row in rows), key=repr)
+def sort_rows(rows):
+    return sorted((tuple(normalize_cell(value) for value in row) for row in rows), key=repr)
 
 
 @pytest.mark.parametrize("name", CASES)
-async def test_an_intent_is_answered_the_same_on_every_engine(name, shop, shop_model):
-    given, rows = CASES[name]
-    compiled = compile_intent(StructuredIntent(**given), shop_model, shop.dialect, TODAY)
+async def test_an_intent_has_the_same_rows_on_every_engine(name, shop, shop_model):
+    intent, rows = CASES[name]
+    compiled = compile_intent(StructuredIntent(**intent), shop_model, shop.dialect, TODAY)
     assert isinstance(compiled, CompiledQuery), compiled
     schema = await shop.get_schema()
     assert check_names(parse_safe_query(compiled.sql, shop.dialect, schema), schema) == ()
-    found = await shop.run(compiled.sql)
-    assert found.columns == compiled.columns
-    assert in_order(found.rows) == in_order(rows)
+    result = await shop.run(compiled.sql)
+    assert result.columns == compiled.columns
+    assert sort_rows(result.rows) == sort_rows(rows)
 
 
-REFUSED = {
+UNSUPPORTED = {
     "a join that would count twice": (
         {"metrics": ["revenue"], "dimensions": ["product"]},
         "revenue cannot go with product: joining lines to orders would multiply the rows of orders, or no join leads there",
@@ -167,53 +166,22 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_is_not_covered_says_why(name, shop_model):
-    given, reason = REFUSED[name]
-    refused = compile_intent(StructuredIntent(**given), shop_model, "duckdb", TODAY)
-    assert isinstance(refused, UnsupportedIntent)
-    assert refused.reason.startswith(reason)
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_an_unsupported_intent_has_a_reason(name, shop_model):
+    intent, reason = UNSUPPORTED[name]
+    unsupported = compile_intent(StructuredIntent(**intent), shop_model, "duckdb", TODAY)
+    assert isinstance(unsupported, UnsupportedIntent)
+    assert unsupported.reason.startswith(reason)
 
 
-def test_two_ways_to_one_table_are_not_chosen_between():
+def test_an_ambiguous_join_path_is_unsupported():
     model = parse_semantic_model(
         "joins: [a.b_id = b.id, a.c_id = c.id, b.d_id = d.id, c.d_id = d.id]\n"
         "metrics: {n: {expr: COUNT(*), table: a}}\ndimensions: {d: {expr: name, table: d}}"
     )
-    refused = compile_intent(StructuredIntent(metrics=("n",), dimensions=("d",)), model, "sqlite", TODAY)
-    assert isinstance(refused, UnsupportedIntent)
-    assert "give each role its own table" in refused.reason
-
-
-def test_definitions_are_those_that_apply(shop_model):
-    intent = StructuredIntent(metrics=("revenue",), dimensions=("city",))
-    assert format_definitions(shop_model, intent).splitlines() == [
-        "metric revenue: SUM(amount) (of orders; unit EUR; only rows where paid)",
-        "dimension city: city (of customers)",
-        "filter paid: status = 'paid' (of orders)",
-        "join lines.order_id = orders.id",
-        "join orders.customer_id = customers.id",
-        "join visits.customer_id = customers.id",
-    ]
-
-
-def test_the_documents_own_json_is_an_intent():
-    intent = StructuredIntent.model_validate(
-        {
-            "intent_type": "trend",
-            "metrics": ["revenue"],
-            "dimensions": [],
-            "time": {"granularity": "quarter", "year": 2024, "quarter": 1, "comparison": "null"},
-            "filters": [{"dimension": "city", "value": "Berlin", "operator": "="}],
-            "exclusions": [],
-            "order_by": {"column": "revenue", "direction": "desc"},
-            "limit": 10,
-        }
-    )
-    assert intent.time is not None
-    assert intent.time.comparison is None
-    assert intent.order_by is not None
-    assert intent.order_by.direction == "DESC"
+    unsupported = compile_intent(StructuredIntent(metrics=("n",), dimensions=("d",)), model, "sqlite", TODAY)
+    assert isinstance(unsupported, UnsupportedIntent)
+    assert "give each role its own table" in unsupported.reason
 
 
 async def test_an_unfinished_period_is_compared_by_its_days_so_far(shop, shop_model):

@@ -1,13 +1,14 @@
-"""Aggregates put right, for each engine."""
+"""Aggregates are repaired for each engine."""
 
 import pytest
+
 from opposable.ask.sql_repair.aggregates import repair_aggregates
 
 EACH, ONE, FIRST = "每个类别有多少种？", "一共有多少人？", "最贵的是哪个？"
 
 
 @pytest.mark.parametrize(
-    ("dialect", "question", "sql", "mended"),
+    ("dialect", "question", "sql", "repaired"),
     [
         ("sqlite", EACH, "SELECT a, COUNT(*) FROM t", "SELECT a, COUNT(*) FROM t GROUP BY a"),
         ("sqlite", "How many of each?", "SELECT a, SUM(b) FROM t", "SELECT a, SUM(b) FROM t GROUP BY a"),
@@ -61,6 +62,6 @@ EACH, ONE, FIRST = "每个类别有多少种？", "一共有多少人？", "最�
         ("sqlite", "", "SELECT FROM WHERE", None),
     ],
 )
-def test_aggregates_get_what_they_need(dialect, question, sql, mended):
-    made, told = repair_aggregates(sql, question, dialect)
-    assert (made, bool(told)) == (mended or sql, mended is not None)
+def test_aggregates_are_repaired_only_where_necessary(dialect, question, sql, repaired):
+    result, corrections = repair_aggregates(sql, question, dialect)
+    assert (result, bool(corrections)) == (repaired or sql, repaired is not None)

@@ -1,4 +1,4 @@
-"""Aliases put right on a small schema."""
+"""Aliases are repaired on a small schema."""
 
 import pytest
 
@@ -14,7 +14,7 @@ SCHEMA = DatabaseSchema(
 
 
 @pytest.mark.parametrize(
-    ("sql", "mended"),
+    ("sql", "repaired"),
     [
         (
             "SELECT p.title, p.day FROM product p JOIN problem p ON p.id = p.product_id",
@@ -34,6 +34,6 @@ SCHEMA = DatabaseSchema(
         ("SELECT FROM", None),
     ],
 )
-def test_every_table_has_an_alias_of_its_own(sql, mended):
-    made, told = repair_aliases(sql, "sqlite", SCHEMA)
-    assert (made, bool(told)) == (mended or sql, mended is not None)
+def test_every_table_gets_its_own_alias(sql, repaired):
+    result, corrections = repair_aliases(sql, "sqlite", SCHEMA)
+    assert (result, bool(corrections)) == (repaired or sql, repaired is not None)

@@ -1,4 +1,4 @@
-"""Rows that have none elsewhere, asked for in ways that find nothing."""
+"""Searches for rows without a match are repaired."""
 
 import pytest
 
@@ -14,7 +14,7 @@ SCHEMA = DatabaseSchema(
 
 
 @pytest.mark.parametrize(
-    ("sql", "mended"),
+    ("sql", "repaired"),
     [
         (
             "SELECT a.name FROM a JOIN b ON a.id = b.a_id WHERE b.name IS NULL",
@@ -31,6 +31,6 @@ SCHEMA = DatabaseSchema(
         ("SELECT FROM WHERE", None),
     ],
 )
-def test_rows_without_others_are_found(sql, mended):
-    made, told = repair_anti_joins(sql, "sqlite", SCHEMA)
-    assert (made, bool(told)) == (mended or sql, mended is not None)
+def test_rows_without_a_match_are_found(sql, repaired):
+    result, corrections = repair_anti_joins(sql, "sqlite", SCHEMA)
+    assert (result, bool(corrections)) == (repaired or sql, repaired is not None)

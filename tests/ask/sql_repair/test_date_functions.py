@@ -1,4 +1,4 @@
-"""Date functions that nothing calls for."""
+"""Unneeded date functions are removed."""
 
 import pytest
 
@@ -9,7 +9,7 @@ SCHEMA = DatabaseSchema((Table("t", (Column("d", "TEXT"), Column("year", "INTEGE
 
 
 @pytest.mark.parametrize(
-    ("dialect", "question", "sql", "mended"),
+    ("dialect", "question", "sql", "repaired"),
     [
         ("sqlite", "7 号文档的邮寄日期是什么？", "SELECT strftime('%Y', d) FROM t", "SELECT d FROM t"),
         ("sqlite", "What is the mailing date?", "SELECT strftime('%Y', d) FROM t", "SELECT d FROM t"),
@@ -28,6 +28,6 @@ SCHEMA = DatabaseSchema((Table("t", (Column("d", "TEXT"), Column("year", "INTEGE
         ("sqlite", "date", "SELECT FROM WHERE", None),
     ],
 )
-def test_a_part_of_a_date_is_taken_only_where_asked_for(dialect, question, sql, mended):
-    made, told = remove_unneeded_date_functions(sql, question, dialect, SCHEMA)
-    assert (made, bool(told)) == (mended or sql, mended is not None)
+def test_date_functions_stay_only_if_the_question_mentions_time(dialect, question, sql, repaired):
+    result, corrections = remove_unneeded_date_functions(sql, question, dialect, SCHEMA)
+    assert (result, bool(corrections)) == (repaired or sql, repaired is not None)

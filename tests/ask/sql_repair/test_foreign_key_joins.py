@@ -1,4 +1,4 @@
-"""Joins made again by foreign keys on a small school's schema, and those that are left alone."""
+"""Invalid joins are rebuilt on the schema of a small school, valid ones are unchanged."""
 
 import pytest
 
@@ -37,7 +37,7 @@ SCHEMA = DatabaseSchema(
 
 
 @pytest.mark.parametrize(
-    ("sql", "mended"),
+    ("sql", "repaired"),
     [
         (
             "SELECT p.name, c.title FROM pupil p JOIN course c ON p.id = c.pupil_id",
@@ -65,6 +65,6 @@ SCHEMA = DatabaseSchema(
         ("SELECT FROM WHERE", None),
     ],
 )
-def test_joins_that_hold_nothing_are_made_by_keys(sql, mended):
-    made, told = repair_joins_by_foreign_keys(sql, "sqlite", SCHEMA)
-    assert (made, bool(told)) == (mended or sql, mended is not None)
+def test_invalid_joins_are_rebuilt_from_foreign_keys(sql, repaired):
+    result, corrections = repair_joins_by_foreign_keys(sql, "sqlite", SCHEMA)
+    assert (result, bool(corrections)) == (repaired or sql, repaired is not None)

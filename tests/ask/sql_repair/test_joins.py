@@ -1,4 +1,4 @@
-"""Joins put right on a small shop's schema, and what is left alone."""
+"""Joins are repaired on the schema of a small shop, valid ones are unchanged."""
 
 import pytest
 
@@ -38,7 +38,7 @@ SCHEMA = DatabaseSchema(
 
 
 @pytest.mark.parametrize(
-    ("sql", "mended"),
+    ("sql", "repaired"),
     [
         (
             "SELECT T1.name, T1.title FROM customer AS T1",
@@ -55,13 +55,13 @@ SCHEMA = DatabaseSchema(
         ("not sql at all (", None),
     ],
 )
-def test_a_table_that_a_column_needs_is_joined(sql, mended):
-    made, told = add_needed_joins(sql, "sqlite", SCHEMA)
-    assert (made, bool(told)) == (mended or sql, mended is not None)
+def test_the_table_of_a_column_is_joined(sql, repaired):
+    result, corrections = add_needed_joins(sql, "sqlite", SCHEMA)
+    assert (result, bool(corrections)) == (repaired or sql, repaired is not None)
 
 
 @pytest.mark.parametrize(
-    ("sql", "mended"),
+    ("sql", "repaired"),
     [
         (
             "SELECT count(*) FROM customer AS T1 JOIN city AS T2 ON T1.city_id = T2.id",
@@ -77,13 +77,13 @@ def test_a_table_that_a_column_needs_is_joined(sql, mended):
         ("SELECT count(*) FROM customer AS T1 LEFT JOIN city AS T2 ON T1.city_id = T2.id", None),
     ],
 )
-def test_a_table_that_adds_nothing_is_left_out(sql, mended):
-    made, told = drop_key_only_joins(sql, "sqlite", SCHEMA)
-    assert (made, bool(told)) == (mended or sql, mended is not None)
+def test_a_join_that_only_uses_the_key_is_dropped(sql, repaired):
+    result, corrections = drop_key_only_joins(sql, "sqlite", SCHEMA)
+    assert (result, bool(corrections)) == (repaired or sql, repaired is not None)
 
 
 @pytest.mark.parametrize(
-    ("sql", "mended"),
+    ("sql", "repaired"),
     [
         (
             "SELECT T1.name FROM customer AS T1 JOIN sale AS T2 ON T1.id = T2.customer_id WHERE T2.paid IS NULL",
@@ -92,16 +92,16 @@ def test_a_table_that_adds_nothing_is_left_out(sql, mended):
         ("SELECT T1.name FROM customer AS T1 JOIN sale AS T2 ON T1.id = T2.customer_id WHERE T1.name IS NULL", None),
     ],
 )
-def test_what_has_none_is_looked_for_by_an_outer_join(sql, mended):
-    made, told = convert_to_outer_joins(sql, "sqlite")
-    assert (made, bool(told)) == (mended or sql, mended is not None)
+def test_a_search_for_rows_without_a_match_uses_an_outer_join(sql, repaired):
+    result, corrections = convert_to_outer_joins(sql, "sqlite")
+    assert (result, bool(corrections)) == (repaired or sql, repaired is not None)
 
 
 JOINED = "SELECT T1.name FROM customer AS T1 JOIN sale AS T2 ON T1.id = T2.customer_id"
 
 
 @pytest.mark.parametrize(
-    ("question", "sql", "mended"),
+    ("question", "sql", "repaired"),
     [
         ("Names of all customers?", JOINED, "SELECT T1.name FROM customer AS T1"),
         ("Which customers have sales?", JOINED, None),
@@ -114,13 +114,13 @@ JOINED = "SELECT T1.name FROM customer AS T1 JOIN sale AS T2 ON T1.id = T2.custo
         ),
     ],
 )
-def test_a_joined_table_that_nobody_speaks_of_is_left_out(question, sql, mended):
-    made, told = drop_unmentioned_joins(sql, question, "sqlite", SCHEMA)
-    assert (made, bool(told)) == (mended or sql, mended is not None)
+def test_a_join_that_the_question_does_not_mention_is_dropped(question, sql, repaired):
+    result, corrections = drop_unmentioned_joins(sql, question, "sqlite", SCHEMA)
+    assert (result, bool(corrections)) == (repaired or sql, repaired is not None)
 
 
 @pytest.mark.parametrize(
-    ("question", "sql", "also", "mended"),
+    ("question", "sql", "located_values", "repaired"),
     [
         (
             "Which customers live in Oslo?",
@@ -148,13 +148,13 @@ def test_a_joined_table_that_nobody_speaks_of_is_left_out(question, sql, mended)
         ),
     ],
 )
-def test_a_table_nobody_speaks_of_goes_where_its_value_stands_elsewhere(question, sql, also, mended):
-    made, told = drop_unmentioned_joins(sql, question, "sqlite", SCHEMA, also)
-    assert (made, bool(told)) == (mended or sql, mended is not None)
+def test_a_condition_moves_to_a_source_that_contains_the_value(question, sql, located_values, repaired):
+    result, corrections = drop_unmentioned_joins(sql, question, "sqlite", SCHEMA, located_values)
+    assert (result, bool(corrections)) == (repaired or sql, repaired is not None)
 
 
 @pytest.mark.parametrize(
-    ("sql", "mended"),
+    ("sql", "repaired"),
     [
         (
             "SELECT T2.name FROM customer AS T1 JOIN customer AS T2 ON T1.id = T2.id WHERE T1.city_id = 1",
@@ -165,13 +165,13 @@ def test_a_table_nobody_speaks_of_goes_where_its_value_stands_elsewhere(question
         ("not sql at all (", None),
     ],
 )
-def test_a_row_is_not_joined_to_itself(sql, mended):
-    made, told = drop_self_joins(sql, "sqlite", SCHEMA)
-    assert (made, bool(told)) == (mended or sql, mended is not None)
+def test_a_join_of_a_row_with_itself_is_dropped(sql, repaired):
+    result, corrections = drop_self_joins(sql, "sqlite", SCHEMA)
+    assert (result, bool(corrections)) == (repaired or sql, repaired is not None)
 
 
 @pytest.mark.parametrize(
-    ("sql", "mended"),
+    ("sql", "repaired"),
     [
         (
             "SELECT T1.客户, T2.paid FROM 客户标签 AS T1 JOIN sale AS T2 ON T1.客户 = T2.customer_id",
@@ -185,13 +185,13 @@ def test_a_row_is_not_joined_to_itself(sql, mended):
         ("not sql at all (", None),
     ],
 )
-def test_a_join_by_what_both_have_of_a_third_goes_where_one_has_it_all(sql, mended):
-    made, told = drop_sibling_joins(sql, "sqlite", SCHEMA)
-    assert (made, bool(told)) == (mended or sql, mended is not None)
+def test_a_join_by_a_shared_foreign_key_is_dropped_if_one_table_has_all_columns(sql, repaired):
+    result, corrections = drop_sibling_joins(sql, "sqlite", SCHEMA)
+    assert (result, bool(corrections)) == (repaired or sql, repaired is not None)
 
 
 @pytest.mark.parametrize(
-    ("before", "sql", "mended"),
+    ("original_sql", "sql", "repaired"),
     [
         (
             "SELECT T2.name FROM customer AS T1 JOIN city AS T2 ON T1.city_id = T2.id",
@@ -220,12 +220,12 @@ def test_a_join_by_what_both_have_of_a_third_goes_where_one_has_it_all(sql, mend
         ),
     ],
 )
-def test_a_table_whose_columns_were_anothers_goes(before, sql, mended):
-    made, told = drop_emptied_joins(sql, before, "sqlite", SCHEMA)
-    assert (made, bool(told)) == (mended or sql, mended is not None)
+def test_a_join_whose_columns_were_corrected_to_another_table_is_dropped(original_sql, sql, repaired):
+    result, corrections = drop_emptied_joins(sql, original_sql, "sqlite", SCHEMA)
+    assert (result, bool(corrections)) == (repaired or sql, repaired is not None)
 
 
-def test_an_outer_join_keeps_the_table_that_is_selected():
+def test_an_outer_join_starts_with_the_selected_table():
     sql = "SELECT T2.name FROM sale AS T1 INNER JOIN customer AS T2 ON T1.customer_id = T2.id WHERE T1.paid IS NULL"
     assert convert_to_outer_joins(sql, "sqlite") == (
         "SELECT T2.name FROM customer AS T2 LEFT JOIN sale AS T1 ON T1.customer_id = T2.id WHERE T1.paid IS NULL",
@@ -233,10 +233,10 @@ def test_an_outer_join_keeps_the_table_that_is_selected():
     )
 
 
-def test_sql_without_a_table_is_left_alone():
+def test_sql_without_a_table_is_unchanged():
     assert convert_to_outer_joins("SELECT city, JOIN FROM country", "sqlite") == ("SELECT city, JOIN FROM country", ())
 
 
-def test_a_join_of_a_column_with_itself_is_seen():
+def test_a_join_of_a_column_with_itself_is_found():
     assert find_self_comparison("SELECT 1 FROM customer AS a JOIN city AS b ON b.id = b.id", "sqlite") == "b.id = b.id"
     assert find_self_comparison("SELECT 1 FROM customer AS a JOIN city AS b ON a.city_id = b.id", "sqlite") == ""

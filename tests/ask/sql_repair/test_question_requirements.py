@@ -1,4 +1,4 @@
-"""What a question's words call for, seen or missed in SQL, in both languages."""
+"""The requirements of a question are checked in English and Chinese."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from opposable.sql.schema import Column, DatabaseSchema, Table
 
 
 @pytest.mark.parametrize(
-    ("question", "sql", "said"),
+    ("question", "sql", "expected"),
     [
         ("自费患者的平均年龄是多少？", "SELECT SUM(age) FROM t", "AVG"),
         ("What is the average age?", "SELECT AVG(age) FROM t", ""),
@@ -43,19 +43,19 @@ from opposable.sql.schema import Column, DatabaseSchema, Table
         ("平均", "SELECT FROM WHERE", ""),
     ],
 )
-def test_what_a_question_calls_for_is_missed(question, sql, said):
-    told = find_unmet_requirement(question, sql, "sqlite")
-    assert (said in told, bool(told)) == (True, bool(said))
+def test_an_unmet_requirement_is_reported(question, sql, expected):
+    message = find_unmet_requirement(question, sql, "sqlite")
+    assert (expected in message, bool(message)) == (True, bool(expected))
 
 
-def test_a_value_that_the_question_names_otherwise_is_no_other():
+def test_a_value_that_the_question_spells_differently_is_accepted():
     sql = "SELECT id FROM t WHERE city = 'Los Angeles'"
     assert find_unmet_requirement("flights from LA", sql, "sqlite") == "the question does not say city = 'Los Angeles'"
     assert find_unmet_requirement("flights from LA", sql, "sqlite", ["Los Angeles"]) == ""
 
 
 @pytest.mark.parametrize(
-    ("sql", "said"),
+    ("sql", "expected"),
     [
         ("SELECT name FROM a WHERE name IN (SELECT name FROM b WHERE kind = 1)", "b has no column name"),
         ("SELECT name FROM a WHERE id IN (SELECT a_id FROM b)", ""),
@@ -64,11 +64,11 @@ def test_a_value_that_the_question_names_otherwise_is_no_other():
         ("SELECT FROM WHERE", ""),
     ],
 )
-def test_a_subquery_that_selects_the_outer_querys_column_is_seen(sql, said):
+def test_a_subquery_that_selects_a_column_of_the_outer_query_is_reported(sql, expected):
     schema = DatabaseSchema(
         (
             Table("a", (Column("id", "INT"), Column("name", "TEXT"))),
             Table("b", (Column("a_id", "INT"), Column("kind", "INT"))),
         )
     )
-    assert find_outer_column(sql, schema) == said
+    assert find_outer_column(sql, schema) == expected

@@ -1,4 +1,4 @@
-"""SQL and results held against the question's words."""
+"""The shape of results is compared with the question."""
 
 import pytest
 
@@ -52,7 +52,7 @@ from opposable.ask.sql_repair.result_shape import find_shape_mismatch, repair_re
         ("anything different", "SELECT FROM WHERE", "SELECT FROM WHERE"),
     ],
 )
-def test_sql_takes_the_shape_the_question_asks_for(question, sql, shaped):
+def test_sql_gets_the_shape_that_the_question_requires(question, sql, shaped):
     assert repair_result_shape(sql, question, "sqlite")[0] == shaped
     assert repair_result_shape(sql, question, "sqlite")[1] == () or shaped != sql
 
@@ -70,5 +70,5 @@ def test_sql_takes_the_shape_the_question_asks_for(question, sql, shaped):
         ("行政管理部有谁？", "SELECT name FROM t", 1, 12, ["行政管理部"], True),
     ],
 )
-def test_a_result_that_cannot_be_what_is_asked_is_doubted(question, sql, columns, rows, named, doubted):
+def test_a_result_that_cannot_answer_the_question_is_reported(question, sql, columns, rows, named, doubted):
     assert bool(find_shape_mismatch(question, sql, columns, rows, named)) is doubted

@@ -1,4 +1,4 @@
-"""SQL that cannot be read, put right."""
+"""SQL that cannot be parsed is repaired."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from opposable.ask.sql_repair.syntax import repair_syntax
 
 
 @pytest.mark.parametrize(
-    ("sql", "mended"),
+    ("sql", "repaired"),
     [
         ("SELECT a * 2 AS price (USD), b FROM t", 'SELECT a * 2 AS "price (USD)", b FROM t'),
         ("SELECT a AS 金额(元) FROM t", 'SELECT a AS "金额(元)" FROM t'),
@@ -15,6 +15,6 @@ from opposable.ask.sql_repair.syntax import repair_syntax
         ("SELECT FROM WHERE (", None),
     ],
 )
-def test_what_cannot_be_read_is_put_as_sql_has_it(sql, mended):
-    made, told = repair_syntax(sql, "duckdb")
-    assert (made, bool(told)) == (mended or sql, mended is not None)
+def test_full_width_signs_and_unquoted_aliases_are_repaired(sql, repaired):
+    result, corrections = repair_syntax(sql, "duckdb")
+    assert (result, bool(corrections)) == (repaired or sql, repaired is not None)

@@ -1,4 +1,4 @@
-"""A small shop that several tests ask about, and SQL as a model writes it."""
+"""A small shop database for several tests, and replies with SQL."""
 
 import sqlite3
 from pathlib import Path
@@ -13,10 +13,10 @@ INSERT INTO person VALUES (1, 'Ann', 10, 1), (2, 'Bob', 20, 2), (3, 'Cy', 30, 2)
 
 
 def make_shop(path: Path) -> Path:
-    """The shop as a file at `path`."""
-    with sqlite3.connect(path) as made:
-        made.executescript(SCRIPT)
-    made.close()
+    """Create the shop at `path` and return the path."""
+    with sqlite3.connect(path) as connection:
+        connection.executescript(SCRIPT)
+    connection.close()
     return path
 
 

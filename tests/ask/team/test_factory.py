@@ -1,4 +1,4 @@
-"""A team opened over real databases on every engine: what it is told of them, in English and Chinese."""
+"""A team answers questions in English and Chinese on every engine."""
 
 import datetime
 import sqlite3
@@ -66,7 +66,7 @@ def format_sql_reply(text: str) -> str:
     return f"```sql\n{text}\n```"
 
 
-async def test_the_schema_is_the_same_for_every_question_and_values_stand_behind_it(firm):
+async def test_the_schema_is_the_same_for_every_question_and_notes_name_values(firm):
     catalog = await open_catalog(firm)
     briefing = CatalogBriefProvider(catalog)
     english = await briefing.get_brief("Who works in Mountain View?")
@@ -80,7 +80,7 @@ async def test_the_schema_is_the_same_for_every_question_and_values_stand_behind
     assert chinese.notes == ("Values in the data: department.name = '行政管理部'",)
 
 
-async def test_near_values_come_from_the_index(firm):
+async def test_similar_values_come_from_the_index(firm):
     catalog = await open_catalog(firm)
     values = CatalogValueFinder(catalog, firm)
     department = (await firm.get_schema()).find_table("department")
@@ -107,7 +107,7 @@ async def test_a_question_is_answered_on_every_engine(firm, question, written, r
     assert answer.corrections
 
 
-async def test_a_table_that_a_column_needs_is_joined_on_every_engine(firm):
+async def test_the_table_of_a_column_is_joined_on_every_engine(firm):
     query = "SELECT P.name, P.city FROM person AS P WHERE P.salary > 10 AND P.salary < 30"
     async with open_team(ScriptedModel(format_sql_reply(query)), firm) as team:
         answer, end = await team.answer("Names and cities of people who earn between 10 and 30")
@@ -115,7 +115,7 @@ async def test_a_table_that_a_column_needs_is_joined_on_every_engine(firm):
     assert answer.corrections == ("department joined for city",)
 
 
-async def test_one_column_that_is_to_be_two_values_becomes_an_intersection(firm):
+async def test_two_values_of_one_column_become_an_intersection(firm):
     query = (
         "SELECT d.city FROM department d JOIN person p ON p.department_id = d.id WHERE p.name = 'Bob' AND p.name = 'Cy'"
     )
@@ -124,7 +124,7 @@ async def test_one_column_that_is_to_be_two_values_becomes_an_intersection(firm)
     assert answer.rows == (("New York",),)
 
 
-async def test_a_value_that_stands_in_another_column_moves_there(firm):
+async def test_a_condition_moves_to_the_column_that_contains_its_value(firm):
     query = "SELECT p.name FROM person p JOIN department d ON p.department_id = d.id WHERE d.name = 'Mountain View'"
     async with open_team(ScriptedModel(format_sql_reply(query)), firm) as team:
         answer, end = await team.answer("Who works in Mountain View?")
@@ -141,7 +141,7 @@ async def test_a_value_that_stands_in_another_column_moves_there(firm):
         ("total pay of those who like tea", ((150,),), 1),
     ],
 )
-async def test_the_terms_of_a_semantic_model_need_no_model(firm, question, rows, calls):
+async def test_terms_of_a_semantic_model_need_no_language_model(firm, question, rows, calls):
     model = ScriptedModel(format_sql_reply("SELECT sum(salary) FROM person"))
     semantics = parse_semantic_model(MODEL)
     day = datetime.date(2024, 6, 1)
@@ -157,7 +157,7 @@ def make_value_match(value: str, phrase: str, how="exact", score=1.0, column="na
 
 
 @pytest.mark.parametrize(
-    ("question", "matches", "told"),
+    ("question", "matches", "expected_values"),
     [
         (
             "Who lives in New York?",
@@ -179,5 +179,5 @@ def make_value_match(value: str, phrase: str, how="exact", score=1.0, column="na
         ("行政有多少人", [make_value_match("行政管理部", "行政", "part", 0.56)], []),
     ],
 )
-def test_words_that_only_happen_to_be_a_value_are_not_told(question, matches, told):
-    assert [one.value for one in select_named_values(question, matches)] == told
+def test_words_that_are_a_value_by_accident_are_not_named_values(question, matches, expected_values):
+    assert [match.value for match in select_named_values(question, matches)] == expected_values

@@ -1,4 +1,4 @@
-"""Names that need quotes, look like others or pose as something else are told on one line and can be queried."""
+"""Hostile names of tables and columns stay on one line of a prompt and can be queried."""
 
 from collections.abc import AsyncIterator
 
@@ -34,7 +34,7 @@ STATEMENTS = [
 
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
-    """One loop for all of them: the catalogues of so many tables are opened once."""
+    """Use one event loop, so that the large catalogs are opened once."""
     return "asyncio"
 
 
@@ -72,51 +72,51 @@ async def fetch_rows(database: Database, catalog: Catalog, sql: str) -> object:
     return answer.rows or answer.text
 
 
-async def test_their_values_are_gathered(database: Database, catalog: Catalog):
-    found = {(name, catalog.samples[name].get(name)) for name in HOSTILE_NAMES}
-    assert found == {(name, (f"Value {number}",)) for number, name in enumerate(HOSTILE_NAMES)}
+async def test_values_of_hostile_tables_are_indexed(database: Database, catalog: Catalog):
+    samples = {(name, catalog.samples[name].get(name)) for name in HOSTILE_NAMES}
+    assert samples == {(name, (f"Value {number}",)) for number, name in enumerate(HOSTILE_NAMES)}
     assert set(await catalog.count_values_by_column()) >= {(name, name) for name in HOSTILE_NAMES}
 
 
-async def test_each_stands_on_a_line_of_the_prompt_and_opens_nothing_in_it(database: Database, catalog: Catalog):
+async def test_each_name_stays_on_its_line_of_the_prompt(database: Database, catalog: Catalog):
     view = await catalog.select_schema("What is it?", budget_tokens=100_000)
-    for told in (view.to_ddl(), (await database.get_schema()).to_ddl()):
-        lines = [line for line in told.splitlines() if line]
+    for ddl in (view.to_ddl(), (await database.get_schema()).to_ddl()):
+        lines = [line for line in ddl.splitlines() if line]
         assert len(lines) == 4 * len(HOSTILE_NAMES)
         assert not [line for line in lines if not line.startswith(("CREATE TABLE ", "  ", ");"))]
-        assert not [char for char in told if not char.isprintable() and char not in "\n\u2060"]
+        assert not [char for char in ddl if not char.isprintable() and char not in "\n\u2060"]
     assert "<|im_" not in view.to_ddl()
     assert "<tool_call>" not in view.to_ddl()
 
 
-async def test_each_can_be_queried_by_its_name_in_quotes(database: Database, catalog: Catalog):
+async def test_each_name_can_be_queried_in_quotes(database: Database, catalog: Catalog):
     wrong = {}
     for number, name in enumerate(HOSTILE_NAMES):
         column = quote_name(name)
         plain = f"SELECT {column} FROM {column} WHERE \"n\" = {number} AND {column} LIKE 'Value%'"
         misspelt = f"SELECT t.{column} FROM {column} AS t WHERE t.{column} = 'value {number}'"
         sql = misspelt if number % 3 == 0 else plain
-        if (found := await fetch_rows(database, catalog, sql)) != ((f"Value {number}",),):
-            wrong[sql] = found
+        if (result_rows := await fetch_rows(database, catalog, sql)) != ((f"Value {number}",),):
+            wrong[sql] = result_rows
     assert wrong == {}
 
 
-async def test_each_can_be_queried_as_the_prompt_writes_it(database: Database, catalog: Catalog):
+async def test_each_name_can_be_queried_as_the_prompt_writes_it(database: Database, catalog: Catalog):
     view = await catalog.select_schema("What is it?", budget_tokens=100_000)
     wrong = {}
-    for told in view.tables:
-        head, column, *_ = told.to_ddl(database.dialect).splitlines()
+    for table_view in view.tables:
+        head, column, *_ = table_view.to_ddl(database.dialect).splitlines()
         table = head.removeprefix("CREATE TABLE ").partition(" ( -- ")[0]
         name = column.strip().lower().partition(" varchar,")[0]
         name = column.strip()[: len(name)]
-        number = HOSTILE_NAMES.index(told.table.name)
-        found = await fetch_rows(database, catalog, f"SELECT {name} FROM {table} WHERE n = {number}")
-        if found != ((f"Value {number}",),):
-            wrong[name] = found
+        number = HOSTILE_NAMES.index(table_view.table.name)
+        result_rows = await fetch_rows(database, catalog, f"SELECT {name} FROM {table} WHERE n = {number}")
+        if result_rows != ((f"Value {number}",),):
+            wrong[name] = result_rows
     assert wrong == {}
 
 
-async def test_the_tools_name_them_and_show_their_values(database: Database):
+async def test_the_tools_return_hostile_names_and_their_values(database: Database):
     library = ToolLibrary(create_sql_tools(database))
     wrong = {}
     for number, name in enumerate(HOSTILE_NAMES):
@@ -125,13 +125,13 @@ async def test_the_tools_name_them_and_show_their_values(database: Database):
             wrong[name] = listed.content
         sql = f"SELECT {quote_name(name)} FROM {quote_name(name)} WHERE n = {number}"
         for tool in ("sql.validate", "sql.execute"):
-            told = await library.call(tool, {"sql": sql})
-            if told.failure:
-                wrong[name] = told.content
+            result = await library.call(tool, {"sql": sql})
+            if result.failure:
+                wrong[name] = result.content
     assert wrong == {}
 
 
-async def test_names_that_look_alike_are_not_taken_for_one_another(database: Database, catalog: Catalog):
+async def test_names_that_look_alike_are_not_confused(database: Database, catalog: Catalog):
     assert await fetch_rows(database, catalog, f"SELECT {quote_name('straße')} FROM {quote_name('straße')}") == (
         (f"Value {HOSTILE_NAMES.index('straße')}",),
     )
@@ -139,14 +139,14 @@ async def test_names_that_look_alike_are_not_taken_for_one_another(database: Dat
         assert "may not be read" in str(await fetch_rows(database, catalog, f"SELECT * FROM {system}"))
 
 
-async def test_a_semantic_model_can_be_drafted_of_them_and_has_no_errors(database: Database):
+async def test_a_semantic_model_of_hostile_names_has_no_errors(database: Database):
     model = parse_semantic_model(await draft_semantic_model(database))
     assert len(model.metrics) >= 2 * len(HOSTILE_NAMES)
     assert [str(finding) for finding in await lint_semantic_model(model, database) if finding.severity == "error"] == []
 
 
 @pytest.mark.parametrize("source", ['"', ".", '""', "a.", ".b", '"a', "[x", "\n"])
-async def test_a_source_that_names_nothing_is_told(database: Database, source: str):
+async def test_a_source_that_does_not_exist_is_reported(database: Database, source: str):
     model = SemanticModel(
         metrics={"size": Metric(id="size", expr="COUNT(*)", table="t")}, tables={"t": ModelTable(id="t", source=source)}
     )

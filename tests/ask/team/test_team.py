@@ -1,4 +1,4 @@
-"""The team on real databases, with a model that says what it is told to."""
+"""The team answers questions on a real database with a scripted model."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def list_decisions(events: list) -> list[str]:
     return [event.action for event in events if isinstance(event, DecisionMade)]
 
 
-async def test_an_easy_question_takes_one_model_call(shop):
+async def test_an_easy_question_needs_one_model_call(shop):
     model = ScriptedModel(format_sql_reply("SELECT count(*) FROM person"))
     events = await collect_events(Team(model, shop, options=SINGLE_DRAFT_OPTIONS), "How many people are there?")
     assert list_decisions(events) == ["sql_generator", "result_evaluator", "finish"]
@@ -50,7 +50,7 @@ async def test_an_easy_question_takes_one_model_call(shop):
     assert events[-1].usage.requests == 1
 
 
-async def test_a_wrong_name_is_put_right_without_the_model(shop):
+async def test_a_wrong_name_is_repaired_without_the_model(shop):
     model = ScriptedModel(
         format_sql_reply(
             "SELECT T2.nme FROM person AS T1 JOIN department AS T2 ON T1.department_id = T2.id WHERE T1.name = 'Ann'"
@@ -62,24 +62,24 @@ async def test_a_wrong_name_is_put_right_without_the_model(shop):
 
 
 @pytest.mark.parametrize(
-    ("written", "rows", "told"),
+    ("written", "rows", "correction"),
     [
         ("sales", (("Bob",), ("Cy",)), "'sales' → 'Sales'"),
         ("行政", (("Ann",),), "'行政' → '行政管理'"),
         ("the Sales team", (("Bob",), ("Cy",)), "'the Sales team' → 'Sales'"),
     ],
 )
-async def test_a_value_no_row_has_becomes_the_real_one(shop, written, rows, told):
+async def test_a_value_that_no_row_has_is_replaced_by_a_real_one(shop, written, rows, correction):
     query = (
         f"SELECT p.name FROM person p JOIN department d ON p.department_id = d.id WHERE d.name = '{written}' ORDER BY 1"
     )
     answer, end = await Team(ScriptedModel(format_sql_reply(query)), shop, options=SINGLE_DRAFT_OPTIONS).answer(
         f"Who works in {written}?"
     )
-    assert (answer.rows, answer.corrections, end.usage.requests) == (rows, (told,), 1)
+    assert (answer.rows, answer.corrections, end.usage.requests) == (rows, (correction,), 1)
 
 
-async def test_an_error_is_told_to_the_model_once_and_mended(shop):
+async def test_an_error_is_sent_to_the_model_once_and_corrected(shop):
     model = ScriptedModel(
         format_sql_reply("SELECT max(salary FROM person"), format_sql_reply("SELECT max(salary) FROM person")
     )
@@ -95,7 +95,7 @@ async def test_an_error_is_told_to_the_model_once_and_mended(shop):
     assert events[-1].text == "The answer is 30."
 
 
-async def test_the_same_mistake_again_is_a_fresh_start_that_knows_what_failed(shop):
+async def test_a_repeated_mistake_causes_a_fresh_start_with_the_failed_attempts(shop):
     wrong = [
         format_sql_reply("SELECT wages FROM payroll"),
         format_sql_reply("SELECT income FROM payroll"),
@@ -107,14 +107,14 @@ async def test_the_same_mistake_again_is_a_fresh_start_that_knows_what_failed(sh
         "What do we pay in all?",
     )
     assert "the same problem came again: a fresh start" in [e.reason for e in events if isinstance(e, DecisionMade)]
-    told = model.requests[2].messages[-1].content
-    assert "What was tried did not do" in told
-    assert "payroll" in told
-    assert "SELECT" not in told
+    prompt = model.requests[2].messages[-1].content
+    assert "What was tried did not do" in prompt
+    assert "payroll" in prompt
+    assert "SELECT" not in prompt
     assert events[-1].text == "The answer is 60."
 
 
-async def test_it_gives_up_with_a_reason_rather_than_a_wrong_number(shop):
+async def test_the_team_gives_up_with_a_reason_rather_than_a_wrong_number(shop):
     model = ScriptedModel(*[format_sql_reply(f"SELECT a{n} FROM nothing{n}") for n in range(9)])
     answer, end = await Team(model, shop, options=TeamOptions(model_decides_when_stuck=False)).answer("利润是多少？")
     assert answer.text.startswith("无法可靠地回答这个问题：")
@@ -122,7 +122,7 @@ async def test_it_gives_up_with_a_reason_rather_than_a_wrong_number(shop):
     assert end.usage.requests <= 6
 
 
-async def test_a_doubtful_answer_says_its_doubt(shop):
+async def test_a_doubtful_answer_states_the_suspicion(shop):
     query = "SELECT name FROM department WHERE name = 'Legal'"
     answer, _ = await Team(
         ScriptedModel(format_sql_reply(query), format_sql_reply(query), format_sql_reply(query)),
@@ -134,7 +134,7 @@ async def test_a_doubtful_answer_says_its_doubt(shop):
     assert answer.confidence < 0.3
 
 
-async def test_unsure_writers_are_asked_again_and_the_result_most_agree_on_is_given(shop):
+async def test_an_unsure_model_is_asked_again_and_the_majority_result_is_returned(shop):
     queries = ["SELECT count(*) FROM department", "SELECT count(id) FROM person", "SELECT count(*) FROM person"]
     lines = [make_unsure_reply(query) for query in queries]
     answer, end = await Team(ScriptedModel(*lines), shop, options=TeamOptions(extra_candidates=2)).answer(
@@ -166,14 +166,14 @@ async def test_what_the_semantic_model_covers_needs_no_model(shop):
     assert (answer.text, answer.assumptions, end.usage.requests) == ("The answer is 60.", ("salary is monthly",), 0)
 
 
-async def test_definitions_reach_the_writer_where_the_semantic_model_does_not_cover_the_question(shop):
+async def test_definitions_are_in_the_prompt_if_the_semantic_model_does_not_cover_the_question(shop):
     model = ScriptedModel(format_sql_reply("SELECT max(salary) FROM person"))
     reading = SemanticInterpretation(definitions="pay: sum(salary)")
     await Team(model, shop, interpreter=FixedInterpreter(reading), options=SINGLE_DRAFT_OPTIONS).answer("Highest pay?")
     assert "pay: sum(salary)" in model.requests[0].messages[-1].content
 
 
-async def test_each_turn_is_told_as_it_happens(shop):
+async def test_each_turn_is_reported_by_events(shop):
     events = await collect_events(
         Team(
             ScriptedModel(format_sql_reply("SELECT name, salary FROM person ORDER BY 2")),

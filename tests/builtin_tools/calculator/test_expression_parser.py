@@ -1,4 +1,4 @@
-"""Nothing a model writes makes the calculator hang, grow, run code, or fail with anything but its own errors."""
+"""No expression makes the calculator hang, use much memory or run code."""
 
 import time
 from decimal import Decimal
@@ -60,7 +60,7 @@ BOMBS = [
 
 
 @pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: bomb[:30])
-def test_bombs_are_refused_quickly_with_a_sentence(bomb):
+def test_expensive_expressions_are_refused_quickly(bomb):
     start = time.perf_counter()
     with pytest.raises(ToolError) as raised:
         calculator(bomb)
@@ -68,7 +68,7 @@ def test_bombs_are_refused_quickly_with_a_sentence(bomb):
     assert 10 < len(str(raised.value)) < 400
 
 
-def test_a_long_list_used_many_times_is_refused_quickly():
+def test_repeated_long_list_is_refused_quickly():
     start = time.perf_counter()
     with pytest.raises(ToolError):
         calculator("+".join(["std(numbers)"] * 150), numbers=list(range(10_000)))
@@ -80,12 +80,12 @@ ALPHABET = "0123456789.+-*/%^()[],! eE×÷（），的和√²πsqrtmeanofx√\"
 
 @given(st.text(alphabet=ALPHABET, max_size=60) | st.text(max_size=40))
 @settings(max_examples=600, deadline=None)
-def test_any_text_ends_in_a_number_or_a_domain_error(text):
+def test_any_text_gives_a_number_or_a_tool_error(text):
     try:
-        told = calculator(text)
+        result = calculator(text)
     except ToolError:
         return
-    assert all(isinstance(value, (int, float, str)) for value in told.values())
+    assert all(isinstance(value, (int, float, str)) for value in result.values())
 
 
 def _decimal_strategy():
@@ -121,15 +121,15 @@ def test_arithmetic_agrees_with_exact_fractions(case):
 
 
 @given(st.integers(-(10**30), 10**30), st.integers(-(10**30), 10**30), st.sampled_from("+-*"))
-def test_whole_numbers_are_exact_at_any_size(left, right, sign):
+def test_integers_are_exact_at_any_size(left, right, sign):
     expected = {"+": left + right, "-": left - right, "*": left * right}[sign]
     assert int(calculator(f"({left}) {sign} ({right})")["result"]) == expected
 
 
 @given(st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=50))
 def test_statistics_agree_with_python(numbers):
-    told = calculator(numbers=numbers, operation="sum, min, max, mean, count")
-    assert told == {
+    result = calculator(numbers=numbers, operation="sum, min, max, mean, count")
+    assert result == {
         "sum": sum(numbers),
         "min": min(numbers),
         "max": max(numbers),

@@ -1,4 +1,4 @@
-"""Files are described, grouped, correlated and charted; a wrong column is told with the right ones."""
+"""Data files are described, grouped, correlated and charted."""
 
 import pytest
 from tests.builtin_tools.rows import create_data_folder
@@ -15,17 +15,17 @@ def analyzer(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["sales.csv", "gbk.csv"])
-def test_every_column_is_described(analyzer, name):
-    told = analyzer.describe(name)
-    assert (told["rows"], told["columns"]) == (4, 4)
-    assert told["names"] == ["column", "type", "nulls", "distinct", "min", "max", "mean", "q25", "median", "q75"]
-    assert told["values"] == [
+def test_describe_covers_every_column(analyzer, name):
+    result = analyzer.describe(name)
+    assert (result["rows"], result["columns"]) == (4, 4)
+    assert result["names"] == ["column", "type", "nulls", "distinct", "min", "max", "mean", "q25", "median", "q75"]
+    assert result["values"] == [
         ["城市", "VARCHAR", 1, 2, "上海", "北京", None, None, None, None],
         ["date", "DATE", 0, 4, "2024-01-01", "2024-01-04", None, None, None, None],
         ["amount", "DOUBLE", 1, 3, 10.5, 30.0, 20.166667, 15.25, 20.0, 25.0],
         ["units", "BIGINT", 0, 4, 1, 4, 2.5, 1.75, 2.5, 3.25],
     ]
-    assert told["table"].splitlines()[2].startswith("城市   | VARCHAR |")
+    assert result["table"].splitlines()[2].startswith("城市   | VARCHAR |")
 
 
 @pytest.mark.parametrize(
@@ -45,15 +45,15 @@ def test_every_column_is_described(analyzer, name):
     ],
 )
 def test_rows_are_grouped(analyzer, arguments, names, values):
-    told = analyzer.group("sales.csv", **arguments)
-    assert (told["names"], told["values"]) == (names, values)
+    result = analyzer.group("sales.csv", **arguments)
+    assert (result["names"], result["values"]) == (names, values)
 
 
 def test_numeric_columns_are_correlated(analyzer):
     assert analyzer.correlate("sales.csv")["values"] == [["amount", "units", 0.99989]]
 
 
-def test_a_chart_carries_its_data(analyzer):
+def test_chart_contains_its_data(analyzer):
     assert analyzer.chart("sales.csv", "bar", "城市", "units")["chart"] == {
         "type": "bar",
         "x": {"field": "城市", "type": "nominal"},
@@ -67,7 +67,7 @@ def test_a_chart_carries_its_data(analyzer):
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda a: a.group("sales.csv", ["市"]), "Did you mean 城市"),
         (lambda a: a.group("sales.csv", ["date"], "amuont", "sum"), "Did you mean amount"),
@@ -78,19 +78,19 @@ def test_a_chart_carries_its_data(analyzer):
         (lambda a: a.chart("sales.csv", "bar", 'x" FROM data; --'), "there is no such column"),
     ],
 )
-def test_a_wrong_column_is_told_with_the_right_ones(analyzer, call, said):
-    with pytest.raises(InvalidArguments, match=said):
+def test_unknown_column_is_reported_with_the_known_ones(analyzer, call, message):
+    with pytest.raises(InvalidArguments, match=message):
         call(analyzer)
 
 
-def test_a_column_named_like_sql_is_only_a_name(tmp_path):
+def test_column_name_with_sql_is_quoted(tmp_path):
     (tmp_path / "x.csv").write_text('"a"") FROM read_text(\'/etc/passwd\')--",b\n1,2\n3,5\n')
     analyzer = DataAnalyzer([tmp_path])
     assert analyzer.describe("x.csv")["values"][0][:2] == ["a\") FROM read_text('/etc/passwd')--", "BIGINT"]
     assert analyzer.correlate("x.csv")["values"][0][2] == 1.0
 
 
-def test_nothing_outside_is_read(analyzer):
+def test_path_outside_the_roots_is_refused(analyzer):
     with pytest.raises(ToolRefused):
         analyzer.describe("../secret.csv")
     with pytest.raises(ToolRefused):
@@ -100,9 +100,9 @@ def test_nothing_outside_is_read(analyzer):
 
 
 @pytest.mark.anyio
-async def test_a_model_groups_through_the_library(analyzer):
+async def test_group_is_called_through_the_library(analyzer):
     library = ToolLibrary(tools_from_object(analyzer, "data_analyzer"))
-    told = await library.call("data_analyzer.group", {"path": "sales.csv", "by": ["城市"], "aggregate": "most"})
-    assert told.failure == "invalid_arguments"
-    told = await library.call("data_analyzer.group", {"path": "sales.csv", "by": ["城市"]})
-    assert told.data["values"][0] == ["上海", 2]
+    result = await library.call("data_analyzer.group", {"path": "sales.csv", "by": ["城市"], "aggregate": "most"})
+    assert result.failure == "invalid_arguments"
+    result = await library.call("data_analyzer.group", {"path": "sales.csv", "by": ["城市"]})
+    assert result.data["values"][0] == ["上海", 2]

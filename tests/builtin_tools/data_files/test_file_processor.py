@@ -1,4 +1,4 @@
-"""Files of rows and text are read, described and converted; nothing outside the roots is touched."""
+"""Files are read, described and converted inside the roots only."""
 
 import openpyxl
 import pytest
@@ -21,7 +21,7 @@ def files(folder):
 
 
 @pytest.mark.parametrize("name", ["sales.csv", "mark.csv", "gbk.csv", "wide.csv"])
-def test_rows_are_read_in_every_encoding(files, name):
+def test_rows_are_read_in_any_encoding(files, name):
     assert files.read(name, offset=1, limit=2) == {
         "path": name,
         "offset": 1,
@@ -41,8 +41,8 @@ def test_rows_are_read_in_every_encoding(files, name):
     ],
 )
 def test_other_formats_are_read(files, name, sheet, columns, rows):
-    told = files.read(name, sheet=sheet)
-    assert (told["columns"], told["rows"]) == (columns, rows)
+    result = files.read(name, sheet=sheet)
+    assert (result["columns"], result["rows"]) == (columns, rows)
 
 
 def test_lines_of_a_text_are_read_in_pages(files):
@@ -54,7 +54,7 @@ def test_lines_of_a_text_are_read_in_pages(files):
     }
 
 
-def test_the_first_rows_are_a_table(files):
+def test_head_returns_a_table(files):
     assert files.head("people.json") == {
         "path": "people.json",
         "table": "name | age\n-----+----\nMara | 41\n张三 | 29",
@@ -74,27 +74,27 @@ def test_the_first_rows_are_a_table(files):
         ("blob.bin", {"kind": "binary", "bytes": 3}),
     ],
 )
-def test_a_file_is_described(files, name, expected):
+def test_info_describes_a_file(files, name, expected):
     assert expected.items() <= files.info(name).items()
 
 
 @pytest.mark.parametrize(
     "target", ["new.csv", "new.tsv", "new.json", "new.ndjson", "new.jsonl", "new.parquet", "new.xlsx"]
 )
-def test_every_format_is_written_and_read_back_the_same(files, folder, target):
+def test_converted_file_has_the_same_rows(files, folder, target):
     assert files.convert("people.json", target) == {"path": target, "rows": 2, "columns": ["name", "age"]}
     assert files.read(target)["rows"] == [["Mara", 41], ["张三", 29]]
     assert not list(folder.glob(".*"))
 
 
-def test_text_like_a_formula_stays_text_in_a_sheet(files, folder):
+def test_formula_text_is_written_as_text(files, folder):
     (folder / "evil.csv").write_text("a,b\n=1+1,2\n")
     files.convert("evil.csv", "evil.xlsx")
     sheet = openpyxl.load_workbook(folder / "evil.xlsx").active
     assert (sheet["A2"].value, sheet["A2"].data_type) == ("=1+1", "s")
 
 
-def test_a_file_that_is_there_is_kept_unless_the_owner_and_the_model_say_otherwise(folder, files):
+def test_existing_file_is_overwritten_only_when_owner_and_model_allow_it(folder, files):
     before = (folder / "sales.csv").read_bytes()
     with pytest.raises(ToolFailed, match="already"):
         files.convert("people.json", "sales.csv")
@@ -106,14 +106,14 @@ def test_a_file_that_is_there_is_kept_unless_the_owner_and_the_model_say_otherwi
 
 
 @pytest.mark.parametrize("target", ["../new.csv", "/etc/new.csv", "~/new.csv", "none/new.csv", "../data2/new.csv"])
-def test_nothing_is_written_outside(folder, files, target):
+def test_target_outside_the_roots_is_refused(folder, files, target):
     with pytest.raises((ToolRefused, ToolFailed)):
         files.convert("people.json", target)
     assert not list(folder.parent.glob("*.csv.*"))
     assert [path.name for path in folder.parent.glob("*.csv")] == ["secret.csv"]
 
 
-def test_a_link_is_never_written_through(folder, files):
+def test_symbolic_link_is_not_overwritten(folder, files):
     owner = FileProcessor([folder], allow_overwrite=True)
     for overwrite in (False, True):
         with pytest.raises(ToolError):
@@ -123,7 +123,7 @@ def test_a_link_is_never_written_through(folder, files):
 
 
 @pytest.mark.parametrize(
-    ("name", "failure", "said"),
+    ("name", "failure", "message"),
     [
         ("../secret.csv", ToolRefused, "leads out"),
         ("link.csv", ToolRefused, "link"),
@@ -133,27 +133,27 @@ def test_a_link_is_never_written_through(folder, files):
         ("broken.xlsx", ToolFailed, "no spreadsheet"),
     ],
 )
-def test_what_cannot_be_read_is_told(files, name, failure, said):
-    with pytest.raises(failure, match=said) as told:
+def test_unreadable_file_is_reported(files, name, failure, message):
+    with pytest.raises(failure, match=message) as raised:
         files.read(name)
-    assert "/dev/fd" not in str(told.value)
+    assert "/dev/fd" not in str(raised.value)
 
 
-def test_a_wrong_sheet_and_a_wrong_ending_are_told(files):
+def test_unknown_sheet_and_suffix_are_reported(files):
     with pytest.raises(InvalidArguments, match="the sheets are 销售, second"):
         files.read("book.xlsx", sheet="third")
     with pytest.raises(InvalidArguments, match="its ending must be one of"):
         files.convert("people.json", "people.docx")
 
 
-def test_a_csv_whose_rows_do_not_fit_is_read_as_text(folder, files):
+def test_csv_with_inconsistent_types_is_read_as_text(folder, files):
     lines = ["a,b", *(f"{n},{n}" for n in range(30_000)), "x,1", "only", ""]
     (folder / "odd.csv").write_text("\n".join(lines))
     assert files.read("odd.csv", offset=30_000)["rows"] == [["x", "1"], ["only", None]]
 
 
 @pytest.mark.anyio
-async def test_a_model_is_told_four_actions(files):
+async def test_four_actions_are_offered_to_the_model(files):
     tools = {tool.tool_id: tool for tool in tools_from_object(files, "file_processor")}
     assert list(tools) == [
         "file_processor.convert",
@@ -162,5 +162,6 @@ async def test_a_model_is_told_four_actions(files):
         "file_processor.read",
     ]
     assert all(tool.definition.description.count(".") <= 2 for tool in tools.values())
-    told = await tools["file_processor.head"].run({"path": "people.json", "rows": "1"}, NO_CONTEXT)
-    assert told["table"] == "name | age\n-----+----\nMara | 41"
+    tool = tools["file_processor.head"]
+    result = await tool.run(tool.check({"path": "people.json", "rows": "1"}), NO_CONTEXT)
+    assert result["table"] == "name | age\n-----+----\nMara | 41"

@@ -1,4 +1,4 @@
-"""Real logs of the usual formats are counted rightly, and broken, huge or odd ones say what could not be read."""
+"""Logs of common formats are counted; damaged, large and unusual ones are reported."""
 
 import gzip
 import os
@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from opposable.builtin_tools.logs.log_transform import LogTransform
-from opposable.builtin_tools.logs.summary import mask_message
-from opposable.builtin_tools.logs.timestamps import parse_timestamp
 from opposable.domain.errors import ToolFailed, ToolRefused
 
 DATA = Path(__file__).parents[1] / "data"
@@ -197,17 +195,17 @@ def build_level_counts(fatal=0, critical=0, error=0, warning=0, info=0, debug=0,
         ),
     ],
 )
-def test_each_format_is_recognised_and_counted(logs, name, form, counts, top, first, last):
-    told = LogTransform([logs]).log_transform(name)
-    assert told["format"] == form
-    assert told["levels"] == counts
-    assert told["errors_and_worse"] == sum(counts.get(level, 0) for level in ("FATAL", "CRITICAL", "ERROR"))
-    assert (told["top_errors"][0]["count"], told["top_errors"][0]["message"]) == top
-    assert told.get("time_range") == ({"first": first, "last": last} if first else None)
-    assert told["lines"] == len((DATA / name).read_text(errors="replace").splitlines())
+def test_each_format_is_recognized_and_counted(logs, name, form, counts, top, first, last):
+    result = LogTransform([logs]).log_transform(name)
+    assert result["format"] == form
+    assert result["levels"] == counts
+    assert result["errors_and_worse"] == sum(counts.get(level, 0) for level in ("FATAL", "CRITICAL", "ERROR"))
+    assert (result["top_errors"][0]["count"], result["top_errors"][0]["message"]) == top
+    assert result.get("time_range") == ({"first": first, "last": last} if first else None)
+    assert result["lines"] == len((DATA / name).read_text(errors="replace").splitlines())
 
 
-def test_a_whole_summary(logs):
+def test_summary_of_a_log(logs):
     assert LogTransform([logs]).log_transform("python.log", limit=2) == {
         "path": "python.log",
         "lines": 13,
@@ -252,63 +250,63 @@ def test_a_whole_summary(logs):
     }
 
 
-def test_answers_of_a_web_server_are_counted_by_status(logs):
-    told = LogTransform([logs]).log_transform("access.log")
-    assert told["status"] == {"200": 2, "400": 1, "404": 1, "500": 1, "502": 2}
+def test_access_log_is_counted_by_status(logs):
+    result = LogTransform([logs]).log_transform("access.log")
+    assert result["status"] == {"200": 2, "400": 1, "404": 1, "500": 1, "502": 2}
 
 
-def test_guessed_levels_and_broken_lines_are_told(logs):
+def test_guessed_levels_and_unparsed_lines_are_reported(logs):
     transform = LogTransform([logs])
     assert transform.log_transform("syslog3164.log")["levels_guessed"] == 2
     mixed = transform.log_transform("mixed.log")
     assert (mixed["parsed_share"], mixed["unparsed_lines"]) == (0.571, 3)
 
 
-def test_an_empty_and_a_plain_file_say_so(logs):
+def test_empty_and_plain_files_are_reported(logs):
     transform = LogTransform([logs])
     assert transform.log_transform("empty.log")["notes"] == ["The file is empty."]
     assert transform.log_transform("plain.log")["notes"] == ["No line is in a known log format; read the file instead."]
 
 
-def test_a_packed_log_is_read_like_the_plain_one(logs):
+def test_compressed_log_equals_the_plain_one(logs):
     (logs / "python.log.gz").write_bytes(gzip.compress((DATA / "python.log").read_bytes()))
     transform = LogTransform([logs])
     packed = transform.log_transform("python.log.gz")
     assert packed == transform.log_transform("python.log") | {"path": "python.log.gz"}
 
 
-def test_a_damaged_packed_log_is_read_as_far_as_it_goes(logs):
+def test_truncated_compressed_log_is_read_partially(logs):
     text = "".join(f"2026-11-02 09:00:00 ERROR disk {n * 7919} failed\n" for n in range(20_000)).encode()
     (logs / "cut.log.gz").write_bytes(gzip.compress(text)[:-3000])
-    told = LogTransform([logs]).log_transform("cut.log.gz")
-    assert told["errors_and_worse"] > 1000
-    assert told["notes"][0].startswith("Partial: the file is damaged")
+    result = LogTransform([logs]).log_transform("cut.log.gz")
+    assert result["errors_and_worse"] > 1000
+    assert result["notes"][0].startswith("Partial: the file is damaged")
 
 
-def test_a_packed_bomb_is_stopped(logs):
+def test_decompression_bomb_is_stopped(logs):
     (logs / "bomb.log.gz").write_bytes(gzip.compress(b"0" * 200_000_000, compresslevel=1))
-    told = LogTransform([logs], timeout_seconds=0.3).log_transform("bomb.log.gz")
-    assert told["lines"] <= 1
+    result = LogTransform([logs], timeout_seconds=0.3).log_transform("bomb.log.gz")
+    assert result["lines"] <= 1
 
 
 @pytest.mark.parametrize("encoding", ["gb18030", "utf-8-sig", "utf-16"])
-def test_chinese_logs_in_other_encodings(logs, encoding):
+def test_chinese_log_is_decoded(logs, encoding):
     (logs / "other.log").write_bytes((DATA / "chinese.log").read_text("utf-8").encode(encoding))
     transform = LogTransform([logs])
     assert transform.log_transform("other.log") == transform.log_transform("chinese.log") | {"path": "other.log"}
 
 
-def test_reading_stops_at_the_limits_and_says_so(logs):
+def test_reading_stops_at_the_limits(logs):
     (logs / "big.log").write_text("2026-11-02 09:00:00 ERROR disk failed\n" * 60_000)
     assert LogTransform([logs], timeout_seconds=0).log_transform("big.log")["notes"] == [
         "Partial: reading was stopped after 0 seconds."
     ]
-    told = LogTransform([logs], max_bytes=1_000_000).log_transform("big.log")
-    assert told["notes"] == ["Partial: only the first 1 MB of text were read."]
-    assert told["errors_and_worse"] == told["lines"] < 30_000
+    result = LogTransform([logs], max_bytes=1_000_000).log_transform("big.log")
+    assert result["notes"] == ["Partial: only the first 1 MB of text were read."]
+    assert result["errors_and_worse"] == result["lines"] < 30_000
 
 
-def test_the_time_unit_grows_with_the_span(logs):
+def test_time_unit_grows_with_the_time_range(logs):
     (logs / "year.log").write_text(
         "".join(f"2025-{1 + n // 28:02}-{1 + n % 28:02} 10:00:00 INFO x\n" for n in range(12 * 28))
     )
@@ -316,34 +314,34 @@ def test_the_time_unit_grows_with_the_span(logs):
     assert histogram == {"per": "month", "entries": {f"2025-{month:02}": 28 for month in range(1, 13)}}
 
 
-def test_a_line_without_end_is_one_line(logs):
+def test_very_long_line_is_one_line(logs):
     (logs / "long.log").write_text("2026-11-02 09:00:00 ERROR " + "x" * 500_000 + "\n2026-11-02 09:00:00 INFO done\n")
-    told = LogTransform([logs]).log_transform("long.log")
-    assert (told["lines"], told["levels"]) == (2, {"ERROR": 1, "INFO": 1})
-    assert len(told["top_errors"][0]["message"]) <= 200
+    result = LogTransform([logs]).log_transform("long.log")
+    assert (result["lines"], result["levels"]) == (2, {"ERROR": 1, "INFO": 1})
+    assert len(result["top_errors"][0]["message"]) <= 200
 
 
-def test_very_many_different_messages_stay_bounded(logs):
+def test_distinct_messages_are_bounded(logs):
     words = [chr(97 + n % 26) + chr(97 + n // 26 % 26) + chr(97 + n // 676) for n in range(6000)]
     (logs / "many.log").write_text("".join(f"2026-11-02 09:00:00 ERROR {word} failed\n" for word in words))
-    told = LogTransform([logs]).log_transform("many.log", limit=1)
-    assert told["top_errors"] == [
+    result = LogTransform([logs]).log_transform("many.log", limit=1)
+    assert result["top_errors"] == [
         {"count": 1000, "message": "(other messages)", "first_line": 5001, "example": f"{words[5000]} failed"}
     ]
 
 
-def test_warnings_are_shown_where_there_are_no_errors(logs):
+def test_warnings_are_listed_when_there_are_no_errors(logs):
     (logs / "calm.log").write_text("2026-11-02 09:00:00 WARN slow 12 ms\n2026-11-02 09:00:01 WARN slow 14 ms\n")
-    told = LogTransform([logs]).log_transform("calm.log")
-    assert told["top_errors"] == []
-    assert told["top_warnings"] == [{"count": 2, "message": "slow <n> ms", "first_line": 1, "example": "slow 12 ms"}]
+    result = LogTransform([logs]).log_transform("calm.log")
+    assert result["top_errors"] == []
+    assert result["top_warnings"] == [{"count": 2, "message": "slow <n> ms", "first_line": 1, "example": "slow 12 ms"}]
 
 
 @pytest.mark.parametrize(
     "start", ["", "2026-11-02 09:00:00 ERROR ", "a=1 level=x ", "1.2.3.4 - - ", "{", "Nov  2 09:00:01 a "]
 )
 @pytest.mark.parametrize("unit", ["a", "(", "[", "a.", '"', "/a", "0a", "a=", "| ", "a | ", "aError.", "1:", " "])
-def test_no_line_makes_the_reading_slow(logs, start, unit):
+def test_no_line_makes_parsing_slow(logs, start, unit):
     (logs / "odd.log").write_text("2026-11-02 09:00:00 ERROR x\n" + start + unit * (60_000 // len(unit)) + "\n")
     begin = time.perf_counter()
     assert LogTransform([logs]).log_transform("odd.log")["lines"] == 2
@@ -366,13 +364,13 @@ def test_no_line_makes_the_reading_slow(logs, start, unit):
         "\x00\x01",
     ],
 )
-def test_odd_lines_do_no_harm(logs, line):
+def test_odd_lines_are_counted(logs, line):
     (logs / "odd.log").write_text(f"2026-11-02 09:00:00 ERROR x\n{line}\n")
-    told = LogTransform([logs]).log_transform("odd.log")
-    assert (told["lines"], told["levels"]["ERROR"] >= 1) == (2, True)
+    result = LogTransform([logs]).log_transform("odd.log")
+    assert (result["lines"], result["levels"]["ERROR"] >= 1) == (2, True)
 
 
-def test_a_folder_a_missing_and_a_binary_file_are_told(logs):
+def test_folder_missing_file_and_binary_file_are_reported(logs):
     (logs / "old").mkdir()
     (logs / "old" / "a.log").write_text("x")
     (logs / "core").write_bytes(b"\x7fELF" + bytes(5000))
@@ -385,54 +383,9 @@ def test_a_folder_a_missing_and_a_binary_file_are_told(logs):
         transform.log_transform("core")
 
 
-@pytest.mark.parametrize(
-    ("message", "mask"),
-    [
-        ("order 17 of 3,000.50", "order <n> of <n>"),
-        ("id 7f3c2a91-55d0-4b6e-9a55-0d8d2f6b1e11 gone", "id <uuid> gone"),
-        ("at 2026-11-02T09:00:00.123Z and 09:00:01", "at <time> and <time>"),
-        ("10.0.0.12:5432 refused", "<ip> refused"),
-        ("cannot read /var/lib/shop/x-1.db", "cannot read <path>"),
-        ("GET https://example.com/a?b=1 failed", "GET <url> failed"),
-        ("mail to a.b@example.com", "mail to <email>"),
-        ("pointer 0xdeadBEEF, commit 3f2a9c81d", "pointer <hex>, commit <hex>"),
-        ("数据库连接超时（3000毫秒）", "数据库连接超时（<n>毫秒）"),
-        ("502 POST /api/pay/17", "502 POST <path>"),
-        ("deadline exceeded", "deadline exceeded"),
-    ],
-)
-def test_what_differs_from_entry_to_entry_is_masked(message, mask):
-    assert mask_message(message) == mask
-
-
-@pytest.mark.parametrize(
-    ("text", "moment"),
-    [
-        ("2026-11-02 09:00:01,123", "2026-11-02T09:00:01.123000"),
-        ("2026-11-02T09:00:01.123456789Z", "2026-11-02T09:00:01.123456+00:00"),
-        ("2026/11/02 09:00:01", "2026-11-02T09:00:01"),
-        ("2026-11-02 09:00:01 +0800", "2026-11-02T09:00:01+08:00"),
-        ("2026-11-02 09:00:01 UTC", "2026-11-02T09:00:01+00:00"),
-        ("02/Nov/2026:09:00:01 -0500", "2026-11-02T09:00:01-05:00"),
-        ("Mon Nov 02 09:00:01.5 2026", "2026-11-02T09:00:01.500000"),
-        ("Nov  2 09:00:01", "2026-11-02T09:00:01"),
-        ("Dec 31 23:59:59", "2025-12-31T23:59:59"),
-        ("Feb 29 10:00:00", "2024-02-29T10:00:00"),
-        ("1102 09:00:01", "2026-11-02T09:00:01"),
-        ("26/11/02 09:00:01", "2026-11-02T09:00:01"),
-        ("2026年11月2日 09:00:01", "2026-11-02T09:00:01"),
-        ("2026-13-45 09:00:01", None),
-        ("Foo  2 09:00:01", None),
-    ],
-)
-def test_timestamps(text, moment):
-    read = parse_timestamp(text, CHANGED)
-    assert (read and read.isoformat()) == moment
-
-
-def test_the_demo_log_keeps_its_known_counts():
+def test_demo_log_has_its_known_counts():
     files = Path(__file__).parents[3] / "examples" / "data" / "files"
-    told = LogTransform([files]).log_transform("logs/app.log", limit=1)
-    assert told["levels"] == {"CRITICAL": 1, "ERROR": 20, "WARNING": 32, "INFO": 217, "DEBUG": 30}
-    assert told["top_errors"][0]["count"] == 11
-    assert told["top_errors"][0]["message"] == "Payment gateway timed out after <n> ms for order <n>"
+    result = LogTransform([files]).log_transform("logs/app.log", limit=1)
+    assert result["levels"] == {"CRITICAL": 1, "ERROR": 20, "WARNING": 32, "INFO": 217, "DEBUG": 30}
+    assert result["top_errors"][0]["count"] == 11
+    assert result["top_errors"][0]["message"] == "Payment gateway timed out after <n> ms for order <n>"

@@ -1,4 +1,4 @@
-"""A model's Python brings what it printed and its last value, and cannot do harm."""
+"""Python code returns its output and last value, and stays isolated."""
 
 import asyncio
 
@@ -45,7 +45,7 @@ GOOD = [
 
 
 @pytest.mark.parametrize(("code", "expected"), GOOD, ids=[code[:20] for code, _ in GOOD])
-async def test_code_brings_what_it_printed_and_its_last_value(executor, code, expected):
+async def test_output_and_last_value_are_returned(executor, code, expected):
     assert await executor.python_executor(code) == expected
 
 
@@ -85,23 +85,23 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("code", "said"), [case[1:] for case in HOSTILE], ids=[case[0] for case in HOSTILE])
-async def test_what_is_hostile_or_wrong_fails_in_a_sentence(executor, code, said):
-    with pytest.raises(ToolFailed, match=said.replace(".", r"\.")) as told:
+@pytest.mark.parametrize(("code", "message"), [case[1:] for case in HOSTILE], ids=[case[0] for case in HOSTILE])
+async def test_hostile_or_invalid_code_fails_with_a_message(executor, code, message):
+    with pytest.raises(ToolFailed, match=message.replace(".", r"\.")) as raised:
         await executor.python_executor(code)
-    assert "Traceback" not in str(told.value)
-    assert len(str(told.value)) < 4000
+    assert "Traceback" not in str(raised.value)
+    assert len(str(raised.value)) < 4000
 
 
 @pytest.mark.parametrize(
     "code", ["import re\nre.match('(a+)+$', 'a' * 40 + 'b')", "x = []\nfor i in range(9999): x = [x]\nx"]
 )
-async def test_a_regex_bomb_and_a_deep_value_come_to_an_end(executor, code):
+async def test_expensive_code_terminates(executor, code):
     with anyio.fail_after(10):
         assert "value" in await executor.python_executor(code)
 
 
-async def test_after_a_breach_the_next_call_finds_a_fresh_interpreter(executor):
+async def test_call_after_a_breach_gets_a_fresh_interpreter(executor):
     with pytest.raises(ToolFailed, match="Printed before that:\nkept"):
         await executor.python_executor("secret = 1\nprint('kept')\nwhile True: pass")
     with pytest.raises(ToolFailed, match="NameError"):
@@ -109,18 +109,18 @@ async def test_after_a_breach_the_next_call_finds_a_fresh_interpreter(executor):
     assert await executor.python_executor("1 + 1") == {"value": 2}
 
 
-async def test_many_calls_at_once_are_all_answered(executor):
-    told = await asyncio.gather(*(executor.python_executor(f"{n} * 2") for n in range(20)))
-    assert told == [{"value": n * 2} for n in range(20)]
+async def test_many_concurrent_calls_are_answered(executor):
+    result = await asyncio.gather(*(executor.python_executor(f"{n} * 2") for n in range(20)))
+    assert result == [{"value": n * 2} for n in range(20)]
 
 
 @pytest.mark.parametrize("code", ["", "  \n", "```python\n\n```", "x" * 60_000])
-async def test_no_code_is_told(executor, code):
+async def test_missing_code_is_reported(executor, code):
     with pytest.raises(InvalidArguments, match="give Python code"):
         await executor.python_executor(code)
 
 
-async def test_a_model_is_told_one_parameter(executor):
+async def test_schema_has_one_parameter(executor):
     [tool] = tools_from_object(executor, "python_executor")
     assert list(tool.definition.parameters["properties"]) == ["code"]
     assert await tool.run({"code": "1"}, NO_CONTEXT) == {"value": 1}
@@ -138,7 +138,7 @@ async def test_full_python_runs_in_a_sandbox(full, code, expected):
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "message"),
     [
         ("while True: pass", "it used too much"),
         ("open('/etc/passwd')", "FileNotFoundError.*line 1"),
@@ -147,6 +147,6 @@ async def test_full_python_runs_in_a_sandbox(full, code, expected):
         ("1 +", "SyntaxError"),
     ],
 )
-async def test_full_python_is_held_by_the_sandbox(full, code, said):
-    with pytest.raises(ToolFailed, match=said):
+async def test_sandbox_confines_full_python(full, code, message):
+    with pytest.raises(ToolFailed, match=message):
         await full.python_executor(code)

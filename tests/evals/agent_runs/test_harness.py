@@ -1,4 +1,4 @@
-"""Scenarios in simulated worlds: the bars they are measured for hold on scripted models."""
+"""The scenarios for development reach their target figures with scripted models."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def test_there_are_scenarios_of_every_kind_in_both_languages():
 
 
 @pytest.mark.parametrize("model_for", [SUITE.scripted_models["bad"], SUITE.scripted_models["bad-text"]])
-async def test_misbehaviour_is_recovered_from_without_one_repeated_failure(model_for):
+async def test_the_guards_recover_from_misbehaviour_without_a_repeated_failure(model_for):
     sheet = await build_score_sheet(model_for, "all guards")
     assert [score.scenario.name for score in sheet.scores if not score.success or not score.repeat_score.success] == []
     assert [
@@ -47,18 +47,18 @@ async def test_misbehaviour_is_recovered_from_without_one_repeated_failure(model
     )
 
 
-async def test_a_bare_loop_recovers_from_none_of_it():
+async def test_the_baseline_loop_does_not_recover_from_misbehaviour():
     assert (await build_score_sheet(SUITE.scripted_models["bad"], "bare loop", twice=False)).summary()["success %"] < 5
 
 
-async def test_each_part_is_worth_something():
+async def test_each_guard_raises_the_success_rate():
     whole = (await build_score_sheet(SUITE.scripted_models["bad"], "all guards")).summary()
     for name in ("blocked repeats", "status notes", "replanning", "failure memory"):
         less = (await build_score_sheet(SUITE.scripted_models["bad"], f"without {name}")).summary()
         assert less["success %"] < whole["success %"], name
 
 
-async def test_a_model_that_makes_no_mistake_is_left_alone():
+async def test_the_guards_do_not_disturb_a_faultless_model():
     guarded = await build_score_sheet(SUITE.scripted_models["good"], "all guards", twice=False)
     free = await build_score_sheet(SUITE.scripted_models["good"], "no guards", twice=False)
     assert guarded.summary()["success %"] == 100

@@ -1,4 +1,4 @@
-"""Scenarios held out: they can be done, nothing does them by accident, and what holds for the others holds for them."""
+"""The held-out scenarios can be solved, not by accident, and reach their target figures."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def list_tool_names(scenarios) -> set[str]:
     return {name for scenario in scenarios for name in scenario.make_environment().tools}
 
 
-def test_they_are_other_tasks_with_other_tools_in_both_languages():
+def test_held_out_scenarios_have_other_tasks_and_tools_in_both_languages():
     assert len(set(NAMES)) == 16
     assert not {one.task for one in SUITE.held_out_scenarios} & {one.task for one in SUITE.scenarios}
     assert not list_tool_names(SUITE.held_out_scenarios) & list_tool_names(SUITE.scenarios)
@@ -46,52 +46,52 @@ def test_they_are_other_tasks_with_other_tools_in_both_languages():
 
 
 @pytest.mark.parametrize("variant", ["all guards", "no guards", "bare loop"])
-async def test_each_can_be_done_by_its_plan(variant):
+async def test_each_plan_reaches_its_goal(variant):
     sheet = await build_score_sheet(SUITE.scripted_models["good"], variant, twice=False)
     assert [score.scenario.name for score in sheet.scores if not score.success] == []
     assert all(score.requested_call_count <= 7 for score in sheet.scores)
 
 
 @pytest.mark.parametrize("scenario", SUITE.held_out_scenarios, ids=NAMES)
-def test_a_world_that_nobody_touched_is_no_success(scenario):
+def test_an_unchanged_environment_does_not_reach_the_goal(scenario):
     assert not scenario.is_goal_reached(scenario.make_environment(), "Done. 完成。")
 
 
 @pytest.mark.parametrize(
     "scenario", [one for one in SUITE.held_out_scenarios if len(one.plan) > 1], ids=lambda one: one.name
 )
-async def test_half_of_a_plan_is_no_success(scenario):
-    world = scenario.make_environment()
-    if world.state.get("timeouts"):
-        world.state["timeouts"] = 0
+async def test_an_incomplete_plan_does_not_reach_the_goal(scenario):
+    environment = scenario.make_environment()
+    if environment.state.get("timeouts"):
+        environment.state["timeouts"] = 0
     for move in scenario.plan[:-1]:
         name, arguments = move.right_call
-        await world.tools[name](**arguments)
-    assert not scenario.is_goal_reached(world, scenario.answer)
+        await environment.tools[name](**arguments)
+    assert not scenario.is_goal_reached(environment, scenario.answer)
 
 
-async def test_a_valve_that_was_opened_without_a_reading_is_no_success():
+async def test_opening_a_valve_without_a_reading_does_not_reach_the_goal():
     scenario = next(one for one in SUITE.held_out_scenarios if one.name == "dry tomatoes")
-    world = scenario.make_environment()
+    environment = scenario.make_environment()
     with pytest.raises(ToolUnavailable):
-        await world.tools["soil_moisture"](zone=2)
-    await world.tools["set_valve"](zone=2, position="open")
-    assert not scenario.is_goal_reached(world, scenario.answer)
+        await environment.tools["soil_moisture"](zone=2)
+    await environment.tools["set_valve"](zone=2, position="open")
+    assert not scenario.is_goal_reached(environment, scenario.answer)
 
 
 @pytest.mark.parametrize(("employee", "success"), [("赵磊", True), ("李明", False)])
-async def test_leave_asked_for_in_another_name_is_no_success(employee, success):
+async def test_a_request_for_another_employee_does_not_reach_the_goal(employee, success):
     scenario = next(one for one in SUITE.held_out_scenarios if one.name == "查不到的员工")
-    world = scenario.make_environment()
+    environment = scenario.make_environment()
     with pytest.raises(ToolFailed):
-        await world.tools["submit_leave"](
+        await environment.tools["submit_leave"](
             employee_no=employee, leave_type="ANNUAL", first_day="2026-12-10", last_day="2026-12-10"
         )
-    assert scenario.is_goal_reached(world, f"工号不存在：{employee}") == success
+    assert scenario.is_goal_reached(environment, f"工号不存在：{employee}") == success
 
 
 @pytest.mark.parametrize("model_for", [SUITE.scripted_models["bad"], SUITE.scripted_models["bad-text"]])
-async def test_misbehaviour_is_recovered_from_without_one_repeated_failure(model_for):
+async def test_the_guards_recover_from_misbehaviour_without_a_repeated_failure(model_for):
     sheet = await build_score_sheet(model_for, "all guards")
     assert [score.scenario.name for score in sheet.scores if not score.success or not score.repeat_score.success] == []
     assert [
@@ -104,18 +104,18 @@ async def test_misbehaviour_is_recovered_from_without_one_repeated_failure(model
     )
 
 
-async def test_a_bare_loop_recovers_from_next_to_none_of_it():
+async def test_the_baseline_loop_recovers_from_almost_no_misbehaviour():
     assert (await build_score_sheet(SUITE.scripted_models["bad"], "bare loop", twice=False)).summary()["success %"] < 10
 
 
-def test_they_are_run_in_place_of_the_others():
-    def kinds_run(*options: str) -> list[str]:
+def test_the_held_option_selects_the_held_out_scenarios():
+    def run_scenarios(*options: str) -> list[str]:
         done = CliRunner().invoke(
             cli, ["eval", "runs", "--scenarios", str(SCENARIO_FOLDER), "--only", "bare loop", "--json", *options]
         )
         assert done.exit_code == 0
         return orjson.loads(done.stdout)["bare loop"]["failed"]
 
-    assert set(kinds_run("--held")) < set(NAMES)
-    assert not set(kinds_run("--kind", "polling")) & set(NAMES)
-    assert kinds_run("--held", "--kind", "pagination") == ["fewest pieces"]
+    assert set(run_scenarios("--held")) < set(NAMES)
+    assert not set(run_scenarios("--kind", "polling")) & set(NAMES)
+    assert run_scenarios("--held", "--kind", "pagination") == ["fewest pieces"]

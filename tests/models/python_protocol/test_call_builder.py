@@ -152,7 +152,7 @@ def test_arguments_get_their_types_and_lose_what_was_made_up(code, arguments):
     ],
     ids=["unknown", "perhaps a wrong name", "something is missing", "the choice asked for", "the choice written"],
 )
-def test_what_a_function_does_not_take_is_mended(code, arguments):
+def test_arguments_that_a_function_does_not_have_are_repaired(code, arguments):
     [call] = build_calls(code, TOOLS, "", "Two nights at A with full board")
     assert call.arguments == arguments
 
@@ -304,7 +304,7 @@ def test_one_bad_line_does_not_spoil_the_others():
     ("doubtful", "names"),
     [((), ["price", "book"]), ((1,), ["book"]), ((2,), ["price"]), ((1, 2), ["price", "book"])],
 )
-def test_doubtful_calls_are_left_out_beside_surer_ones(doubtful, names):
+def test_doubtful_calls_are_left_out_if_there_are_certain_ones(doubtful, names):
     calls = build_calls('price(hotel="A")\nbook(hotel="A", nights=2)', TOOLS, "", doubtful_lines=doubtful)
     assert [call.name for call in calls] == names
 
@@ -319,12 +319,12 @@ def test_a_call_of_a_made_up_id_waits_for_the_other_tools_result(said, names):
     assert [call.name for call in calls] == names
 
 
-def test_made_up_calls_of_one_tool_alone_are_kept():
+def test_ungrounded_calls_of_one_tool_alone_stay():
     calls = build_calls('book(hotel="H-1", nights=2)\nbook(hotel="H-2", nights=2)', TOOLS, "Two rooms")
     assert [call.arguments["hotel"] for call in calls] == ["H-1", "H-2"]
 
 
-def test_calls_that_only_made_up_values_told_apart_are_one():
+def test_calls_that_differ_in_ungrounded_values_are_one():
     code = 'price(hotel="A-1")\nprice(hotel="A-2")\nprice(hotel="A-3")'
     assert [call.arguments_json for call in build_calls(code, TOOLS, "The prices?")] == ["{}"]
     assert len(build_calls("price()\nprice()", TOOLS, "The price, twice")) == 2, "written so, it is meant"
@@ -372,7 +372,7 @@ def test_a_call_that_is_only_spoken_of_is_none(line):
 
 
 @pytest.mark.parametrize("line", ['print(price(hotel="A"))', '[price(hotel="A"), price(hotel="B")]'])
-def test_a_line_of_calls_is_read_whole_beside_prose(line):
+def test_a_line_of_calls_between_prose_is_parsed_whole(line):
     assert len(build_calls(f"Here you go\n{line}", TOOLS, "What do A and B cost?")) == line.count("price")
 
 
@@ -427,12 +427,12 @@ DISHES = ToolDefinition(
     ],
     ids=["named by the description", "not named", "said by a number", "the number says another"],
 )
-def test_a_text_that_repeats_what_was_said_stands_where_its_description_names_it(code, arguments):
+def test_a_repeated_text_stays_if_its_description_names_it(code, arguments):
     [call] = build_calls(code, [DISHES], "A vegan cake as they have it in Peru")
     assert call.arguments == arguments
 
 
-def test_doubtful_calls_of_one_tool_alone_are_kept():
+def test_doubtful_calls_of_one_tool_alone_stay():
     assert len(build_calls('price(hotel="A")\nprice(hotel="B")', TOOLS, "", doubtful_lines={2})) == 2
 
 

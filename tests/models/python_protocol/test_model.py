@@ -1,4 +1,4 @@
-"""Tools told as Python functions, and the way out where none fits."""
+"""Tools as Python functions, and the no-call option."""
 
 import pytest
 
@@ -153,7 +153,7 @@ def test_lists_of_anything_are_borne_out_by_nothing():
     assert python_fit.get_grounding_score((ToolCall.from_json("c", "delete", '{"ids": ["a"]}'),), (tool,), "x") == 0.0
 
 
-async def test_after_results_an_answer_is_not_told_that_there_is_no_tool():
+async def test_after_results_the_no_tool_instructions_are_not_sent():
     call = ToolCall.from_json("c", "get_weather", '{"city":"Oslo"}')
     messages = (
         user_message("Weather in Oslo?"),
@@ -239,12 +239,12 @@ async def test_a_call_by_name_is_of_that_function_whatever_arguments_it_has():
     assert [(call.name, call.arguments_json) for call in reply.message.tool_calls] == [("note", "{}")]
 
 
-async def test_what_the_model_writes_for_later_is_told_with_its_reply():
+async def test_deferred_calls_are_part_of_the_reply():
     code = 'there = get_weather(city="Oslo")\nget_weather(city=there)\nnote(text=there)\n'
     note = ToolDefinition("note", "Note.", {"type": "object", "properties": {"text": {"type": "string"}}})
     model = PythonProtocolModel(ScriptedModel(build_reply(code), WENT_ON))
-    told = (user_message("The weather in Oslo? Note it."),)
-    reply = [part async for part in model.stream(told, (WEATHER, note), ModelOptions(stream=False))][-1]
+    messages = (user_message("The weather in Oslo? Note it."),)
+    reply = [part async for part in model.stream(messages, (WEATHER, note), ModelOptions(stream=False))][-1]
     assert [(call.name, call.arguments_json) for call in reply.message.tool_calls] == [
         ("get_weather", '{"city":"Oslo"}')
     ]
@@ -266,7 +266,7 @@ async def test_where_no_call_comes_of_an_expectation_there_is_an_answer():
     assert (await parts(inner, tool_choice_hint="required"))[-1].message == assistant_message("It cannot be done.")
 
 
-async def test_a_call_stands_where_the_model_fails_to_go_on():
+async def test_a_call_stays_if_the_model_fails_to_continue_it():
     inner = ScriptedModel(build_reply('get_weather(city="Oslo")'), ContextFull("too long"))
     reply = (await parts(inner))[-1]
     assert [call.arguments_json for call in reply.message.tool_calls] == ['{"city":"Oslo"}']
@@ -296,7 +296,7 @@ async def test_the_model_goes_on_inside_of_a_text_that_lacks_the_shape_shown():
     assert (request.messages[-1].content, request.options.stop) == (begun + ",", ("'", "\n", "```"))
 
 
-async def test_a_text_stands_as_it_is_where_the_model_fails_to_go_on():
+async def test_a_value_stays_if_the_model_fails_to_continue_it():
     inner = ScriptedModel(build_reply("find(at='Oslo')"), ContextFull("too long"))
     [call] = (await parts(inner, "Find a shop in Oslo", tools=(FIND,)))[-1].message.tool_calls
     assert call.arguments == {"at": "Oslo"}
@@ -326,7 +326,7 @@ async def test_a_forced_choice_that_wrote_no_call_is_enforced_by_a_schema():
     assert inner.requests[1].messages[0].content.startswith("# Tools")
 
 
-async def test_a_reply_beside_tools_is_bounded_where_the_asker_sets_no_bound():
+async def test_a_reply_with_tools_has_a_default_length():
     inner = ScriptedModel(build_reply("pass\n", out=-0.01), "An answer.")
     await parts(inner)
     assert [request.options.max_tokens for request in inner.requests] == [1024, 1024]
@@ -357,7 +357,7 @@ async def test_a_call_cut_off_by_the_token_limit_is_not_made():
     assert (await parts(inner))[-1].message.tool_calls == ()
 
 
-def test_functions_are_told_as_signatures_with_what_needs_telling():
+def test_functions_are_rendered_as_signatures_with_descriptions():
     assert texts.render_signature(WEATHER) == (
         'def get_weather(*, city: str, unit: Literal["celsius", "fahrenheit"] = None, days: list[int] = None, '
         "place: dict = None):\n"
@@ -372,7 +372,7 @@ def test_functions_are_told_as_signatures_with_what_needs_telling():
     assert texts.render_signature(ToolDefinition("ping", "Ping.", {"type": "object"})) == 'def ping():\n    """Ping."""'
 
 
-def test_what_stands_first_is_the_same_for_every_request():
+def test_the_beginning_of_the_prompt_is_the_same_for_every_request():
     first, second = (
         build_prompt((system_message("be brief"), user_message(said)), (WEATHER,), "!") for said in ("a", "b")
     )
@@ -474,7 +474,7 @@ def test_a_required_list_is_borne_out_by_the_words_that_were_said(said, ids, sha
         ("", "{}", 0),
     ],
 )
-def test_long_numbers_that_nobody_spoke_of_are_counted(said, arguments, count):
+def test_ungrounded_long_numbers_are_counted(said, arguments, count):
     assert python_fit.count_ungrounded_numbers((ToolCall.from_json("c", "f", arguments),), said) == count
 
 

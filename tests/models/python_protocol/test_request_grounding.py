@@ -1,4 +1,4 @@
-"""What a request says in so many words and a call leaves out."""
+"""Values that a request contains and a call omits."""
 
 import pytest
 

@@ -36,15 +36,15 @@ def keep_certain_arguments(said: str, *pieces: str | tuple[str, str, float], **g
     call = ToolCall("1", "list_files", {"folder": "/", **given})
     made = drop_uncertain_defaults(call, tokens, (LIST,), split_words(said))
     assert bool(made.repairs) == (made.arguments != call.arguments)
-    del (kept := made.arguments)["folder"]
-    return kept
+    del (expected := made.arguments)["folder"]
+    return expected
 
 
 CALL = ("list_files(folder='/',", " sort", "_order")
 
 
 @pytest.mark.parametrize(
-    ("said", "rival", "kept"),
+    ("said", "rival", "expected"),
     [
         ("List /", ("desc", "asc", -0.8), {}),
         ("List /", ("desc", "asc", -6.0), {"sort_order": "desc"}),
@@ -56,24 +56,24 @@ CALL = ("list_files(folder='/',", " sort", "_order")
     ],
     ids=["wavered", "sure", "another rival", "said", "its name said", "in another script", "sure in Chinese"],
 )
-def test_a_choice_that_nobody_spoke_of_is_left_to_the_default_that_was_its_rival(said, rival, kept):
-    assert keep_certain_arguments(said, *CALL, "='", rival, "')", sort_order="desc") == kept
+def test_an_unmentioned_choice_gives_way_to_a_rival_default(said, rival, expected):
+    assert keep_certain_arguments(said, *CALL, "='", rival, "')", sort_order="desc") == expected
 
 
 @pytest.mark.parametrize(
-    ("said", "rival", "kept"),
+    ("said", "rival", "expected"),
     [
         ("List /", ("=True", "=False", -2.0), {}),
         ("What would be deleted?", ("=True", "=False", -6.0), {"dry_run": True}),
         ("A dry run, please", ("=True", "=False", -2.0), {"dry_run": True}),
     ],
 )
-def test_a_flag_is_kept_where_the_model_was_sure_of_it(said, rival, kept):
-    assert keep_certain_arguments(said, "list_files(folder='/',", " dry", "_run", rival, ")", dry_run=True) == kept
+def test_a_flag_stays_if_the_model_was_certain(said, rival, expected):
+    assert keep_certain_arguments(said, "list_files(folder='/',", " dry", "_run", rival, ")", dry_run=True) == expected
 
 
 @pytest.mark.parametrize(
-    ("said", "value", "kept"),
+    ("said", "value", "expected"),
     [
         ("List /", 5, {}),
         ("List 5 of /", 5, {"limit": 5}),
@@ -81,12 +81,12 @@ def test_a_flag_is_kept_where_the_model_was_sure_of_it(said, rival, kept):
         ("List /", 10, {"limit": 10}),
     ],
 )
-def test_a_number_is_kept_where_it_was_said_or_is_the_default(said, value, kept):
+def test_a_number_stays_if_it_is_mentioned_or_the_default(said, value, expected):
     piece = (str(value), "1", -1.0) if value == 5 else "10"
-    assert keep_certain_arguments(said, "list_files(folder='/', limit", "=", piece, ")", limit=value) == kept
+    assert keep_certain_arguments(said, "list_files(folder='/', limit", "=", piece, ")", limit=value) == expected
 
 
-def test_a_default_may_be_told_by_the_description():
+def test_a_description_can_state_the_default():
     assert keep_certain_arguments("List /", "list_files(style='", ("long", "short", -0.7), "')", style="long") == {}
     assert keep_certain_arguments("List /", "list_files(style='", ("long", "wide", -0.7), "')", style="long") == {
         "style": "long"
@@ -100,7 +100,7 @@ def test_what_may_stand_within_a_text_is_not_looked_at():
     assert keep_certain_arguments("List /", *tokens, sort_order="desc") == {"sort_order": "desc"}
 
 
-def test_what_has_no_default_or_is_not_in_the_tokens_stands():
+def test_a_value_without_a_default_or_tokens_stays():
     assert keep_certain_arguments("List /", "list_files(depth=", ("3", "None", -0.7), ")", depth=3) == {"depth": 3}
     assert keep_certain_arguments("List /", "list_files()", dry_run=True) == {"dry_run": True}
     assert keep_certain_arguments("List /", dry_run=True) == {"dry_run": True}

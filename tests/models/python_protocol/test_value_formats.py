@@ -72,5 +72,5 @@ def test_what_the_model_goes_on_with_is_taken_where_it_makes_the_shape(about, va
     ("code", "at"),
     [("find(at='Oslo')", 9), ('find(at="Oslo")', 9), ("find(at='Oslo', to='Oslo')", None), ("find(at=Oslo)", None)],
 )
-def test_a_value_is_found_where_it_stands_once(code, at):
+def test_a_literal_is_found_if_it_is_the_only_one(code, at):
     assert find_literal(code, "Oslo") == at

@@ -37,7 +37,7 @@ def test_a_weekday_is_counted_from_today(asked, written, meant):
     assert repairs == (["day counted from today"] if meant != written else [])
 
 
-def test_today_may_be_told_before_the_request():
+def test_the_current_date_may_precede_the_request():
     on = ToolDefinition("on", "", {"type": "object", "properties": {"day": {"type": "string"}}})
     said = "Current date: 2026-11-20\nThe forecast for Sunday"
     [call] = build_calls("on(day='2026-11-21')", (on,), said, "The forecast for Sunday")

@@ -137,7 +137,7 @@ def set_answer(server, body, status=200, content_type="application/json", **head
 )
 async def test_arguments_fill_the_url(server, make, path, schema, endpoint, arguments, sent):
     tool = make(path, parameters=create_schema(**schema), **endpoint)
-    assert await tool.run(arguments, NO_CONTEXT) == {"ok": True}
+    assert await tool.run(tool.check(arguments), NO_CONTEXT) == {"ok": True}
     assert [seen.path for seen in server.seen] == [sent]
 
 
@@ -340,7 +340,7 @@ async def test_arguments_are_checked_before_anything_is_sent(server, make):
         },
     )
     with pytest.raises(InvalidArguments) as caught:
-        await tool.run({"id": "x", "unit": "K", "o": {}, "wind": 1}, NO_CONTEXT)
+        tool.check({"id": "x", "unit": "K", "o": {}, "wind": 1})
     assert {(p.field, p.problem, p.received) for p in caught.value.problems} == {
         ("id", "must be a valid integer", '"x"'),
         ("unit", 'must be "C" or "F"', '"K"'),
@@ -405,8 +405,8 @@ def test_an_endpoint_that_cannot_work_is_refused_when_registered(spec, said):
     ("schema", "transform", "said"),
     [
         ({"type": "array"}, {}, "must be a JSON Schema of type object"),
-        ({"type": "object", "properties": {"q": {"type": "strin"}}}, {}, "no valid JSON Schema"),
-        ({"type": "object", "properties": {"q": {"$ref": "http://127.0.0.1:1/x"}}}, {}, "no valid JSON Schema"),
+        ({"type": "object", "properties": {"q": {"type": "strin"}}}, {}, "not a valid JSON Schema"),
+        ({"type": "object", "properties": {"q": {"$ref": "http://127.0.0.1:1/x"}}}, {}, "not a valid JSON Schema"),
         ({"type": "object", "properties": {}}, {"extract": "a.[b"}, "no JMESPath expression"),
     ],
 )
@@ -442,7 +442,7 @@ def test_internal_endpoints_mean_built_in_tools():
 
     assert get_internal_tool_name(spec("internal://calculator"), ["time", "calculator"]) == "calculator"
     assert get_internal_tool_name(spec("https://a.example/"), ["time"]) is None
-    with pytest.raises(ToolRegistrationError, match=r"no built-in tool 'shell'; internal:// knows calculator, time"):
+    with pytest.raises(ToolRegistrationError, match=r"no built-in tool 'shell'. internal:// knows calculator, time"):
         get_internal_tool_name(spec("internal://shell"), ["time", "calculator"])
 
 

@@ -114,7 +114,7 @@ async def test_many_tools_are_told_page_by_page():
             names += [tool.name for tool in page.tools]
             cursor, pages = page.next_cursor, pages + 1
         assert (names, pages) == ([f"add_{n}" for n in range(250)], 3)
-        with pytest.raises(MCPError, match="There is no page 'nowhere'"):
+        with pytest.raises(MCPError, match="The cursor 'nowhere' is not valid"):
             await client.list_tools(cursor="nowhere")
 
 

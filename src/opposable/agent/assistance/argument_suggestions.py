@@ -31,7 +31,7 @@ _WORD_PATTERN = re.compile(r"[a-z]+|\d+|[^\x00-\x7f]+")
 
 
 def suggest_arguments(arguments: dict[str, Any], error_text: str) -> dict[str, str]:
-    """Return the value of an error that is most similar to each argument it quotes, by argument name.
+    """Return the most similar value of an error for each argument it quotes.
 
     A value needs to be the only best one. Ids that differ only in a number are not similar.
     """
@@ -46,7 +46,10 @@ def suggest_arguments(arguments: dict[str, Any], error_text: str) -> dict[str, s
 
 
 def find_substituted_value(failed_arguments: dict[str, Any], new_arguments: dict[str, Any], error_text: str) -> str:
-    """Return the value from the list of an error that replaces one not in the list; "" for none."""
+    """Return the value from the list of an error that replaces one not in the list.
+
+    "" for none.
+    """
     error_text = error_text[:_MAX_CHARACTERS_READ]
     listed = {part.strip() for part in _SEPARATOR_PATTERN.split(error_text)}
     for name, value in failed_arguments.items():
@@ -100,7 +103,10 @@ def _find_nearest_value(value: str, error_text: str) -> str:
 
 
 def _compute_similarity(value: str, candidate: str) -> float:
-    """Return the similarity of two lower-case texts; above 1 if one contains the other."""
+    """Return the similarity of two lower-case texts.
+
+    Above 1 if one contains the other.
+    """
     if is_pinyin_of(candidate, value):
         return 1.0
     few, many = _WORD_PATTERN.findall(value), _WORD_PATTERN.findall(candidate)

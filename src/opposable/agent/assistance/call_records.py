@@ -1,4 +1,4 @@
-"""Loop detection: pure functions that decide whether a repeated call is warned about or blocked."""
+"""Loop detection: when to warn about a repeated call, and when to block it."""
 
 import re
 from dataclasses import dataclass
@@ -138,10 +138,10 @@ def should_warn(record: CallRecord, stale_turns: int, guards: GuardOptions) -> b
 def record_attempt(
     previous: CallRecord | None, failure: FailureKind | None, content: str, change_count: int, turn: int
 ) -> CallRecord:
-    """Return the record of a call after another attempt; several attempts in one turn count once.
+    """Return the record of a call after another attempt.
 
-    Temporary failures of one kind count as the same outcome. Other outcomes are the same if they differ only in ids
-    and times.
+    Several attempts in one turn count once. Temporary failures of one kind count as the same outcome. Other
+    outcomes are the same if they differ only in ids and times.
     """
     if previous is None or previous.failure != failure or not _is_same_outcome(failure, previous.content, content):
         return CallRecord(failure, content, 1, change_count, turn)

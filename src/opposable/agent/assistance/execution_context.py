@@ -1,4 +1,4 @@
-"""The execution context of a run: its calls and their results, and the status note that sums them up."""
+"""The execution context of a run: its calls, their results and the status note."""
 
 import re
 from collections import deque
@@ -135,9 +135,9 @@ class ExecutionContext:
 def format_status_note(
     context: ExecutionContext, language: Language, max_tokens: int, *, advice: str = "", include_all: bool = False
 ) -> str:
-    """Return a summary of the context for the model; "" unless two calls have failed or there is advice.
+    """Return a summary of the context for the model.
 
-    Special tokens in the output of tools are escaped.
+    "" unless two calls have failed or there is advice. Special tokens in the output of tools are escaped.
 
     Args:
         context: The context to sum up.

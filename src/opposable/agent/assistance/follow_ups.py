@@ -1,4 +1,4 @@
-"""Follow-ups: requests to continue when a model would stop before its task is done."""
+"""Follow-ups: requests to continue when a model would stop too early."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -141,9 +141,9 @@ class FollowUps:
             )
 
     def find_substituted_value(self, name: str, arguments: dict[str, Any], known_texts: Iterable[str]) -> str:
-        """Return the value that a call uses instead of the one the user named; "" if it does not.
+        """Return the value that a call uses instead of the one the user named.
 
-        A similar value from `known_texts` does not count.
+        "" if it does not. A similar value from `known_texts` does not count.
         """
         guess = self._guessed_call
         if guess is None or guess.call.name != name:
@@ -247,7 +247,7 @@ class FollowUps:
         )
 
     def _look_up_fields(self, call: ForcedTool, fields: tuple[str, ...], language: Language) -> FollowUp | None:
-        """Return a follow-up for a call that may return missing values, and defer this call."""
+        """Return a follow-up for a call that may return missing values."""
         for field in fields:
             sources = self._tool_facts.find_provider_calls(call, field, allow_missing_arguments=True)
             value = call.arguments.get(field)
@@ -258,7 +258,7 @@ class FollowUps:
         return None
 
     def _retry_with_other_value(self, failed_call: _FailedCall, fields: tuple[str, ...]) -> ToolChoice:
-        """Return the tool choice that repeats a call with another value of the wrong argument."""
+        """Return the tool choice that repeats a call with another value."""
         call = failed_call.call
         given = list(call.arguments)
         for field in fields[:1]:

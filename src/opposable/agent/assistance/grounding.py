@@ -81,7 +81,7 @@ def shares_word(value: str, text: str) -> bool:
 
 
 def is_ungrounded(value: Any, field: str, request: str) -> bool:
-    """Return whether no word of a text occurs in the request, apart from those of its field."""
+    """Return whether no word of a text occurs in the request."""
     if not isinstance(value, str):
         return False
     held = {_to_singular(word) for word in split_words(value)} - get_content_words(field)

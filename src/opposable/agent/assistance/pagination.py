@@ -47,9 +47,10 @@ def count_requested_items(request: str) -> int:
 def get_next_page_arguments(
     arguments: Mapping[str, Any], parameters: Mapping[str, Any], data: Any
 ) -> dict[str, Any] | None:
-    """Return the arguments for the next page that a result names; None if it names none.
+    """Return the arguments for the next page that a result names.
 
-    `parameters` is the JSON Schema of the tool. Fields such as `next_page`, `nextCursor` and `has_more` are recognized.
+    None if it names none. `parameters` is the JSON Schema of the tool. Fields such as `next_page`, `nextCursor` and
+    `has_more` are recognized.
     """
     if not isinstance(data, dict):
         return None
@@ -72,7 +73,7 @@ def get_next_page_arguments(
 
 
 def find_next_value(arguments: Mapping[str, Any], result_text: str) -> dict[str, str]:
-    """Return the argument that a result names next, equal but for its numbers (door-7, door-14)."""
+    """Return the argument that a result names next, such as door-14 after door-7."""
     for name, value in arguments.items():
         if not isinstance(value, str) or not any(character.isdigit() for character in value) or len(value) > 100:
             continue

@@ -16,7 +16,10 @@ def ask_for_own_words(language: Language) -> str:
 
 
 def ask_to_correct_call(name: str, suggestion: str, language: Language) -> str:
-    """Ask for a corrected call after a failed one; `suggestion` has arguments that may be right."""
+    """Ask for a corrected call after a failed one.
+
+    `suggestion` has arguments that may be right.
+    """
     if language == "zh":
         with_it = f"请用 {suggestion} 再次调用" if suggestion else "请按其结果所说改正后再次调用，或先调用所缺的工具"
         return f"{name} 没有成功，任务还没有完成。{with_it}；如果确实无法完成，请说明原因。"
@@ -36,7 +39,7 @@ def ask_to_poll_again(name: str, language: Language) -> str:
 
 
 def explain_ungrounded_argument(name: str, argument: str, source_names: Sequence[str], language: Language) -> str:
-    """Explain that a call was blocked for an ungrounded value, and name tools that may return it."""
+    """Explain that a call was blocked for an ungrounded value."""
     if language == "zh":
         return f"没有执行：{name} 的 {argument} 既不是用户说的，也不是工具给出的。请先调用 {'、'.join(source_names)}，再用得到的值调用 {name}。"
     return (
@@ -46,7 +49,7 @@ def explain_ungrounded_argument(name: str, argument: str, source_names: Sequence
 
 
 def explain_unread_pages(name: str, list_tool: str, next_page: str, language: Language) -> str:
-    """Explain that a call was blocked because a list the request covers has more pages."""
+    """Explain that a call was blocked because a list has more pages."""
     if language == "zh":
         return f"没有执行：列表还有更多内容，而用户要的是整个列表中的。请先用 {next_page} 调用 {list_tool} 读完，再调用 {name}。"
     return (
@@ -93,14 +96,14 @@ def ask_for_next_call(name: str, next_value: str, language: Language) -> str:
 
 
 def suggest_correction(suggestion: str, language: Language) -> str:
-    """Suggest the arguments that the failure names and that are most similar to the wrong ones."""
+    """Suggest similar arguments that the failure names."""
     if language == "zh":
         return f"（可能是指：{suggestion}。请改正后再次调用。）"
     return f"(Perhaps {suggestion} is meant. Correct the call and make it again.)"
 
 
 def explain_substituted_value(name: str, other_value: str, language: Language) -> str:
-    """Explain that a call was blocked because it replaces a value of the user by another one."""
+    """Explain that a call was blocked because it replaces a value of the user."""
     if language == "zh":
         return f"没有执行：{name} 的这一调用改用了 {other_value!r}，而用户要的不是它。请说明没有用户要的内容。"
     return f"Not run: this call of {name} takes {other_value!r}, which is not what was asked for. Say that there is no such thing."
@@ -153,7 +156,7 @@ def explain_blocked_failure(name: str, times: int, previous_result: str, languag
 
 
 def explain_blocked_repeat(name: str, times: int, previous_result: str, language: Language) -> str:
-    """Explain that a call was blocked because it keeps returning the same result, with that result."""
+    """Explain that a call was blocked because it keeps returning the same result."""
     if language == "zh":
         return f"没有再次执行：对 {name} 的这一调用已经 {times} 次得到同样的结果。请使用该结果继续，或直接作答。结果：\n{previous_result}"
     return (
@@ -165,7 +168,7 @@ def explain_blocked_repeat(name: str, times: int, previous_result: str, language
 def explain_known_failure(
     name: str, run_count: int, worked_arguments: str, previous_result: str, language: Language
 ) -> str:
-    """Explain that a call was blocked because it failed in earlier runs, and what worked instead."""
+    """Explain that a call was blocked because it failed in earlier runs."""
     shown = _truncate(previous_result)
     if language == "zh":
         instead = f"可行的是：{worked_arguments}。" if worked_arguments else "请修改参数或改用其他工具。"

@@ -1,4 +1,4 @@
-"""The monitor of one run: it records every call and applies the guards to the next ones."""
+"""The monitor of one run: it records calls and applies the guards."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -131,7 +131,10 @@ class RunMonitor:
         return self._annotated_definitions[1]
 
     def with_status_note(self, messages: list[Message], is_trimmed: bool) -> list[Message]:
-        """Return the messages with the status note in the last one; the history stays without it."""
+        """Return the messages with the status note in the last one.
+
+        The history stays without it.
+        """
         note = self.format_status_note(is_trimmed) if self._turn else "\n".join(self._hints.values())
         if not note:
             return messages
@@ -190,7 +193,10 @@ class RunMonitor:
         return (tuple(first.values()), rest) if rest else (resolved_calls,)
 
     def screen_calls(self, resolved_calls: Iterable[ResolvedCall]) -> tuple[ResolvedCall, ...]:
-        """Return the calls of a batch; blocked ones have a failure, time-outs may be enlarged."""
+        """Return the calls of a batch.
+
+        Blocked ones have a failure, time-outs may be enlarged.
+        """
         return tuple(self._screen_call(read) for read in resolved_calls)
 
     def _screen_call(self, resolved_call: ResolvedCall) -> ResolvedCall:
@@ -252,7 +258,7 @@ class RunMonitor:
         return prompts.explain_known_failure(name, failure.count, worked_arguments, message, self._language)
 
     def _is_only_quoted(self, name: str) -> bool:
-        """Return whether only the output of a tool, not the user, names a tool that changes something."""
+        """Return whether only the output of a tool names this changing tool."""
         if self._tool_facts.is_read_only(name) or set(split_identifier(name)) <= self._request_words:
             return False
         seen, is_so = self._quoted_tools.get(name, (0, False))
@@ -269,7 +275,10 @@ class RunMonitor:
         return is_so
 
     def _find_missing_prerequisite(self, name: str, arguments: dict[str, Any]) -> str:
-        """Return why a call that changes something must wait for a read; "" if it need not."""
+        """Return why a call that changes something must wait for a read.
+
+        "" if it need not.
+        """
         next_page = self.follow_ups.take_unread_page(name)
         if next_page is not None:
             arguments_text = format_arguments(next_page.arguments.items())
@@ -302,7 +311,7 @@ class RunMonitor:
         return ""
 
     def _enlarge_arguments(self, resolved_call: ResolvedCall) -> ResolvedCall:
-        """Return the call with larger arguments after a time-out, as far as its spec allows."""
+        """Return the call with larger arguments after a time-out."""
         name = resolved_call.call.name
         too_small = self._timed_out_arguments.get(name)
         known_sufficient: dict[str, Any] = {}
@@ -423,7 +432,7 @@ class RunMonitor:
         return _append_note(result, note) if note else result
 
     def _suggest_arguments(self, name: str, arguments: dict[str, Any], result: ToolResult) -> dict[str, Any]:
-        """Return arguments that may be right: an earlier correction, or similar values in the error."""
+        """Return arguments that may be right."""
         known = self._find_known_failure(name, arguments)
         if known is not None and known.correction and format_correction(known.correction)[1]:
             return dict(known.correction["right"])
@@ -553,7 +562,10 @@ class RunMonitor:
 
 
 def _enlarge_number(value: Any, too_small: Any, known_sufficient: Any, maximum: Any) -> float | int | None:
-    """Return a number larger than the failed one and at most `maximum`; None to keep it."""
+    """Return a number larger than the failed one and at most `maximum`.
+
+    None to keep it.
+    """
     if not isinstance(value, int | float) or not isinstance(maximum, int | float) or isinstance(value, bool):
         return None
     wanted = value
@@ -566,7 +578,7 @@ def _enlarge_number(value: Any, too_small: Any, known_sufficient: Any, maximum: 
 
 
 def _is_run_limited(result: ToolResult, language: Language) -> bool:
-    """Return whether a call was not made for reasons of the run rather than of the tool."""
+    """Return whether the run, not the tool, prevented a call."""
     return result.failure == "cancelled" or result.content == sentences.call_limit_message(language)
 
 

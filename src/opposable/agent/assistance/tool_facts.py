@@ -1,4 +1,4 @@
-"""Facts about the tools of a run: which only read, which are polled, which can provide a value."""
+"""Facts about the tools of a run, such as which only read."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -90,7 +90,7 @@ class ToolFacts:
         return self._context.successes_by_tool.get(name, 0)
 
     def can_call_unprompted(self, name: str) -> bool:
-        """Return whether a follow-up may ask for the tool: it only reads, by its spec and its name.
+        """Return whether a follow-up may ask for the tool.
 
         An idempotent tool can still change something, such as `PUT` or "reset".
         """

@@ -1,4 +1,4 @@
-"""The catalog of one database: matches the words of a question with its schema and its values."""
+"""The catalog of a database: finds its values and tables for a question."""
 
 import asyncio
 import time
@@ -94,7 +94,7 @@ async def open_catalog(
     synonyms: Mapping[str, Sequence[str]] | None = None,
     on_progress: Callable[[IndexingProgress], None] | None = None,
 ) -> Catalog:
-    """Open the catalog of a database: use the cached index and index the values it lacks.
+    """Open the catalog of a database and index the values the cache lacks.
 
     Args:
         database: The database.

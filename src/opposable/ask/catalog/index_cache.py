@@ -32,7 +32,9 @@ def fingerprint_schema(schema: DatabaseSchema) -> str:
 async def open_index(
     database: Database, schema: DatabaseSchema, cache_dir: Path | None, cache_seconds: float
 ) -> ValueIndex:
-    """Open the value index of a database, empty where the cache has none for the current data.
+    """Open the value index of a database.
+
+    The index is empty where the cache has none for the current data.
 
     Args:
         database: The database.

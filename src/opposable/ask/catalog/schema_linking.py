@@ -58,7 +58,11 @@ class SchemaLinker:
     def compute_scores(
         self, question: str, matches: Sequence[ValueMatch]
     ) -> tuple[dict[str, float], dict[ColumnKey, float]]:
-        """Score the tables by full name and the columns by (table, column); 0 means no relation to the question."""
+        """Score the tables and columns for a question.
+
+        Returns:
+            The scores by full table name and by (table, column); 0 means no relation.
+        """
         certainties = self._match_schema_words(question)
         table_scores: dict[str, float] = {}
         column_scores: dict[ColumnKey, float] = {}
@@ -82,7 +86,10 @@ class SchemaLinker:
         }
 
     def _match_schema_words(self, question: str) -> dict[str, float]:
-        """Return the words of the schema that a question contains, also misspelled, with their certainty."""
+        """Return the schema words of a question with their certainty.
+
+        Misspelled words have a lower certainty.
+        """
         certainties: dict[str, float] = {}
         for word in extract_index_words(normalize_text(question)):
             singular = singularize(word)
@@ -100,7 +107,10 @@ class SchemaLinker:
         return certainties
 
     def rank_tables(self, scores: Mapping[str, float]) -> list[str]:
-        """Rank all tables, best first, each preceded by the tables that join it to those before it."""
+        """Rank all tables, best first.
+
+        The tables that join a table to those before it precede it.
+        """
         total_scores = {
             name: score + _NEIGHBOR_WEIGHT * max((scores[other] for other in self.joinable_tables[name]), default=0)
             for name, score in scores.items()
@@ -115,7 +125,7 @@ class SchemaLinker:
         return list(ranked)
 
     def _find_join_path(self, start: str, ranked_tables: Mapping[str, None]) -> list[str]:
-        """Return the tables between `start` and the nearest ranked table; [] if none is near."""
+        """Return the tables between `start` and the nearest ranked table, or []."""
         if not ranked_tables or start in ranked_tables:
             return []
         previous: dict[str, str] = {start: ""}
@@ -148,7 +158,10 @@ def _is_similar(word: str, other: str) -> bool:
 def _add_value_scores(
     matches: Sequence[ValueMatch], table_scores: dict[str, float], column_scores: dict[ColumnKey, float]
 ) -> None:
-    """Add the score of the best value match of each column; a phrase with many matches counts less."""
+    """Add the score of the best value match of each column.
+
+    A phrase with many matches counts less.
+    """
     matches_per_phrase = Counter(match.phrase for match in matches)
     best: dict[ColumnKey, float] = {}
     for match in matches:
@@ -181,7 +194,7 @@ def find_joinable_tables(schema: DatabaseSchema) -> dict[str, tuple[str, ...]]:
 
 
 def _index_tables_by_key_name(schema: DatabaseSchema) -> dict[str, list[str]]:
-    """Return the tables by the column names that refer to their primary key, such as `order_id`."""
+    """Return the tables by the names of columns that refer to them (`order_id`)."""
     tables_by_key_name: dict[str, list[str]] = {}
     for table in schema.tables:
         primary_key = [column.name.casefold() for column in table.columns if column.primary_key]

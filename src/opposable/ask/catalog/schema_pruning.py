@@ -75,7 +75,10 @@ def _fit_table(
     column_scores: Mapping[ColumnKey, float],
     budget_tokens: int,
 ) -> TableView:
-    """Return the table with samples, else without, else with its keys and its best columns only."""
+    """Return a view of a table that fits the budget.
+
+    Samples are omitted first, then the columns with the lowest scores. Keys are always included.
+    """
     for shown_samples in (samples, {}):
         view = _build_table_view(table, table.columns, shown_samples, matches)
         if estimate_tokens(view.to_ddl("duckdb")) <= budget_tokens:

@@ -89,7 +89,10 @@ class SchemaView:
     omitted_tables: int = 0
 
     def to_ddl(self) -> str:
-        """Return the tables as compact CREATE TABLE text, with values of the database quoted in comments only."""
+        """Return the tables as compact CREATE TABLE text.
+
+        Values of the database appear in SQL comments only, in quotes.
+        """
         return "\n".join(table.to_ddl(self.dialect) for table in self.tables)
 
     @property

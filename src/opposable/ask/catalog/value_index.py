@@ -26,7 +26,7 @@ _FUZZY_WORD_LENGTHS = range(4, 21)
 
 @dataclass(frozen=True, slots=True)
 class IndexedValue:
-    """A value of a column; `table` is a full name, `normalized` is the text that is compared."""
+    """A value of a column; `table` is a full name, `normalized` is compared."""
 
     id: int
     table: str
@@ -36,7 +36,10 @@ class IndexedValue:
 
 
 class ValueIndex:
-    """An index of values by their words. Every method blocks for milliseconds: call it in a thread."""
+    """An index of values by their words.
+
+    Every method blocks for milliseconds: call it in a thread.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self._connection = sqlite3.connect(path or ":memory:", check_same_thread=False, isolation_level=None)
@@ -104,7 +107,7 @@ class ValueIndex:
         return self._select_values("v.folded >= ? AND v.folded < ? LIMIT ?", (prefix, prefix + "\U0010ffff", limit))
 
     def find_ids_with_words(self, words: Sequence[str], limit: int = 200) -> list[int]:
-        """Return the ids of the values with all of these words, those of small columns first."""
+        """Return the ids of the values with all words, small columns first."""
         match = " ".join(f'"{word}"' for word in words if word.replace('"', ""))
         return [
             row[0] for row in self._fetch_all("SELECT rowid FROM words WHERE words MATCH ? LIMIT ?", (match, limit))
@@ -161,7 +164,10 @@ def _compute_spelling_keys(word: str) -> tuple[str, str]:
 
 
 def _iter_candidate_keys(word: str) -> Iterable[str]:
-    """Yield the keys of the words that `word` may misspell: one wrong, missing, extra or swapped letter."""
+    """Yield the keys of the words that `word` may misspell.
+
+    A misspelling has one wrong, missing, extra or swapped letter.
+    """
     slack = 1 if len(word) < 8 else 2
     for length in range(max(_FUZZY_WORD_LENGTHS.start, len(word) - slack), len(word) + slack + 1):
         half = length // 2

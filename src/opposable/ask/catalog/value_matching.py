@@ -1,4 +1,4 @@
-"""Matching of the words of a question to values of the database: exact, fuzzy and partial."""
+"""Matches the words of a question to values of a database."""
 
 import re
 from collections import Counter
@@ -83,7 +83,10 @@ def match_values(
 
 
 def _extract_phrases(text: str) -> dict[str, str]:
-    """Return the runs of words that may be a value, and their singular forms, each with its words in the text."""
+    """Return the runs of words that may be a value, by their compared form.
+
+    The compared form of a phrase is the phrase itself or its singular.
+    """
     phrases: dict[str, str] = {}
     words = tokenize_with_spans(text)
     for i in range(len(words)):
@@ -112,7 +115,7 @@ def _extract_quoted_and_dates(question: str) -> dict[str, str]:
 
 
 def _extract_dates(question: str) -> list[str]:
-    """Return the months and days that a question names, as normalized text: "2024 03", "2024 03 15"."""
+    """Return the months and days of a question as "2024 03" and "2024 03 15"."""
     dates = _DATE_PATTERN.findall(question)
     return [f"{year} {int(month):02d}" + (f" {int(day):02d}" if day else "") for year, month, day in dates]
 
@@ -127,7 +130,7 @@ def _match_date_prefixes(question: str, index: ValueIndex) -> list[ValueMatch]:
 
 
 def _match_exact(phrases: dict[str, str], index: ValueIndex, schema_words: frozenset[str]) -> list[ValueMatch]:
-    """Match whole values; of the phrases that match in one column, only the longest ones."""
+    """Match whole values; of overlapping phrases only the longest matches."""
     candidates = [(stored, phrases[stored.normalized]) for stored in index.find_exact(list(phrases))]
     matches: list[ValueMatch] = []
     for stored, phrase in candidates:
@@ -178,7 +181,10 @@ def _match_fuzzy(text: str, words: Sequence[str], index: ValueIndex) -> list[Val
 
 
 def _find_nearest_words(word: str, candidates: Sequence[str]) -> list[str]:
-    """Return up to three candidates with the fewest edits: at most one, or two for a long word."""
+    """Return up to three candidates with the fewest edits.
+
+    A long word may have two edits, others one.
+    """
     max_edits = 1 if len(word) < 8 else 2
     ranked = sorted((compute_edit_distance(word, other, max_edits), other) for other in candidates)
     return [other for edits, other in ranked if edits <= max_edits and edits == ranked[0][0]][:3]
@@ -202,7 +208,10 @@ def _match_partial(text: str, words: Sequence[str], index: ValueIndex) -> list[V
 
 
 def _get_shared_text(text: str, value: str) -> str:
-    """Return the part of a value that the question contains: its words, or its longest run of characters."""
+    """Return the part of a value that the question contains.
+
+    It is the shared words, or the longest run of characters of a CJK value.
+    """
     if has_cjk(value):
         part = find_longest_common_substring(text, value).strip()
         return part if len(part) > 1 and part not in STOP_BIGRAMS else ""
@@ -211,7 +220,7 @@ def _get_shared_text(text: str, value: str) -> str:
 
 
 def _select_best(matches: Sequence[ValueMatch], limit: int) -> tuple[ValueMatch, ...]:
-    """Select the best matches: each value once, and at most three per phrase and column."""
+    """Select the best matches: each value once, at most three per phrase."""
     selected: dict[tuple[str, str, str], ValueMatch] = {}
     counts: Counter[tuple[str, str, str]] = Counter()
     for match in sorted(matches, key=lambda m: (-m.score, len(m.value), m.table, m.column, m.value)):

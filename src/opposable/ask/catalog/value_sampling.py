@@ -1,4 +1,4 @@
-"""Reads sample values and distinct values of columns, within limits of time and number."""
+"""Reads sample values and distinct values of database columns."""
 
 import time
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ _QUERY_TIMEOUT_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class IndexingProgress:
-    """The progress of indexing: the current column, and the columns and values that are done."""
+    """The progress of indexing: the current column, and what is done so far."""
 
     column: str
     columns_done: int
@@ -44,7 +44,11 @@ def get_column_kind(column: Column) -> ColumnKind:
 
 
 async def read_samples(database: Database, table: Table, limit: int) -> dict[str, tuple[str, ...]]:
-    """Read up to `limit` distinct values of each column from the first rows; {} if the table cannot be read."""
+    """Read a few distinct values of each column from a table's first rows.
+
+    Returns:
+        Up to `limit` values by column name; {} if the table cannot be read.
+    """
     columns = [column for column in table.columns if get_column_kind(column) != "other"]
     if not columns:
         return {}
@@ -83,7 +87,10 @@ def select_indexed_columns(schema: DatabaseSchema) -> list[tuple[Table, Column, 
 async def iter_value_pages(
     database: Database, table: Table, column: Column, kind: ColumnKind, limit: int, deadline: float
 ) -> AsyncIterator[tuple[list[str], bool]]:
-    """Read up to `limit` distinct values of a column, as pages of (values, is last page).
+    """Yield up to `limit` distinct values of a column in pages.
+
+    Yields:
+        The values of a page, and whether it is the last page.
 
     Raises:
         ToolError: The query failed.
@@ -108,7 +115,10 @@ async def iter_value_pages(
 async def _fetch_distinct_page(
     database: Database, table: Table, column: Column, limit: int, after: str | None, deadline: float
 ) -> list[str]:
-    """Fetch up to `limit` distinct values; those of a large table are sorted and greater than `after`."""
+    """Fetch up to `limit` distinct values.
+
+    The values of a large table are sorted and greater than `after`.
+    """
     sql, parameters = _build_distinct_query(database, table, column, limit, after)
     seconds = max(0.05, min(_QUERY_TIMEOUT_SECONDS, deadline - time.monotonic()))
     rows = (await database.run(sql, parameters, QueryLimits(limit, MAX_VALUE_CHARACTERS + 1, seconds))).rows

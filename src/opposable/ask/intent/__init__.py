@@ -1,1 +1,1 @@
-"""What a question asks for: time words, the structured intent, its parser, and its SQL."""
+"""Structured intents of questions: parsing them, and compiling them to SQL."""

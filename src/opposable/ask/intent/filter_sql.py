@@ -1,4 +1,7 @@
-"""The filters of an intent as sqlglot trees; every value becomes a literal of the tree."""
+"""The filters of an intent as sqlglot trees.
+
+Every value becomes a literal of the tree.
+"""
 
 from typing import Any
 

@@ -68,7 +68,10 @@ class IntentFilter(FrozenModel):
 
 
 class OrderBy(FrozenModel):
-    """The order of the rows: `column` is the id of a metric or dimension of the intent, or "period"."""
+    """The order of the rows.
+
+    `column` is the id of a metric or dimension of the intent, or "period".
+    """
 
     column: str
     direction: Literal["ASC", "DESC"] = "DESC"
@@ -109,7 +112,7 @@ def find_intent_problems(intent: StructuredIntent, model: SemanticModel) -> tupl
 
 
 def resolve_ids(intent: StructuredIntent, model: SemanticModel) -> StructuredIntent:
-    """Replace expressions of exclusions by their ids, and names of values by the values."""
+    """Replace expressions of exclusions and names of values by ids and values."""
     ids_by_expr = {exclusion.expr: ref for ref, exclusion in model.exclusions.items()}
     filters = tuple(
         f.model_copy(update={"value": canonicalize_value(f.value, model.dimensions[f.dimension].values)})
@@ -122,7 +125,10 @@ def resolve_ids(intent: StructuredIntent, model: SemanticModel) -> StructuredInt
 
 
 def canonicalize_value(value: FilterValue, values: dict[str, tuple[str, ...]]) -> FilterValue:
-    """Return the stored value of a name in the model ("美国" → "USA"); any other value is returned as it is."""
+    """Return the stored value of a name, such as "USA" for "美国".
+
+    Any other value is returned as it is.
+    """
     if isinstance(value, tuple):
         stored_values = (canonicalize_value(item, values) for item in value)
         return tuple(item for item in stored_values if isinstance(item, str | int | float | bool))

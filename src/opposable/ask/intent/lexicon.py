@@ -1,4 +1,4 @@
-"""The lexicon of the intent parser: the terms of a semantic model and the function words of both languages."""
+"""The lexicon of the intent parser: terms and function words."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -84,14 +84,17 @@ class Lexicon:
         self._max_phrase_words = max((len(stems) for stems in phrases), default=0)
 
     def match_at(self, words: list[Word], position: int) -> list[tuple[int, list[Meaning]]]:
-        """Return the phrases that begin with the word at `position`, as (number of words, meanings)."""
+        """Return the phrases at `position`, as (number of words, meanings)."""
         sizes = range(1, min(self._max_phrase_words, len(words) - position) + 1)
         stems = [word.stem for word in words[position : position + self._max_phrase_words]]
         return [(size, meanings) for size in sizes if (meanings := self._phrases.get(tuple(stems[:size])))]
 
 
 def build_lexicon(model: SemanticModel) -> Lexicon:
-    """Build the lexicon of a semantic model: its ids, synonyms and value names, and the function words."""
+    """Build the lexicon of a semantic model.
+
+    It contains ids, synonyms, names of values, and function words of both languages.
+    """
     phrases = {stems: list(meanings) for stems, meanings in _build_function_words().items()}
     for section in SECTIONS:
         kind: MeaningKind = section[:-1]  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""The model-based intent parser: asks a model for the intents that the rules cannot resolve."""
+"""The model-based intent parser, for questions the rules cannot resolve."""
 
 import datetime
 import json
@@ -79,7 +79,7 @@ async def parse_with_model(
 
 
 def merge_intents(model_intent: StructuredIntent, rule_intent: StructuredIntent) -> StructuredIntent:
-    """Return the model's intent with the time, limit, filters and exclusions that the rules found."""
+    """Merge the two intents; what the rules found takes precedence."""
     rule_dimensions = {condition.dimension for condition in rule_intent.filters}
     others = tuple(condition for condition in model_intent.filters if condition.dimension not in rule_dimensions)
     return model_intent.model_copy(

@@ -1,4 +1,4 @@
-"""Messages about how a question was interpreted: assumptions and ambiguities, in English and Chinese."""
+"""Messages about how a question was interpreted, in English and Chinese."""
 
 import datetime
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def describe_value_choice(phrase: str, chosen: str, others: Sequence[str]) -> Lo
 
 
 def describe_default_year(year: int) -> LocalizedText:
-    """Describe a comparison that uses the current year because the question names no period."""
+    """Describe a comparison that uses the current year by default."""
     return LocalizedText(
         f"no period was named: the year {year} is compared",
         f"没有指明时间范围：对比的是 {year} 年",
@@ -51,7 +51,7 @@ def describe_several_meanings(phrase: str, ids: Sequence[str]) -> LocalizedText:
 
 
 def describe_exclusion_only(phrase: str) -> LocalizedText:
-    """Describe a phrase that the model defines as an exclusion, used as something else."""
+    """Describe a phrase that the model defines as an exclusion only."""
     return LocalizedText(f"{phrase} is known only as something to leave out", f"“{phrase}”只定义为排除条件")
 
 
@@ -61,7 +61,7 @@ def describe_unused_number(number: str) -> LocalizedText:
 
 
 def describe_unnamed_amount(amount_word: str, number: str) -> LocalizedText:
-    """Describe a bound on an amount that the question does not name, such as "total above 10"."""
+    """Describe a bound on an unnamed amount, such as "total above 10"."""
     return LocalizedText(f"which {amount_word} {number} bounds", f"{number} 限定的是哪个“{amount_word}”")
 
 

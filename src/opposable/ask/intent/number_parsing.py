@@ -43,7 +43,11 @@ def parse_number(text: str) -> int | float | None:
 
 
 def parse_chinese_number(text: str) -> int | None:
-    """Parse a number in Chinese characters, such as 十二, 二十三, 三百 or 一万; None if it is not one."""
+    """Parse a number in Chinese characters, such as 二十三.
+
+    Returns:
+        The number, or None if `text` is not one.
+    """
     scale = _SCALE_FACTORS[text[-1]] if len(text) > 1 and text[-1] in "万亿" else 1
     total, digit = 0, 0
     for char in text[:-1] if scale > 1 else text:

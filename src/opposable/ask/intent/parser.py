@@ -1,4 +1,4 @@
-"""The semantic parser: a question becomes a structured intent, by rules first and by a model if needed."""
+"""The semantic parser: turns a question into a structured intent."""
 
 import datetime
 from dataclasses import dataclass

@@ -33,7 +33,10 @@ _SHIFT_TEMPLATES = {
 
 
 def build_period_condition(time: Any, period: Period, dialect: Dialect) -> Any:
-    """Build the condition that the tree `time` lies in `period`; SQLite dates are ISO text."""
+    """Build the condition that the tree `time` lies in `period`.
+
+    SQLite dates are ISO text.
+    """
     from sqlglot import exp
 
     conditions: list[Any] = []

@@ -58,7 +58,7 @@ def get_month_period(year: int, month: int) -> Period:
 
 
 def get_previous_period(period: Period, comparison: Comparison) -> Period:
-    """Return the period that `comparison` compares with; whole months stay whole months."""
+    """Return the period before; whole months stay whole months."""
     months = {"yoy": 12, "qoq": 3, "mom": 1}.get(comparison, 12)
     start = add_months(period.start, -months) if period.start else None
     if period.end is None:
@@ -70,14 +70,17 @@ def get_previous_period(period: Period, comparison: Comparison) -> Period:
 
 
 def add_months(day: datetime.date, months: int) -> datetime.date:
-    """Return the day `months` later, or the last of a shorter month, within the years 1 to 9999."""
+    """Return the day `months` later, or the last day of a shorter month.
+
+    The result is within the years 1 to 9999.
+    """
     index = min(max(day.year * 12 + day.month - 1 + months, 12), 9999 * 12 + 11)
     year, month = divmod(index, 12)
     return datetime.date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
 
 
 def get_granularity(period: Period) -> Grain | None:
-    """Return the length of a period that is exactly one year, quarter, month, week or day, else None."""
+    """Return the granularity of a period that is one calendar unit, else None."""
     start, end = period.start, period.end
     if start is None or end is None:
         return None

@@ -110,7 +110,10 @@ def _select_phrase(
 
 
 def _list_phrase_options(words: list[Word], first: int, lexicon: Lexicon, values: ValuesByStart) -> list[PhraseOption]:
-    """List the phrases that begin with a word; terms of the model rank above function words, those above values."""
+    """List the phrases that begin with a word.
+
+    Terms of the model rank above function words, and those above values.
+    """
     options: list[PhraseOption] = [(1, -1, ())]
     for size, meanings in lexicon.match_at(words, first):
         options.append((size, 2 if meanings[0].kind in TERM_AND_VALUE_KINDS else 1, tuple(meanings)))
@@ -123,7 +126,10 @@ def _list_phrase_options(words: list[Word], first: int, lexicon: Lexicon, values
 
 
 def _select_longest(options: list[PhraseOption]) -> tuple[int, tuple[Meaning, ...]]:
-    """Select the longest phrase of the highest rank; a term also gets the values of the same words."""
+    """Select the longest phrase of the highest rank.
+
+    A term also gets the values of the same words.
+    """
     size, rank, meanings = max(options, key=lambda option: (option[0], option[1], len(option[2])))
     if rank != 2:
         return size, tuple(dict.fromkeys(meanings))

@@ -9,7 +9,7 @@ _MAX_LINES_PER_SECTION = 40
 
 
 def format_definitions(model: SemanticModel, intent: StructuredIntent | None = None) -> str:
-    """Format the definitions that a question needs, one per line, with default filters and joins.
+    """Format the definitions that a question needs, one per line.
 
     Args:
         model: The semantic model.

@@ -21,7 +21,7 @@ Condition = tuple[Any, tuple[str, ...], str]
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """A key that rows are grouped by: its result column, its sqlglot tree and the tables it needs."""
+    """A key that rows are grouped by, with the tables it needs."""
 
     name: str
     tree: Any
@@ -87,7 +87,10 @@ class QueryPlan:
 
 @dataclass(frozen=True, slots=True)
 class MetricGroup:
-    """Metrics that are aggregated over the same rows: one root table, one date, the same default filters."""
+    """Metrics that are aggregated over the same rows.
+
+    They share a root table, a date and default filters.
+    """
 
     root_table: str
     time_expr: str
@@ -170,7 +173,10 @@ def _bind_metric(plan: QueryPlan, ref: str) -> tuple[Any, tuple[str, ...]]:
 
 
 def _build_default_conditions(plan: QueryPlan, group: MetricGroup) -> list[Condition]:
-    """Build the default filters of the metrics, and those of the model that the root table reaches."""
+    """Build the default filters of the metrics and of the model.
+
+    Those of the model apply where the root table reaches them.
+    """
     reachable = find_reachable_tables(plan.model, group.root_table)
     conditions = [_build_default_condition(plan, group.root_table, text) for text in group.default_filters]
     for text in plan.model.default_filters:
@@ -181,7 +187,7 @@ def _build_default_conditions(plan: QueryPlan, group: MetricGroup) -> list[Condi
 
 
 def _build_default_condition(plan: QueryPlan, root_table: str, filter_text: str) -> Condition:
-    """Build a default filter, which is the id of an exclusion or a filter, or an expression."""
+    """Build a default filter: an exclusion, a filter or an expression."""
     if filter_text in plan.model.exclusions:
         tree, tables = plan.bind_term(plan.model.exclusions[filter_text])
         return build_is_not_true(tree), tables, filter_text

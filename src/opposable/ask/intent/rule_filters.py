@@ -1,4 +1,4 @@
-"""Rules that turn values, named filters and numbers of a question into filters and limits."""
+"""Rules for filters and limits: values, named filters and numbers."""
 
 from opposable.ask.intent.intent import IntentFilter, Operator
 from opposable.ask.intent.messages import (
@@ -66,7 +66,10 @@ def _find_negated_positions(phrases: list[Phrase]) -> set[int]:
 
 
 def _choose_dimension(state: RuleState, position: int) -> str:
-    """Choose the dimension of a value: one named next to it, one that lists it, or the first declared."""
+    """Choose the dimension of a value that several dimensions contain.
+
+    A dimension next to the value is preferred, then one that lists it, then the first declared.
+    """
     ids = state.phrases[position].get_ids("value")
     if len(ids) == 1:
         return ids[0]
@@ -84,7 +87,7 @@ def _choose_dimension(state: RuleState, position: int) -> str:
 
 
 def collect_named_filters(state: RuleState) -> None:
-    """Add the named filters and exclusions of the semantic model that the question names."""
+    """Add the named filters and exclusions that the question names."""
     negated_positions = _find_negated_positions(state.phrases)
     for position, phrase in enumerate(state.phrases):
         if position in state.roles:
@@ -100,7 +103,7 @@ def collect_named_filters(state: RuleState) -> None:
 
 
 def apply_numbers(state: RuleState) -> None:
-    """Use each number as a limit ("top 5", "five manufacturers") or as a bound ("more than 100")."""
+    """Use each number as a limit ("top 5") or a bound ("more than 100")."""
     for position, phrase in enumerate(state.phrases):
         if phrase.number is None:
             continue
@@ -140,7 +143,10 @@ def _add_bound(state: RuleState, position: int, operator: Operator) -> None:
 
 
 def _find_bound_target(state: RuleState, position: int) -> str | None:
-    """Return the id that a number bounds: the metric after it, the last term before it, or the first metric."""
+    """Return the id that a number bounds.
+
+    It is the metric after the number, the last term before it, or the first metric.
+    """
     after = state.find_neighbor(position, 1)
     if after is not None and state.is_at(after, *OPERATORS_AFTER_NUMBER):
         after = state.find_neighbor(after, 1)
@@ -161,7 +167,7 @@ def _find_bound_target(state: RuleState, position: int) -> str | None:
 
 
 def _find_unnamed_amount(state: RuleState, position: int) -> str:
-    """Return the amount word of a bound without a term next to it, as in "orders with total above 10"; or ""."""
+    """Return the amount word of a bound without a term next to it, or ""."""
     operator = state.find_neighbor(position, -1)
     noun = operator - 1 if operator is not None and state.is_at(operator, *OPERATORS_BEFORE_NUMBER) else -1
     if noun < 1 or state.phrases[noun].text.casefold() not in _AMOUNT_WORDS or noun - 1 in state.roles:

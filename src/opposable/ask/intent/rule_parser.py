@@ -1,4 +1,4 @@
-"""The rule-based intent parser: the phrases of a question become an intent, without a model."""
+"""The rule-based intent parser, which needs no model."""
 
 import re
 from dataclasses import dataclass
@@ -109,7 +109,10 @@ def _is_counted(state: RuleState, position: int) -> bool:
 
 
 def _find_count_metric(state: RuleState, position: int, dimension: str) -> str:
-    """Return the only metric that counts the rows of a dimension's table, after "how many"; or ""."""
+    """Return the metric that counts the rows of a dimension, or "".
+
+    It must be the only one, and the dimension must follow "how many".
+    """
     if not _is_counted(state, position):
         return ""
     table = state.model.dimensions[dimension].table
@@ -183,7 +186,7 @@ def _collect_groups(state: RuleState) -> None:
 
 
 def _describes_neighbor(state: RuleState, position: int) -> bool:
-    """Return whether the phrase next to a dimension is a value or filter that the dimension describes."""
+    """Return whether a dimension describes a value or filter next to it."""
     return state.has_neighbor(position, -1, "value", "filter", "not") or state.has_neighbor(
         position, 1, "value", "filter"
     )

@@ -47,7 +47,10 @@ class RuleState:
     def find_neighbor(
         self, position: int, step: int, skipped_kinds: tuple[MeaningKind, ...] = SKIPPED_KINDS
     ) -> int | None:
-        """Return the position of the nearest phrase before (-1) or after (1) that is not skipped."""
+        """Return the position of the nearest phrase before (-1) or after (1).
+
+        Phrases of `skipped_kinds` are skipped.
+        """
         position += step
         while 0 <= position < len(self.phrases):
             if not (self.phrases[position].meanings and self.phrases[position].is_a(*skipped_kinds)):

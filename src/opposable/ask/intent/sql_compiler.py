@@ -1,4 +1,4 @@
-"""The SQL compiler: a structured intent becomes SQL without a model, or a reason why not."""
+"""The SQL compiler of structured intents, which needs no model."""
 
 import datetime
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ Window = tuple[str, Period | None, Comparison | None]
 
 @dataclass(frozen=True, slots=True)
 class CompiledQuery:
-    """The SQL of an intent, the names of its result columns, and the assumptions it makes.
+    """The SQL of an intent, its result columns and its assumptions.
 
     With a comparison each metric has three columns: `x`, `x_previous` and `x_growth`. A growth of 0.1 is 10 % more;
     it is NULL where there is no previous value.
@@ -121,7 +121,7 @@ def _build_plan(
 
 
 def _choose_comparison_grain(comparison: Comparison, period: Period) -> Grain | None:
-    """Return the grain of a comparison by quarter or month over a longer period, else None."""
+    """Return the grain of a comparison within a longer period, else None."""
     steps: dict[Comparison, Grain] = {"qoq": "quarter", "mom": "month"}
     step = steps.get(comparison)
     granularity = get_granularity(period)
@@ -148,7 +148,7 @@ def _build_single_group_query(plan: QueryPlan, group: MetricGroup) -> tuple[Any,
 
 
 def _build_merged_query(plan: QueryPlan) -> tuple[Any, tuple[str, ...]]:
-    """Build a query that aggregates each group in each window, and merges the rows by their keys."""
+    """Build a query that merges the rows of several groups and periods."""
     from sqlglot import exp
 
     groups = group_metrics(plan)
@@ -210,7 +210,10 @@ def _build_growth(current: Any, previous: Any) -> Any:
 
 
 def _build_window_select(plan: QueryPlan, group: MetricGroup, window: Window, slots: list[tuple[str, str]]) -> Any:
-    """Build the SELECT of one group in one window, with NULL in the columns of other groups and windows."""
+    """Build the SELECT of one group in one window.
+
+    The columns of other groups and windows are NULL.
+    """
     suffix, period, shift = window
     query = group.build_select(plan, period)
     for key in group.build_keys(plan, shift):
@@ -250,7 +253,10 @@ def _build_distinct_query(plan: QueryPlan) -> Any:
 
 
 def _apply_order(query: Any, plan: QueryPlan, columns: tuple[str, ...]) -> Any:
-    """Add ORDER BY and LIMIT; the keys break ties, so that a limit always selects the same rows."""
+    """Add ORDER BY and LIMIT.
+
+    The keys break ties, so that a limit always selects the same rows.
+    """
     from sqlglot import exp
 
     intent = plan.intent

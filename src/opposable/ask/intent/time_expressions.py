@@ -1,4 +1,4 @@
-"""The time of a question, in English and Chinese: its period, its grain and its comparison."""
+"""Finds the time of a question: its period, grain and comparison."""
 
 import datetime
 import re
@@ -107,7 +107,10 @@ def find_time(question: str, today: datetime.date) -> TimeParseResult:
 def build_time_intent(
     period: Period | None, comparison: Comparison | None = None, grain: Grain | None = None
 ) -> TimeIntent:
-    """Build the time of an intent: by year, quarter or month where the period is one, else by its days."""
+    """Build the time of an intent.
+
+    A calendar year, quarter or month is named as one, any other period by its days.
+    """
     granularity = get_granularity(period) if period else None
     if period is None or period.start is None or granularity not in ("year", "quarter", "month"):
         start, end = (period.start, period.end) if period else (None, None)
@@ -140,7 +143,7 @@ def _parse_to_date(state: _TimeParseState) -> None:
 
 
 def _parse_rolling_period(state: _TimeParseState) -> None:
-    """Parse the last N days, weeks, months, quarters or years up to and including today."""
+    """Parse the last N days, weeks, months, quarters or years, to today."""
     while match := state.consume_pattern(ENGLISH_ROLLING_PATTERN) or state.consume_pattern(CHINESE_ROLLING_PATTERN):
         amount, word = (group for group in match.groups() if group)
         is_half_year = amount == "半" and word == "年"
@@ -203,7 +206,7 @@ def _parse_single_dates(state: _TimeParseState) -> None:
 
 
 def _is_amount(text: str, start: int, end: int) -> bool:
-    """Return whether four digits are an amount, as in "more than 2000", "top 2000" or "2000 dollars"."""
+    """Return whether four digits are an amount, as in "more than 2000"."""
     if not re.fullmatch(r"\d{4}", text[start:end]):
         return False
     has_prefix = re.search(AMOUNT_PREFIX_PATTERN, text[:start]) is not None
@@ -254,7 +257,7 @@ def _merge_period_pair(periods: list[Period], state: _TimeParseState) -> list[Pe
 
 
 def _resolve_comparison(kind: ComparisonKind, period: Period | None, grain: Grain | None) -> Comparison | None:
-    """Resolve a comparison with "the period before" by the grain, or by the length of the period."""
+    """Resolve "the period before" by the grain or by the period."""
     if kind != "before":
         return kind
     granularity = get_granularity(period) if period else None

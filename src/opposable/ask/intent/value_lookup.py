@@ -49,7 +49,10 @@ class ValueLookup(Protocol):
 
 
 class DimensionValueLookup:
-    """A `ValueLookup` over values in memory; case, spaces, signs and English plurals make no difference."""
+    """A `ValueLookup` over values in memory.
+
+    Case, spaces, signs and English plurals make no difference.
+    """
 
     def __init__(self, values: dict[str, list[str]]) -> None:
         self._values_by_stems: dict[tuple[str, ...], list[tuple[str, str]]] = {}
@@ -127,7 +130,7 @@ def _is_matched_column(expr: str, table: str, mention: ValueMention, model: Sema
 
 
 class PhraseMatch(Protocol):
-    """A match of an index: a database value and the words of the question that name it."""
+    """A match of an index: a database value and the words that name it."""
 
     @property
     def table(self) -> str:
@@ -156,13 +159,13 @@ class PhraseMatch(Protocol):
 
 
 class IndexValueLookup:
-    """A `ValueLookup` over an index of the database's values, such as `Catalog.match_values`."""
+    """A `ValueLookup` over an index such as `Catalog.match_values`."""
 
     def __init__(self, match_values: Callable[[str], Awaitable[Sequence[PhraseMatch]]]) -> None:
         self._match_values = match_values
 
     async def __call__(self, text: str) -> Sequence[ValueMention]:
-        """Return the matches of the index, one for every occurrence of their phrase in `text`."""
+        """Return the matches of the index, one per occurrence in `text`."""
         lowered = lowercase_halfwidth(text)
         mentions: list[ValueMention] = []
         for match in await self._match_values(text):

@@ -1,4 +1,4 @@
-"""Drafts a semantic model of a database, in the short form, with joins that fit its data."""
+"""Drafts a semantic model of a database, with joins that fit its data."""
 
 import re
 from typing import Any
@@ -50,7 +50,7 @@ class _Drafter:
         self._dimensions: dict[str, Any] = {}
 
     async def draft(self) -> None:
-        """Collect joins, then the terms of the columns that are neither a key nor part of a join."""
+        """Collect the joins, then the terms of the other columns."""
         for table in self._tables:
             for column in table.columns:
                 await self._add_join(table, column)
@@ -89,14 +89,14 @@ class _Drafter:
         return chosen
 
     async def _add_join(self, table: Table, column: Column) -> None:
-        """Add the join of a column if each of its values has exactly one row in the other table."""
+        """Add the join of a column if each value has exactly one match."""
         for other, key in self._find_join_candidates(table, column):
             if await self._is_valid_join(table, column, other, key):
                 self._joins.append((table.full_name, column.name, other.full_name, key))
                 return
 
     def _find_join_candidates(self, table: Table, column: Column) -> list[tuple[Table, str]]:
-        """Return the tables that a column may refer to, with their key, by its foreign key or its name."""
+        """Return the tables that a column may refer to, with their keys."""
         if column.references:
             name, _, key = column.references.rpartition(".")
             other = self._schema.find_table(name)
@@ -115,7 +115,7 @@ class _Drafter:
         return candidates
 
     def _get_single_key(self, table: Table) -> str:
-        """Return the primary key if it is one column, or a first column that is named like a key; or ""."""
+        """Return the single primary key, or a first column named like a key."""
         keys = self._keys[table.full_name]
         if keys:
             return keys[0] if len(keys) == 1 else ""
@@ -196,7 +196,10 @@ class _Drafter:
             self._dimensions[ref] = {"expr": expr, "table": self._names[table.full_name]}
 
     async def _has_parsable_dates(self, table: Table, column: Column) -> bool:
-        """Return whether the engine can parse the dates of a column; SQLite stores them as any text."""
+        """Return whether the engine parses the dates of a column.
+
+        SQLite stores dates as any text.
+        """
         if self._database.dialect != "sqlite":
             return True
         name = _quote_sql_name(column.name)
@@ -207,7 +210,10 @@ class _Drafter:
 
 
 def _assign_table_names(tables: list[Table]) -> dict[str, str]:
-    """Assign a name to each table, by full name; a name that would be ambiguous in YAML is replaced."""
+    """Assign a name to each table, by full name.
+
+    A name that the short form cannot express is replaced.
+    """
     used_names = {table.name.casefold() for table in tables}
     names: dict[str, str] = {}
     for table in tables:
@@ -222,7 +228,7 @@ def _assign_table_names(tables: list[Table]) -> dict[str, str]:
 
 
 def _format_source(table: Table) -> str:
-    """Format the source of a table, with quotes around a name that contains separators."""
+    """Format the source of a table; names with separators are quoted."""
     parts = [table.schema, table.name] if table.schema else [table.name]
     return ".".join(part if split_source(part) == [part] else '"' + part.replace('"', '""') + '"' for part in parts)
 
@@ -241,7 +247,7 @@ def _format_table_path(table: Table) -> str:
 
 
 def _is_same_key(column: str, key: str) -> bool:
-    """Return whether a column has the name of a key, apart from a short prefix such as "l_"."""
+    """Return whether a column has the name of a key, without short prefixes."""
     without_prefix = [re.sub(r"^[a-z]{1,3}_", "", name.casefold()) for name in (column, key)]
     return without_prefix[0] == without_prefix[1] and key.casefold() not in ("id", "key")
 

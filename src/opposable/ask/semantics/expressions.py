@@ -1,4 +1,4 @@
-"""Expressions of a semantic model as sqlglot trees, with each column bound to a table."""
+"""Expressions of a semantic model as sqlglot trees with bound columns."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,10 @@ _MAX_EXPRESSION_CHARACTERS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class BoundExpression:
-    """An expression whose columns are bound to tables of the model; copy its sqlglot `tree` before use."""
+    """An expression whose columns are bound to tables of the model.
+
+    Copy its sqlglot `tree` before use.
+    """
 
     tree: Any
     tables: tuple[str, ...]
@@ -28,7 +31,9 @@ class BoundExpression:
 
 
 def bind_expression(expr: str, table: str, model: SemanticModel, dialect: str) -> BoundExpression:
-    """Bind the columns of an expression to tables: unqualified ones to `table`, others to the table they name.
+    """Bind the columns of an expression to tables.
+
+    Unqualified columns belong to `table`, others to the table they name.
 
     Raises:
         BadInput: The expression is invalid, or names a table that the model does not define.
@@ -98,7 +103,10 @@ def contains_aggregate(tree: Any) -> bool:
 
 
 def get_input_metrics(metric: Term, model: SemanticModel, dialect: str) -> tuple[str, ...]:
-    """Return the ids of the metrics that a metric is computed from; () for one that aggregates itself.
+    """Return the ids of the metrics that a metric is computed from.
+
+    Returns:
+        The ids, or () for a metric that aggregates itself.
 
     Raises:
         BadInput: The expression neither aggregates nor names only metrics.
@@ -122,7 +130,7 @@ def get_input_metrics(metric: Term, model: SemanticModel, dialect: str) -> tuple
 def resolve_base_metrics(
     metric_id: str, model: SemanticModel, dialect: str, ancestors: tuple[str, ...] = ()
 ) -> tuple[str, ...]:
-    """Return the ids of the aggregating metrics that a metric is computed from, or its own id.
+    """Return the aggregating metrics of a metric, or its own id.
 
     Args:
         metric_id: The id of the metric.

@@ -1,4 +1,4 @@
-"""The join graph: the tables that a table reaches without multiplying its rows, and the FROM clause to them."""
+"""The join graph: which tables join without multiplying rows."""
 
 import re
 from collections.abc import Iterable
@@ -27,7 +27,11 @@ class ReachableTables:
     ambiguous_paths: dict[str, tuple[JoinPath, ...]]
 
     def explain_unreachable(self, tables: Iterable[str]) -> str:
-        """Explain why joining `tables` to the root would count rows twice, or return "" if it would not."""
+        """Explain why joining `tables` to the root would count rows twice.
+
+        Returns:
+            The reason, or "" if the tables can be joined.
+        """
         root = self.root_table
         for table in tables:
             if table not in self.paths:
@@ -66,7 +70,7 @@ def find_reachable_tables(model: SemanticModel, root: str) -> ReachableTables:
 
 
 def find_root_table(model: SemanticModel, tables: Iterable[str]) -> str | None:
-    """Return the one of `tables` that reaches all the others from many to one, or None."""
+    """Return the one of `tables` that reaches all the others, or None."""
     unique_tables = list(dict.fromkeys(tables))
     for table in unique_tables:
         if not find_reachable_tables(model, table).explain_unreachable(unique_tables):
@@ -75,7 +79,7 @@ def find_root_table(model: SemanticModel, tables: Iterable[str]) -> str | None:
 
 
 def find_nearest_root(model: SemanticModel, tables: Iterable[str]) -> str | None:
-    """Return the table of the model that reaches all of `tables` with the fewest joins, or None."""
+    """Return the table that reaches `tables` with the fewest joins, or None."""
     unique_tables = list(dict.fromkeys(tables))
     candidates = [find_reachable_tables(model, table) for table in model.tables]
     roots = [reachable for reachable in candidates if not reachable.explain_unreachable(unique_tables)]
@@ -97,7 +101,7 @@ def resolve_table_id(model: SemanticModel, name: str) -> str:
 
 
 def build_join_query(model: SemanticModel, reachable: ReachableTables, tables: Iterable[str]) -> Any:
-    """Build a sqlglot SELECT without columns: FROM the root table, with LEFT JOINs to `tables`."""
+    """Build a SELECT without columns: the root table with LEFT JOINs."""
     from sqlglot import exp
 
     query = exp.select().from_(_build_source_table(model, reachable.root_table))
@@ -131,7 +135,10 @@ def _build_source_table(model: SemanticModel, ref: str) -> Any:
 
 
 def split_source(source: str) -> list[str]:
-    """Split the source of a table into schema and table, without the name of the database."""
+    """Split the source of a table into schema and table.
+
+    The name of the database is dropped.
+    """
     parts = re.findall(r'"(?:[^"]|"")+"|[^."]+', source)
     return [part[1:-1].replace('""', '"') if part[0] == '"' else part for part in parts][-2:] or [source]
 
@@ -143,7 +150,10 @@ def _build_column(table: str, name: str) -> Any:
 
 
 def build_identifier(name: str) -> Any:
-    """Build a sqlglot identifier, quoted unless every engine accepts the name without quotes."""
+    """Build a sqlglot identifier.
+
+    It is quoted unless every engine accepts the name without quotes.
+    """
     from sqlglot import exp
 
     is_safe = name.isascii() and name == name.lower() and quote_name(name) == name

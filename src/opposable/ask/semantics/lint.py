@@ -1,4 +1,4 @@
-"""The linter of semantic models: checks every expression and join against a database."""
+"""The linter of semantic models: checks them against a database."""
 
 from opposable.ask.semantics.lint_joins import check_joins
 from opposable.ask.semantics.lint_state import Finding, LintState

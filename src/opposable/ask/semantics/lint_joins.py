@@ -45,7 +45,7 @@ def _check_join_columns(state: LintState, join: Join) -> bool:
 
 
 async def _check_join_rows(state: LintState, join: Join) -> None:
-    """Check that the one side is unique, and that every row of the many side finds a row."""
+    """Check that the one side is unique and that every row has a match."""
     from sqlglot import exp
 
     path = f"joins.{join.text}"

@@ -49,7 +49,10 @@ class LintState:
         self.findings.append(Finding(severity, self.model.describe_location(path), problem, hint))
 
     async def fetch_rows(self, query: Any, path: str) -> Sequence[tuple[Any, ...]] | None:
-        """Run a sqlglot query and return up to five rows; a failure adds a finding and returns None."""
+        """Run a sqlglot query and return up to five rows.
+
+        A failure adds a finding and returns None.
+        """
         sql = query.sql(dialect=self.database.dialect)
         try:
             problems = check_names(parse_safe_query(sql, self.database.dialect, self.schema), self.schema)

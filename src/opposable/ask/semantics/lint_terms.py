@@ -1,4 +1,4 @@
-"""Lint checks of the terms of a semantic model: expressions, times, default filters and names."""
+"""Lint checks of the terms of a semantic model."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Metric fan-out: the table whose rows a metric aggregates, and joins that would count them twice."""
+"""Metric fan-out: finds joins that would make a metric count rows twice."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def bind_metric(metric: Metric, model: SemanticModel, dialect: str) -> tuple[Any
 
 
 def find_multiplied_aggregate(tree: Any, root: str) -> str:
-    """Return the first aggregate that a join to `root` would make count rows twice, or ""."""
+    """Return the first aggregate that a join to `root` multiplies, or ""."""
     from sqlglot import exp
 
     for aggregate in tree.find_all(exp.AggFunc):

@@ -1,4 +1,4 @@
-"""Parser of MetricFlow files: semantic models with entities, dimensions, measures and metrics."""
+"""Parser of MetricFlow files."""
 
 import re
 from typing import Any
@@ -162,7 +162,7 @@ class _MetricFlowParser:
         return measure.model_copy(update={"id": name}), ""
 
     def _build_joins(self) -> tuple[Join, ...]:
-        """Join each foreign entity to the tables where the same entity is primary or unique."""
+        """Join each foreign entity to the tables where it is unique."""
         joins: list[Join] = []
         for table, name, kind, column in self.entities:
             if kind != "foreign":
@@ -193,7 +193,7 @@ def _build_derived_metric(name: str, type_params: dict[str, Any]) -> tuple[Metri
 
 
 def _get_name(reference: Any) -> str:
-    """Return the name in a reference to a measure or metric: text, or a mapping with a name."""
+    """Return the name in a reference: text, or a mapping with a name."""
     return str(reference.get("name") or "") if isinstance(reference, dict) else str(reference or "")
 
 

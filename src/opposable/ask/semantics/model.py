@@ -1,4 +1,4 @@
-"""The semantic model: metrics, dimensions, filters and exclusions over tables and joins."""
+"""The semantic model: terms over the tables and joins of a database."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,10 @@ MAX_TERMS = 2_000
 
 
 class Term(FrozenModel):
-    """A term that a question may name; its unqualified columns belong to the table with the id `table`."""
+    """A term that a question may name.
+
+    Unqualified columns of `expr` belong to the table with the id `table`.
+    """
 
     id: str = Field(pattern=r"^\w[\w .\-]{0,99}$")
     expr: str = Field(min_length=1, max_length=4_000)
@@ -23,7 +26,7 @@ class Term(FrozenModel):
 
 
 class Metric(Term):
-    """A metric: an aggregate over `table`, or arithmetic over the ids of other metrics.
+    """A metric: an aggregate over `table`, or arithmetic over other metrics.
 
     `time` is the column or expression that dates its rows. `default_filters` are ids of filters, or conditions.
     """
@@ -34,7 +37,10 @@ class Metric(Term):
 
 
 class Dimension(Term):
-    """A dimension, which groups and filters rows; `values` maps a value of the column to its other names."""
+    """A dimension, which groups and filters rows.
+
+    `values` maps a value of the column to its other names.
+    """
 
     values: dict[str, tuple[str, ...]] = Field(default={})
     unit: str = ""
@@ -49,7 +55,10 @@ class Exclusion(Term):
 
 
 class ModelTable(FrozenModel):
-    """A table of the model; `source` is its name in the database, `key` its unique columns."""
+    """A table of the model.
+
+    `source` is its name in the database, `key` its unique columns.
+    """
 
     id: str
     source: str
@@ -60,7 +69,10 @@ class ModelTable(FrozenModel):
 
 
 class Join(FrozenModel):
-    """A join of many rows of `many` with one row of `one`; `on` lists the pairs of equal columns."""
+    """A join of many rows of `many` with one row of `one`.
+
+    `on` lists the pairs of equal columns.
+    """
 
     many: str
     one: str
@@ -108,7 +120,7 @@ class SemanticModel(FrozenModel):
     lines: dict[str, int] = Field(default={})
 
     def iter_terms(self) -> Iterator[tuple[str, Term]]:
-        """Yield every metric, dimension, filter and exclusion with the name of its section."""
+        """Yield all terms with the names of their sections."""
         for section in SECTIONS:
             for term in getattr(self, section).values():
                 yield section, term

@@ -1,4 +1,7 @@
-"""Parser of Apache Ossie core files: datasets, relationships, metrics and the custom extension."""
+"""Parser of Apache Ossie core files.
+
+Filters, exclusions, default filters and a model's time are in a custom extension.
+"""
 
 import json
 from typing import Any
@@ -16,6 +19,8 @@ VENDOR_NAME = "OPPOSABLE"
 """The `vendor_name` of the extension whose JSON `data` holds filters, exclusions, default_filters and time."""
 
 _EXTENSION_KEYS = ("filters", "exclusions", "default_filters", "time")
+
+_MODEL_PATH: YamlPath = ("semantic_model", 0)
 
 
 class _OssieBase(BaseModel):
@@ -92,7 +97,9 @@ class _OssieModel(_OssieItem):
 
 
 def parse_ossie(document: YamlDocument) -> SemanticModel:
-    """Parse the first semantic model of an Ossie core file, with expressions in ANSI SQL.
+    """Parse the first semantic model of an Ossie core file.
+
+    Expressions must have a form in ANSI SQL.
 
     Raises:
         BadInput: The document is invalid. The message has the file, the line and the remedy.
@@ -100,41 +107,45 @@ def parse_ossie(document: YamlDocument) -> SemanticModel:
     models = document.data["semantic_model"]
     if not isinstance(models, list) or not models:
         raise document.build_error(("semantic_model",), "must be a list with one semantic model.")
-    path: YamlPath = ("semantic_model", 0)
-    raw = validate_yaml(_OssieModel, models[0], document, path)
+    raw = validate_yaml(_OssieModel, models[0], document, _MODEL_PATH)
     lines: dict[str, int] = {}
-    extension = _parse_extension(raw, document, path)
-    tables = {d.name: _to_model_table(d) for d in raw.datasets}
-    unsupported = [f"{len(models) - 1} more semantic models in the file are not read"] if len(models) > 1 else []
+    extension = _parse_extension(raw, document, _MODEL_PATH)
     dimensions = _build_dimensions(raw, document, lines)
-    metrics: dict[str, Metric] = {}
-    for index, metric in enumerate(raw.metrics):
-        metric_path = (*path, "metrics", index)
-        lines[f"metrics.{metric.name}"] = document.get_line(metric_path)
-        sql = _get_ansi_sql(metric.expression, document, metric_path)
-        expr = _expand_computed_fields(sql, raw, document, metric_path)
-        metrics[metric.name] = Metric(
-            id=metric.name, expr=expr, synonyms=metric.synonyms, description=metric.description
-        )
+    metrics = _build_metrics(raw, document, lines)
     duplicate_id = next((ref for ref in metrics if ref in dimensions), None)
     if duplicate_id:
-        raise document.build_error(
-            (*path, "metrics"), f"the id {duplicate_id} is also the name of a field: rename one of them."
-        )
+        problem = f"the id {duplicate_id} is also the name of a field: rename one of them."
+        raise document.build_error((*_MODEL_PATH, "metrics"), problem)
+    joins = [
+        _parse_relationship(item, document, (*_MODEL_PATH, "relationships", index))
+        for index, item in enumerate(raw.relationships)
+    ]
+    others = len(models) - 1
     return SemanticModel(
         name=raw.name,
         description=raw.description,
         dialect="",
-        tables=tables,
+        tables={dataset.name: _to_model_table(dataset) for dataset in raw.datasets},
         dimensions=dimensions,
         metrics=metrics,
-        joins=tuple(
-            _parse_relationship(item, document, (*path, "relationships", i)) for i, item in enumerate(raw.relationships)
-        ),
+        joins=tuple(joins),
         lines=lines,
-        unsupported=tuple(unsupported),
+        unsupported=(f"{others} more semantic models in the file are not read",) if others else (),
         **extension,
     )
+
+
+def _build_metrics(raw: _OssieModel, document: YamlDocument, lines: dict[str, int]) -> dict[str, Metric]:
+    metrics: dict[str, Metric] = {}
+    for index, metric in enumerate(raw.metrics):
+        path = (*_MODEL_PATH, "metrics", index)
+        lines[f"metrics.{metric.name}"] = document.get_line(path)
+        sql = _get_ansi_sql(metric.expression, document, path)
+        expr = _expand_computed_fields(sql, raw, document, path)
+        metrics[metric.name] = Metric(
+            id=metric.name, expr=expr, synonyms=metric.synonyms, description=metric.description
+        )
+    return metrics
 
 
 def _to_model_table(dataset: _Dataset) -> ModelTable:
@@ -150,12 +161,15 @@ def _to_model_table(dataset: _Dataset) -> ModelTable:
 
 
 def _build_dimensions(raw: _OssieModel, document: YamlDocument, lines: dict[str, int]) -> dict[str, Dimension]:
-    """Build a dimension for each field; a name that several datasets have is prefixed by its dataset."""
+    """Build a dimension for each field.
+
+    A name that several datasets have is prefixed by its dataset.
+    """
     names = [field.name for dataset in raw.datasets for field in dataset.fields]
     dimensions: dict[str, Dimension] = {}
     for i, dataset in enumerate(raw.datasets):
         for j, field in enumerate(dataset.fields):
-            path = ("semantic_model", 0, "datasets", i, "fields", j)
+            path = (*_MODEL_PATH, "datasets", i, "fields", j)
             ref = field.name if names.count(field.name) == 1 else f"{dataset.name}.{field.name}"
             lines[f"dimensions.{ref}"] = document.get_line(path)
             synonyms = (*field.synonyms, *((field.label,) if field.label else ()))

@@ -1,4 +1,4 @@
-"""Parser of the short form: metrics, dimensions, filters and exclusions, with tables and joins."""
+"""Parser of the short form of semantic models."""
 
 import re
 from typing import Annotated, Any, TypeVar
@@ -135,7 +135,10 @@ def _parse_section(document: YamlDocument, section: str, table: str, lines: dict
 
 
 def _list_section_items(document: YamlDocument, section: str) -> list[tuple[YamlPath, str, Any]]:
-    """List the items of a section, a mapping or a list of mappings with an id, as (path, id, item)."""
+    """List the items of a section as (path, id, item).
+
+    A section is a mapping, or a list of mappings with an id.
+    """
     data = document.data.get(section)
     match data:
         case None:
@@ -165,7 +168,10 @@ def _wrap_single_texts(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reject_duplicate_ids(document: YamlDocument, sections: dict[str, dict[str, Any]], lines: dict[str, int]) -> None:
-    """Reject an id that two sections define: an intent names filters, dimensions and metrics in one field."""
+    """Reject an id that two sections define.
+
+    An intent names filters, dimensions and metrics in one field.
+    """
     section_by_id: dict[str, str] = {}
     for section, terms in sections.items():
         for ref in terms:
@@ -221,7 +227,7 @@ def _parse_tables(
     default_table: str,
     lines: dict[str, int],
 ) -> dict[str, ModelTable]:
-    """Parse the declared tables, and add the tables that terms and joins use without a declaration."""
+    """Parse the declared tables, and add the tables that are only used."""
     declarations = document.data.get("tables") or {}
     if isinstance(declarations, list):
         declarations = {name: {} for name in declarations if isinstance(name, str)}

@@ -1,4 +1,4 @@
-"""Safe YAML parser that records lines: no aliases, no tags, bounded size and depth."""
+"""Safe YAML parser that records lines, with bounded size and depth."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ YamlPath = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """The data of a YAML file, the line of every value by its path, and the file name for error messages."""
+    """The data of a YAML file, with the line of every value by its path."""
 
     data: Any
     lines: dict[YamlPath, int]
@@ -60,7 +60,10 @@ def parse_yaml(text: str, file: str) -> YamlDocument:
 
 
 def _reject_unsafe_yaml(text: str, file: str) -> None:
-    """Check the parse events before anything is constructed: a small text may expand to large data."""
+    """Check the parse events before anything is constructed.
+
+    A small text may expand to large data.
+    """
     import yaml
 
     depth = documents = 0

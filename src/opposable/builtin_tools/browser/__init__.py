@@ -1,1 +1,1 @@
-"""Browser."""
+"""The browser tool."""

@@ -1,4 +1,4 @@
-"""A real browser for a model: go to a page, read it, click, type, wait, take a picture."""
+"""Tool that drives a real browser: navigate, read, click, type, wait and take screenshots."""
 
 import base64
 import secrets
@@ -18,23 +18,23 @@ _MAX_TEXT_CHARACTERS = 12_000
 _EXCERPT_CHARACTERS = 1_000
 _MAX_WAIT_SECONDS = 30.0
 _REACTION_MILLISECONDS = 100
-"""Milliseconds a page has after a click to begin what the click set off."""
+"""Milliseconds that a page has to react to a click."""
 _LOAD_MILLISECONDS = 2_000
-"""Milliseconds it then has to get ready."""
+"""Milliseconds that a page then has to load."""
 
 
 class BrowserNavigator:
-    """Acts on web pages in a headless Chromium; each run has a page and cookies of its own.
-
-    Args:
-        roots: folders screenshots are written to; without any they come as base64.
-        allow: hosts, addresses or networks that may be reached beside the public Internet.
-        executable: the Chromium to run; found when left out.
-        seconds: how long a page may take to load; an element has half of it to appear.
-        idle_seconds: a run's page is closed when nobody used it for so long.
-        most_pages: runs that may have a page at once.
+    """Actions on web pages in a headless Chromium. Each run has its own page and cookies.
 
     Leaving `async with` closes the browser.
+
+    Args:
+        roots: Folders for screenshots. Without folders, screenshots are returned as base64.
+        allowed_hosts: Hosts, addresses or networks that are allowed in addition to the public internet.
+        executable: The Chromium to run. "" finds an installed one.
+        timeout_seconds: How long a page may take to load. An element has half of it to appear.
+        idle_seconds: A run's page is closed after this time without use.
+        max_pages: How many runs may have a page at the same time.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class BrowserNavigator:
             url: the page, such as https://example.com/news.
             context: the call's.
         """
-        text = url.strip() if "://" in url else f"https://{url.strip()}"
-        target = self._guard.check_url(text)
-        async with self._use_page(context, text) as page:
+        full_url = url.strip() if "://" in url else f"https://{url.strip()}"
+        target = self._guard.check_url(full_url)
+        async with self._use_page(context, full_url) as page:
             self._sessions.clear_refusals()
-            answer = await _load_page(page, str(target.url), self._timeout_seconds * 1000)
-            status = {"status": answer.status} if answer is not None and answer.status >= 400 else {}
+            response = await _load_page(page, str(target.url), self._timeout_seconds * 1000)
+            status = {"status": response.status} if response is not None and response.status >= 400 else {}
             return await _summarize_page(page) | status
 
     async def click(self, selector: str, context: CallContext) -> dict[str, Any]:
@@ -81,8 +81,8 @@ class BrowserNavigator:
             context: the call's.
         """
         async with self._use_page(context, selector) as page:
-            found, note = await self._find_element(page, selector)
-            await found.click(timeout=self._timeout_seconds * 500)
+            element, note = await self._find_element(page, selector)
+            await element.click(timeout=self._timeout_seconds * 500)
             return await _summarize_page(await _wait_until_loaded(page)) | note
 
     async def type(self, selector: str, text: str, context: CallContext, submit: bool = False) -> dict[str, Any]:
@@ -95,10 +95,10 @@ class BrowserNavigator:
             submit: press Enter afterwards.
         """
         async with self._use_page(context, selector) as page:
-            found, note = await self._find_element(page, selector)
-            await found.fill(text, timeout=self._timeout_seconds * 500)
+            element, note = await self._find_element(page, selector)
+            await element.fill(text, timeout=self._timeout_seconds * 500)
             if submit:
-                await found.press("Enter")
+                await element.press("Enter")
                 page = await _wait_until_loaded(page)
             return await _summarize_page(page) | note
 
@@ -113,19 +113,19 @@ class BrowserNavigator:
             selector: read the text of this element only.
         """
         async with self._use_page(context, selector) as page:
-            told: dict[str, Any] = {"url": page.url, "title": await page.title()}
+            result: dict[str, Any] = {"url": page.url, "title": await page.title()}
             if what == "links":
-                return told | {"links": await list_links(page)}
+                return result | {"links": await list_links(page)}
             if what == "elements":
-                return told | {"elements": await list_elements(page)}
-            found, note = await self._find_element(page, selector or "body")
-            text = await found.inner_text(timeout=self._timeout_seconds * 500)
-            cut = (
+                return result | {"elements": await list_elements(page)}
+            element, note = await self._find_element(page, selector or "body")
+            text = await element.inner_text(timeout=self._timeout_seconds * 500)
+            clip_note = (
                 {"cut": f"The first {_MAX_TEXT_CHARACTERS:,} of {len(text):,} characters."}
                 if len(text) > _MAX_TEXT_CHARACTERS
                 else {}
             )
-            return told | {"text": text[:_MAX_TEXT_CHARACTERS]} | cut | note
+            return result | {"text": text[:_MAX_TEXT_CHARACTERS]} | clip_note | note
 
     async def wait(
         self, context: CallContext, selector: str = "", text: str = "", seconds: float = 10.0
@@ -141,8 +141,8 @@ class BrowserNavigator:
         if bool(selector) == bool(text):
             raise InvalidArguments((FieldProblem("selector", "give either selector or text", None),))
         async with self._use_page(context, selector or text, min(max(seconds, 0.1), _MAX_WAIT_SECONDS)) as page:
-            found = page.locator(selector) if selector else page.get_by_text(text)
-            await found.first.wait_for(timeout=min(max(seconds, 0.1), _MAX_WAIT_SECONDS) * 1000)
+            locator = page.locator(selector) if selector else page.get_by_text(text)
+            await locator.first.wait_for(timeout=min(max(seconds, 0.1), _MAX_WAIT_SECONDS) * 1000)
             return await _summarize_page(page)
 
     async def screenshot(self, context: CallContext, path: str = "", whole_page: bool = False) -> dict[str, Any]:
@@ -154,66 +154,78 @@ class BrowserNavigator:
             whole_page: the whole page and not only what is in view.
         """
         async with self._use_page(context, "") as page:
-            picture = await page.screenshot(full_page=whole_page, timeout=self._timeout_seconds * 1000)
-            told = {"url": page.url, "bytes": len(picture)}
+            image = await page.screenshot(full_page=whole_page, timeout=self._timeout_seconds * 1000)
+            result = {"url": page.url, "bytes": len(image)}
         if self._roots is None:
-            return told | {"png_base64": base64.b64encode(picture).decode()}
+            return result | {"png_base64": base64.b64encode(image).decode()}
         name = path or f"screenshot-{secrets.token_hex(4)}.png"
-        place = self._roots.resolve_new_path(name if name.lower().endswith(".png") else f"{name}.png")
-        with self._roots.create_file(place) as stream:
-            stream.write(picture)
-        return told | {"path": self._roots.format_path(place)}
+        rooted_path = self._roots.resolve_new_path(name if name.lower().endswith(".png") else f"{name}.png")
+        with self._roots.create_file(rooted_path) as stream:
+            stream.write(image)
+        return result | {"path": self._roots.format_path(rooted_path)}
 
     @asynccontextmanager
     async def _use_page(self, context: CallContext, subject: str, timeout_seconds: float = 0.0) -> AsyncIterator[Any]:
-        """The run's page; what goes wrong on it is told in a sentence."""
+        """Provide the run's page and translate its errors."""
         async with self._sessions.use_page(context.run_id) as page:
             from playwright.async_api import Error
-            from playwright.async_api import TimeoutError as Late
+            from playwright.async_api import TimeoutError as PageTimeoutError
 
             try:
                 yield page
-            except Late as error:
-                waited = timeout_seconds or self._timeout_seconds
-                raise TimeoutError(f"{subject or 'the page'} was not ready within {waited:g} seconds") from error
+            except PageTimeoutError as error:
+                waited_seconds = timeout_seconds or self._timeout_seconds
+                raise TimeoutError(
+                    f"{subject or 'the page'} was not ready within {waited_seconds:g} seconds"
+                ) from error
             except Error as error:
                 raise self._translate_error(error.message, subject) from error
 
     def _translate_error(self, message: str, subject: str) -> Exception:
-        first = (message.strip().splitlines() or [""])[0]
-        if "ERR_SOCKS" in first or "ERR_BLOCKED_BY_CLIENT" in first or "ERR_PROXY" in first:
+        first_line = (message.strip().splitlines() or [""])[0]
+        if "ERR_SOCKS" in first_line or "ERR_BLOCKED_BY_CLIENT" in first_line or "ERR_PROXY" in first_line:
             reason = self._sessions.get_refusal_reason(subject)
             if "looked up" in reason or not reason:
                 return ToolUnavailable(reason or f"{subject} cannot be reached.")
             return ToolRefused(reason)
-        if "selector" in first.lower() and ("parsing" in first.lower() or "not a valid" in first.lower()):
+        if "selector" in first_line.lower() and (
+            "parsing" in first_line.lower() or "not a valid" in first_line.lower()
+        ):
             problem = "must be a CSS selector such as #submit, a.more, or text=Sign in"
             return InvalidArguments((FieldProblem("selector", problem, repr(subject[:100])),))
-        if "net::" in first:
-            return ToolUnavailable(f"{subject} cannot be loaded: {first.partition('net::')[2].split(' ')[0]}.")
-        return ToolFailed(first.partition(": ")[2][:500] or first[:500])
+        if "net::" in first_line:
+            return ToolUnavailable(f"{subject} cannot be loaded: {first_line.partition('net::')[2].split(' ')[0]}.")
+        return ToolFailed(first_line.partition(": ")[2][:500] or first_line[:500])
 
     async def _find_element(self, page: Any, selector: str) -> tuple[Any, dict[str, Any]]:
-        """The first visible element a selector finds. Raises: `ToolFailed`, naming selectors that are there."""
-        from playwright.async_api import TimeoutError as Late
+        """Return the first visible_elements element of a selector, and a note when suggestion are several.
+
+        Raises:
+            ToolFailed: Nothing matches. The error suggests selectors of the page.
+        """
+        from playwright.async_api import TimeoutError as PageTimeoutError
 
         if page.url == "about:blank":
             raise ToolFailed("No page is open yet; call navigate first.")
-        found = page.locator(selector)
+        locator = page.locator(selector)
         try:
-            await found.first.wait_for(state="attached", timeout=min(self._timeout_seconds * 500, 3_000))
-        except Late as error:
-            near = await find_similar_selectors(page, selector)
-            there = f" Selectors on this page: {'; '.join(near)}." if near else " The page has no elements to act on."
-            raise ToolFailed(f"Selector {selector!r} not found on {page.url}.{there}") from error
-        count = await found.count()
-        visible = page.locator(selector).filter(visible=True)
-        chosen = visible.first if await visible.count() else found.first
-        return chosen, {"note": f"{count} elements fit {selector!r}; the first was taken."} if count > 1 else {}
+            await locator.first.wait_for(state="attached", timeout=min(self._timeout_seconds * 500, 3_000))
+        except PageTimeoutError as error:
+            similar_selectors = await find_similar_selectors(page, selector)
+            suggestion = (
+                f" Selectors on this page: {'; '.join(similar_selectors)}."
+                if similar_selectors
+                else " The page has no elements to act on."
+            )
+            raise ToolFailed(f"Selector {selector!r} not found on {page.url}.{suggestion}") from error
+        count = await locator.count()
+        visible_elements = page.locator(selector).filter(visible=True)
+        element = visible_elements.first if await visible_elements.count() else locator.first
+        return element, {"note": f"{count} elements fit {selector!r}; the first was taken."} if count > 1 else {}
 
 
 async def _load_page(page: Any, url: str, milliseconds: float) -> Any:
-    """Go there; a page that failed to load is closed, so that its error page disturbs nothing that comes after."""
+    """Load a URL. A page that fails to load is closed, so that later actions do not see its error page."""
     from playwright.async_api import Error
 
     try:
@@ -224,12 +236,12 @@ async def _load_page(page: Any, url: str, milliseconds: float) -> Any:
 
 
 async def _wait_until_loaded(page: Any) -> Any:
-    """The page that is in front when what an action set off has begun: a link may have opened a new one."""
-    from playwright.async_api import TimeoutError as Late
+    """Return the front page after an action. A link may have opened a new page."""
+    from playwright.async_api import TimeoutError as PageTimeoutError
 
     await page.wait_for_timeout(_REACTION_MILLISECONDS)
     current = page.context.pages[-1]
-    with suppress(Late):  # a page that loads for long is told as far as it is there
+    with suppress(PageTimeoutError):  # a slow page is returned as far as it has loaded
         await current.wait_for_load_state("domcontentloaded", timeout=_LOAD_MILLISECONDS)
     return current
 

@@ -1,4 +1,4 @@
-"""Which Chromium the browser tool runs, and how it is started."""
+"""Discovery and launch of Chromium for the browser tool."""
 
 import os
 import shutil
@@ -9,8 +9,8 @@ from opposable.domain.errors import ToolUnavailable
 
 _EXECUTABLE_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _LAUNCH_ARGUMENTS = (
-    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",  # nothing goes past the proxy
-    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",  # names are looked up by the proxy alone
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",  # no traffic bypasses the proxy
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",  # only the proxy resolves names
     "--disable-background-networking",
     "--disable-component-update",
 )
@@ -21,7 +21,11 @@ INSTALL_HINT = (
 
 
 async def launch_chromium(playwright: Any, executable: str, proxy_url: str) -> Any:
-    """A running headless Chromium. Raises: `ToolUnavailable`, saying how to get one."""
+    """Launch a headless Chromium.
+
+    Raises:
+        ToolUnavailable: No Chromium is installed, or it does not start.
+    """
     from playwright.async_api import Error
 
     path = executable or _find_executable(playwright)
@@ -36,13 +40,13 @@ async def launch_chromium(playwright: Any, executable: str, proxy_url: str) -> A
             chromium_sandbox=os.geteuid() != 0,  # Chromium's own sandbox does not start as root
         )
     except Error as error:
-        first = (error.message.strip().splitlines() or ["no reason was given"])[0]
-        raise ToolUnavailable(f"The browser {path} does not start: {first[:300]}") from error
+        first_line = (error.message.strip().splitlines() or ["no reason was given"])[0]
+        raise ToolUnavailable(f"The browser {path} does not start: {first_line[:300]}") from error
 
 
 def _find_executable(playwright: Any) -> str:
-    """Playwright's own Chromium where it was fetched, else the system's."""
-    own = Path(playwright.chromium.executable_path)
-    if own.is_file():
-        return str(own)
+    """Return the path of Playwright's Chromium if it is installed, otherwise the system's, or ""."""
+    playwright_path = Path(playwright.chromium.executable_path)
+    if playwright_path.is_file():
+        return str(playwright_path)
     return next((path for name in _EXECUTABLE_NAMES if (path := shutil.which(name))), "")

@@ -1,7 +1,7 @@
-"""The only way out of the browser: a SOCKS proxy on loopback that connects to vetted addresses and nowhere else.
+"""SOCKS proxy on loopback through which the browser connects to allowed addresses only.
 
-Looking at URLs is not enough: redirects, WebSockets and names that change their address between the look and the dial
-pass by it. Every connection of the browser comes through here, its name is looked up here, and what was vetted is dialled.
+Checking URLs is not enough: redirects, WebSockets and DNS changes bypass such a check. The proxy resolves every name
+itself and connects to the address it has checked.
 """
 
 import asyncio
@@ -22,7 +22,11 @@ _REPLY_BOUND_ADDRESS = b"\x00\x01\x00\x00\x00\x00\x00\x00"
 
 
 class EgressProxy:
-    """Opens connections where `guard` allows. `refusals` maps hosts to the reason they were not reached."""
+    """SOCKS 5 proxy that connects where `guard` allows it.
+
+    Attributes:
+        refusals: The reason of each refused connection, by host.
+    """
 
     def __init__(self, guard: SsrfGuard) -> None:
         self.guard = guard
@@ -32,12 +36,12 @@ class EgressProxy:
         self._client_tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> str:
-        """Listen on loopback; the address for a browser."""
+        """Listen on loopback. Return the proxy URL for a browser."""
         self._server = await asyncio.start_server(self._handle_client, "127.0.0.1", 0)
         return f"socks5://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def stop(self) -> None:
-        """Close every connection and listen no more."""
+        """Close every connection and stop listening."""
         if self._server is not None:
             self._server.close()
         for task in self._client_tasks:
@@ -51,9 +55,9 @@ class EgressProxy:
         self._client_tasks.add(task)
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS * 2):
-                far = await self._connect_upstream(reader, writer)
-            if far is not None:
-                await _relay(reader, writer, *far)
+                upstream = await self._connect_upstream(reader, writer)
+            if upstream is not None:
+                await _relay(reader, writer, *upstream)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
@@ -66,7 +70,7 @@ class EgressProxy:
         host, port = await _read_socks_request(reader, writer)
         try:
             address = await self._resolve_allowed_address(host, port)
-            far = await asyncio.wait_for(asyncio.open_connection(address, port), _TIMEOUT_SECONDS)
+            upstream = await asyncio.wait_for(asyncio.open_connection(address, port), _TIMEOUT_SECONDS)
         except ToolRefused as error:
             self._record_refusal(host, str(error))
             writer.write(_REPLY_NOT_ALLOWED + _REPLY_BOUND_ADDRESS)
@@ -78,15 +82,15 @@ class EgressProxy:
             return None
         writer.write(b"\x05\x00" + _REPLY_BOUND_ADDRESS)
         await writer.drain()
-        return far
+        return upstream
 
     async def _resolve_allowed_address(self, host: str, port: int) -> str:
-        shown = f"[{host}]" if ":" in host else host
-        target = self.guard.check_url(f"http://{shown}:{port}/")
+        url_host = f"[{host}]" if ":" in host else host
+        target = self.guard.check_url(f"http://{url_host}:{port}/")
         if target.address is not None:
             return str(target.address)
-        found = await self._resolver.resolve(target.host, port, socket.AF_UNSPEC)
-        return found[0]["host"]
+        addresses = await self._resolver.resolve(target.host, port, socket.AF_UNSPEC)
+        return addresses[0]["host"]
 
     def _record_refusal(self, host: str, reason: str) -> None:
         if len(self.refusals) >= _MAX_REFUSALS:
@@ -95,17 +99,17 @@ class EgressProxy:
 
 
 async def _read_socks_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[str, int]:
-    """Where a client wants to go, by RFC 1928 without authentication."""
-    _, methods = await reader.readexactly(2)
-    await reader.readexactly(methods)
+    """Read the host and port of a SOCKS 5 request (RFC 1928) without authentication."""
+    _, method_count = await reader.readexactly(2)
+    await reader.readexactly(method_count)
     writer.write(b"\x05\x00")
-    version, command, _, kind = await reader.readexactly(4)
+    version, command, _, address_type = await reader.readexactly(4)
     if (version, command) != (5, 1):
         raise OSError("not a SOCKS 5 connection")
-    if kind == 3:
+    if address_type == 3:
         host = (await reader.readexactly((await reader.readexactly(1))[0])).decode("ascii", "replace")
     else:
-        host = str(ip_address(await reader.readexactly(4 if kind == 1 else 16)))
+        host = str(ip_address(await reader.readexactly(4 if address_type == 1 else 16)))
     return host, int.from_bytes(await reader.readexactly(2), "big")
 
 
@@ -123,8 +127,8 @@ async def _relay(
 
 async def _copy_stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     with suppress(OSError):
-        while piece := await reader.read(_CHUNK_BYTES):
-            writer.write(piece)
+        while chunk := await reader.read(_CHUNK_BYTES):
+            writer.write(chunk)
             await writer.drain()
         if writer.can_write_eof():
             writer.write_eof()

@@ -1,4 +1,4 @@
-"""What is on a page, told so that a model can act on it: text, links, and elements with selectors that work."""
+"""Content of a web page: links, and elements with unique CSS selectors."""
 
 from difflib import SequenceMatcher
 from typing import Any
@@ -52,30 +52,41 @@ _LIST_LINKS_SCRIPT = """
 
 
 async def list_elements(page: Any) -> list[dict[str, Any]]:
-    """The elements that can be clicked or typed into: `selector` (unique), `tag`, `text`."""
-    found = await page.evaluate(_LIST_ELEMENTS_SCRIPT, _MAX_ITEMS)
-    return [{key: one[key] for key in ("selector", "tag", "text") if one[key]} for one in found if one["acts"]]
+    """Return elements that can be clicked or typed into: unique `selector`, `tag` and `text`."""
+    elements = await page.evaluate(_LIST_ELEMENTS_SCRIPT, _MAX_ITEMS)
+    return [
+        {key: element[key] for key in ("selector", "tag", "text") if element[key]}
+        for element in elements
+        if element["acts"]
+    ]
 
 
 async def list_links(page: Any) -> list[dict[str, str]]:
-    """The links of a page: `text` and absolute `url`."""
-    found: list[dict[str, str]] = await page.evaluate(_LIST_LINKS_SCRIPT, _MAX_ITEMS)
-    return found
+    """Return the links of a page: `text` and absolute `url`."""
+    links: list[dict[str, str]] = await page.evaluate(_LIST_LINKS_SCRIPT, _MAX_ITEMS)
+    return links
 
 
 async def find_similar_selectors(page: Any, selector: str, limit: int = 5) -> list[str]:
-    """Selectors on the page that are most like one that found nothing, each with the element's text."""
-    found = await page.evaluate(_LIST_ELEMENTS_SCRIPT, _MAX_ITEMS)
-    wanted = _split_words(selector)
+    """Return selectors of the page that resemble one without a match, each with the element's text."""
+    elements = await page.evaluate(_LIST_ELEMENTS_SCRIPT, _MAX_ITEMS)
+    selector_words = _split_words(selector)
 
-    def likeness(one: dict[str, Any]) -> float:
-        has = _split_words(f"{one['words']} {one['text']} {one['selector']}")
-        best = [max((SequenceMatcher(None, word, other).ratio() for other in has), default=0.0) for word in wanted]
-        return sum(best) / max(len(best), 1) + (0.15 if one["acts"] else 0.0)
+    def score(element: dict[str, Any]) -> float:
+        element_words = _split_words(f"{element['words']} {element['text']} {element['selector']}")
+        best_ratios = [
+            max((SequenceMatcher(None, word, other).ratio() for other in element_words), default=0.0)
+            for word in selector_words
+        ]
+        return sum(best_ratios) / max(len(best_ratios), 1) + (0.15 if element["acts"] else 0.0)
 
-    ranked = sorted(found, key=likeness, reverse=True)
-    near = [one for one in ranked if likeness(one) > 0.5] or [one for one in ranked if one["acts"]]
-    return [f"{one['selector']} ({one['text'][:40]})" if one["text"] else one["selector"] for one in near[:limit]]
+    ranked = sorted(elements, key=score, reverse=True)
+    similar = [element for element in ranked if score(element) > 0.5]
+    similar = similar or [element for element in ranked if element["acts"]]
+    return [
+        f"{element['selector']} ({element['text'][:40]})" if element["text"] else element["selector"]
+        for element in similar[:limit]
+    ]
 
 
 def _split_words(text: str) -> list[str]:

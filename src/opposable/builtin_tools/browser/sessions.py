@@ -1,4 +1,4 @@
-"""One browser, and in it one page for each run, closed when nobody has used it for a while."""
+"""Browser sessions: one browser, with one isolated context per run."""
 
 import asyncio
 import time
@@ -15,7 +15,7 @@ _MAX_TABS = 5
 
 
 class BrowserSession:
-    """A run's own cookies and pages; `lock` is held by whoever acts on them."""
+    """Cookies and pages of one run. Actions hold `lock`."""
 
     def __init__(self, context: Any) -> None:
         self.context = context
@@ -23,17 +23,17 @@ class BrowserSession:
         self.last_used = time.monotonic()
 
     async def get_page(self) -> Any:
-        """The page that is acted on: the one opened last, as by a link to a new tab."""
+        """Return the page that was opened last, for example by a link to a new tab."""
         return self.context.pages[-1] if self.context.pages else await self.context.new_page()
 
     async def close_excess_tab(self, page: Any) -> None:
-        """Close a page too many."""
+        """Close a new page when the session has too many."""
         if len(self.context.pages) > _MAX_TABS:
             await page.close()
 
 
 class BrowserSessions:
-    """Pages by run. The browser starts with the first and ends with the last."""
+    """Sessions by run. The browser starts with the first session and ends after the last."""
 
     def __init__(self, guard: SsrfGuard, executable: str, idle_seconds: float, max_sessions: int) -> None:
         self._guard = guard
@@ -49,7 +49,11 @@ class BrowserSessions:
 
     @asynccontextmanager
     async def use_page(self, run_id: str) -> AsyncIterator[Any]:
-        """The page of a run, for one action at a time. Raises: `ToolUnavailable`."""
+        """Provide the page of a run for one action.
+
+        Raises:
+            ToolUnavailable: The browser does not start, or too many sessions are open.
+        """
         session = await self._get_session(run_id)
         async with session.lock:
             session.last_used = time.monotonic()
@@ -57,38 +61,38 @@ class BrowserSessions:
             session.last_used = time.monotonic()
 
     def get_refusal_reason(self, url: str) -> str:
-        """Why a page, or something it led to, was not reached; "" where that is not known."""
+        """Return why a page or one of its resources was refused, "" when unknown."""
         if self._proxy is None:
             return ""
-        hosts = self._proxy.refusals
-        return next((hosts[host] for host in reversed(list(hosts)) if host in url), "") or next(
-            (reason for _, reason in reversed(list(hosts.items()))), ""
+        refusals = self._proxy.refusals
+        return next((refusals[host] for host in reversed(list(refusals)) if host in url), "") or next(
+            (reason for _, reason in reversed(list(refusals.items()))), ""
         )
 
     def clear_refusals(self) -> None:
-        """Begin anew with remembering what was not reached."""
+        """Forget the refused connections so far."""
         if self._proxy is not None:
             self._proxy.refusals.clear()
 
     async def close(self) -> None:
-        """Close every page, the browser, and its way out."""
+        """Close every page, the browser and the proxy."""
         async with self._lock:
             await self._close_all()
 
     async def _close_all(self) -> None:
-        sweeper, self._sweep_task = self._sweep_task, None
-        if sweeper is not None and sweeper is not asyncio.current_task():
-            sweeper.cancel()
+        sweep_task, self._sweep_task = self._sweep_task, None
+        if sweep_task is not None and sweep_task is not asyncio.current_task():
+            sweep_task.cancel()
         self._sessions_by_run.clear()
-        browser, playwright, gate = self._browser, self._playwright, self._proxy
+        browser, playwright, proxy = self._browser, self._playwright, self._proxy
         self._browser = self._playwright = self._proxy = None
         if browser is not None:
-            with suppress(Exception):  # it may be gone already
+            with suppress(Exception):  # it may be closed already
                 await browser.close()
         if playwright is not None:
             await playwright.stop()
-        if gate is not None:
-            await gate.stop()
+        if proxy is not None:
+            await proxy.stop()
 
     async def _get_session(self, run_id: str) -> BrowserSession:
         async with self._lock:
@@ -126,7 +130,7 @@ class BrowserSessions:
         return session
 
     async def _filter_request(self, route: Any) -> None:
-        """Refuse by the URL what can be refused by it; the gate vets addresses."""
+        """Abort requests whose URL is not allowed. The proxy checks addresses."""
         try:
             self._guard.check_url(route.request.url)
         except ToolRefused as error:
@@ -139,12 +143,12 @@ class BrowserSessions:
     async def _close_idle_sessions(self) -> None:
         while True:
             await asyncio.sleep(min(self._idle_seconds / 2, 10.0))
-            late = time.monotonic() - self._idle_seconds
+            idle_since = time.monotonic() - self._idle_seconds
             async with self._lock:
                 for run_id, session in list(self._sessions_by_run.items()):
-                    if session.last_used < late and not session.lock.locked():
+                    if session.last_used < idle_since and not session.lock.locked():
                         del self._sessions_by_run[run_id]
-                        with suppress(Exception):  # it may be gone already
+                        with suppress(Exception):  # it may be closed already
                             await session.context.close()
                 if not self._sessions_by_run:
                     await self._close_all()

@@ -1,1 +1,1 @@
-"""Calculator."""
+"""The calculator tool."""

@@ -1,4 +1,4 @@
-"""The calculator: expressions, and statistics over a list of numbers."""
+"""Tool that evaluates expressions and computes statistics of numbers."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from opposable.builtin_tools.calculator.functions import FUNCTION_ALIASES, FUNCT
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRefused
 
 JsonNumber = int | float | str
-"""A number; text of its digits where it does not fit into 64 bits."""
+"""A number, or its digits as text if it does not fit into 64 bits."""
 
 _MAX_NUMBERS = 10_000
 _DEFAULT_STATISTICS = ("count", "sum", "mean", "median", "min", "max", "std")
@@ -38,7 +38,7 @@ _LONG_NAME_PATTERNS = (
 
 
 def split_numbers(value: Any) -> Any:
-    """Numbers that came as text ("1, 2, 3" or "[1, 2, 3]") as a list, one number as a list; the rest as it is."""
+    """Convert text such as "1, 2, 3" or one number to a list. Return other values unchanged."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return [value]
     if not isinstance(value, str):
@@ -47,7 +47,7 @@ def split_numbers(value: Any) -> Any:
 
 
 def join_operations(value: Any) -> Any:
-    """A list of operation names as text; the rest as it is."""
+    """Convert a list of operation names to text. Return other values unchanged."""
     if isinstance(value, (list, tuple)):
         return ", ".join(str(name) for name in value)
     return value
@@ -77,33 +77,33 @@ def calculator(
         ToolFailed: it has no result, such as a division by zero.
     """
     names = _parse_operations(operation)
-    given = _to_decimals(numbers or [])
+    decimals = _to_decimals(numbers or [])
     text = (expression or "").strip()
-    if text.lower() in FUNCTION_ALIASES and given:  # the operation said twice, or in the wrong place
+    if text.lower() in FUNCTION_ALIASES and decimals:  # the operation is repeated, or in the wrong argument
         names, text = names or _parse_operations(text), ""
     if text:
-        return _evaluate_expression(text, given, names)
-    if given:
-        return _compute_statistics(given, names)
+        return _evaluate_expression(text, decimals, names)
+    if decimals:
+        return _compute_statistics(decimals, names)
     problem = 'give an expression such as "25 * 4", or numbers such as [1, 2, 3] with an operation such as mean'
     raise InvalidArguments((FieldProblem("numbers" if names else "expression", problem),))
 
 
 def _evaluate_expression(text: str, numbers: list[Decimal], operations: list[str]) -> dict[str, JsonNumber]:
-    outcome = evaluate(text, numbers, is_list=bool(operations))
-    if isinstance(outcome.value, list):
-        if not outcome.value:
+    evaluation = evaluate(text, numbers, is_list=bool(operations))
+    if isinstance(evaluation.value, list):
+        if not evaluation.value:
             raise InvalidArguments((FieldProblem("expression", "there are no numbers in it", json.dumps(text[:100])),))
-        return _compute_statistics(outcome.value, operations)
+        return _compute_statistics(evaluation.value, operations)
     if not numbers and operations and all(FUNCTIONS[name].max_arguments == 1 for name in operations):
-        return _compute_statistics([outcome.value], operations)
+        return _compute_statistics([evaluation.value], operations)
     result: dict[str, JsonNumber] = {
         "expression": text[:200],
-        "result": to_json_number(outcome.value, outcome.is_exact),
+        "result": to_json_number(evaluation.value, evaluation.is_exact),
     }
-    if outcome.is_exact and (digits := _get_exact_digits(outcome.value)):
+    if evaluation.is_exact and (digits := _get_exact_digits(evaluation.value)):
         result["exact"] = digits
-    notes = [_FUNCTION_NOTES[name] for name in sorted(outcome.functions & _FUNCTION_NOTES.keys())]
+    notes = [_FUNCTION_NOTES[name] for name in sorted(evaluation.functions & _FUNCTION_NOTES.keys())]
     return result | ({"note": "; ".join(notes)} if notes else {})
 
 
@@ -124,7 +124,10 @@ def _compute_statistics(numbers: list[Decimal], operations: list[str]) -> dict[s
 
 
 def to_json_number(value: Decimal, is_exact: bool) -> JsonNumber:
-    """`value` as a JSON number; text where neither 64 bits nor a float hold it. Rounded values lose their noise."""
+    """Convert a decimal to a JSON number, or to text if neither 64 bits nor a float hold it.
+
+    Inexact values are rounded to 30 digits.
+    """
     if is_exact and value == value.to_integral_value():
         whole = int(value)
         return whole if abs(whole) < 2**63 else str(whole)
@@ -140,7 +143,7 @@ def to_json_number(value: Decimal, is_exact: bool) -> JsonNumber:
 
 
 def _get_exact_digits(value: Decimal) -> str:
-    """All digits of a value that a float cannot hold, or "" when it can."""
+    """Return all digits of a value that a float cannot hold, "" when a float can."""
     if value == value.to_integral_value() or Decimal(repr(float(value))) == value:
         return ""
     digits = f"{value:f}"
@@ -174,7 +177,7 @@ def _parse_operations(operation: str | None) -> list[str]:
 
 
 def _build_unknown_operation_error(word: str) -> InvalidArguments:
-    near = get_close_matches(word, FUNCTION_ALIASES, n=3)
-    usable = ", ".join(dict.fromkeys(FUNCTION_ALIASES[name] for name in near)) or ", ".join(STATISTICS)
-    problem = f"not known; {'did you mean' if near else 'use one of'} {usable}"
+    similar_names = get_close_matches(word, FUNCTION_ALIASES, n=3)
+    suggestions = ", ".join(dict.fromkeys(FUNCTION_ALIASES[name] for name in similar_names)) or ", ".join(STATISTICS)
+    problem = f"not known; {'did you mean' if similar_names else 'use one of'} {suggestions}"
     return InvalidArguments((FieldProblem("operation", problem, json.dumps(word[:50], ensure_ascii=False)),))

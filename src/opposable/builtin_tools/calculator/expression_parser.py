@@ -1,6 +1,6 @@
-"""Arithmetic as people and models write it ("25 × 4", "15% of 80", "mean([1,2,3])"), read and worked out.
+"""Parser and evaluator of arithmetic in human notation ("25 × 4", "15% of 80", "mean([1,2,3])").
 
-There is no `eval`: a reader of numbers, operators and known functions works out bounded decimals as it goes.
+It does not use `eval`. The parser knows numbers, operators and functions, and evaluates bounded decimals as it parses.
 """
 
 import re
@@ -22,7 +22,7 @@ from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRefused
 
 _MAX_EXPRESSION_CHARACTERS = 2000
 _MAX_DEPTH = 40
-_MAX_FUNCTION_NUMBERS = 50_000  # numbers read by functions, so that a long list in a long expression stays quick
+_MAX_FUNCTION_NUMBERS = 50_000  # limits the work of long lists in long expressions
 
 _CHARACTER_REPLACEMENTS = str.maketrans(
     {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
@@ -88,7 +88,13 @@ _TOKEN_PATTERN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class EvaluationResult:
-    """What an expression comes to: one number or several. `exact` is false when digits were rounded away."""
+    """Value of an expression.
+
+    Attributes:
+        value: One number, or several.
+        is_exact: Whether no digits were rounded away.
+        functions: The names of the functions used.
+    """
 
     value: Decimal | list[Decimal]
     is_exact: bool
@@ -96,14 +102,17 @@ class EvaluationResult:
 
 
 def evaluate(expression: str, numbers: list[Decimal] | None = None, is_list: bool = False) -> EvaluationResult:
-    """Work out `expression`, in which the names `numbers`, `data` and `values` stand for `numbers`.
+    """Evaluate an expression.
 
-    A comma may part thousands ("1,234 + 1") where it cannot part numbers; with `listed` it always parts numbers.
+    Args:
+        expression: The expression. The names `numbers`, `data` and `values` refer to `numbers`.
+        numbers: Numbers that the expression may use.
+        is_list: Whether a comma always separates numbers. Otherwise it may separate thousands ("1,234 + 1").
 
     Raises:
-        InvalidArguments: the expression cannot be read.
-        ToolRefused: it is too long, too deep or too large.
-        ToolFailed: it has no result.
+        InvalidArguments: The expression is not valid.
+        ToolRefused: It is too long, too deep or too large.
+        ToolFailed: It has no result.
     """
     if len(expression) > _MAX_EXPRESSION_CHARACTERS:
         raise ToolRefused(
@@ -114,11 +123,11 @@ def evaluate(expression: str, numbers: list[Decimal] | None = None, is_list: boo
     for pattern, replacement in _PHRASE_REPLACEMENTS:
         text = pattern.sub(replacement, text)
     with use_bounded_context() as context:
-        reader = _ExpressionParser(
+        parser = _ExpressionParser(
             expression, _tokenize(expression, text, is_list or _has_bare_function(text)), numbers or []
         )
-        value = reader.parse()
-        return EvaluationResult(value, not context.flags[Inexact], frozenset(reader.functions))
+        value = parser.parse()
+        return EvaluationResult(value, not context.flags[Inexact], frozenset(parser.functions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +138,7 @@ class _Token:
 
 
 class _Percent(Decimal):
-    """A percentage as written; any arithmetic on it gives a plain number."""
+    """A percentage as written. Arithmetic on it returns a plain number."""
 
 
 _Value = Decimal | list[Decimal]
@@ -140,34 +149,37 @@ def _build_syntax_error(expression: str, problem: str) -> InvalidArguments:
 
 
 def _has_bare_function(text: str) -> bool:
-    """Is a function used without brackets, as in "average of 100,200,300"? Commas then part numbers."""
+    """Return whether a function is used without brackets ("average of 100,200,300").
+
+    Commas then separate numbers.
+    """
     return any(match[1].lower() in FUNCTION_ALIASES for match in _BARE_WORD_PATTERN.finditer(text))
 
 
 def _tokenize(expression: str, text: str, is_list: bool) -> list[_Token]:
     tokens: list[_Token] = []
-    lists = [is_list]  # for the whole and every open bracket: do commas part numbers there?
+    comma_separates = [is_list]  # per open bracket and for the whole: do commas separate numbers there?
     text = text.strip()
-    at = 0
-    while at < len(text):
-        match = _TOKEN_PATTERN.match(text, at)
+    position = 0
+    while position < len(text):
+        match = _TOKEN_PATTERN.match(text, position)
         if match is None:
-            sample = text[at:].strip()[:1]
+            sample = text[position:].strip()[:1]
             raise _build_syntax_error(
                 expression, f"{sample!r} cannot be read; use numbers, + - * / ** % ( ) and functions such as sqrt, mean"
             )
         kind = match.lastgroup or ""
-        piece = match[kind]
-        if kind == "thousands" and any(lists):
-            piece = piece.split(",", 1)[0]
-        at = match.start(kind) + len(piece)
-        if piece in ("(", "["):
-            lists.append(
-                piece == "[" or bool(tokens and tokens[-1].kind == "word" and tokens[-1].text in FUNCTION_ALIASES)
+        part = match[kind]
+        if kind == "thousands" and any(comma_separates):
+            part = part.split(",", 1)[0]
+        position = match.start(kind) + len(part)
+        if part in ("(", "["):
+            comma_separates.append(
+                part == "[" or bool(tokens and tokens[-1].kind == "word" and tokens[-1].text in FUNCTION_ALIASES)
             )
-        elif piece in (")", "]") and len(lists) > 1:
-            lists.pop()
-        tokens.append(_make_token(kind, piece, bool(match["space"])))
+        elif part in (")", "]") and len(comma_separates) > 1:
+            comma_separates.pop()
+        tokens.append(_make_token(kind, part, bool(match["space"])))
     return tokens
 
 
@@ -181,7 +193,7 @@ def _make_token(kind: str, text: str, has_leading_space: bool) -> _Token:
 
 
 class _ExpressionParser:
-    """Reads tokens once from left to right, working out values as it goes."""
+    """Recursive-descent parser that evaluates tokens in one pass."""
 
     def __init__(self, expression: str, tokens: list[_Token], numbers: list[Decimal]) -> None:
         self.functions: set[str] = set()
@@ -220,7 +232,7 @@ class _ExpressionParser:
         return token is not None and (token.kind in ("number", "word") or token.text in ("(", "[", "√"))
 
     def _parse_items(self, closing_bracket: str) -> list[_Value]:
-        """Values parted by commas up to `closing` ("" for the end)."""
+        """Parse values separated by commas up to a closing bracket ("" for the end)."""
         self._enter_level()
         items: list[_Value] = []
         while self._peek() is not None and not (closing_bracket and self._next_is(closing_bracket)):
@@ -242,7 +254,7 @@ class _ExpressionParser:
         while sign := self._take("+", "-"):
             right = self._require_number(self._parse_term())
             left = self._require_number(value)
-            if isinstance(right, _Percent):  # 200 + 10% is 220, as on every pocket calculator
+            if isinstance(right, _Percent):  # 200 + 10% is 220, as on pocket calculators
                 right = left * right
             value = left + right if sign == "+" else left - right
         return value
@@ -269,7 +281,7 @@ class _ExpressionParser:
         return floor_divide(left, right) if operator == "//" else modulo(left, right)
 
     def _parse_of(self, value: _Value) -> _Value:
-        """What follows "of": a factor (15% of 80), or in the Chinese order a function ([1, 2, 3] 的平均值)."""
+        """Parse what follows "of": a factor (15% of 80), or a function in Chinese order ([1, 2, 3] 的平均值)."""
         token = self._peek()
         if token and token.kind == "word" and token.text in FUNCTION_ALIASES and not self._next_is("(", "of", ahead=1):
             self._position += 1
@@ -302,7 +314,7 @@ class _ExpressionParser:
                 return value
 
     def _is_percent(self) -> bool:
-        """A % is a percentage unless an operand follows: "15% of 80" and "7 % 3" are both common."""
+        """Return whether % is a percentage: "15% of 80" is one, "7 % 3" is not."""
         sign = self._peek()
         spaced = sign is not None and sign.has_leading_space
         return not self._starts_operand(1) and not (spaced and self._next_is("-", ahead=1))
@@ -366,7 +378,7 @@ class _ExpressionParser:
 
     def _require_number(self, value: _Value) -> Decimal:
         if isinstance(value, list):
-            raise self._build_error("a list stands where one number is needed; use mean, sum, max, min … of the list")
+            raise self._build_error("a list appears where one number is needed; use mean, sum, max, min … of the list")
         return value
 
     def _enter_level(self) -> None:
@@ -376,7 +388,7 @@ class _ExpressionParser:
 
 
 def describe_arity(name: str) -> str:
-    """How many numbers the function `name` takes, in words."""
+    """Return how many numbers a function takes, for messages."""
     function = FUNCTIONS[name]
     if function.max_arguments is None:
         return f"at least {function.min_arguments} number{'s' * (function.min_arguments > 1)}"
@@ -386,6 +398,6 @@ def describe_arity(name: str) -> str:
 
 
 def _describe_unknown_name(word: str) -> str:
-    near = get_close_matches(word, [*FUNCTION_ALIASES, *CONSTANTS], n=3)
-    usable = ", ".join(near or [*STATISTICS, "sqrt", "round", "log"])
-    return f"{word!r} is not known; {'did you mean' if near else 'use'} {usable}"
+    similar_names = get_close_matches(word, [*FUNCTION_ALIASES, *CONSTANTS], n=3)
+    suggestions = ", ".join(similar_names or [*STATISTICS, "sqrt", "round", "log"])
+    return f"{word!r} is not known; {'did you mean' if similar_names else 'use'} {suggestions}"

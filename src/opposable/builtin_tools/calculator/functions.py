@@ -1,6 +1,6 @@
-"""The functions a calculation may use, exact where that is possible and bounded everywhere.
+"""Functions of the calculator: exact where possible, and bounded.
 
-Every function takes and gives finite `Decimal`s and must run inside `bounded()`.
+Every function takes and returns finite `Decimal`s and must run inside `use_bounded_context()`.
 """
 
 import math
@@ -26,9 +26,9 @@ from decimal import (
 from opposable.domain.errors import ToolFailed, ToolRefused
 
 MAX_DIGITS = 500
-"""Longest whole number, in digits."""
+"""Digits of the longest integer."""
 
-_ROOT_DIGITS = 60  # roots, logarithms and powers with a fraction never end: this many digits are kept
+_ROOT_DIGITS = 60  # digits of results that never end: roots, logarithms, fractional powers
 _MAX_EXPONENT = 10**12
 _MAX_FACTORIAL = 250
 
@@ -37,17 +37,17 @@ Decimals = list[Decimal]
 
 @contextmanager
 def use_bounded_context() -> Generator[Context]:
-    """A decimal context that refuses what is too large or undefined.
+    """Use a decimal context that rejects values that are too large or undefined.
 
     Raises:
-        ToolRefused: a value has more than `DIGITS` digits, or is that close to zero.
-        ToolFailed: division by zero, or a result that is not defined.
+        ToolRefused: A value has more than `MAX_DIGITS` digits, or is that close to zero.
+        ToolFailed: Division by zero, or an undefined result.
     """
     traps = [Overflow, Underflow, DivisionByZero, InvalidOperation]
     context = Context(prec=MAX_DIGITS, Emax=MAX_DIGITS, Emin=-MAX_DIGITS, traps=traps)
     try:
-        with localcontext(context) as here:
-            yield here
+        with localcontext(context) as bounded_context:
+            yield bounded_context
     except Overflow as error:
         raise ToolRefused(f"The result is too large: numbers may have at most {MAX_DIGITS} digits.") from error
     except Underflow as error:
@@ -60,7 +60,7 @@ def use_bounded_context() -> Generator[Context]:
 
 
 def power(base: Decimal, exponent: Decimal) -> Decimal:
-    """`base` to the power of `exponent`; whole exponents are exact, and 0 to the power of 0 is 1."""
+    """Return `base` to the power of `exponent`. Integer exponents are exact, and 0**0 is 1."""
     if exponent == 0:
         return Decimal(1)
     if base == 0 and exponent < 0:
@@ -73,7 +73,7 @@ def power(base: Decimal, exponent: Decimal) -> Decimal:
 
 
 def modulo(left: Decimal, right: Decimal) -> Decimal:
-    """The remainder of a division, with the sign of the divisor."""
+    """Return the remainder of a division, with the sign of the divisor."""
     if right == 0:
         raise ToolFailed("Division by zero: there is no remainder.")
     rest = left % right
@@ -81,12 +81,12 @@ def modulo(left: Decimal, right: Decimal) -> Decimal:
 
 
 def floor_divide(left: Decimal, right: Decimal) -> Decimal:
-    """The whole part of a division, rounded down."""
+    """Return the quotient of a division, rounded down to an integer."""
     return (left - modulo(left, right)) / right
 
 
 def mean(numbers: Decimals) -> Decimal:
-    """The average."""
+    """Return the average."""
     return _sum(numbers) / len(numbers)
 
 
@@ -192,7 +192,7 @@ def _require_integer(number: Decimal, limit: int | None, minimum: int | None = N
 
 
 def _compute_rounded(compute: Callable[[], Decimal]) -> Decimal:
-    """Work out what has no last digit with fewer digits, and tell the outer context when it was rounded."""
+    """Compute a result without a last digit at limited precision, and flag the outer context as inexact."""
     outer = getcontext()
     with localcontext(prec=_ROOT_DIGITS) as inner:
         inner.clear_flags()
@@ -207,7 +207,7 @@ def _compute_rounded(compute: Callable[[], Decimal]) -> Decimal:
 def _wrap_float_function(function: Callable[[float], float]) -> Callable[[Decimals], Decimal]:
     def compute(numbers: Decimals) -> Decimal:
         getcontext().flags[Inexact] = True
-        # 15 places: sin(pi) is then 0, as people expect
+        # 15 places, so that sin(pi) is 0
         return Decimal(repr(round(function(float(numbers[0])), 15)))
 
     return compute
@@ -215,7 +215,7 @@ def _wrap_float_function(function: Callable[[float], float]) -> Callable[[Decima
 
 @dataclass(frozen=True, slots=True)
 class MathFunction:
-    """A function of `least` to `most` numbers (`most` None: any count)."""
+    """A function of `min_arguments` to `max_arguments` numbers. None means any number of them."""
 
     compute: Callable[[Decimals], Decimal]
     min_arguments: int = 1
@@ -237,7 +237,7 @@ STATISTICS = {
     "mode": MathFunction(_mode, 1, None),
     "product": MathFunction(_product, 1, None),
 }
-"""Functions of many numbers, by the name results carry. `std` and `variance` are those of a sample (n - 1)."""
+"""Functions of many numbers, by result name. `std` and `variance` are those of a sample (n - 1)."""
 
 FUNCTIONS = STATISTICS | {
     "subtract": MathFunction(_subtract, 2, None),
@@ -269,14 +269,14 @@ FUNCTIONS = STATISTICS | {
     "gcd": MathFunction(_fold_integers(math.gcd), 1, None),
     "lcm": MathFunction(_fold_integers(math.lcm), 1, None),
 }
-"""Every function, by name."""
+"""All functions, by name."""
 
 CONSTANTS = {
     "pi": Decimal("3.14159265358979323846264338327950288419716939937510582097494459"),
     "e": Decimal("2.71828182845904523536028747135266249775724709369995957496696763"),
     "tau": Decimal("6.28318530717958647692528676655900576839433879875021164194988918"),
 }
-"""Constants, to more digits than any result shows."""
+"""Constants, with more digits than any result has."""
 
 _ALIASES_BY_FUNCTION = {
     "mean": "average avg 平均值 平均数 平均 均值",
@@ -309,4 +309,4 @@ _ALIASES_BY_FUNCTION = {
 FUNCTION_ALIASES = {other: name for name, others in _ALIASES_BY_FUNCTION.items() for other in others.split()} | {
     n: n for n in FUNCTIONS
 }
-"""Every way a function may be called (lower case), to its name."""
+"""Function names by alias (lower case)."""

@@ -1,1 +1,1 @@
-"""Data files."""
+"""Tools for data files: CSV, JSON, Parquet and Excel."""

@@ -1,4 +1,4 @@
-"""Analyses files of rows: describe, group, correlate, chart."""
+"""Tool that describes, groups, correlates and charts data files."""
 
 import itertools
 from pathlib import Path
@@ -28,7 +28,7 @@ _NUMERIC_AGGREGATES = ("sum", "mean", "median", "std")
 
 
 class DataAnalyzer:
-    """Analyses CSV, JSON, Parquet and Excel files under `roots`, the only folders that are read."""
+    """Analysis of CSV, JSON, Parquet and Excel files under `roots`, the only folders that are read."""
 
     def __init__(self, roots: list[Path]) -> None:
         self._roots = AllowedRoots([Path(root) for root in roots])
@@ -70,9 +70,9 @@ class DataAnalyzer:
             sheet: the sheet of an Excel file; the first when left out.
         """
         with open_table(self._roots, path, sheet) as table:
-            names, rows, more = _query_groups(table, by, column, aggregate, max(1, min(limit, _MAX_ROWS)))
+            names, rows, has_more = _query_groups(table, by, column, aggregate, max(1, min(limit, _MAX_ROWS)))
             result: dict[str, Any] = {"path": table.display_path} | _to_result(names, rows)
-        return result | ({"note": f"Only the first {len(rows)} groups; there are more."} if more else {})
+        return result | ({"note": f"Only the first {len(rows)} groups; there are more."} if has_more else {})
 
     def correlate(self, path: str, columns: list[str] | None = None, sheet: str | None = None) -> dict[str, Any]:
         """Correlate the numeric columns of a file pairwise (Pearson), strongest first.
@@ -83,11 +83,11 @@ class DataAnalyzer:
             sheet: the sheet of an Excel file; the first when left out.
         """
         with open_table(self._roots, path, sheet) as table:
-            chosen = _select_numeric_columns(table, columns)
-            pairs = list(itertools.combinations(chosen, 2))
-            asked = ", ".join(f"round(corr({a.quoted_name}, {b.quoted_name}), 6)" for a, b in pairs)
-            [found] = table.fetch_rows(f"SELECT {asked} FROM data")  # noqa: S608 - names in quotes
-            rows = [(a.name, b.name, value) for (a, b), value in zip(pairs, found, strict=True)]
+            numeric_columns = _select_numeric_columns(table, columns)
+            pairs = list(itertools.combinations(numeric_columns, 2))
+            correlations_sql = ", ".join(f"round(corr({a.quoted_name}, {b.quoted_name}), 6)" for a, b in pairs)
+            [correlations] = table.fetch_rows(f"SELECT {correlations_sql} FROM data")  # noqa: S608 - names in quotes
+            rows = [(a.name, b.name, value) for (a, b), value in zip(pairs, correlations, strict=True)]
             rows.sort(key=lambda row: -abs(row[2]) if isinstance(row[2], float | int) else 1)
             return {"path": table.display_path} | _to_result(("a", "b", "correlation"), rows[:_MAX_ROWS])
 
@@ -113,22 +113,24 @@ class DataAnalyzer:
             sheet: the sheet of an Excel file; the first when left out.
         """
         with open_table(self._roots, path, sheet) as table:
-            across = table.find_column(x, "x")
-            colour = table.find_column(series, "series") if series else None
-            up = table.find_column(y, "y") if y else None
-            value = _build_value_sql(up, aggregate or (None if type == "point" and up else "sum" if up else "count"))
-            data, more = _query_chart_rows(
-                table, across, colour, value, is_grouped=not (type == "point" and not aggregate and up)
+            x_column = table.find_column(x, "x")
+            series_column = table.find_column(series, "series") if series else None
+            y_column = table.find_column(y, "y") if y else None
+            value = _build_value_sql(
+                y_column, aggregate or (None if type == "point" and y_column else "sum" if y_column else "count")
+            )
+            data, has_more = _query_chart_rows(
+                table, x_column, series_column, value, is_grouped=not (type == "point" and not aggregate and y_column)
             )
         spec: dict[str, Any] = {
             "type": type,
-            "x": {"field": across.name, "type": _get_axis_type(across)},
+            "x": {"field": x_column.name, "type": _get_axis_type(x_column)},
             "y": {"field": value[0], "type": "quantitative"},
         }
-        if colour is not None:
-            spec["series"] = {"field": colour.name, "type": "nominal"}
+        if series_column is not None:
+            spec["series"] = {"field": series_column.name, "type": "nominal"}
         spec["data"] = data
-        return {"path": path, "chart": spec} | ({"note": f"Only the first {_MAX_ROWS} rows."} if more else {})
+        return {"path": path, "chart": spec} | ({"note": f"Only the first {_MAX_ROWS} rows."} if has_more else {})
 
 
 def _to_result(column_names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> dict[str, Any]:
@@ -140,17 +142,23 @@ def _to_result(column_names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> di
 
 
 def _describe_column(table: DataFileTable, column: DataFileColumn) -> tuple[Any, ...]:
-    q = column.quoted_name
-    more = "NULL, NULL, NULL, NULL"
+    column_sql = column.quoted_name
+    statistics_sql = "NULL, NULL, NULL, NULL"
     if column.is_numeric:
-        more = f"round(avg({q}), 6), " + ", ".join(f"quantile_cont({q}, {part})" for part in (0.25, 0.5, 0.75))
-    asked = f"count(*) - count({q}), count(DISTINCT {q}), min({q}), max({q}), {more}"
-    [row] = table.fetch_rows(f"SELECT {asked} FROM data")  # noqa: S608 - names in quotes
+        statistics_sql = f"round(avg({column_sql}), 6), " + ", ".join(
+            f"quantile_cont({column_sql}, {quantile})" for quantile in (0.25, 0.5, 0.75)
+        )
+    select_sql = f"count(*) - count({column_sql}), count(DISTINCT {column_sql}), min({column_sql}), max({column_sql}), {statistics_sql}"
+    [row] = table.fetch_rows(f"SELECT {select_sql} FROM data")  # noqa: S608 - names in quotes
     return (column.name, column.type, *row)
 
 
 def _build_value_sql(column: DataFileColumn | None, aggregate: str | None) -> tuple[str, str]:
-    """The name and the SQL of what is aggregated. Raises: `InvalidArguments` where numbers are needed."""
+    """Return the name and the SQL of an aggregated value.
+
+    Raises:
+        InvalidArguments: The aggregate needs numbers and the column has none.
+    """
     if column is None:
         return "count", "count(*)"
     if aggregate is None:
@@ -167,27 +175,27 @@ def _query_groups(
     if not by:
         raise InvalidArguments((FieldProblem("by", "give at least one column to group by", "[]"),))
     keys = [table.find_column(name, "by") for name in by]
-    name, asked = _build_value_sql(table.find_column(column) if column else None, aggregate)
-    listed = ", ".join(key.quoted_name for key in keys)
-    sql = f"SELECT {listed}, {asked} AS v FROM data GROUP BY {listed} ORDER BY v DESC NULLS LAST, {listed} LIMIT ?"  # noqa: S608
+    name, value_sql = _build_value_sql(table.find_column(column) if column else None, aggregate)
+    keys_sql = ", ".join(key.quoted_name for key in keys)
+    sql = f"SELECT {keys_sql}, {value_sql} AS v FROM data GROUP BY {keys_sql} ORDER BY v DESC NULLS LAST, {keys_sql} LIMIT ?"  # noqa: S608
     rows = table.fetch_rows(sql, [limit + 1])
     return (*(key.name for key in keys), name), rows[:limit], len(rows) > limit
 
 
 def _select_numeric_columns(table: DataFileTable, column_names: list[str] | None) -> list[DataFileColumn]:
-    chosen = (
+    columns = (
         [table.find_column(name, "columns") for name in column_names]
         if column_names
-        else [c for c in table.columns if c.is_numeric]
+        else [column for column in table.columns if column.is_numeric]
     )
-    text = [column.name for column in chosen if not column.is_numeric]
-    if text:
-        raise InvalidArguments((FieldProblem("columns", f"{', '.join(text)} hold no numbers", None),))
-    if len(chosen) < 2:
-        numeric = ", ".join(column.name for column in table.columns if column.is_numeric) or "none"
-        problem = f"two columns of numbers are needed; this file's are {numeric}"
+    text_columns = [column.name for column in columns if not column.is_numeric]
+    if text_columns:
+        raise InvalidArguments((FieldProblem("columns", f"{', '.join(text_columns)} hold no numbers", None),))
+    if len(columns) < 2:
+        numeric_names = ", ".join(column.name for column in table.columns if column.is_numeric) or "none"
+        problem = f"two columns of numbers are needed; this file's are {numeric_names}"
         raise InvalidArguments((FieldProblem("columns", problem, None),))
-    return chosen[:_MAX_NUMERIC_COLUMNS]
+    return columns[:_MAX_NUMERIC_COLUMNS]
 
 
 def _query_chart_rows(
@@ -199,9 +207,9 @@ def _query_chart_rows(
     is_grouped: bool,
 ) -> tuple[list[dict[str, Any]], bool]:
     keys = [x, *([series] if series else [])]
-    listed = ", ".join(key.quoted_name for key in keys)
-    group = f" GROUP BY {listed}" if is_grouped else ""
-    sql = f"SELECT {listed}, {named_value_sql[1]} AS v FROM data{group} ORDER BY {listed} LIMIT ?"  # noqa: S608 - names in quotes
+    keys_sql = ", ".join(key.quoted_name for key in keys)
+    group_sql = f" GROUP BY {keys_sql}" if is_grouped else ""
+    sql = f"SELECT {keys_sql}, {named_value_sql[1]} AS v FROM data{group_sql} ORDER BY {keys_sql} LIMIT ?"  # noqa: S608 - names in quotes
     rows = table.fetch_rows(sql, [_MAX_ROWS + 1])
     names = [*(key.name for key in keys), named_value_sql[0]]
     return [dict(zip(names, row, strict=True)) for row in rows[:_MAX_ROWS]], len(rows) > _MAX_ROWS

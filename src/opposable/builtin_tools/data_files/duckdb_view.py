@@ -1,4 +1,4 @@
-"""Files of rows (CSV, JSON, Parquet, Excel) as one DuckDB view that can read this one file and nothing else."""
+"""DuckDB view of one data file. The connection can access this file only."""
 
 import codecs
 import contextlib
@@ -32,24 +32,24 @@ MAX_SPREADSHEET_BYTES = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class DataFileColumn:
-    """A column: its name and DuckDB's type."""
+    """A column, with its DuckDB type."""
 
     name: str
     type: str
 
     @property
     def is_numeric(self) -> bool:
-        """Whether it holds numbers."""
+        """Whether the column holds numbers."""
         return self.type.startswith(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "U", "FLOAT", "DOUBLE", "DECIMAL")) and not self.type.startswith(("UUID", "UNION"))  # fmt: skip
 
     @property
     def quoted_name(self) -> str:
-        """Its name in SQL."""
+        """The name as a quoted SQL identifier."""
         return quote_identifier(self.name)
 
 
 class DataFileTable:
-    """An open file of rows, as the view `data`."""
+    """An open data file, queried as the view `data`."""
 
     def __init__(self, connection: Any, display_path: str, sheets: tuple[str, ...] = ()) -> None:
         self._connection = connection
@@ -59,34 +59,48 @@ class DataFileTable:
         self.columns = tuple(DataFileColumn(str(row[0]), str(row[1])) for row in described)
 
     def fetch_rows(self, sql: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
-        """All rows of a query as JSON values. Raises: `ToolFailed` in the engine's words."""
+        """Return all rows of a query as JSON values.
+
+        Raises:
+            ToolFailed: DuckDB rejected the query.
+        """
         with translate_duckdb_errors(self.display_path):
-            found = self._connection.execute(sql, parameters).fetchall()
-        return [tuple(to_json_value(value) for value in row) for row in found]
+            rows = self._connection.execute(sql, parameters).fetchall()
+        return [tuple(to_json_value(value) for value in row) for row in rows]
 
     def execute(self, sql: str) -> Any:
-        """A cursor over a query's rows as Python values. Raises: as `rows`."""
+        """Return a cursor over the rows of a query as Python values.
+
+        Raises:
+            ToolFailed: DuckDB rejected the query.
+        """
         with translate_duckdb_errors(self.display_path):
             return self._connection.execute(sql)
 
     def count_rows(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         return int(self.fetch_rows("SELECT count(*) FROM data")[0][0])
 
     def find_column(self, name: str, argument_name: str = "column") -> DataFileColumn:
-        """The column of that name; case does not matter. Raises: `InvalidArguments` with the nearest names."""
+        """Return the column with this name, ignoring case.
+
+        Raises:
+            InvalidArguments: There is no such column. The error suggests similar names.
+        """
         for column in self.columns:
             if column.name == name:
                 return column
-        folded = [column for column in self.columns if column.name.strip().casefold() == name.strip().casefold()]
-        if len(folded) == 1:
-            return folded[0]
-        names = [column.name for column in self.columns]
-        near = find_close_names(name, names, remove_separators) or [
-            one for one in names if name and (name in one or one in name)
+        case_insensitive_matches = [
+            column for column in self.columns if column.name.strip().casefold() == name.strip().casefold()
         ]
-        meant = f"Did you mean {' or '.join(near[:3])}? " if near else ""
-        problem = f"there is no such column. {meant}The columns are {', '.join(names[:40])}"
+        if len(case_insensitive_matches) == 1:
+            return case_insensitive_matches[0]
+        names = [column.name for column in self.columns]
+        similar_names = find_close_names(name, names, remove_separators) or [
+            column_name for column_name in names if name and (name in column_name or column_name in name)
+        ]
+        suggestion = f"Did you mean {' or '.join(similar_names[:3])}? " if similar_names else ""
+        problem = f"there is no such column. {suggestion}The columns are {', '.join(names[:40])}"
         raise InvalidArguments((FieldProblem(argument_name, problem, repr(name[:60])),))
 
 
@@ -94,60 +108,70 @@ class DataFileTable:
 def open_table(
     roots: AllowedRoots, path: str, sheet: str | None = None, writable_stream: BinaryIO | None = None
 ) -> Iterator[DataFileTable]:
-    """Open a file of rows. With `writable`, the connection may write into that open file too (at `descriptor_path`).
+    """Open a data file.
 
-    Raises: as `Roots.find`; `ToolFailed` for a file that is not of the kind its name says.
+    Args:
+        roots: The allowed folders.
+        path: The file.
+        sheet: The sheet of a spreadsheet. None opens the first.
+        writable_stream: An open file that the connection may write, at `get_descriptor_path`.
+
+    Raises:
+        ToolFailed: The content does not match the file's suffix.
+        ToolRefused, InvalidArguments: As `AllowedRoots.find`.
     """
-    place = roots.find(path)
-    shown = roots.format_path(place)
-    suffix = get_suffix(shown)
+    rooted_path = roots.find(path)
+    display_path = roots.format_path(rooted_path)
+    suffix = get_suffix(display_path)
     if suffix not in READER_FUNCTIONS and suffix not in SPREADSHEET_SUFFIXES:
-        kinds = ", ".join((*READER_FUNCTIONS, *SPREADSHEET_SUFFIXES))
-        raise ToolFailed(f"{shown} is no file of rows; those end in {kinds}.")
-    with roots.open_file(place) as file, contextlib.ExitStack() as stack:
+        suffixes = ", ".join((*READER_FUNCTIONS, *SPREADSHEET_SUFFIXES))
+        raise ToolFailed(f"{display_path} is no file of rows; those end in {suffixes}.")
+    with roots.open_file(rooted_path) as file, contextlib.ExitStack() as stack:
         sheets: tuple[str, ...] = ()
         if suffix in SPREADSHEET_SUFFIXES:
-            source, sheets = _convert_sheet_to_csv(stack, file, shown, sheet)
+            source, sheets = _convert_sheet_to_csv(stack, file, display_path, sheet)
             reader = "read_csv"
         else:
             source = _convert_to_utf8(stack, file) if suffix != ".parquet" else file.stream
             reader = READER_FUNCTIONS[suffix]
-        connection = _connect([get_descriptor_path(one) for one in (source, writable_stream) if one is not None])
+        connection = _connect(
+            [get_descriptor_path(stream) for stream in (source, writable_stream) if stream is not None]
+        )
         stack.callback(connection.close)
-        _create_view(connection, reader, source, shown)
-        yield DataFileTable(connection, shown, sheets)
+        _create_view(connection, reader, source, display_path)
+        yield DataFileTable(connection, display_path, sheets)
 
 
 def get_suffix(name: str) -> str:
-    """The end of a file's name that tells its kind, in lower case."""
-    return os.path.splitext(name)[1].lower()  # noqa: PTH122 - a shown path is text
+    """Return the suffix of a file name in lower case."""
+    return os.path.splitext(name)[1].lower()  # noqa: PTH122 - a display path is text
 
 
 def get_descriptor_path(stream: BinaryIO) -> str:
-    """The path of an open file for this process alone: what was vetted when it was opened is what is read."""
+    """Return the path of an open file within this process, so that the checked file is the one that is read."""
     return f"/dev/fd/{stream.fileno()}"
 
 
 def quote_identifier(name: str) -> str:
-    """A name in SQL."""
+    """Quote a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 @contextmanager
 def translate_duckdb_errors(display_path: str) -> Iterator[None]:
-    """Errors of the engine as `ToolFailed`, without the path it saw."""
+    """Translate errors of DuckDB to `ToolFailed`, without the internal path."""
     import duckdb
 
     try:
         yield
     except (duckdb.Error, OverflowError, UnicodeDecodeError) as error:
-        first = str(error).strip().splitlines()[0]
-        if isinstance(error, duckdb.InterruptException) or "execution time" in first:
+        first_line = str(error).strip().splitlines()[0]
+        if isinstance(error, duckdb.InterruptException) or "execution time" in first_line:
             raise ToolFailed(f"Reading {display_path} took too long and was stopped.") from error
-        words = " ".join(
-            display_path if word.strip("\"'.,:;").startswith("/dev/fd/") else word for word in first.split()
+        message = " ".join(
+            display_path if word.strip("\"'.,:;").startswith("/dev/fd/") else word for word in first_line.split()
         )
-        raise ToolFailed(f"{display_path} cannot be read so: {words[:500]}") from error
+        raise ToolFailed(f"{display_path} cannot be read so: {message[:500]}") from error
 
 
 def _connect(allowed_paths: list[str]) -> Any:
@@ -156,20 +180,20 @@ def _connect(allowed_paths: list[str]) -> Any:
     except ImportError as error:
         raise ToolUnavailable('Files of rows need the extra "files": pip install "opposable[files]".') from error
     connection = duckdb.connect(":memory:", config=RESTRICTED_OPTIONS)
-    listed = ", ".join(f"'{path}'" for path in allowed_paths)
-    connection.execute(f"SET allowed_paths = [{listed}]")
+    paths_sql = ", ".join(f"'{path}'" for path in allowed_paths)
+    connection.execute(f"SET allowed_paths = [{paths_sql}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return connection
 
 
 def _create_view(connection: Any, reader_function: str, source: BinaryIO, display_path: str) -> None:
-    """The view `data`; a CSV whose later rows do not fit the types of the first is read as text."""
+    """Create the view `data`. A CSV file whose later rows do not fit the detected types is read as text."""
     import duckdb
 
     path = get_descriptor_path(source)
     with translate_duckdb_errors(display_path):
-        connection.execute(f"CREATE VIEW data AS SELECT * FROM {reader_function}('{path}')")  # noqa: S608 - a number of ours
+        connection.execute(f"CREATE VIEW data AS SELECT * FROM {reader_function}('{path}')")  # noqa: S608 - the path holds only a number
         if reader_function != "read_csv":
             return
         try:
@@ -180,7 +204,7 @@ def _create_view(connection: Any, reader_function: str, source: BinaryIO, displa
 
 
 def _convert_to_utf8(stack: contextlib.ExitStack, file: OpenFile) -> BinaryIO:
-    """The file itself where it is UTF-8, else a private copy that is."""
+    """Return the file itself when it is UTF-8, otherwise a private copy in UTF-8."""
     sample = file.stream.read(65536)
     file.stream.seek(0)
     encoding = detect_encoding(sample)
@@ -188,8 +212,8 @@ def _convert_to_utf8(stack: contextlib.ExitStack, file: OpenFile) -> BinaryIO:
         return file.stream
     copy = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
     reader = codecs.getreader(encoding)(file.stream, "replace")
-    while piece := reader.read(1_000_000):
-        copy.write(piece.encode())
+    while chunk := reader.read(1_000_000):
+        copy.write(chunk.encode())
     copy.flush()
     return copy
 
@@ -206,26 +230,26 @@ def _convert_sheet_to_csv(
             f"{display_path} is larger than {MAX_SPREADSHEET_BYTES // 1_000_000} MB; save it as CSV first."
         )
     try:
-        book = python_calamine.CalamineWorkbook.from_filelike(io.BytesIO(file.stream.read()))
-        names = tuple(book.sheet_names)
-        if sheet is not None and sheet not in names:
-            problem = f"there is no such sheet; the sheets are {', '.join(names)}"
+        workbook = python_calamine.CalamineWorkbook.from_filelike(io.BytesIO(file.stream.read()))
+        sheet_names = tuple(workbook.sheet_names)
+        if sheet is not None and sheet not in sheet_names:
+            problem = f"there is no such sheet; the sheets are {', '.join(sheet_names)}"
             raise InvalidArguments((FieldProblem("sheet", problem, repr(sheet)),))
-        rows = book.get_sheet_by_name(sheet or names[0]).to_python()
+        rows = workbook.get_sheet_by_name(sheet or sheet_names[0]).to_python()
     except (python_calamine.CalamineError, OSError, IndexError) as error:
         raise ToolFailed(f"{display_path} is no spreadsheet that can be read: {error}.") from error
     if not rows:
-        raise ToolFailed(f"The sheet {sheet or names[0]} of {display_path} is empty.")
+        raise ToolFailed(f"The sheet {sheet or sheet_names[0]} of {display_path} is empty.")
     copy = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
     writer = io.TextIOWrapper(copy, "utf-8", newline="", write_through=True)
     csv.writer(writer).writerows([[_to_csv_value(value) for value in row] for row in rows])
     writer.detach()
     copy.flush()
-    return copy, names
+    return copy, sheet_names
 
 
 def _to_csv_value(value: Any) -> Any:
-    """A cell of a sheet for a CSV: whole numbers without .0, dates in ISO form."""
+    """Convert a cell for CSV: whole numbers without .0, dates in ISO format."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     return value.isoformat() if hasattr(value, "isoformat") else value

@@ -1,4 +1,4 @@
-"""Reads, describes and converts files inside the folders that are allowed."""
+"""Tool that reads, describes and converts files in allowed folders."""
 
 import io
 import itertools
@@ -36,11 +36,11 @@ _WRITABLE_SUFFIXES = (*_COPY_OPTIONS, ".xlsx")
 
 
 class FileProcessor:
-    """Works on files under `roots`: text, CSV, JSON, NDJSON, Parquet, Excel.
+    """Processing of files: text, CSV, JSON, NDJSON, Parquet and Excel.
 
     Args:
-        roots: the only folders that are read, and written by `convert`.
-        allow_overwrite: whether `convert` may replace a file when it is asked to.
+        roots: The only folders that are read, and written by `convert`.
+        allow_overwrite: Whether `convert` may replace a file on request.
     """
 
     def __init__(self, roots: list[Path], *, allow_overwrite: bool = False) -> None:
@@ -56,17 +56,17 @@ class FileProcessor:
             limit: how many rows or lines to read.
             sheet: the sheet of an Excel file; the first when left out.
         """
-        first, most = max(0, offset), max(1, min(limit, _MAX_ROWS))
+        first_row, max_rows = max(0, offset), max(1, min(limit, _MAX_ROWS))
         if get_suffix(path.strip().strip("\"'")) not in (*READER_FUNCTIONS, *SPREADSHEET_SUFFIXES):
-            return self._read_lines(path, first, most)
+            return self._read_lines(path, first_row, max_rows)
         with open_table(self._roots, path, sheet) as table:
-            rows = table.fetch_rows("SELECT * FROM data LIMIT ? OFFSET ?", [most + 1, first])
+            rows = table.fetch_rows("SELECT * FROM data LIMIT ? OFFSET ?", [max_rows + 1, first_row])
             columns = [column.name for column in table.columns]
-            result: dict[str, Any] = {"path": table.display_path, "offset": first, "columns": columns}
-            kept = [[_clip_value(value) for value in row] for row in rows[:most]]
-            if len(rows) > most:
-                result["more"] = f"There are more rows; read on with offset={first + most}."
-            return result | {"rows": kept}
+            result: dict[str, Any] = {"path": table.display_path, "offset": first_row, "columns": columns}
+            clipped_rows = [[_clip_value(value) for value in row] for row in rows[:max_rows]]
+            if len(rows) > max_rows:
+                result["more"] = f"There are more rows; read on with offset={first_row + max_rows}."
+            return result | {"rows": clipped_rows}
 
     def head(self, path: str, rows: int = 5) -> dict[str, Any]:
         """Show the first rows of a file as a table, or its first lines.
@@ -75,10 +75,10 @@ class FileProcessor:
             path: the file, such as data/sales.csv.
             rows: how many rows or lines.
         """
-        told = self.read(path, 0, rows)
-        if "rows" not in told:
-            return told
-        return {"path": told["path"], "table": format_table(told["columns"], told["rows"])}
+        content = self.read(path, 0, rows)
+        if "rows" not in content:
+            return content
+        return {"path": content["path"], "table": format_table(content["columns"], content["rows"])}
 
     def info(self, path: str, sheet: str | None = None) -> dict[str, Any]:
         """Tell a file's size, kind, encoding, columns with their types, and number of rows or lines.
@@ -87,19 +87,19 @@ class FileProcessor:
             path: the file, such as data/sales.csv.
             sheet: the sheet of an Excel file; the first when left out.
         """
-        place = self._roots.find(path)
-        shown = self._roots.format_path(place)
-        with self._roots.open_file(place) as file:
-            result: dict[str, Any] = {"path": shown, "bytes": file.size}
+        rooted_path = self._roots.find(path)
+        display_path = self._roots.format_path(rooted_path)
+        with self._roots.open_file(rooted_path) as file:
+            result: dict[str, Any] = {"path": display_path, "bytes": file.size}
             encoding = detect_encoding(file.stream.read(65536))
         if encoding is not None:
             result["encoding"] = encoding
-        if get_suffix(shown) not in (*READER_FUNCTIONS, *SPREADSHEET_SUFFIXES):
+        if get_suffix(display_path) not in (*READER_FUNCTIONS, *SPREADSHEET_SUFFIXES):
             return result | (
-                {"kind": "binary"} if encoding is None else {"kind": "text", "lines": self._count_lines(place)}
+                {"kind": "binary"} if encoding is None else {"kind": "text", "lines": self._count_lines(rooted_path)}
             )
         with open_table(self._roots, path, sheet) as table:
-            result |= {"kind": get_suffix(shown)[1:], "rows": table.count_rows()}
+            result |= {"kind": get_suffix(display_path)[1:], "rows": table.count_rows()}
             result["columns"] = {column.name: column.type for column in table.columns}
             return result | ({"sheets": list(table.sheets)} if table.sheets else {})
 
@@ -112,44 +112,47 @@ class FileProcessor:
             sheet: the sheet of an Excel file; the first when left out.
             overwrite: replace the target when it is there already.
         """
-        kind = get_suffix(target.strip().strip("\"'"))
-        if kind not in _WRITABLE_SUFFIXES:
+        suffix = get_suffix(target.strip().strip("\"'"))
+        if suffix not in _WRITABLE_SUFFIXES:
             problem = f"its ending must be one of {', '.join(_WRITABLE_SUFFIXES)}"
             raise InvalidArguments((FieldProblem("target", problem, repr(target[:60])),))
         if overwrite and not self._allow_overwrite:
             raise ToolRefused("Files may not be overwritten here; give the name of a new file.")
-        place = self._roots.resolve_new_path(target, "target")
-        with self._roots.create_file(place, overwrite) as stream, open_table(self._roots, path, sheet, stream) as table:
-            rows = _write_spreadsheet(table, stream) if kind == ".xlsx" else _write_with_duckdb(table, stream, kind)
+        rooted_path = self._roots.resolve_new_path(target, "target")
+        with (
+            self._roots.create_file(rooted_path, overwrite) as stream,
+            open_table(self._roots, path, sheet, stream) as table,
+        ):
+            rows = _write_spreadsheet(table, stream) if suffix == ".xlsx" else _write_with_duckdb(table, stream, suffix)
         return {
-            "path": self._roots.format_path(place),
+            "path": self._roots.format_path(rooted_path),
             "rows": rows,
             "columns": [column.name for column in table.columns],
         }
 
     def _read_lines(self, path: str, offset: int, limit: int) -> dict[str, Any]:
-        place = self._roots.find(path)
-        shown = self._roots.format_path(place)
-        with self._roots.open_file(place) as file:
-            reader = self._open_text_reader(file.stream, shown)
-            page = [
+        rooted_path = self._roots.find(path)
+        display_path = self._roots.format_path(rooted_path)
+        with self._roots.open_file(rooted_path) as file:
+            reader = self._open_text_reader(file.stream, display_path)
+            page_lines = [
                 truncate_line(line.rstrip("\r\n"), _MAX_LINE_CHARACTERS)
                 for line in itertools.islice(reader, offset, offset + limit)
             ]
-            more = bool(reader.readline(1))
-        if not page and offset:
-            raise ToolFailed(f"{shown} has no line after the first {offset}.")
-        result: dict[str, Any] = {"path": shown, "offset": offset}
-        while len(page) > 1 and sum(map(len, page)) > _MAX_PAGE_CHARACTERS:
-            page.pop()
-            more = True
-        if more:
-            result["more"] = f"There are more lines; read on with offset={offset + len(page)}."
-        return result | {"text": "\n".join(page)}
+            has_more = bool(reader.readline(1))
+        if not page_lines and offset:
+            raise ToolFailed(f"{display_path} has no line after the first {offset}.")
+        result: dict[str, Any] = {"path": display_path, "offset": offset}
+        while len(page_lines) > 1 and sum(map(len, page_lines)) > _MAX_PAGE_CHARACTERS:
+            page_lines.pop()
+            has_more = True
+        if has_more:
+            result["more"] = f"There are more lines; read on with offset={offset + len(page_lines)}."
+        return result | {"text": "\n".join(page_lines)}
 
-    def _count_lines(self, place: RootedPath) -> int:
-        with self._roots.open_file(place) as file:
-            return sum(piece.count(b"\n") for piece in iter(lambda: file.stream.read(1_000_000), b""))
+    def _count_lines(self, rooted_path: RootedPath) -> int:
+        with self._roots.open_file(rooted_path) as file:
+            return sum(chunk.count(b"\n") for chunk in iter(lambda: file.stream.read(1_000_000), b""))
 
     def _open_text_reader(self, stream: BinaryIO, display_path: str) -> io.TextIOWrapper:
         sample = stream.read(65536)
@@ -171,14 +174,14 @@ def _clip_value(value: Any) -> Any:
 
 
 def _write_with_duckdb(table: DataFileTable, stream: BinaryIO, suffix: str) -> int:
-    copied = table.execute(
+    copied_rows = table.execute(
         f"COPY data TO '{get_descriptor_path(stream)}' ({_COPY_OPTIONS[suffix]}, USE_TMP_FILE false)"
     ).fetchall()
-    return int(copied[0][0])
+    return int(copied_rows[0][0])
 
 
 def _write_spreadsheet(table: DataFileTable, stream: BinaryIO) -> int:
-    """Text stays text: a cell that begins with = is written as a string, never as a formula."""
+    """Write a spreadsheet. Text stays text: a cell that starts with = is not a formula."""
     try:
         import openpyxl
         from openpyxl.cell import WriteOnlyCell
@@ -189,21 +192,21 @@ def _write_spreadsheet(table: DataFileTable, stream: BinaryIO) -> int:
         raise ToolFailed(
             f"{table.display_path} has {count:,} rows; a sheet may get {_MAX_SPREADSHEET_ROWS:,}. Convert it to CSV."
         )
-    book = openpyxl.Workbook(write_only=True)
-    sheet = book.create_sheet("data")
+    workbook = openpyxl.Workbook(write_only=True)
+    sheet = workbook.create_sheet("data")
 
-    def written(value: Any) -> Any:
+    def to_cell(value: Any) -> Any:
         if not isinstance(value, str):
             return value if isinstance(value, int | float | None) or hasattr(value, "isoformat") else str(value)
-        made = WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub("", value)[:32_767])
-        made.data_type = "s"
-        return made
+        cell = WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub("", value)[:32_767])
+        cell.data_type = "s"
+        return cell
 
-    sheet.append([written(column.name) for column in table.columns])
+    sheet.append([to_cell(column.name) for column in table.columns])
     cursor = table.execute("SELECT * FROM data")
     with translate_duckdb_errors(table.display_path):
         while rows := cursor.fetchmany(1000):
             for row in rows:
-                sheet.append([written(value) for value in row])
-    book.save(stream)
+                sheet.append([to_cell(value) for value in row])
+    workbook.save(stream)
     return count

@@ -1,4 +1,4 @@
-"""Values of rows as JSON, and rows as a table of text."""
+"""Conversion of table values to JSON, and of rows to a text table."""
 
 import datetime
 import math
@@ -11,7 +11,7 @@ _MAX_CELL_WIDTH = 40
 
 
 def to_json_value(value: Any) -> Any:
-    """A value as JSON can hold it without loss: dates in ISO form, large numbers and odd floats as text."""
+    """Convert a value to JSON without loss: dates in ISO format, large integers and non-finite floats as text."""
     match value:
         case None | bool() | str():
             return value
@@ -34,12 +34,14 @@ def to_json_value(value: Any) -> Any:
 
 
 def format_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Rows as lines of aligned columns, cells cut at 40 characters."""
-    lines = [[_format_cell(value) for value in line] for line in (columns, *rows)]
-    widths = [max(_get_display_width(line[at]) for line in lines) for at in range(len(columns))]
-    told = [" | ".join(_pad(text, width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    told.insert(1, "-+-".join("-" * width for width in widths))
-    return "\n".join(told)
+    """Format rows as aligned columns. Cells are clipped index 40 characters."""
+    lines = [[_format_cell(value) for value in cells] for cells in (columns, *rows)]
+    widths = [max(_get_display_width(cells[index]) for cells in lines) for index in range(len(columns))]
+    text_lines = [
+        " | ".join(_pad(text, width) for text, width in zip(cells, widths, strict=True)).rstrip() for cells in lines
+    ]
+    text_lines.insert(1, "-+-".join("-" * width for width in widths))
+    return "\n".join(text_lines)
 
 
 def _format_cell(value: Any) -> str:
@@ -49,7 +51,7 @@ def _format_cell(value: Any) -> str:
 
 
 def _get_display_width(text: str) -> int:
-    """Columns a text takes in a terminal: a Chinese character takes two."""
+    """Return the terminal columns of a text. A Chinese character takes two."""
     import unicodedata
 
     return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)

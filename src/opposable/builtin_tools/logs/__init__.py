@@ -1,1 +1,1 @@
-"""Logs."""
+"""The log summary tool."""

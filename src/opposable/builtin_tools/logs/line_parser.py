@@ -1,4 +1,4 @@
-"""One line of a log, read: its moment, level and message, in whichever of the usual formats it is written."""
+"""Parser of log lines in common formats: timestamp, level and message."""
 
 import re
 from dataclasses import dataclass, replace
@@ -18,12 +18,21 @@ from opposable.builtin_tools.logs.timestamps import (
 )
 
 ERROR_LEVELS = frozenset({"ERROR", "CRITICAL", "FATAL"})
-"""The levels that count as errors."""
+"""Levels that count as errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """An entry's first line. `level` is "" where the line tells none; `status` is that of a web server's answer."""
+    """The first line of a log entry.
+
+    Attributes:
+        format_name: The log format.
+        timestamp: The time of the entry, None when the line has none.
+        level: The level, "" when the line has none.
+        message: The text after timestamp and level.
+        status: The HTTP status of an access log.
+        is_level_guessed: Whether the level is inferred from words of the message.
+    """
 
     format_name: str
     timestamp: datetime | None
@@ -135,9 +144,10 @@ _LEVEL_FIRST_LINE_PATTERN = re.compile(
 
 
 class LogLineParser:
-    """Reads lines of one log; the format of the line before is tried first.
+    """Parser of the lines of one log. It tries the format of the previous line first.
 
-    `changed` is when the file last changed, for timestamps without a year.
+    Args:
+        modified_at: Unix time of the file's last change, for timestamps without a year.
     """
 
     def __init__(self, modified_at: float) -> None:
@@ -146,12 +156,12 @@ class LogLineParser:
         self._nesting_depth = 0
 
     def parse(self, line: str) -> LogEntry | None:
-        """The entry a line begins, None where it begins none."""
+        """Return the entry that starts at a line, None for a continuation line."""
         if "\x1b" in line:
             line = _ANSI_COLOR_PATTERN.sub("", line)
         if not line or line[0].isspace():
             return None
-        for read in (
+        for parse_format in (
             self._parse_json,
             self._parse_logfmt,
             self._parse_known_format,
@@ -159,12 +169,12 @@ class LogLineParser:
             self._parse_timestamped,
             self._parse_level_first,
         ):
-            if entry := read(line):
+            if entry := parse_format(line):
                 return entry
         return None
 
     def _parse_inner(self, line: str) -> LogEntry | None:
-        """The entry inside what a container runtime or shipper put around it, two such layers deep at most."""
+        """Parse a line inside a container or shipper record, at most two levels deep."""
         if self._nesting_depth == 2:
             return None
         self._nesting_depth += 1
@@ -192,47 +202,47 @@ class LogLineParser:
         return self._entry_from_record("logfmt", pairs)
 
     def _entry_from_record(self, format_name: str, record: dict[str, Any]) -> LogEntry:
-        flat = {key.lower().lstrip("@"): value for key, value in record.items()}
-        log = flat.get("log")
-        nested = log if isinstance(log, dict) else {}
+        fields = {key.lower().lstrip("@"): value for key, value in record.items()}
+        log_field = fields.get("log")
+        nested_log = log_field if isinstance(log_field, dict) else {}
         level = _parse_json_level(
-            _get_first_value(flat, "level severity levelname lvl loglevel log.level severity_text l")
-            or nested.get("level")
+            _get_first_value(fields, "level severity levelname lvl loglevel log.level severity_text l")
+            or nested_log.get("level")
         )
-        moment = parse_json_timestamp(
-            _get_first_value(flat, "timestamp time ts datetime date asctime t"), self._modified_at
+        timestamp = parse_json_timestamp(
+            _get_first_value(fields, "timestamp time ts datetime date asctime t"), self._modified_at
         )
-        message = _get_first_value(flat, "message msg event text log error err exception m body")
+        message = _get_first_value(fields, "message msg event text log error err exception m body")
         if isinstance(message, dict):
             message = message.get("message") or message.get("msg") or orjson.dumps(message).decode()
         text = orjson.dumps(record, default=str).decode() if message is None else str(message).strip()
-        if not level and isinstance(message, str) and (inner := self._parse_inner(text)) and inner.level:
+        if not level and isinstance(message, str) and (inner_entry := self._parse_inner(text)) and inner_entry.level:
             return LogEntry(
                 format_name,
-                moment or inner.timestamp,
-                inner.level,
-                inner.message,
-                is_level_guessed=inner.is_level_guessed,
+                timestamp or inner_entry.timestamp,
+                inner_entry.level,
+                inner_entry.message,
+                is_level_guessed=inner_entry.is_level_guessed,
             )
-        return _make_entry(format_name, moment, level, text)
+        return _make_entry(format_name, timestamp, level, text)
 
     def _parse_known_format(self, line: str) -> LogEntry | None:
-        for at, (style, pattern) in enumerate(self._formats):
+        for index, (style, pattern) in enumerate(self._formats):
             if match := pattern.match(line):
-                if at:
-                    self._formats.insert(0, self._formats.pop(at))
+                if index:
+                    self._formats.insert(0, self._formats.pop(index))
                 return self._entry_from_match(style, match.groupdict())
         return None
 
     def _entry_from_match(self, format_name: str, match_groups: dict[str, str | None]) -> LogEntry:
-        moment = self._parse_timestamp(match_groups.get("time"))
+        timestamp = self._parse_timestamp(match_groups.get("time"))
         message = match_groups["message"] or ""
         if status := match_groups.get("status"):
-            return _make_access_entry(format_name, moment, message, int(status))
+            return _make_access_entry(format_name, timestamp, message, int(status))
         level = _LEVEL_BY_NAME.get((match_groups.get("level") or "").lower(), "")
         if priority := match_groups.get("pri"):
             level = _SYSLOG_LEVELS[int(priority) % 8]
-        return _make_entry(format_name, moment, level, message)
+        return _make_entry(format_name, timestamp, level, message)
 
     def _parse_timestamped(self, line: str) -> LogEntry | None:
         match = _TIMESTAMPED_LINE_PATTERN.match(line)
@@ -261,7 +271,7 @@ class LogLineParser:
         )
 
     def _parse_container_line(self, line: str) -> LogEntry | None:
-        """A line behind what a container runtime puts in front of it."""
+        """Parse a line with the prefix of a container runtime."""
         match = _CONTAINER_LINE_PATTERN.match(line)
         if match is None:
             return None
@@ -282,7 +292,7 @@ def _get_first_value(record: dict[str, Any], names: str) -> Any:
 
 
 def _parse_json_level(value: Any) -> str:
-    """A level as programs put it into JSON: a word, or a number of the pino and bunyan kind (30 info, 50 error)."""
+    """Parse the level of a JSON log: a word, or a number of pino and bunyan (30 info, 50 error)."""
     if isinstance(value, str) and value.isdecimal() and len(value) <= 3:
         value = int(value)
     if isinstance(value, int):

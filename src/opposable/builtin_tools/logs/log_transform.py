@@ -1,4 +1,4 @@
-"""Turn a log file into a summary: how many lines, which levels, which errors, when."""
+"""Tool that summarizes log files."""
 
 import codecs
 import gzip
@@ -14,18 +14,18 @@ from opposable.builtin_tools.logs.summary import LogSummary
 from opposable.domain.errors import ToolFailed, ToolRefused
 from opposable.safety.filesystem.allowed_roots import AllowedRoots, OpenFile, RootedPath
 
-_MAX_LINE_BYTES = 65536  # bytes of a line that are read; the rest is passed over
+_MAX_LINE_BYTES = 65536  # bytes of a line that are read; the rest is skipped
 _MAX_ERRORS = 50
 _CORRUPTION_ERRORS = (EOFError, OSError, zlib.error)
 
 
 class LogTransform:
-    """Summarise log files under `roots`.
+    """Summary of log files in allowed folders.
 
     Args:
-        roots: the only folders that may be read.
-        seconds: reading stops after this long, and the result says that it is partial.
-        largest: reading stops after this many bytes of text, unpacked, and the result says so.
+        roots: The only folders that may be read.
+        timeout_seconds: Reading stops after this time, and the result says that it is partial.
+        max_bytes: Reading stops after this many bytes of unpacked text, and the result says so.
     """
 
     def __init__(self, roots: list[Path], *, timeout_seconds: float = 20.0, max_bytes: int = 2_000_000_000) -> None:
@@ -45,31 +45,33 @@ class LogTransform:
             ToolRefused: the file is outside the allowed folders, a link or no text.
             ToolFailed: there is no such file, or it is a folder.
         """
-        place = self._roots.find(path)
-        shown = self._roots.format_path(place)
-        if self._roots.is_folder(place):
-            raise ToolFailed(f"{shown} is a folder; give one file{self._suggest_files(place)}.")
-        summary, notes, lines = LogSummary(), list[str](), 0
-        with self._roots.open_file(place) as file:
+        rooted_path = self._roots.find(path)
+        display_path = self._roots.format_path(rooted_path)
+        if self._roots.is_folder(rooted_path):
+            raise ToolFailed(f"{display_path} is a folder; give one file{self._suggest_files(rooted_path)}.")
+        summary, notes, line_count = LogSummary(), list[str](), 0
+        with self._roots.open_file(rooted_path) as file:
             reader = LogLineParser(file.modified_at)
-            for lines, line in enumerate(self._read_lines(file, shown, notes), 1):
+            for line_count, line in enumerate(self._read_lines(file, display_path, notes), 1):
                 if entry := reader.parse(line):
-                    summary.add(entry, lines)
+                    summary.add(entry, line_count)
                 else:
                     summary.add_other_line(line)
-        if not lines:
+        if not line_count:
             notes.append("The file is empty.")
-        result = {"path": shown, "lines": lines} | summary.to_result(max(1, min(limit, _MAX_ERRORS)))
-        if lines and not result["entries"]:
+        result = {"path": display_path, "lines": line_count} | summary.to_result(max(1, min(limit, _MAX_ERRORS)))
+        if line_count and not result["entries"]:
             notes.append("No line is in a known log format; read the file instead.")
         return result | ({"notes": notes} if notes else {})
 
-    def _suggest_files(self, place: RootedPath) -> str:
-        files = [self._roots.format_path(file) for _, file in zip(range(5), self._roots.walk(place), strict=False)]
+    def _suggest_files(self, rooted_path: RootedPath) -> str:
+        files = [
+            self._roots.format_path(file) for _, file in zip(range(5), self._roots.walk(rooted_path), strict=False)
+        ]
         return f", such as {' or '.join(files)}" if files else ""
 
     def _read_lines(self, file: OpenFile, display_path: str, notes: list[str]) -> Iterator[str]:
-        """The file's lines without their ends; what cut the reading short goes into `notes`."""
+        """Yield the lines of a file without line ends. Add a note when reading stops early."""
         until = time.monotonic() + self._timeout_seconds
         size = 0
         try:
@@ -86,20 +88,28 @@ class LogTransform:
 
 
 def _open_text(file: OpenFile, display_path: str) -> BinaryIO:
-    """The bytes of the text: gzip unpacked, UTF-16 as UTF-8. Raises: `ToolRefused` for what is no text."""
+    """Return the file as text bytes: gzip unpacked, UTF-16 converted to UTF-8.
+
+    Raises:
+        ToolRefused: The file is not text.
+    """
     stream = cast("io.BufferedReader", file.stream)
     if stream.peek(2)[:2] == b"\x1f\x8b":
         stream = io.BufferedReader(cast("io.RawIOBase", gzip.GzipFile(fileobj=stream)), 65536)
     sample = stream.peek(8192)[:8192]
     if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return cast("BinaryIO", codecs.EncodedFile(stream, "utf-8", "utf-16", "replace"))
-    if sample.count(0) * 10 > len(sample):  # a crash leaves a few zero bytes in a log, a program is full of them
+    if sample.count(0) * 10 > len(sample):  # after a crash a log has a few zero bytes, a binary file has many
         raise ToolRefused(f"{display_path} is no text file.")
     return stream
 
 
 def _iterate_raw_lines(stream: BinaryIO, deadline: float) -> Iterator[bytes]:
-    """Lines, of the long ones the beginning only. Raises: `TimeoutError` at `until`."""
+    """Yield lines, clipped at `_MAX_LINE_BYTES`.
+
+    Raises:
+        TimeoutError: The deadline passed.
+    """
     count = 0
     while line := stream.readline(_MAX_LINE_BYTES):
         count += 1
@@ -113,7 +123,7 @@ def _iterate_raw_lines(stream: BinaryIO, deadline: float) -> Iterator[bytes]:
 
 
 def _decode_line(raw: bytes) -> str:
-    """Each line for itself: logs are appended to by programs of several encodings."""
+    """Decode one line. Programs with different encodings may append to one log."""
     raw = raw.rstrip(b"\r\n").removeprefix(codecs.BOM_UTF8)
     for encoding in ("utf-8", "gb18030"):
         try:

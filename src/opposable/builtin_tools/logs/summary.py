@@ -1,4 +1,4 @@
-"""What a log comes to, counted entry by entry in bounded memory."""
+"""Summary of a log: counts of levels, messages and times, in bounded memory."""
 
 import re
 from collections import Counter
@@ -10,7 +10,7 @@ from opposable.builtin_tools.logs.line_parser import ERROR_LEVELS, LogEntry
 from opposable.builtin_tools.logs.timestamps import UNDATED_YEAR
 from opposable.safety.filesystem.text_decoding import truncate_line
 
-_MAX_GROUPS = 5000  # different messages kept; what comes after that is counted together
+_MAX_GROUPS = 5000  # distinct messages that are stored; further messages are counted together
 _MAX_LEVELS = 20
 _MAX_BUCKETS = 20_000
 _MAX_SHOWN_BUCKETS = 24
@@ -45,9 +45,9 @@ _TIME_UNITS = ("minute", "10 minutes", "hour", "day", "month", "year")
 
 
 def mask_message(message: str) -> str:
-    """A message with what differs from entry to entry (numbers, ids, times, addresses, paths) replaced by marks."""
+    """Replace the variable parts of a message (numbers, ids, times, addresses, paths) by placeholders."""
     text = truncate_line(message, 400)
-    status = match[1] if (match := _STATUS_PATTERN.match(text)) else ""  # a web server's answer keeps its status
+    status = match[1] if (match := _STATUS_PATTERN.match(text)) else ""  # the status of an access log stays
     text = text[len(status) :]
     for pattern, mask in _MASKS:
         text = pattern.sub(mask, text)
@@ -62,7 +62,7 @@ class _MessageGroup:
 
 
 class Histogram:
-    """Entries and errors over time; the unit grows with the time span, so that memory stays bounded."""
+    """Numbers of entries and errors over time. The unit grows with the time span, which bounds memory."""
 
     def __init__(self) -> None:
         self._unit_index = 0
@@ -70,8 +70,8 @@ class Histogram:
         self._error_counts: Counter[datetime] = Counter()
 
     def add(self, timestamp: datetime, is_error: bool) -> None:
-        """Count an entry at its log's own wall-clock time."""
-        bucket = _floor_to_unit(timestamp, self._unit_index)
+        """Count an entry at the wall-clock time of its log."""
+        bucket = _truncate_to_unit(timestamp, self._unit_index)
         self._entry_counts[bucket] += 1
         if is_error:
             self._error_counts[bucket] += 1
@@ -84,7 +84,7 @@ class Histogram:
         self._error_counts = _merge_buckets(self._error_counts, self._unit_index)
 
     def to_result(self) -> dict[str, Any]:
-        """Counts in at most 24 buckets; {} when all falls into one minute."""
+        """Return the counts in at most 24 buckets, {} when all entries are in one bucket."""
         if len(self._entry_counts) < 2:
             return {}
         while self._count_bucket_span() > _MAX_SHOWN_BUCKETS and self._unit_index < len(_TIME_UNITS) - 1:
@@ -101,7 +101,7 @@ class Histogram:
         return result
 
     def _count_bucket_span(self) -> int:
-        """Buckets from the first to the last, the empty ones too, so that a gap does not hide in fine units."""
+        """Return the number of buckets from first to last, including empty ones."""
         first, last = min(self._entry_counts), max(self._entry_counts)
         steps = (timedelta(minutes=1), timedelta(minutes=10), timedelta(hours=1), timedelta(days=1))
         return (
@@ -121,12 +121,12 @@ class LogSummary:
         self._histogram = Histogram()
         self._time_range: tuple[tuple[datetime, datetime], tuple[datetime, datetime]] | None = None
         self._open_entry: tuple[LogEntry, int, str] | None = (
-            None  # the entry that lines may still belong to, its trace's error
+            None  # the entry that further lines may belong to, and the error of its trace
         )
         self._in_trace = False
 
     def add(self, entry: LogEntry, line_number: int) -> None:
-        """Count an entry that begins at `line`."""
+        """Count an entry that starts at `line_number`."""
         self.close_entry()
         self._open_entry = (entry, line_number, "")
         self._in_trace = False
@@ -143,7 +143,7 @@ class LogSummary:
             self._add_timestamp(entry.timestamp, entry.level in ERROR_LEVELS)
 
     def add_other_line(self, line: str) -> None:
-        """Count a line that begins no entry: part of the entry before (a stack trace, an indented line), or unparsed."""
+        """Count a line that starts no entry: part of the previous entry (a stack trace), or unparsed."""
         if not line.strip():
             self._continuation_lines += self._open_entry is not None
             return
@@ -153,13 +153,13 @@ class LogSummary:
             self._unparsed_lines += 1
             return
         self._continuation_lines += 1
-        entry, start, known = self._open_entry
-        if exception and (self._in_trace or not known):  # Python tells the error last, Java first
+        entry, start, trace_error = self._open_entry
+        if exception and (self._in_trace or not trace_error):  # Python prints the error last, Java first
             self._open_entry = (entry, start, exception[1])
         self._in_trace = self._in_trace or line.startswith("Traceback")
 
     def close_entry(self) -> None:
-        """Count the message of the entry that was open, now that its trace is known."""
+        """Count the message of the open entry, now that its stack trace is complete."""
         if self._open_entry is None:
             return
         entry, line, exception = self._open_entry
@@ -177,9 +177,9 @@ class LogSummary:
         group.count += 1
 
     def to_result(self, limit: int) -> dict[str, Any]:
-        """The summary as JSON, with at most `limit` messages."""
+        """Return the summary as JSON, with at most `limit` messages."""
         self.close_entry()
-        known = self._entry_count + self._unparsed_lines
+        line_count = self._entry_count + self._unparsed_lines
         result: dict[str, Any] = {
             "format": self._describe_format(),
             "entries": self._entry_count,
@@ -198,7 +198,7 @@ class LogSummary:
             }
         if histogram := self._histogram.to_result():
             result["histogram"] = histogram
-        result["parsed_share"] = round(self._entry_count / known, 3) if known else 0.0
+        result["parsed_share"] = round(self._entry_count / line_count, 3) if line_count else 0.0
         counts = {
             "attached_lines": self._continuation_lines,
             "unparsed_lines": self._unparsed_lines,
@@ -213,17 +213,17 @@ class LogSummary:
         return common[0] if len(common) == 1 else f"mixed: {', '.join(common)}"
 
     def _add_timestamp(self, timestamp: datetime, is_error: bool) -> None:
-        """Count a moment; the first and last are compared in UTC, one without an offset as if it were UTC."""
-        wall = timestamp.replace(tzinfo=None) if timestamp.tzinfo else timestamp
-        self._histogram.add(wall, is_error)
+        """Count a timestamp. First and last are compared in UTC, without an offset as if in UTC."""
+        wall_time = timestamp.replace(tzinfo=None) if timestamp.tzinfo else timestamp
+        self._histogram.add(wall_time, is_error)
         offset = timestamp.utcoffset()
-        at = (wall - offset if offset else wall, timestamp)
+        utc_and_timestamp = (wall_time - offset if offset else wall_time, timestamp)
         if self._time_range is None:
-            self._time_range = (at, at)
-        elif at[0] < self._time_range[0][0]:
-            self._time_range = (at, self._time_range[1])
-        elif at[0] > self._time_range[1][0]:
-            self._time_range = (self._time_range[0], at)
+            self._time_range = (utc_and_timestamp, utc_and_timestamp)
+        elif utc_and_timestamp[0] < self._time_range[0][0]:
+            self._time_range = (utc_and_timestamp, self._time_range[1])
+        elif utc_and_timestamp[0] > self._time_range[1][0]:
+            self._time_range = (self._time_range[0], utc_and_timestamp)
 
 
 def _list_top_groups(groups: dict[str, _MessageGroup], limit: int) -> list[dict[str, Any]]:
@@ -232,11 +232,13 @@ def _list_top_groups(groups: dict[str, _MessageGroup], limit: int) -> list[dict[
 
 
 def _group_to_result(message: str, group: _MessageGroup) -> dict[str, Any]:
-    told: dict[str, Any] = {"count": group.count, "message": message, "first_line": group.first_line}
+    result: dict[str, Any] = {"count": group.count, "message": message, "first_line": group.first_line}
     if group.count == 1:
-        return told | {"message": truncate_line(group.example, _MAX_MESSAGE_CHARACTERS)}
+        return result | {"message": truncate_line(group.example, _MAX_MESSAGE_CHARACTERS)}
     return (
-        told if message == group.example else told | {"example": truncate_line(group.example, _MAX_MESSAGE_CHARACTERS)}
+        result
+        if message == group.example
+        else result | {"example": truncate_line(group.example, _MAX_MESSAGE_CHARACTERS)}
     )
 
 
@@ -244,7 +246,7 @@ def _rank_level(level: str) -> tuple[int, str]:
     return (_LEVELS_BY_SEVERITY.index(level) if level in _LEVELS_BY_SEVERITY else len(_LEVELS_BY_SEVERITY), level)
 
 
-def _floor_to_unit(timestamp: datetime, unit_index: int) -> datetime:
+def _truncate_to_unit(timestamp: datetime, unit_index: int) -> datetime:
     match _TIME_UNITS[unit_index]:
         case "minute":
             return timestamp.replace(second=0, microsecond=0)
@@ -261,10 +263,10 @@ def _floor_to_unit(timestamp: datetime, unit_index: int) -> datetime:
 
 
 def _merge_buckets(counts: Counter[datetime], unit_index: int) -> Counter[datetime]:
-    rolled: Counter[datetime] = Counter()
+    merged: Counter[datetime] = Counter()
     for bucket, count in counts.items():
-        rolled[_floor_to_unit(bucket, unit_index)] += count
-    return rolled
+        merged[_truncate_to_unit(bucket, unit_index)] += count
+    return merged
 
 
 def _format_bucket(bucket: datetime, unit_index: int) -> str:

@@ -1,4 +1,4 @@
-"""The timestamps of logs, read into moments."""
+"""Parsing of log timestamps."""
 
 import re
 from datetime import UTC, datetime
@@ -11,10 +11,10 @@ CLOCK_PATTERN = r"\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})?"
 SYSLOG_PATTERN = r"[A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2}"
 ACCESS_LOG_PATTERN = r"\d{2}/[A-Z][a-z]{2}/\d{4}:\d{2}:\d{2}:\d{2} [+-]\d{4}"
 APACHE_PATTERN = r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2}(?:\.\d+)? \d{4}"
-"""Patterns of the timestamps that `moment_of` reads; without groups."""
+"""Patterns of the timestamps that `parse_timestamp` accepts, without groups."""
 
 UNDATED_YEAR = 1900
-"""The year of a moment whose log gives the time of day alone."""
+"""Year of a timestamp whose log has only the time of day."""
 
 _MONTH_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTH_NUMBERS = {name: number for number, name in enumerate(_MONTH_NAMES, 1)}
@@ -24,9 +24,14 @@ _EPOCH_UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3), (0, 1))  # nanoseconds, m
 
 
 def parse_timestamp(text: str, modified_at: float) -> datetime | None:
-    """The moment a timestamp names, as its log writes it (with an offset only where it gives one); None if it is none.
+    """Parse a log timestamp. The result has a time zone only if the log has one.
 
-    Timestamps without a year are taken as the last such moment before the file changed (`changed`, Unix seconds).
+    Args:
+        text: The timestamp.
+        modified_at: Unix time of the file's last change. A timestamp without a year is the last such time before it.
+
+    Returns:
+        The time, or None when the text is not a timestamp.
     """
     try:
         return _parse_text(text, modified_at)
@@ -64,7 +69,9 @@ def _parse_numeric(text: str, modified_at: float) -> datetime:
 
 
 def _infer_year(month: int, day: int, clock_text: str, modified_at: float) -> datetime:
-    last = datetime.fromtimestamp(modified_at + 86400, UTC).replace(tzinfo=None)  # a day of grace for zones
+    last = datetime.fromtimestamp(modified_at + 86400, UTC).replace(
+        tzinfo=None
+    )  # one day later, because the time zone is unknown
     for year in range(last.year, last.year - 8, -1):
         try:
             moment = datetime.fromisoformat(f"{year}-{month:02}-{day:02}T{clock_text}")
@@ -78,7 +85,7 @@ def _infer_year(month: int, day: int, clock_text: str, modified_at: float) -> da
 
 
 def parse_json_timestamp(value: object, modified_at: float) -> datetime | None:
-    """The moment a JSON value names: text, or Unix time in seconds, milli-, micro- or nanoseconds."""
+    """Parse a JSON timestamp: text, or Unix time in seconds, milli-, micro- or nanoseconds."""
     if isinstance(value, str) and re.fullmatch(r"\d{9,19}(\.\d+)?", value):
         value = float(value)
     if isinstance(value, (int, float)) and not isinstance(value, bool):

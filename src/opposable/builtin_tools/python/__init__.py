@@ -1,1 +1,1 @@
-"""Python."""
+"""The Python tool."""

@@ -1,4 +1,4 @@
-"""Runs a model's Python: in a small interpreter of its own process, or in full Python inside a sandbox."""
+"""Tool that runs a model's Python code in an isolated interpreter or in a sandbox."""
 
 import asyncio
 import math
@@ -23,7 +23,14 @@ _MAX_VALUE_DEPTH = 12
 
 @dataclass(frozen=True, slots=True)
 class ExecutorLimits:
-    """Bounds of one execution: processor seconds, bytes of memory, depth of calls, bytes printed."""
+    """Limits of one execution.
+
+    Attributes:
+        cpu_seconds: Processor time.
+        memory_bytes: Memory.
+        recursion_depth: Nested calls.
+        output_bytes: Printed output.
+    """
 
     cpu_seconds: float = 5.0
     memory_bytes: int = 128 * 2**20
@@ -32,11 +39,15 @@ class ExecutorLimits:
 
 
 class PythonExecutor:
-    """Runs Python that nobody vouches for, each call in a fresh interpreter of a process of its own.
+    """Execution of untrusted Python, each call in a fresh interpreter process.
 
-    Without a `sandbox` the code runs in Monty, a small Python without files, network or processes, at most `at_once`
-    calls together. With one it runs there, in full Python. Leaving `async with` ends the
-    interpreters; they end with this process in any case.
+    Without a sandbox, the code runs in Monty, a small Python without files, network or processes. With a sandbox, it
+    runs in full Python inside it. Leaving `async with` ends the interpreters. They also end with this process.
+
+    Args:
+        limits: Limits of one execution.
+        max_concurrent: Number of executions in Monty at the same time.
+        sandbox: The sandbox to run in.
     """
 
     def __init__(
@@ -81,26 +92,26 @@ class PythonExecutor:
         import pydantic_monty as monty
 
         limits = self._limits
-        bounds: monty.ResourceLimits = {
+        resource_limits: monty.ResourceLimits = {
             "max_feed_duration_secs": limits.cpu_seconds,
             "max_memory": limits.memory_bytes,
             "max_recursion_depth": limits.recursion_depth,
             "max_total_sleep_secs": 1.0,
             "max_suspensions": 100,
         }
-        printed = monty.CollectString(max_bytes=limits.output_bytes)
+        output_collector = monty.CollectString(max_bytes=limits.output_bytes)
         try:
-            async with pool.checkout(limits=bounds) as session:
-                value = await session.feed_run(code, print_callback=printed)
+            async with pool.checkout(limits=resource_limits) as session:
+                value = await session.feed_run(code, print_callback=output_collector)
         except monty.MontyCrashedError as error:
             raise ToolFailed(
-                _format_failure("The interpreter was stopped: the code went beyond its limits", printed)
+                _format_failure("The interpreter was stopped: the code went beyond its limits", output_collector)
             ) from error
         except monty.MontyError as error:
-            raise ToolFailed(_format_failure(_format_error(error, limits), printed)) from error
+            raise ToolFailed(_format_failure(_format_error(error, limits), output_collector)) from error
         except TimeoutError as error:
             raise ToolUnavailable("All Python interpreters are busy; try again later.") from error
-        return _to_result(printed.output, to_plain_value(value))
+        return _to_result(output_collector.output, to_plain_value(value))
 
     async def _get_pool(self) -> Any:
         async with self._pool_lock:
@@ -124,18 +135,18 @@ class PythonExecutor:
 
 _DRIVER_SCRIPT = """
 import ast, json, sys
-given = json.loads(sys.stdin.read())
-tree = ast.parse(given["code"], "code.py")
+request = json.loads(sys.stdin.read())
+tree = ast.parse(request["code"], "code.py")
 last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
 names = {"__name__": "__main__"}
 exec(compile(tree, "code.py", "exec"), names)
 value = eval(compile(ast.Expression(last.value), "code.py", "eval"), names) if last else None
 try:
-    told = json.dumps(value, allow_nan=False)
+    value_json = json.dumps(value, allow_nan=False)
 except (TypeError, ValueError, RecursionError):
-    told = json.dumps(repr(value)[:20000])
+    value_json = json.dumps(repr(value)[:20000])
 sys.stdout.flush()
-print(given["mark"] + told)
+print(request["mark"] + value_json)
 """
 
 
@@ -147,18 +158,18 @@ async def _run_in_sandbox(sandbox: Sandbox, code: str, limits: ExecutorLimits) -
         memory_bytes=max(limits.memory_bytes, 64 * 2**20),
         output_bytes=limits.output_bytes,
     )
-    given = orjson.dumps({"code": code, "mark": mark})
-    done = await sandbox.run([sandbox.python_program, "-I", "-c", _DRIVER_SCRIPT], stdin=given, limits=bounds)
-    printed, _, told = done.stdout.partition(mark)
-    if done.exit_code == 0 and told:
-        return _to_result(printed, orjson.loads(told))
-    if done.breach:
-        raise ToolFailed(f"The code was stopped, it used too much ({done.breach}).{_format_earlier_output(printed)}")
-    lines = done.stderr.strip().splitlines()
-    where = next((line.strip() for line in reversed(lines) if 'File "code.py"' in line), "")
-    said = lines[-1] if lines else f"It ended with exit code {done.exit_code}."
-    line = where.rpartition("line ")[2].split(",")[0] if where else ""
-    raise ToolFailed(f"{said}{f' (line {line})' if line else ''}{_format_earlier_output(printed)}")
+    request = orjson.dumps({"code": code, "mark": mark})
+    process = await sandbox.run([sandbox.python_program, "-I", "-c", _DRIVER_SCRIPT], stdin=request, limits=bounds)
+    printed, _, value_json = process.stdout.partition(mark)
+    if process.exit_code == 0 and value_json:
+        return _to_result(printed, orjson.loads(value_json))
+    if process.breach:
+        raise ToolFailed(f"The code was stopped, it used too much ({process.breach}).{_format_earlier_output(printed)}")
+    lines = process.stderr.strip().splitlines()
+    last_frame = next((line_number.strip() for line_number in reversed(lines) if 'File "code.py"' in line_number), "")
+    error_line = lines[-1] if lines else f"It ended with exit code {process.exit_code}."
+    line_number = last_frame.rpartition("line ")[2].split(",")[0] if last_frame else ""
+    raise ToolFailed(f"{error_line}{f' (line {line_number})' if line_number else ''}{_format_earlier_output(printed)}")
 
 
 def _to_result(printed: str, value: Any) -> dict[str, Any]:
@@ -172,16 +183,14 @@ def _to_result(printed: str, value: Any) -> dict[str, Any]:
 
 def _format_error(error: Any, limits: ExecutorLimits) -> str:
     frames = error.traceback() if hasattr(error, "traceback") else []
-    said = error.display("type-msg") if hasattr(error, "display") else str(error)
+    message = error.display("type-msg") if hasattr(error, "display") else str(error)
     line = frames[-1].line if frames else None
-    where = f" (line {line})" if line else ""
-    if said.startswith("TimeoutError") and "time limit" in said:
+    line_note = f" (line {line})" if line else ""
+    if message.startswith("TimeoutError") and "time limit" in message:
         return f"The code was stopped after {limits.cpu_seconds:g} seconds. Find a way that takes fewer steps"
-    if said.startswith("MemoryError"):
-        return (
-            f"The code was stopped: it needs more memory or output than it may have ({said.partition(': ')[2]}){where}"
-        )
-    return f"{said[:1000]}{where}{get_hint(said)}"
+    if message.startswith("MemoryError"):
+        return f"The code was stopped: it needs more memory or output than it may have ({message.partition(': ')[2]}){line_note}"
+    return f"{message[:1000]}{line_note}{get_hint(message)}"
 
 
 def _format_failure(message: str, output_collector: Any) -> str:
@@ -193,7 +202,7 @@ def _format_earlier_output(printed: str) -> str:
 
 
 def to_plain_value(value: Any) -> Any:
-    """A value as JSON where it is small and simple, else its text, at most 20,000 characters."""
+    """Return a value as JSON if it is small and simple, otherwise its text, at most 20,000 characters."""
     try:
         simple = _to_simple_value(value, _MAX_VALUE_DEPTH)
         if len(orjson.dumps(simple)) <= _MAX_VALUE_CHARACTERS:

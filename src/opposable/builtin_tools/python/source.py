@@ -1,4 +1,4 @@
-"""Python source as models hand it over."""
+"""Cleanup of Python source that a model wrote."""
 
 import re
 
@@ -6,6 +6,6 @@ _FENCE_PATTERN = re.compile(r"\A\s*```(?:python|py)?[ \t]*\n(?P<code>.*?)\n?```\
 
 
 def strip_code_fence(code: str) -> str:
-    """The code alone, where it came in a Markdown fence."""
-    found = _FENCE_PATTERN.match(code)
-    return found["code"] if found else code
+    """Return the code without its Markdown fence."""
+    match = _FENCE_PATTERN.match(code)
+    return match["code"] if match else code

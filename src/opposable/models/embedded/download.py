@@ -56,7 +56,7 @@ async def run_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwa
 async def retry_interrupted(
     attempt: Callable[[], Awaitable[T]], delay_seconds: float, count_bytes: Callable[[], int] = lambda: 0
 ) -> T:
-    """Await `attempt()` until it is not interrupted, with an exponential backoff from `delay_seconds`.
+    """Await `attempt()` until it is not interrupted, with an exponential backoff.
 
     Args:
         attempt: The download.
@@ -80,7 +80,12 @@ async def retry_interrupted(
 
 @contextmanager
 def translate_network_errors(description: str) -> Iterator[None]:
-    """Translate errors of aiohttp: `DownloadInterrupted` if another attempt may help, else `WeightsError`."""
+    """Translate errors of aiohttp.
+
+    Raises:
+        DownloadInterrupted: Another attempt may succeed.
+        WeightsError: Another attempt cannot succeed.
+    """
     import aiohttp
 
     try:

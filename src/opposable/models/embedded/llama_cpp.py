@@ -62,7 +62,10 @@ class LocalModel:
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
-        """Stream one reply in parts; closing the iterator stops the computation. Raises: `ModelError`."""
+        """Stream one reply in parts; closing the iterator stops the computation.
+
+        Raises: `ModelError`.
+        """
         client = self._client or await self._start()
         parts = client.stream(messages, tools, options)
         try:
@@ -139,7 +142,7 @@ def check_gguf_file(path: Path) -> Path:
 
 
 def _wait_until_ready(address: str, key: str) -> None:
-    """Wait until the threads of the server run: released before that, as by Ctrl-C, it never ends.
+    """Wait until the threads of the server run; released before that, it never ends.
 
     The computing thread answers `/slots`; `/health` answers before that thread has started.
     """
@@ -150,5 +153,8 @@ def _wait_until_ready(address: str, key: str) -> None:
 
 
 def _release_servers(servers: list[Any]) -> None:
-    """Release the servers; the caller runs this in a thread, because it waits for their threads."""
+    """Release the servers.
+
+    The caller runs this in a thread, because it waits for their threads.
+    """
     servers.clear()

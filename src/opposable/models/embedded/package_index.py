@@ -27,7 +27,7 @@ _UV_INDEX_NAME = re.compile(r"^[\w.-]+=(?=https?://)")
 
 @dataclass(frozen=True, slots=True)
 class PackageIndex:
-    """A package index by the URL of its simple API, which can contain credentials (`repr` leaves it out)."""
+    """A package index by the URL of its simple API, which can contain credentials."""
 
     url: "URL" = field(repr=False)
 
@@ -110,7 +110,7 @@ def find_package_index(
 
 
 def open_session() -> "aiohttp.ClientSession":
-    """Create an HTTP session with the proxies, netrc and certificate bundles of the user.
+    """Create an HTTP session with the proxies and certificates of the user.
 
     Raises:
         WeightsError: A certificate bundle cannot be read.

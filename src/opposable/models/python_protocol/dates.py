@@ -23,7 +23,10 @@ _STRFTIME_CODES = {"y": "%Y", "m": "%m", "d": "%d"}
 
 
 def parse_unambiguous_date(text: str) -> date | None:
-    """Return the date in a text with the year first or the name of the month; None for any other."""
+    """Return the date in a text with the year first or the name of the month.
+
+    None for any other.
+    """
     try:
         if match := _YEAR_FIRST_PATTERN.fullmatch(text):
             year, month, day = (int(part) for part in match.groups() if part)

@@ -157,7 +157,10 @@ class PythonProtocolModel:
         return Reply(assistant_message("", calls), "tool_calls", usage + spent, deferred_calls=waiting)
 
     async def _generate_second_attempt(self, messages: Sequence[Message], options: ModelOptions) -> Reply:
-        """Return how the model continues the name of a likely function; an empty reply if it fails."""
+        """Return how the model continues the name of a likely function.
+
+        An empty reply if it fails.
+        """
         most = min(options.max_tokens or DEFAULT_MAX_REPLY_TOKENS, MAX_SECOND_ATTEMPT_TOKENS)
         try:
             return await self._generate(messages, replace(options, stop=(texts.CODE_FENCE,), max_tokens=most))

@@ -25,7 +25,10 @@ _MIN_CALL_LOGPROB = -4.6
 
 
 def get_likely_call_prefix(tokens: Sequence[Token], tools: Sequence[ToolDefinition]) -> str:
-    """Return the beginning of a likely call; "" if the model is certain of the no-call option."""
+    """Return the beginning of a likely call.
+
+    "" if the model is certain of the no-call option.
+    """
     if get_no_call_logprob(tokens) > _MAX_NO_CALL_LOGPROB:
         return ""
     alternatives = next((token.alternatives for token in tokens if token.alternatives), ())

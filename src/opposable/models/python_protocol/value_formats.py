@@ -66,7 +66,10 @@ def find_format_mismatches(call: ToolCall, tools: Sequence[ToolDefinition]) -> I
 
 
 def find_literal(code: str, value: str) -> int | None:
-    """Return the position of a text as the only such literal in the code; None otherwise."""
+    """Return the position of a text as the only such literal in the code.
+
+    None otherwise.
+    """
     found = list(re.finditer(rf"""(['"]){re.escape(value)}\1""", code))
     return found[0].start() + 1 if len(found) == 1 else None
 

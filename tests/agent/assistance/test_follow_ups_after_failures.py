@@ -1,14 +1,14 @@
-"""A model that would answer where a call failed is asked on."""
+"""Follow-ups after a failed call."""
 
 from contextlib import aclosing
 
 import orjson
 import pytest
 
-from opposable.agent.agent import run_agent
+from opposable.agent.failure_memory import FailureMemory
 from opposable.agent.assistance.follow_ups import MAX_FAILURE_FOLLOW_UPS
 from opposable.agent.assistance.guard_options import NO_GUARDS
-from opposable.agent.failure_memory import FailureMemory
+from opposable.agent.agent import run_agent
 from opposable.domain.errors import ToolFailed, ToolRefused, ToolUnavailable
 from opposable.domain.events import DecisionMade
 from opposable.domain.messages import user_message
@@ -36,14 +36,12 @@ def close(ticket: str) -> str:
 
 
 async def collect_events(model, library, said="go", **more):
-    async with aclosing(
-        run_agent(model, library, [user_message(said)], options=ASKED, **{"assistance": True} | more)
-    ) as events:
+    async with aclosing(run_agent(model, library, [user_message(said)], options=ASKED, **{"assistance": True} | more)) as events:
         return [event async for event in events]
 
 
 def list_follow_ups(model) -> list[str]:
-    """What the run asked of its own accord, as it stood last in what was sent."""
+    """The follow-ups that were sent."""
     last = [request.messages[-1] for request in model.requests[1:]]
     return [message.content for message in last if message.role == "user"]
 
@@ -72,7 +70,7 @@ async def test_it_is_asked_once_and_may_say_that_it_cannot_be_done():
     assert (end.text, end.turns) == ("I cannot.", 2)
 
 
-async def test_what_may_have_been_meant_is_told_beside_the_failure_and_asked_for():
+async def test_a_similar_value_is_suggested_with_the_failure_and_asked_for():
     model = ScriptedModel(
         reply_with_calls(tool_call("close", '{"ticket": "18"}')),
         "There is none.",
@@ -112,7 +110,7 @@ async def test_what_worked_before_is_what_is_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "note"),
     [
         ("Close ticket 77.", '(Worked before: close(ticket="T-3").)'),
         ("关闭工单 77。", '（以往成功：close(ticket="T-3")。）'),
@@ -122,7 +120,7 @@ async def test_what_worked_before_is_what_is_asked_for():
         ("Close ticket 18.", ""),
     ],
 )
-async def test_what_put_the_same_right_before_is_told_beside_the_request(said, told):
+async def test_a_known_correction_is_added_to_the_request(said, note):
     learning = FailureMemory().with_scope()
     right = (
         reply_with_calls(tool_call("close", '{"ticket": "77"}')),
@@ -132,9 +130,9 @@ async def test_what_put_the_same_right_before_is_told_beside_the_request(said, t
     await collect_events(ScriptedModel(*right), ToolLibrary([close]), failure_memory=learning)
     model = ScriptedModel(reply_with_calls(tool_call("close", '{"ticket": "T-3"}')), "Closed.")
     end = (await collect_events(model, ToolLibrary([close]), said, failure_memory=learning))[-1]
-    assert [request.messages[0].content for request in model.requests] == [f"{said}\n\n{told}" if told else said, said]
+    assert [request.messages[0].content for request in model.requests] == [f"{said}\n\n{note}" if note else said, said]
     [line] = model.requests[0].tools[0].description.splitlines()[1:] or [""]
-    assert bool(line) is not bool(told)  # it is told once
+    assert bool(line) is not bool(note)  # it is added once
     assert end.messages[0].role == "assistant"
 
 
@@ -172,12 +170,12 @@ async def test_a_failure_that_may_pass_is_asked_to_be_tried_again_as_it_is():
 
 
 def build_job_tools(wait: int) -> tuple[ToolLibrary, list[str]]:
-    """A job that takes so many looks, and what was published of it."""
+    """A job that is polled `wait` times, and what was published."""
     looks: list[int] = []
     published: list[str] = []
 
     def state(job: str) -> str:
-        """How a job stands."""
+        """The status of a job."""
         looks.append(1)
         return "done" if len(looks) >= wait else "running"
 

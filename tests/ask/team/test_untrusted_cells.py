@@ -1,4 +1,4 @@
-"""What a database holds is shown, never obeyed: at a terminal, as JSON, and in the page of failures."""
+"""Cells of a database are displayed as text in a terminal, in JSON and in HTML reports."""
 
 import io
 import sqlite3
@@ -56,13 +56,13 @@ CONTROL_CHARACTERS = {
 async def answers(tmp_path: Path) -> list[DataAnswer]:
     """What the team answers from such cells: a table of them, one of them, and an error that quotes them."""
     path = tmp_path / "cells.sqlite"
-    with sqlite3.connect(path) as made:
-        made.execute("CREATE TABLE cells (cell TEXT, n INTEGER)")
-        kept = [(cell.encode("utf-8", "replace").decode(), at) for at, cell in enumerate(CELLS)]
-        made.executemany("INSERT INTO cells VALUES (?, ?)", kept)
-    made.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE cells (cell TEXT, n INTEGER)")
+        rows = [(cell.encode("utf-8", "replace").decode(), at) for at, cell in enumerate(CELLS)]
+        connection.executemany("INSERT INTO cells VALUES (?, ?)", rows)
+    connection.close()
     database = await open_database(str(path))
-    found: list[DataAnswer] = []
+    data_answers: list[DataAnswer] = []
     for sql in (
         "SELECT cell, n + 1 AS n FROM cells LIMIT 150",
         *(f"SELECT cell FROM cells WHERE n = {at}" for at in range(0, len(CELLS), 5)),
@@ -73,12 +73,12 @@ async def answers(tmp_path: Path) -> list[DataAnswer]:
         "EXPLAIN \x1b[31mred",
     ):
         async with open_team(ScriptedModel(f"```sql\n{sql}\n```"), database) as team:
-            found += [event.answer async for event in team.stream("Which?") if isinstance(event, DataAnswered)]
+            data_answers += [event.answer async for event in team.stream("Which?") if isinstance(event, DataAnswered)]
     await database.close()
-    return found
+    return data_answers
 
 
-async def test_a_terminal_shows_what_it_would_obey(answers: list[DataAnswer]):
+async def test_control_characters_are_not_written_to_a_terminal(answers: list[DataAnswer]):
     assert answers[0].chart is not None
     out = io.StringIO()
     console = Console(file=out, width=100, color_system=None)
@@ -94,19 +94,21 @@ async def test_a_terminal_shows_what_it_would_obey(answers: list[DataAnswer]):
     assert ":smile:" in out.getvalue()
 
 
-async def test_json_for_scripts_holds_nothing_that_a_terminal_obeys_and_every_value(answers: list[DataAnswer]):
+async def test_json_escapes_control_characters_and_preserves_every_value(answers: list[DataAnswer]):
     for answer in answers:
         text = to_json(answer_to_json(answer, Usage()))
         assert not CONTROL_CHARACTERS & set(text)
         assert orjson.loads(text)["rows"] == [list(row) for row in answer.rows]
 
 
-async def test_the_trace_of_a_run_is_inert(tmp_path: Path):
+async def test_the_trace_of_a_run_contains_no_control_characters(tmp_path: Path):
     path = tmp_path / "a.sqlite"
-    with sqlite3.connect(path) as made:
-        made.execute("CREATE TABLE a (b TEXT)")
-        made.executemany("INSERT INTO a VALUES (?)", [(cell.encode("utf-8", "replace").decode(),) for cell in CELLS])
-    made.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE a (b TEXT)")
+        connection.executemany(
+            "INSERT INTO a VALUES (?)", [(cell.encode("utf-8", "replace").decode(),) for cell in CELLS]
+        )
+    connection.close()
     err, out = io.StringIO(), io.StringIO()
     shown = RunPrinter(Console(file=err, color_system=None), Console(file=out, color_system=None))
     database = await open_database(str(path))
@@ -133,7 +135,7 @@ class Tags(HTMLParser):
         self.text.append(data)
 
 
-def test_the_page_of_failures_holds_text_alone(tmp_path: Path):
+def test_the_report_of_failures_contains_no_markup_from_data(tmp_path: Path):
     scores = [
         SqlScore(
             EvalQuestion(cell, "db", cell, cell, cell),

@@ -1,0 +1,34 @@
+import pytest
+from tests.ask.intent.questions import TODAY
+
+from opposable.ask.intent.value_lookup import DimensionValueLookup
+from opposable.ask.team.briefing import SemanticModelInterpreter
+from opposable.domain.language import detect_language
+from opposable.sql.factory import open_database
+
+pytestmark = pytest.mark.anyio
+
+
+AMBIGUOUS_VALUES = DimensionValueLookup({"city": ["Lisbon"], "customer": ["Lisbon"]})
+
+
+@pytest.mark.parametrize(
+    ("question", "assumptions"),
+    [
+        ("revenue of the last 3 months", ["the last 3 months ends with 2024-12-31"]),
+        ("最近3个月的销售额", ["“最近3个月”截止到 2024-12-31"]),
+        ("revenue trend", ["the trend is shown by month"]),
+        ("销售额趋势", ["趋势按月显示"]),
+        ("orders of Lisbon", ["Lisbon is taken as city, not customer"]),
+        ("Lisbon的订单数", ["“Lisbon”理解为 city，而不是 customer"]),
+        ("revenue yoy", ["no period was named: the year 2024 is compared"]),
+        ("销售额同比", ["没有指明时间范围：对比的是 2024 年"]),
+    ],
+)
+async def test_assumptions_are_in_the_language_of_the_question(question, assumptions, shop_urls, shop_model):
+    database = await open_database(shop_urls["sqlite"])
+    reading = await SemanticModelInterpreter(shop_model, database, AMBIGUOUS_VALUES, lambda: TODAY).interpret(
+        question, detect_language(question)
+    )
+    await database.close()
+    assert list(reading.assumptions) == assumptions

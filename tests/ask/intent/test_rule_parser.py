@@ -1,0 +1,108 @@
+import pytest
+from tests.ask.intent.questions import TODAY, VALUES, build_intent
+
+from opposable.ask.intent.intent import IntentFilter, OrderBy
+from opposable.ask.intent.parser import SemanticParser
+
+pytestmark = pytest.mark.anyio
+
+
+TOP = {"order_by": OrderBy(column="revenue"), "intent_type": "dimension"}
+CASES = {
+    "What was our revenue in 2024?": build_intent("revenue", time={"granularity": "year", "year": 2024}),
+    "2024年的流水是多少": build_intent("revenue", time={"granularity": "year", "year": 2024}),
+    "Revenue by city": build_intent("revenue", dimensions=["city"], intent_type="dimension"),
+    "各城市的销售额": build_intent("revenue", dimensions=["city"], intent_type="dimension"),
+    "按城市和客户统计订单数": build_intent("orders", dimensions=["city", "customer"], intent_type="dimension"),
+    "Top 3 clients by revenue": build_intent("revenue", dimensions=["customer"], limit=3, **TOP),
+    "销售额最高的3个客户": build_intent("revenue", dimensions=["customer"], limit=3, **TOP),
+    "销售额前五的城市": build_intent("revenue", dimensions=["city"], limit=5, **TOP),
+    "哪个城市的销售额最高？": build_intent("revenue", dimensions=["city"], limit=1, **TOP),
+    "Which town has the lowest sales?": build_intent(
+        "revenue",
+        dimensions=["city"],
+        limit=1,
+        order_by={"column": "revenue", "direction": "ASC"},
+        intent_type="dimension",
+    ),
+    "各城市销售额，从低到高": build_intent(
+        "revenue", dimensions=["city"], order_by={"column": "revenue", "direction": "ASC"}, intent_type="dimension"
+    ),
+    "How many orders from Shanghai?": build_intent("orders", filters=[IntentFilter(dimension="city", value="上海")]),
+    "上海有多少客户？": build_intent("customers", filters=[IntentFilter(dimension="city", value="上海")]),
+    "柏林和上海的订单数分别是多少": build_intent(
+        "orders",
+        dimensions=["city"],
+        filters=[IntentFilter(dimension="city", value=("Berlin", "上海"), operator="in")],
+        intent_type="dimension",
+    ),
+    "除了上海，各城市的订单数": build_intent(
+        "orders",
+        dimensions=["city"],
+        filters=[IntentFilter(dimension="city", value="上海", operator="!=")],
+        intent_type="dimension",
+    ),
+    "units excluding tea": build_intent("units", exclusions=["tea"], intent_type="complex"),
+    "不包括茶的上海销量": build_intent(
+        "units", exclusions=["tea"], filters=[IntentFilter(dimension="city", value="上海")], intent_type="complex"
+    ),
+    "大额订单数": build_intent("orders", filters=[IntentFilter(dimension="big", value=True)]),
+    "Clients with more than 1,000 of revenue": build_intent(
+        "revenue",
+        dimensions=["customer"],
+        filters=[IntentFilter(dimension="revenue", value=1000, operator=">")],
+        intent_type="dimension",
+    ),
+    "Clients with revenue above 100": build_intent(
+        "revenue",
+        dimensions=["customer"],
+        filters=[IntentFilter(dimension="revenue", value=100, operator=">")],
+        intent_type="dimension",
+    ),
+    "Top 3 cities and clients by revenue": build_intent("revenue", dimensions=["city", "customer"], limit=3, **TOP),
+    "订单数超过40的城市": build_intent(
+        "orders",
+        dimensions=["city"],
+        filters=[IntentFilter(dimension="orders", value=40, operator=">")],
+        intent_type="dimension",
+    ),
+    "2024年每个月的销售额": build_intent(
+        "revenue", time={"granularity": "year", "year": 2024, "grain": "month"}, intent_type="dimension"
+    ),
+    "Q1流水同比增长多少": build_intent(
+        "revenue",
+        time={"granularity": "quarter", "year": 2024, "quarter": 1, "comparison": "yoy"},
+        intent_type="trend",
+    ),
+    "units of tea": build_intent("units", filters=[IntentFilter(dimension="product", value="tea")]),
+    "sales of Bob": build_intent("revenue", filters=[IntentFilter(dimension="customer", value="Bob")]),
+}
+
+
+@pytest.mark.parametrize("question", CASES)
+async def test_rules_resolve_questions(question, shop_model):
+    parsed = await SemanticParser(shop_model, VALUES).parse(question, TODAY)
+    assert (parsed.intent, parsed.unmatched_words, parsed.ambiguities) == (CASES[question], (), ())
+    assert (parsed.source, parsed.is_resolved) == ("rules", True)
+
+
+@pytest.mark.parametrize(
+    ("question", "unmatched_words", "ambiguities"),
+    [
+        ("revenue of purple elephants", ("purple elephants",), ()),
+        ("share of revenue by city", (), ("the word share",)),
+        ("各城市销售额占比", (), ("the word 占比",)),
+        ("how is the weather", ("weather",), ("no metric of the semantic model is named",)),
+        ("revenue growth", (), ("what a change is measured against",)),
+        ("revenue above 100", (), ("a bound on a metric needs groups",)),
+        ("orders with paid tax", ("tax",), ()),
+        ("每个城市销售额最高的客户", (), ("the best within each group",)),
+        ("top 3 clients in each city by revenue", (), ("the best within each group",)),
+        ("每个月销售额最高的城市", (), ("the best within each group",)),
+        ("orders with total above 10 by city", (), ("which total 10 bounds",)),
+    ],
+)
+async def test_rules_report_unmatched_words_and_ambiguities(question, unmatched_words, ambiguities, shop_model):
+    parsed = await SemanticParser(shop_model, VALUES).parse(question, TODAY)
+    assert (parsed.unmatched_words, parsed.ambiguities, parsed.is_resolved) == (unmatched_words, ambiguities, False)
+    assert parsed.confidence < 1
