@@ -1,8 +1,8 @@
-"""The Berkeley function-calling questions and their checker, taken from the `bfcl-eval` wheel of the package index.
+"""Reads the Berkeley function-calling questions and their checker from the `bfcl-eval` wheel.
 
-The wheel is fetched once into the user's cache and used from there: it is not installed, and of its code only the
-checker of written calls is loaded. That checker asks for a list of models whose import needs every provider's library,
-and for readers of Java and JavaScript: it is given empty ones, as no question here needs them.
+The wheel is downloaded once into the user's cache and not installed. Only its checker of calls is loaded. The checker
+imports a list of models, which needs the library of every provider, and parsers of Java and JavaScript. Stub modules
+replace them, because the questions here do not need them.
 """
 
 import importlib
@@ -27,12 +27,12 @@ CATEGORIES = ("simple_python", "multiple", "parallel", "live_simple", "irrelevan
 _CONVERTERS_MODULE = "bfcl_eval.eval_checker.ast_eval.type_convertor"
 
 ToolCallPair = tuple[str, dict[str, Any]]
-"""A tool's name as it was sent, and the arguments given."""
+"""The name of a tool and the arguments of its call."""
 
 
 @dataclass(frozen=True, slots=True)
 class BerkeleyQuestion:
-    """One question: what is said, the tools in OpenAI's form, and what the checker needs."""
+    """A question with its messages, its tools in OpenAI's format, and the checker's data."""
 
     id: str
     category: str
@@ -43,7 +43,12 @@ class BerkeleyQuestion:
 
 
 async def fetch_wheel(cache_directory: Path | None = None) -> Path:
-    """The folder with the wheel's contents, fetched where it is not there yet. Raises: `WeightsError`, `OSError`."""
+    """Return the folder with the contents of the wheel, downloaded if necessary.
+
+    Raises:
+        WeightsError: The download failed.
+        OSError: The folder cannot be written.
+    """
     folder = (cache_directory or get_models_directory().parent) / "evals" / f"bfcl_eval-{BFCL_VERSION}"
     if (folder / "bfcl_eval").is_dir():
         return folder
@@ -52,28 +57,35 @@ async def fetch_wheel(cache_directory: Path | None = None) -> Path:
     async with open_session() as session:
         source = await find_package_index().find_wheel(session, "bfcl-eval", BFCL_VERSION, 1.0)
         await download_file(session, source, wheel, lambda _: None, 1.0)
-    with zipfile.ZipFile(wheel) as box:
-        box.extractall(folder)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
     return folder
 
 
 def read_questions(folder: Path, category: str, part_name: str, count: int, seed: int) -> list[BerkeleyQuestion]:
-    """The first `number` questions of a part of a category: a third is "held" back from those who tune, the rest "dev"."""
+    """Read the first `count` questions of a part of a category.
+
+    A third of each category is the part "held", the rest is "dev".
+    """
     data = folder / "bfcl_eval" / "data"
     entries = _read_json_lines(data / f"BFCL_v4_{category}.json")
     answers = data / "possible_answer" / f"BFCL_v4_{category}.json"
-    right = {entry["id"]: entry["ground_truth"] for entry in _read_json_lines(answers)} if answers.exists() else {}
-    random.Random(seed).shuffle(entries)  # noqa: S311 - a split, no secret
-    held = len(entries) // 3
-    chosen = entries[:held] if part_name == "held" else entries[held:]
-    names = importlib.import_module("bfcl_eval.constants.type_mappings").GORILLA_TO_OPENAPI
-    return [_parse_question(entry, category, right.get(entry["id"]), names) for entry in chosen if entry["function"]][
-        :count
-    ]
+    right_answers = (
+        {entry["id"]: entry["ground_truth"] for entry in _read_json_lines(answers)} if answers.exists() else {}
+    )
+    random.Random(seed).shuffle(entries)  # noqa: S311 - a reproducible split
+    held_count = len(entries) // 3
+    part = entries[:held_count] if part_name == "held" else entries[held_count:]
+    type_names = importlib.import_module("bfcl_eval.constants.type_mappings").GORILLA_TO_OPENAPI
+    return [
+        _parse_question(entry, category, right_answers.get(entry["id"]), type_names)
+        for entry in part
+        if entry["function"]
+    ][:count]
 
 
 def load_checker(folder: Path) -> Callable[[BerkeleyQuestion, Sequence[ToolCallPair]], bool]:
-    """The wheel's own checker: whether the calls of a reply are right."""
+    """Load the wheel's checker, which returns whether the calls of a reply are right."""
     sys.path.insert(0, str(folder))
     _install_stub_module("bfcl_eval.constants.model_config", MODEL_CONFIG_MAPPING=defaultdict(_make_model_config))
     _install_stub_module(f"{_CONVERTERS_MODULE}.java_type_converter", java_type_converter=None)
@@ -81,15 +93,15 @@ def load_checker(folder: Path) -> Callable[[BerkeleyQuestion, Sequence[ToolCallP
     check = importlib.import_module("bfcl_eval.eval_checker.ast_eval.ast_checker").ast_checker
     python = importlib.import_module("bfcl_eval.constants.enums").Language.PYTHON
 
-    def right(question: BerkeleyQuestion, calls: Sequence[ToolCallPair]) -> bool:
+    def is_right(question: BerkeleyQuestion, calls: Sequence[ToolCallPair]) -> bool:
         if "irrelevance" in question.category:
             return not calls
         if not calls:
             return False
-        made = [{name: arguments} for name, arguments in calls]
-        return bool(check(question.functions, made, question.answer, python, question.category, "any")["valid"])
+        call_objects = [{name: arguments} for name, arguments in calls]
+        return bool(check(question.functions, call_objects, question.answer, python, question.category, "any")["valid"])
 
-    return right
+    return is_right
 
 
 def _make_model_config() -> types.SimpleNamespace:
@@ -106,14 +118,14 @@ def _read_json_lines(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
-def _parse_question(entry: dict[str, Any], category: str, answer: Any, names: dict[str, str]) -> BerkeleyQuestion:
+def _parse_question(entry: dict[str, Any], category: str, answer: Any, type_names: dict[str, str]) -> BerkeleyQuestion:
     tools = [
         {
             "type": "function",
             "function": {
                 "name": re.sub(r"[^a-zA-Z0-9_-]", "_", function["name"])[:64],
                 "description": function["description"],
-                "parameters": {**_convert_schema(function["parameters"], names), "type": "object"},
+                "parameters": {**_convert_schema(function["parameters"], type_names), "type": "object"},
             },
         }
         for function in entry["function"]
@@ -122,15 +134,17 @@ def _parse_question(entry: dict[str, Any], category: str, answer: Any, names: di
 
 
 def _convert_schema(node: Any, type_names: dict[str, str]) -> Any:
-    """A schema of the questions as JSON Schema: the names of its types are theirs."""
+    """Convert a schema of the questions to JSON Schema, which has other type names."""
     if not isinstance(node, dict):
         return node
-    made = dict(node)
-    if isinstance(made.get("type"), str):
-        made["type"] = type_names.get(made["type"], made["type"])
-    if isinstance(made.get("properties"), dict):
-        made["properties"] = {name: _convert_schema(about, type_names) for name, about in made["properties"].items()}
+    converted = dict(node)
+    if isinstance(converted.get("type"), str):
+        converted["type"] = type_names.get(converted["type"], converted["type"])
+    if isinstance(converted.get("properties"), dict):
+        converted["properties"] = {
+            name: _convert_schema(subschema, type_names) for name, subschema in converted["properties"].items()
+        }
     for key in ("items", "additionalProperties"):
-        if key in made:
-            made[key] = _convert_schema(made[key], type_names)
-    return made
+        if key in converted:
+            converted[key] = _convert_schema(converted[key], type_names)
+    return converted

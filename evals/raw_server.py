@@ -1,4 +1,4 @@
-"""The embedded model's plain llama.cpp server, as anyone would start it: what the gateway is measured against."""
+"""Runs a plain llama.cpp server with the embedded model, as the baseline for the gateway."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ def main() -> int:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     path = find_installed_weights(QWEN_CODER, get_models_directory())
     if path is None:
-        print("The embedded model is not on this machine yet; fetch it once with: opposable models pull")
+        print("The embedded model is not installed. Download it with: opposable models pull")
         return 1
     params = xllamacpp.CommonParams()
     params.model.path = str(path)

@@ -1,4 +1,4 @@
-"""Builds the six small Chinese databases of this set: `python evals/chinese/build.py` puts them beside it."""
+"""Builds the six small Chinese databases of this set in its folder: `python evals/chinese/build.py`."""
 
 import random
 import sqlite3
@@ -111,7 +111,7 @@ COMMENT ON COLUMN complaint.solved IS '是否已解决';
 """
 
 SEEDS = {"retail": 4, "hospital": 3, "hr": 31, "logistics": 10, "library": 6, "telecom": 4}
-"""Seeds of rows in which no question of the set has two first ones."""
+"""Random seeds for which no question of the set has a tie for the first place."""
 
 SURNAMES = "王李张刘陈杨赵黄周吴徐孙马朱胡林郭何高罗"
 GIVEN_NAMES = [
@@ -149,18 +149,18 @@ GIVEN_NAMES = [
 
 
 def draw_names(rng: random.Random, count: int) -> list[str]:
-    """Different full names."""
-    every = [surname + given for surname in SURNAMES for given in GIVEN_NAMES]
-    return rng.sample(every, count)
+    """Draw distinct full names."""
+    full_names = [surname + given for surname in SURNAMES for given in GIVEN_NAMES]
+    return rng.sample(full_names, count)
 
 
 def draw_day(rng: random.Random, first: date, last: date) -> str:
-    """A day between two, as 2024-05-01."""
+    """Draw a day between two days, as 2024-05-01."""
     return (first + timedelta(rng.randint(0, (last - first).days))).isoformat()
 
 
 def make_retail_rows(rng: random.Random) -> dict[str, Rows]:
-    """Shops, goods, customers and their orders; two customers without orders, one of the goods never sold."""
+    """Make shops, goods, customers and orders; two customers have no orders, one article was never sold."""
     cities = ("北京", "上海", "广州", "成都", "杭州")
     shops = ["朝阳店", "浦东店", "天河店", "武侯店", "西湖店", "海淀店", "徐汇店"]
     goods = [
@@ -200,7 +200,7 @@ def make_retail_rows(rng: random.Random) -> dict[str, Rows]:
 
 
 def make_hospital_rows(rng: random.Random) -> dict[str, Rows]:
-    """Departments, doctors, patients, visits and what was prescribed; three patients never came."""
+    """Make departments, doctors, patients, visits and prescriptions; three patients have no visit."""
     wards = [("内科", 3, 60), ("外科", 4, 55), ("儿科", 2, 40), ("妇产科", 5, 45), ("眼科", 6, 20), ("皮肤科", 6, 15)]
     doctors, patients = draw_names(rng, 18), draw_names(rng, 40)
     ranks = ("主任医师", "副主任医师", "主治医师", "住院医师")
@@ -239,7 +239,7 @@ def make_hospital_rows(rng: random.Random) -> dict[str, Rows]:
 
 
 def make_hr_rows(rng: random.Random) -> dict[str, Rows]:
-    """A firm's departments, people, trainings and leave; one department without people."""
+    """Make the departments, employees, trainings and leave of a firm; one department has no employees."""
     departments = [
         ("研发部", "深圳", 1200.0), ("市场部", "上海", 650.0), ("财务部", "北京", 300.0), ("人力资源部", "北京", 260.0),
         ("客服部", "成都", 410.0), ("法务部", "北京", 150.0),
@@ -282,8 +282,8 @@ def make_hr_rows(rng: random.Random) -> dict[str, Rows]:
 
 
 def make_logistics_rows(rng: random.Random) -> dict[str, Rows]:
-    """Warehouses, drivers, lorries and waybills; one lorry never drove."""
-    houses = [
+    """Make warehouses, drivers, lorries and waybills; one lorry was never used."""
+    warehouses = [
         ("华北一仓", "河北", 8200.0),
         ("华东中心仓", "浙江", 15600.0),
         ("华南二仓", "广东", 9700.0),
@@ -294,7 +294,7 @@ def make_logistics_rows(rng: random.Random) -> dict[str, Rows]:
     plates = [f"{place}{rng.choice('ABCD')}{rng.randint(10000, 99999)}" for place in "冀浙粤川冀浙粤川浙粤"]
     towns = ("石家庄", "杭州", "深圳", "成都", "武汉", "西安", "郑州")
     return {
-        "仓库": [(n, *house) for n, house in enumerate(houses, 1)],
+        "仓库": [(n, *warehouse) for n, warehouse in enumerate(warehouses, 1)],
         "司机": [(n, who, rng.randint(1, 25), rng.randint(1, 4)) for n, who in enumerate(people, 1)],
         "车辆": [
             (plate, rng.choice(kinds), rng.choice((5.0, 8.0, 12.5, 20.0)), draw_day(rng, date(2016, 1, 1), date(2023, 12, 31)))
@@ -310,8 +310,8 @@ def make_logistics_rows(rng: random.Random) -> dict[str, Rows]:
 
 
 def make_library_rows(rng: random.Random) -> dict[str, Rows]:
-    """Publishers, books, readers and loans; some not brought back, one publisher without books."""
-    houses = [
+    """Make publishers, books, readers and loans; some are open, one publisher has no books."""
+    publishers = [
         ("商务印书馆", "北京"),
         ("三联书店", "北京"),
         ("译林出版社", "南京"),
@@ -333,7 +333,7 @@ def make_library_rows(rng: random.Random) -> dict[str, Rows]:
         loans.append((number, rng.randint(1, 15), rng.randint(1, 30), taken.isoformat(), back))
     prices, copies = rng.sample(range(18, 120), 16), rng.sample(range(1, 30), 16)
     return {
-        "出版社": [(n, *house) for n, house in enumerate(houses, 1)],
+        "出版社": [(n, *publisher) for n, publisher in enumerate(publishers, 1)],
         "图书": [
             (n, *title, float(price), rng.randint(1985, 2023), rng.randint(1, 4), copies[n - 1])
             for n, (title, price) in enumerate(zip(titles, prices, strict=True), 1)
@@ -346,7 +346,7 @@ def make_library_rows(rng: random.Random) -> dict[str, Rows]:
 
 
 def make_telecom_rows(rng: random.Random) -> dict[str, Rows]:
-    """Plans, subscribers, their bills and complaints; one plan nobody has."""
+    """Make plans, subscribers, bills and complaints; one plan has no subscriber."""
     plans = [
         ("畅享套餐", 59.0, 20),
         ("无忧套餐", 99.0, 60),
@@ -377,7 +377,7 @@ def make_telecom_rows(rng: random.Random) -> dict[str, Rows]:
 
 
 def build_databases(folder: Path) -> None:
-    """Put the databases into `folder`, in place of those there; the same rows each time."""
+    """Build the databases in `folder`, with the same rows each time; replace existing ones."""
     for name, tables, schema in (
         ("retail", make_retail_rows, RETAIL_SCHEMA),
         ("hospital", make_hospital_rows, HOSPITAL_SCHEMA),
@@ -394,8 +394,8 @@ def build_databases(folder: Path) -> None:
             if statement.strip():
                 connection.execute(statement)
         for table, rows in tables(random.Random(SEEDS[name])).items():  # noqa: S311 - the same rows each time
-            holes = ", ".join("?" * len(rows[0]))
-            connection.executemany(f'INSERT INTO "{table}" VALUES ({holes})', rows)  # noqa: S608 - our own names
+            placeholders = ", ".join("?" * len(rows[0]))
+            connection.executemany(f'INSERT INTO "{table}" VALUES ({placeholders})', rows)  # noqa: S608 - constant names
         connection.commit()
         connection.close()
 

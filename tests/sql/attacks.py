@@ -1,4 +1,4 @@
-"""SQL that tries to write or to read other files, and snapshots of files to compare."""
+"""SQL that tries to write or to read other files, and file snapshots."""
 
 import hashlib
 from pathlib import Path

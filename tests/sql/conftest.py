@@ -120,7 +120,7 @@ async def postgres_shop(postgres_url: str) -> AsyncIterator[Database]:
 
 
 def read_postgres_contents(owner: str) -> dict[str, str]:
-    """Every table of the shop's database, as text; who could write it, and what tables there are, included."""
+    """Return the content and privileges of every table of the shop."""
     with psycopg.connect(owner, autocommit=True) as looked:
         names = looked.execute(
             "SELECT c.oid::regclass::text, coalesce(c.relacl::text, '') FROM pg_class c JOIN pg_namespace n"

@@ -97,7 +97,7 @@ EXPENSIVE_QUERIES = {
 
 @pytest.fixture
 def snapshot(request: pytest.FixtureRequest, engine: str, shop_files: dict[str, Path]) -> Callable[[], dict[str, str]]:
-    """A function that returns the state of all files and, on PostgreSQL, of tables and privileges."""
+    """A function that returns the state of files, tables and privileges."""
     folder = shop_files["sqlite"].parent
     if engine != "postgres":
         return lambda: snapshot_folder(folder)
@@ -134,7 +134,7 @@ async def test_the_engine_protects_the_data_without_the_guard(shop, engine, shop
 async def test_the_postgres_transaction_writes_nothing_with_any_role(
     postgres_owner, postgres_url, shop_files, monkeypatch
 ):
-    """Only the role, the read-only transaction and the named cursor protect the data here."""
+    """Check the role, the read-only transaction and the named cursor alone."""
     monkeypatch.setattr(postgres_server, "parse_safe_query", lambda *_: None)
     monkeypatch.setattr(postgres_server, "refuse_unlisted_tables", lambda *_: None)
     before = read_postgres_contents(postgres_owner)

@@ -1,4 +1,4 @@
-"""Databases: opening them by URL, path and first bytes, errors, cancellation, concurrency."""
+"""Opening databases, their errors, cancellation and concurrency."""
 
 import asyncio
 import multiprocessing

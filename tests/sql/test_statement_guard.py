@@ -1,4 +1,4 @@
-"""The guard refuses all but one read-only statement; more cases are in test_attacks."""
+"""The guard refuses everything except one read-only statement."""
 
 import pytest
 

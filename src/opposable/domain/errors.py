@@ -1,4 +1,6 @@
-"""The exceptions of the package. A mistake of a model is a value (`ToolResult.failure`), not an exception.
+"""The exceptions of the package.
+
+A mistake of a model is a value (`ToolResult.failure`), not an exception.
 
 OpposableError
 ├── BadInput              the user's input is not valid; the message says what is
@@ -25,11 +27,17 @@ from dataclasses import dataclass
 
 
 class OpposableError(Exception):
-    """Base class of all exceptions of this package; `str(error)` is a message for users."""
+    """Base class of all exceptions of this package.
+
+    `str(error)` is a message for users.
+    """
 
 
 class BadInput(OpposableError):
-    """Input of the user that is not valid; the message says what is wrong and what to do."""
+    """Invalid input of the user.
+
+    The message says what is wrong and what to do.
+    """
 
 
 class ToolRegistrationError(BadInput):
@@ -41,7 +49,10 @@ class ModelError(OpposableError):
 
 
 class ModelUnavailable(ModelError):
-    """Connection refused, time-out, 5xx or overload, after all retries; a later attempt may succeed."""
+    """Connection refused, time-out, 5xx or overload, after all retries.
+
+    A later attempt may succeed.
+    """
 
 
 class ModelRefusedKey(ModelError):
@@ -77,7 +88,7 @@ class StoreTooNew(StoreError):
 
 
 class WeightsError(OpposableError):
-    """Weights of the embedded model that cannot be downloaded or stored: network, disk, checksum."""
+    """Weights of the embedded model that cannot be downloaded or stored."""
 
 
 class ToolError(OpposableError):

@@ -48,7 +48,10 @@ class CallDelta:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of a reply, with alternatives and their log probabilities, most likely first."""
+    """A token of a reply.
+
+    `alternatives` are texts with their log probabilities, most likely first.
+    """
 
     text: str
     alternatives: tuple[tuple[str, float], ...] = ()

@@ -19,7 +19,7 @@ _WORD_OR_NUMBER = re.compile(r"[a-z]+|\d+|[^\x00-\x7f]")
 
 
 def detect_language(text: str) -> Language:
-    """Return "zh" where Chinese characters are at least a third of the words, else "en".
+    """Return "zh" if at least a third of the words are Chinese, else "en".
 
     Each Chinese character counts as a word. Only the first 2,000 characters are read.
     """
@@ -29,7 +29,10 @@ def detect_language(text: str) -> Language:
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words and numbers of a text in lower case; each Chinese character is a word."""
+    """Return the words and numbers of a text in lower case.
+
+    Each Chinese character is a word.
+    """
     return _WORD_OR_NUMBER.findall(text.lower())
 
 

@@ -13,7 +13,8 @@ Role = Literal["system", "user", "assistant", "tool"]
 class Message:
     """A message of a conversation.
 
-    `tool_calls` and `thinking`, the model's reasoning, belong to role "assistant"; `call_id` and `name` to role "tool".
+    `tool_calls` and `thinking`, the model's reasoning, belong to role "assistant"; `call_id` and `name` to role
+    "tool".
     """
 
     role: Role

@@ -1,4 +1,4 @@
-"""Stored records: agents, conversations, runs, executions, failures, tool pins, API keys, approvals."""
+"""Stored records, such as conversations, runs, failures and API keys."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -127,7 +127,10 @@ class ExecutionStats:
 
 @dataclass(frozen=True, slots=True)
 class AgentRecord:
-    """A stored agent. `version` counts its changes from 1; earlier versions remain stored."""
+    """A stored agent. `version` counts its changes from 1.
+
+    Earlier versions remain stored.
+    """
 
     spec: "AgentSpec"
     version: int = 1
@@ -137,7 +140,10 @@ class AgentRecord:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation without its messages. `owner` is the id of the API key that created it, "" without keys."""
+    """A conversation without its messages.
+
+    `owner` is the id of the API key that created it, "" without keys.
+    """
 
     conversation_id: str
     owner: str = ""
@@ -150,7 +156,10 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class ConversationTurn:
-    """The messages that one run adds to a conversation. `turn_id` is the id of the run."""
+    """The messages that one run adds to a conversation.
+
+    `turn_id` is the id of the run.
+    """
 
     turn_id: str
     conversation: Conversation
@@ -185,7 +194,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class RunEvent:
-    """A stored event of a run. `sequence` counts the events of a run from 1; `data` is JSON."""
+    """A stored event of a run. `sequence` counts the events of a run from 1.
+
+    `data` is JSON.
+    """
 
     run_id: str
     sequence: int
@@ -230,7 +242,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class ToolPin:
-    """The accepted definition of an MCP server's tool, and a changed one that is not accepted yet.
+    """The accepted definition of an MCP server's tool, and a pending one.
 
     `sha256` is the hash of `definition` in canonical JSON. `pending_sha256` and `pending` describe the changed
     definition, "" and None where the tool has not changed.
@@ -247,7 +259,7 @@ class ToolPin:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """The record of an API key, which holds the key's first characters and its hash, not the key.
+    """The record of an API key: its first characters and its hash.
 
     `rate_limit` and `token_budget` (total tokens) are None for no limit.
     """
@@ -290,7 +302,10 @@ class Approval:
 
 
 def canonical_sha256(value: Any) -> str:
-    """Return the hexadecimal SHA-256 of a JSON value, serialized with sorted keys and without spaces."""
+    """Return the hexadecimal SHA-256 of a JSON value in canonical form.
+
+    The canonical form has sorted keys and no spaces.
+    """
     return hashlib.sha256(orjson.dumps(value, default=str, option=_CANONICAL_JSON_OPTIONS)).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Conversion of specs in older forms: other field names, per-parameter schemas, nulls."""
+"""Conversion of specs in older forms to the current one."""
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -16,10 +16,10 @@ _MCP_SECTIONS = ("server_config", "connection_params")
 
 
 def normalize_spec(data: Any) -> Any:
-    """Return a spec with current field names, and with its `tool_type` where its fields imply one.
+    """Return a spec with current field names and its `tool_type`.
 
-    `id` is read as `tool_id`, `type` as `mode` or `tool_type`, and an MCP server's `endpoint` as its `url`. Anything
-    but an object is returned unchanged.
+    The type follows from the fields where it is missing. `id` is read as `tool_id`, `type` as `mode` or `tool_type`,
+    and an MCP server's `endpoint` as its `url`. Anything but an object is returned unchanged.
     """
     if not isinstance(data, dict):
         return data
@@ -45,7 +45,10 @@ def normalize_field_names(data: Any) -> Any:
 
 
 def drop_nulls(data: Any, field_names: Iterable[str]) -> Any:
-    """Return an object without those of its known fields that are null, so that defaults apply."""
+    """Return an object without known fields that are null.
+
+    Defaults apply to the removed fields.
+    """
     if not isinstance(data, dict):
         return data
     names = set(field_names)
@@ -53,7 +56,10 @@ def drop_nulls(data: Any, field_names: Iterable[str]) -> Any:
 
 
 def normalize_parameters(parameters: Any) -> Any:
-    """Return a JSON Schema of type object, also from a map of parameters that each have `required`."""
+    """Return parameters as a JSON Schema of type object.
+
+    They may also be a map of parameters that each have `required`.
+    """
     if not isinstance(parameters, dict) or not parameters:
         return parameters
     if _is_parameter_map(parameters):
@@ -63,7 +69,7 @@ def normalize_parameters(parameters: Any) -> Any:
 
 
 def normalize_example(data: Any, example_fields: Iterable[str], parameter_names: Iterable[str]) -> Any:
-    """Return an example as an object with `arguments`, also where only the arguments are given."""
+    """Return an example with `arguments`, also where it is only arguments."""
     if not isinstance(data, dict) or "arguments" in data or not data:
         return data
     is_arguments = not set(data) <= set(example_fields) or set(data) <= set(parameter_names)
@@ -77,13 +83,19 @@ def get_schema_properties(schema: Any) -> Mapping[str, Any]:
 
 
 def _rename_field(spec: dict[str, Any], old: str, new: str) -> None:
-    """Rename a field; where both names have different values, the old one stays and is rejected later."""
+    """Rename a field.
+
+    Where both names have different values, the old one stays and validation rejects it.
+    """
     if old in spec and spec.get(new, spec[old]) == spec[old]:
         spec[new] = spec.pop(old)
 
 
 def _normalize_mcp_server(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return an MCP server spec with the fields of its configuration sections at the top level."""
+    """Return an MCP server spec without configuration sections.
+
+    Their fields move to the top level.
+    """
     server = {
         key: value for key, value in spec.items() if key not in _MCP_SECTIONS or not isinstance(value, dict | None)
     }

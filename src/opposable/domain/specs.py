@@ -46,7 +46,10 @@ class Example(FrozenModel):
 
 
 class Capability(FrozenModel):
-    """An action of a tool. `parameters` is a JSON Schema of type object; an example may be only its arguments."""
+    """An action of a tool. `parameters` is a JSON Schema of type object.
+
+    An example may be only its arguments.
+    """
 
     name: str = Field(min_length=1, max_length=100)
     description: str = ""
@@ -114,7 +117,7 @@ class ToolSpec(FrozenModel):
 
 
 class FunctionToolSpec(ToolSpec):
-    """A function, or a class whose public methods are actions, given by module and name.
+    """A function, or a class whose public methods are actions.
 
     Without `class_name`, `function_name` is a function of the module.
     """
@@ -144,7 +147,10 @@ class AuthConfig(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _normalize_secrets(cls, data: Any) -> Any:
-        """Convert `token_env` to a reference, and mask plain secrets so that no error repeats them."""
+        """Convert `token_env` to a reference, and mask plain secrets.
+
+        Masking keeps secrets out of error messages.
+        """
         if not isinstance(data, dict):
             return data
         data = drop_nulls(data, ("token_env", *cls.model_fields))
@@ -226,7 +232,7 @@ class EndpointConfig(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _normalize_fields(cls, data: Any) -> Any:
-        """Convert the method to upper case, and apply defaults to nulls and a time-out of 0."""
+        """Convert the method to upper case, and drop nulls and a time-out of 0."""
         fields = drop_nulls(data, cls.model_fields)
         if not isinstance(fields, dict):
             return fields
@@ -257,7 +263,7 @@ class HttpToolSpec(ToolSpec):
 
 
 class McpServerSpec(ToolSpec):
-    """An MCP server, started by `command` (stdio) or reached at `url` (streamable HTTP).
+    """An MCP server: a `command` (stdio) or a `url` (streamable HTTP).
 
     Models see its tools as `tool_id.tool`.
 
@@ -267,8 +273,8 @@ class McpServerSpec(ToolSpec):
         connect_timeout: In seconds, including the start of the program.
         pin: Whether a new tool is accepted ("accept") or waits for the owner ("ask"). A changed tool always waits.
 
-    `endpoint` is read as `url`. The entries of `server_config` and `connection_params` are read as fields of the spec,
-    a `timeout` of the connection as `connect_timeout`.
+    `endpoint` is read as `url`. The entries of `server_config` and `connection_params` are read as fields of the
+    spec, a `timeout` of the connection as `connect_timeout`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -323,7 +329,10 @@ AnyToolSpec = Annotated[
 
 
 class AgentToolBinding(FrozenModel):
-    """The binding of a tool to an agent: enabled or not, with spec fields that `config` replaces."""
+    """The binding of a tool to an agent.
+
+    `config` replaces fields of the tool's spec.
+    """
 
     tool_id: str
     enabled: bool = True
@@ -331,7 +340,10 @@ class AgentToolBinding(FrozenModel):
 
 
 class AgentLimits(FrozenModel):
-    """Limits of one run; None is no limit. `seconds` is wall time; `cost` needs the model's price."""
+    """Limits of one run.
+
+    None is no limit. `seconds` is wall time; `cost` needs the model's price.
+    """
 
     turns: int | None = Field(default=20, gt=0)
     tool_calls: int | None = Field(default=50, ge=0)
@@ -367,7 +379,10 @@ class AgentSpec(FrozenModel):
 
 
 class Registration(FrozenModel):
-    """The result of a registration: accepted model-facing names, and rejected ones with the reason."""
+    """The result of registering a spec.
+
+    `accepted` are names for models; `set_aside` maps rejected tools to the reason.
+    """
 
     tool_id: str
     accepted: tuple[str, ...] = ()

@@ -84,7 +84,7 @@ class ToolCall:
 
     @property
     def has_valid_arguments(self) -> bool:
-        """Whether the arguments are a JSON object, rather than text that could not be parsed."""
+        """Whether the arguments are a JSON object rather than invalid text."""
         return self.raw is None or bool(self.arguments) or _EMPTY_OBJECT.fullmatch(self.raw) is not None
 
     @property

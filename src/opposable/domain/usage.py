@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one or more model requests, as counted by the server (0 where it reports none)."""
+    """Tokens of one or more model requests, as reported by the server."""
 
     input_tokens: int = 0
     output_tokens: int = 0

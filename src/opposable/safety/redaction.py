@@ -206,7 +206,7 @@ def _parse_embedded_json(text: str) -> Any:
 
 
 def _redact_key_value_pairs(text: str) -> str:
-    """Redact the value after each `key=`, `key: ` or `"key": ` whose key names a secret."""
+    """Redact the value after each `key=` or `key: ` that names a secret."""
     parts: list[str] = []
     copied_to = 0
     for separator in _SEPARATOR.finditer(text):
@@ -226,7 +226,7 @@ def _redact_key_value_pairs(text: str) -> str:
 
 
 def _find_key_before(text: str, end: int) -> str:
-    """Return the word that ends at `end`: letters of any script, digits, dots, dashes, underscores."""
+    """Return the word that ends at `end`, with dots, dashes and underscores."""
     start = end
     while start > max(0, end - MAX_KEY_CHARACTERS) and (text[start - 1].isalnum() or text[start - 1] in "_-."):
         start -= 1

@@ -1,1 +1,1 @@
-"""Read-only SQL on DuckDB, PostgreSQL and SQLite: schema, guards, name repair, execution."""
+"""Read-only SQL on DuckDB, PostgreSQL and SQLite."""

@@ -49,7 +49,10 @@ class Database(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the file without its folder, or of the database; safe to show to a model."""
+        """Name of the file without its folder, or of the database.
+
+        Safe to show to a model.
+        """
         ...
 
     @property
@@ -78,7 +81,10 @@ class Database(Protocol):
         ...
 
     async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
-        """Return up to `limit` distinct values of each column of the table with this full name."""
+        """Return up to `limit` distinct values of each column of a table.
+
+        `table` is the full name of the table.
+        """
         ...
 
     async def close(self) -> None:

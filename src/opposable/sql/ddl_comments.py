@@ -8,7 +8,10 @@ _COLUMN_NAME = re.compile(r"^[\s,(]*(?:\"([^\"]+)\"|`([^`]+)`|\[([^\]]+)\]|(\w+)
 
 
 def parse_column_comments(create_table: str) -> dict[str, str]:
-    """Return comments by column name (in lower case): those on the line that defines the column."""
+    """Return comments by column name in lower case.
+
+    A comment belongs to the column that its line defines.
+    """
     comments_by_column: dict[str, str] = {}
     for line in _split_column_lines(create_table):
         comments = [part.text for part in split_segments(line) if part.kind == "comment"]

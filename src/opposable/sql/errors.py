@@ -1,4 +1,4 @@
-"""Engine exceptions as tool errors: one sentence without traceback or folders, and a hint."""
+"""Translation of engine exceptions to tool errors with hints."""
 
 import re
 from pathlib import Path
@@ -39,7 +39,9 @@ class QueryTimedOut(ToolFailed, TimeoutError):
 
 
 def translate_engine_error(error: BaseException, path: Path | None) -> ToolError:
-    """Return `ToolRefused` where the engine's own protection stopped the query, else `ToolFailed`.
+    """Return the tool error for an engine's exception.
+
+    It is `ToolRefused` where the engine's own protection stopped the query, else `ToolFailed`.
 
     Args:
         error: The engine's exception.
@@ -53,7 +55,7 @@ def translate_engine_error(error: BaseException, path: Path | None) -> ToolError
 
 
 def format_engine_message(error: BaseException, path: Path | None) -> str:
-    """Return the engine's message on one line, without its excerpt of the SQL and without folders."""
+    """Return the engine's message on one line, without SQL or folders."""
     text = (
         str(error)
         .split("Traceback (most recent")[0]

@@ -67,7 +67,10 @@ def _expand_home(path: str) -> Path:
 
 
 def _find_existing_path(url_path: str) -> Path:
-    """Return the file that a URL's path means: relative as in `sqlite:///file.db`, absolute, or percent-decoded."""
+    """Return the file that the path of a URL means.
+
+    The path may be relative as in `sqlite:///file.db`, absolute, or percent-encoded.
+    """
     relative = url_path.removeprefix("/")
     absolute = "/" + relative.lstrip("/")
     candidates = [_expand_home(relative), Path(absolute), Path(unquote(relative)), Path(unquote(absolute))]
@@ -75,7 +78,7 @@ def _find_existing_path(url_path: str) -> Path:
 
 
 def _silence_sqlglot_warnings() -> None:
-    """Silence the warnings of sqlglot: they print SQL that a model wrote to standard error."""
+    """Silence the warnings of sqlglot, which print SQL to standard error."""
     log = logging.getLogger("sqlglot")
     if log.level == logging.NOTSET:
         log.setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""Blocking work of an engine in a thread, interrupted by a time limit or cancellation."""
+"""Blocking calls in threads, with a time limit and cancellation."""
 
 import asyncio
 from collections.abc import Callable
@@ -39,7 +39,10 @@ async def run_interruptible(
 
 
 async def _interrupt_until_done(job: "Future[T]", future: "asyncio.Future[T]", interrupt: Callable[[], None]) -> None:
-    """Interrupt repeatedly until the work ends: the first call may come before the work begins."""
+    """Interrupt repeatedly until the work ends.
+
+    The first call may come before the work begins.
+    """
     if job.cancel():
         return
     deadline = asyncio.get_running_loop().time() + _GRACE_SECONDS

@@ -11,9 +11,10 @@ _MAX_SAFE_INTEGER = 2**53 - 1
 
 
 def to_json_value(value: Any) -> Any:
-    """Return `value` as JSON: dates in ISO form, blobs as "<blob 12 bytes>", NaN and infinities as text.
+    """Return `value` as a JSON value.
 
-    A decimal becomes a number where a float holds it exactly, else text. Integers beyond 2**53 become text.
+    Dates become ISO text, blobs "<blob 12 bytes>", NaN and infinities text. A decimal becomes a number where a float
+    holds it exactly, else text. Integers beyond 2**53 become text.
     """
     match value:
         case None | bool():
@@ -39,7 +40,10 @@ def to_json_value(value: Any) -> Any:
 
 
 def truncate_cell(value: Any, max_characters: int) -> tuple[Any, bool]:
-    """Truncate a JSON value, lists and objects as text; return it and whether it was truncated."""
+    """Truncate a JSON value, and return it and whether it was truncated.
+
+    Lists and objects are truncated as text.
+    """
     if isinstance(value, str):
         return (value, False) if len(value) <= max_characters else (value[:max_characters] + "…", True)
     if isinstance(value, list | dict):

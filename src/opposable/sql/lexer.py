@@ -46,7 +46,10 @@ def split_segments(sql: str) -> Iterator[Segment]:
 
 
 def _find_segment_end(sql: str, position: int, closer: str) -> tuple[int, bool]:
-    """Return where a segment ends (a doubled quote does not end it), and whether it is closed."""
+    """Return where a segment ends, and whether it is closed.
+
+    A doubled quote does not end a segment.
+    """
     doubles = closer in "'\"`"
     while (found := sql.find(closer, position)) >= 0:
         if doubles and sql.startswith(closer, found + 1):

@@ -14,7 +14,7 @@ def join_messages(messages: Iterable[LocalizedText]) -> LocalizedText:
 
 
 def get_error_message(error: BaseException) -> str:
-    """Return the message of an error of this package, with its translation where it has one."""
+    """Return the message of an error, with its translation where it has one."""
     if not isinstance(error, InvalidArguments):
         return error.args[0] if error.args and isinstance(error.args[0], LocalizedText) else str(error)
     if not all(isinstance(problem.problem, LocalizedText) for problem in error.problems):
@@ -171,7 +171,10 @@ def did_you_mean(names: Sequence[str]) -> LocalizedText:
 
 
 def existing_names(label: str, names: Sequence[str]) -> LocalizedText:
-    """All names that exist, where none is similar; `label` says of what, such as "Tables"."""
+    """All names that exist, where none is similar.
+
+    `label` is "Tables", "Columns" or "Its columns".
+    """
     return LocalizedText(f"{label}: {', '.join(names)}.", f"现有的是 {_list_in_chinese(names)}")
 
 
@@ -185,7 +188,10 @@ def name_replaced(kind: str, old: str, new: str) -> LocalizedText:
 
 
 def engine_refused(reason: str) -> LocalizedText:
-    """A query that the engine's own protection stopped; `reason` is in the engine's language."""
+    """A query that the engine's own protection stopped.
+
+    `reason` is the engine's message.
+    """
     return LocalizedText(f"The database refused it: {reason}", f"数据库拒绝执行：{reason}")
 
 

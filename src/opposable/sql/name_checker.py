@@ -30,7 +30,7 @@ def check_names(query: Query, schema: DatabaseSchema) -> tuple[NameProblem, ...]
 
 
 class _NameChecker:
-    """A walk over the tree of a query, with the scope of each SELECT, that collects problems."""
+    """A walk over the tree of a query that collects problems."""
 
     def __init__(self, query: Query, schema: DatabaseSchema) -> None:
         self.dialect = query.dialect
@@ -38,7 +38,7 @@ class _NameChecker:
         self.problems: list[NameProblem] = []
 
     def check_query(self, node: Any, ctes: Ctes, outer: Scope | None) -> ColumnNames:
-        """Check a query and return the names of its columns, None where they cannot be known."""
+        """Check a query and return its column names, None where they are unknown."""
         from sqlglot import exp
 
         ctes = self._add_ctes(node, ctes, outer)
@@ -69,7 +69,10 @@ class _NameChecker:
         return visible
 
     def _find_anchor_columns(self, node: Any) -> ColumnNames:
-        """Return the columns that the first part of a recursive query names, None where one has no plain name."""
+        """Return the column names of the first part of a recursive query.
+
+        The result is None where a column has no plain name.
+        """
         from sqlglot import exp
 
         while isinstance(node, exp.SetOperation):
@@ -166,7 +169,10 @@ class _NameChecker:
         return FromSource(label, rename_columns(columns, alias_columns), table)
 
     def _resolve_exact_table(self, item: Any, table: Table) -> Table:
-        """Return the table whose letter case is the one PostgreSQL reads, else `table` with a problem reported."""
+        """Return the table of exactly the name that PostgreSQL reads.
+
+        Without such a table, report a problem and return `table`.
+        """
         name, schema = resolve_identifier(item.this, "postgres"), item.args.get("db")
         exact = self.schema.find_exact_table(name, resolve_identifier(schema, "postgres") if schema else "")
         if exact is not None:
@@ -245,7 +251,10 @@ class _NameChecker:
             self._check_column_case(name, (source for each in scope.iter_scopes() for source in each.sources.values()))
 
     def _is_known_name(self, name: Any, scope: Scope) -> bool:
-        """Whether an unqualified name is a column, an alias, a row, or text in SQLite's double quotes."""
+        """Whether an unqualified name has a meaning.
+
+        It may be a column, an alias, a row, or text in SQLite's double quotes.
+        """
         if scope.has_column(name.name):
             return True
         if self.dialect == "sqlite":
@@ -255,7 +264,10 @@ class _NameChecker:
         return scope.find_source(name.name) is not None
 
     def _is_near_column_name(self, name: str, scope: Scope) -> bool:
-        """Whether a name differs from a column's by spaces, signs or a plural; SQLite would read it as text."""
+        """Whether a name is nearly that of a column.
+
+        SQLite would read such a name in double quotes as text, without an error.
+        """
         sources = (source for each in scope.iter_scopes() for source in each.sources.values())
         return any(
             compute_similarity(name, column) >= SAME_NAME_SIMILARITY
@@ -264,7 +276,7 @@ class _NameChecker:
         )
 
     def _get_output_names(self, item: Any, scope: Scope) -> list[str] | None:
-        """Return the column names of one item of a SELECT list, None where they cannot be known."""
+        """Return the column names of an item of a SELECT list, None if unknown."""
         from sqlglot import exp
 
         star = item.this if isinstance(item, exp.Column) and isinstance(item.this, exp.Star) else item
@@ -281,7 +293,7 @@ class _NameChecker:
 
 
 def _is_comparison_operand(name: Any) -> bool:
-    """Whether a name is the right side of a comparison, an item of IN, or a bound of BETWEEN."""
+    """Whether a name is an operand of a comparison, IN or BETWEEN."""
     from sqlglot import exp
 
     comparison = name.parent.parent if isinstance(name.parent, exp.Column) else None

@@ -20,7 +20,7 @@ _MAX_LISTED_TABLES = 3
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """New text for the characters `start` to `end` (exclusive) of a query; `description` is for readers."""
+    """New text for the characters `start` to `end` (exclusive) of a query."""
 
     start: int
     end: int
@@ -55,7 +55,7 @@ def unknown_table(item: Any, ctes: Ctes, schema: DatabaseSchema, dialect: Dialec
 
 
 def miswritten_table(item: Any, table: Table) -> NameProblem:
-    """Return the problem of a table whose letter case PostgreSQL folds to another name."""
+    """Return the problem of a table that PostgreSQL reads as another name."""
     path = quote_table_path(table, "postgres")
     identifier, schema = item.this, item.args.get("db")
     start = schema.meta.get("start", identifier.meta.get("start")) if schema else identifier.meta.get("start")
@@ -68,7 +68,7 @@ def miswritten_table(item: Any, table: Table) -> NameProblem:
 
 
 def miswritten_column(name: Any, column: str) -> NameProblem:
-    """Return the problem of a column whose letter case PostgreSQL folds to another name."""
+    """Return the problem of a column that PostgreSQL reads as another name."""
     text = quote_name(column, "postgres")
     message = f"{name.name} is no column as PostgreSQL reads it: write {text}."
     return NameProblem("column", name.name, message, _replace(name, text, "column"))
@@ -91,7 +91,7 @@ def unknown_alias(owner: Any, column: Any, scope: Scope, dialect: Dialect) -> Na
 def misplaced_column(
     owner: Any, column: Any, source: FromSource, scope: Scope, schema: DatabaseSchema, dialect: Dialect
 ) -> NameProblem:
-    """Return the problem of a column that its qualifier, a source in scope, does not have."""
+    """Return the problem of a column that its qualifier does not have."""
     siblings = next(each for each in scope.iter_scopes() if source in each.sources.values()).sources.values()
     others = [
         other

@@ -15,7 +15,7 @@ _MAX_ROUNDS = 4
 
 @dataclass(frozen=True, slots=True)
 class RepairedQuery:
-    """A query after repair, with descriptions of the corrections and the remaining problems."""
+    """A query after repair, with its corrections and remaining problems."""
 
     query: Query
     corrections: tuple[str, ...]
@@ -23,7 +23,7 @@ class RepairedQuery:
 
 
 def repair_names(sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedQuery:
-    """Check `sql` and repair its names, unless several candidates are about equally similar.
+    """Check `sql` and repair the names that can mean only one thing.
 
     Raises:
         ToolRefused: As `parse_safe_query`.
@@ -63,7 +63,10 @@ _TOP_CLAUSE = re.compile(
 
 
 def replace_top_with_limit(sql: str) -> tuple[str, list[str]]:
-    """Rewrite `SELECT TOP n …` as `SELECT … LIMIT n`, also in subqueries; return the SQL and the corrections."""
+    """Rewrite `SELECT TOP n …` as `SELECT … LIMIT n`, also in subqueries.
+
+    Return the SQL and the corrections.
+    """
     corrections: list[str] = []
     while match := _TOP_CLAUSE.search(_blank_non_code(sql)):
         number = match.group(2) or match.group(3)
@@ -84,7 +87,7 @@ def _blank_non_code(sql: str) -> str:
 
 
 def _find_query_end(code: str, start: int) -> int:
-    """Return where the SELECT around `start` ends: at its closing parenthesis or the end."""
+    """Return where the SELECT around `start` ends."""
     depth = 0
     for index in range(start, len(code)):
         depth += (code[index] == "(") - (code[index] == ")")

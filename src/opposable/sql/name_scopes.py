@@ -54,7 +54,7 @@ class Scope:
         return next((scope.sources[wanted] for scope in self.iter_scopes() if wanted in scope.sources), None)
 
     def has_column(self, name: str) -> bool:
-        """Whether an unqualified name is a column or an alias here or in an enclosing scope."""
+        """Whether a name is a column or alias here or in an enclosing scope."""
         wanted = fold_name(name)
         return any(
             wanted in scope.aliases or any(source.has_column(name) for source in scope.sources.values())
@@ -81,7 +81,10 @@ def rename_columns(columns: ColumnNames, names: tuple[str, ...]) -> ColumnNames:
 
 
 def resolve_identifier(name: Any, dialect: Dialect) -> str:
-    """Return the name that the engine reads: PostgreSQL folds an unquoted identifier to lower case."""
+    """Return the name that the engine reads for an identifier.
+
+    PostgreSQL folds an unquoted identifier to lower case.
+    """
     if dialect != "postgres" or name.args.get("quoted"):
         return str(name.name)
     return fold_name(name.name)
@@ -95,7 +98,10 @@ def get_select_aliases(node: Any) -> frozenset[str]:
 
 
 def get_output_name(item: Any, dialect: Dialect) -> str:
-    """Return the result column name of one item of a SELECT list, "" where the engine generates it."""
+    """Return the result column name of an item of a SELECT list.
+
+    It is "" where the engine generates the name.
+    """
     if item.alias_or_name == "*":
         return ""
     name: Any = item.args.get("alias") or getattr(item, "this", None)

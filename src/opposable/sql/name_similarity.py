@@ -25,7 +25,7 @@ def suggest_names(name: str, names: Iterable[str], limit: int = 3) -> tuple[str,
 
 
 def find_sure_match(name: str, names: Iterable[str]) -> str | None:
-    """Return the only one of `names` that `name` can mean, None where none or several are similar."""
+    """Return the only one of `names` that `name` can mean, else None."""
     ranked = _rank_names(name, names)
     if not ranked or ranked[0][0] < SURE_SIMILARITY:
         return None
@@ -35,7 +35,10 @@ def find_sure_match(name: str, names: Iterable[str]) -> str | None:
 
 
 def compute_similarity(name: str, other: str) -> float:
-    """Return the similarity of two names, 0 to 1; case, separators and a plural s hardly count."""
+    """Return the similarity of two names, 0 to 1.
+
+    Case, separators and a plural s hardly count.
+    """
     a, b = name.casefold(), other.casefold()
     if a == b:
         return 1.0
@@ -52,7 +55,7 @@ def compute_similarity(name: str, other: str) -> float:
 
 
 def _rank_names(name: str, names: Iterable[str]) -> list[tuple[float, str]]:
-    """Return the names that can be similar to `name` with their scores, most similar first."""
+    """Return similar names with their scores, most similar first."""
     unique = [other for other in dict.fromkeys(names) if _can_be_similar(name, other)]
     return sorted(((compute_similarity(name, other), other) for other in unique), key=lambda pair: (-pair[0], pair[1]))
 

@@ -1,4 +1,7 @@
-"""Binding of `{{name}}` placeholders in SQL as parameters; values never enter the text."""
+"""Binding of `{{name}}` placeholders in SQL as parameters.
+
+Values never enter the text.
+"""
 
 import datetime
 import re
@@ -28,7 +31,10 @@ class BoundSql:
     placeholders: dict[str, str] = field(default_factory=dict)
 
     def restore_placeholders(self, sql: str) -> str:
-        """Return `sql`, this one or a repair of it, with placeholders in place of the parameter marks."""
+        """Return SQL with placeholders in place of the parameter marks.
+
+        `sql` is this SQL or a repair of it.
+        """
         if not self.placeholders:
             return sql
         marks = "|".join(re.escape(mark) for mark in sorted(self.placeholders, key=len, reverse=True))
@@ -47,7 +53,9 @@ def bind_placeholders(
     missing_is_null: bool = False,
     identifiers: Container[str] = (),
 ) -> BoundSql:
-    """Bind every `{{name}}` in `sql`, also inside quotes such as `'%{{name}}%'`; a list becomes `(a, b)`.
+    """Bind every `{{name}}` in `sql`, also inside quotes.
+
+    A list becomes `(a, b)`.
 
     Args:
         sql: The query.

@@ -1,4 +1,4 @@
-"""Refusal of SQL that PostgreSQL parses differently than sqlglot, or that builds huge values."""
+"""Refusal of ambiguous SQL and of huge values, for PostgreSQL."""
 
 import math
 import re
@@ -34,7 +34,9 @@ def refuse_ambiguous_strings(sql: str) -> None:
 
 
 def refuse_unsafe_tree(tree: Any) -> None:
-    """Refuse functions and types with a schema, which anyone may own, and queries that build huge values.
+    """Refuse functions and types with a schema, and huge values.
+
+    Any role may own a function or type in a schema of its own.
 
     Raises:
         ToolRefused: The query has one of these.
@@ -55,7 +57,7 @@ def refuse_unsafe_tree(tree: Any) -> None:
 
 
 def _estimate_expansion(query: Any, outer_sizes: dict[str, int]) -> int:
-    """Return how large an expression can become once the planner has inlined every subquery."""
+    """Return how large an expression becomes with all subqueries inlined."""
     from sqlglot import exp
 
     if isinstance(query, exp.Subquery):

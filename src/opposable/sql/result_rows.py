@@ -10,7 +10,10 @@ from opposable.sql.json_values import to_json_value, truncate_cell
 def build_query_result(
     columns: tuple[str, ...], fetched_rows: Sequence[Sequence[Any]], limits: QueryLimits, seconds: float
 ) -> QueryResult:
-    """The first `limits.rows` of `found` with every cell cut to its limit; `found` holds one more when there are."""
+    """Return the result of a query, within the limits.
+
+    `fetched_rows` has one row more than the limit where the query has more.
+    """
     cut = 0
     rows: list[tuple[Any, ...]] = []
     for row in fetched_rows[: limits.max_rows]:

@@ -12,7 +12,10 @@ from opposable.sql.name_similarity import suggest_names
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column; `type` is the engine's name of it, `references` is "table.column" for a foreign key."""
+    """A column of a table.
+
+    `type` is the engine's name of it. `references` is "table.column" for a foreign key.
+    """
 
     name: str
     type: str
@@ -86,7 +89,10 @@ class DatabaseSchema:
         return self._by_exact_name.get((schema or self.default_schema, name))
 
     def find_table(self, name: str, schema: str = "") -> Table | None:
-        """Return the table of this name in any letter case; `name` may have quotes and a schema ("s.t")."""
+        """Return the table of this name in any letter case.
+
+        `name` may have quotes and a schema ("s.t").
+        """
         if schema:
             return self._by_full_name.get((fold_name(schema), fold_name(name)))
         plain = name.strip()
@@ -99,7 +105,10 @@ class DatabaseSchema:
         return None
 
     def find_table_by_identifier(self, name: str, schema: str = "") -> Table | None:
-        """Return the table of an unquoted identifier; a dot or quote in it is part of the name."""
+        """Return the table of an unquoted identifier.
+
+        A dot or quote in it is part of the name.
+        """
         if schema:
             return self._by_full_name.get((fold_name(schema), fold_name(name)))
         return self._by_name.get(fold_name(name))
@@ -154,7 +163,7 @@ def to_one_line(text: None, max_characters: int = ...) -> None: ...
 @overload
 def to_one_line(text: str | None, max_characters: int = ...) -> str | None: ...
 def to_one_line(text: str | None, max_characters: int = 200) -> str | None:
-    """Return text from a database on one line, without control characters, and truncated.
+    """Return text on one line, truncated and without control characters.
 
     Such text can neither imitate lines of the schema nor control a terminal.
     """
@@ -166,7 +175,7 @@ def to_one_line(text: str | None, max_characters: int = 200) -> str | None:
 
 
 def quote_name(name: str, dialect: Dialect = "sqlite") -> str:
-    """Return a name as SQL, in double quotes where it needs them to keep its meaning and case."""
+    """Return a name as SQL, in double quotes where it needs them."""
     folded = dialect == "postgres" and name != fold_name(name)
     if name.isidentifier() and name.casefold() not in _RESERVED and not folded:
         return name
@@ -182,7 +191,7 @@ def fold_name(name: str) -> str:
 
 
 def quote_table_path(table: Table, dialect: Dialect = "sqlite") -> str:
-    """Return the name of a table as SQL, with its schema unless that is the default one."""
+    """Return the name of a table as SQL, with a schema other than the default."""
     name = quote_name(table.name, dialect)
     return f"{quote_name(table.schema, dialect)}.{name}" if table.schema else name
 

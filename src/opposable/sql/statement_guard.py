@@ -1,4 +1,4 @@
-"""The first check of a query: one read-only statement, and nothing else, reaches the engine."""
+"""The first check of a query: only one read-only statement passes."""
 
 import re
 from collections import Counter
@@ -212,7 +212,10 @@ def _build_function_refusal(name: str, dialect: Dialect) -> ToolRefused:
 
 
 def _refuse_tables(tree: Any, schema: DatabaseSchema) -> None:
-    """Refuse system tables and files; the name checker reports names that are only unknown."""
+    """Refuse system tables and files.
+
+    The name checker reports names that are only unknown.
+    """
     from sqlglot import exp
 
     for table in tree.find_all(exp.Table):
@@ -226,7 +229,7 @@ def _refuse_tables(tree: Any, schema: DatabaseSchema) -> None:
 
 
 def refuse_unlisted_tables(query: Query, schema: DatabaseSchema) -> None:
-    """Refuse tables that `schema` does not list, even where the engine would find one of that name.
+    """Refuse tables that `schema` does not list.
 
     Raises:
         ToolRefused: A table is not listed.
@@ -243,7 +246,7 @@ def _is_known_table(table: Any, schema: DatabaseSchema) -> bool:
 
 
 def _is_cte(table: Any) -> bool:
-    """Whether an enclosing WITH defines the name, visibly from where the table is used."""
+    """Whether an enclosing WITH defines the name of a table."""
     name, node = fold_name(table.name), table
     while node is not None:
         parent = node.parent

@@ -1,4 +1,4 @@
-"""Tools that let a model read a database: its schema, checks of a query, and its rows."""
+"""Tools that let a model read the schema and the rows of a database."""
 
 import contextlib
 from collections.abc import Iterator
@@ -161,7 +161,10 @@ class SqlTools:
 
 
 def _iter_translations(sql: str, dialect: Dialect) -> Iterator[tuple[str, list[str]]]:
-    """Yield the query as it is, then as a translation from each other dialect, with its description."""
+    """Yield the query, then its translations from other SQL dialects.
+
+    Each comes with a list that describes the translation.
+    """
     import sqlglot
     from sqlglot.errors import ErrorLevel, SqlglotError
 

@@ -1,4 +1,4 @@
-"""No tool reaches what it must not: each way is tried against a server that would have answered."""
+"""Tools reach no internal address, by any known bypass."""
 
 from ipaddress import ip_address
 
@@ -224,7 +224,8 @@ async def test_a_name_is_resolved_and_checked_for_every_connection(server):
     client = GuardedClient(resolver=resolver)
     url = f"http://rebinding.example:{server.port}/"
     assert client.guard.check_url(url).host == "rebinding.example"
-    with pytest.raises((ToolUnavailable, TimeoutError)):  # the client connects to the public address, where no server answers
+    # the client connects to the public address, where no server answers
+    with pytest.raises((ToolUnavailable, TimeoutError)):
         async with client.send(HttpRequest("GET", url, seconds=0.3, connect_seconds=0.2)):
             pass
     with pytest.raises(ToolRefused, match=r"rebinding.example leads to 127.0.0.1, a loopback address"):
@@ -336,7 +337,7 @@ def test_a_list_of_hosts_is_normalized():
 
 
 class ChangingAddresses(list):
-    """A resolver result whose first iteration gives a public address, and later ones an internal address."""
+    """A resolver result that changes its address after the first iteration."""
 
     looks = 0
 

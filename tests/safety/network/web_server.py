@@ -1,4 +1,4 @@
-"""An HTTP server on loopback that records requests, and a resolver with given answers."""
+"""An HTTP server that records requests, and a resolver for tests."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -60,7 +60,7 @@ async def run_web_server(*hosts: str) -> AsyncIterator[WebServer]:
 
 
 class StubResolver(AbstractResolver):
-    """A resolver that returns one list of addresses after the other, and then the last one."""
+    """A resolver that returns the given answers in turn, then the last one."""
 
     def __init__(self, *answers: list[str]) -> None:
         self.answers = list(answers)

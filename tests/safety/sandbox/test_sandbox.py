@@ -1,4 +1,4 @@
-"""A sandboxed program sees nothing of the host, stays within its limits and leaves no process running."""
+"""A sandboxed program is isolated, limited and leaves no process."""
 
 import asyncio
 from contextlib import suppress

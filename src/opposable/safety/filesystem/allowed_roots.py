@@ -36,7 +36,7 @@ _FILE_OPEN_FLAGS = (
 
 @dataclass(frozen=True, slots=True)
 class RootedPath:
-    """A file or folder under a root, by the names that lead to it; () is the root itself."""
+    """A file or folder under a root, by the names that lead to it."""
 
     root_index: int
     parts: tuple[str, ...] = ()
@@ -52,7 +52,10 @@ class RootedPath:
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
-    """An open regular file, with its size in bytes and its modification time (Unix seconds)."""
+    """An open regular file.
+
+    `size` is in bytes, `modified_at` in Unix seconds.
+    """
 
     stream: BinaryIO
     size: int
@@ -82,7 +85,10 @@ class AllowedRoots:
         return [RootedPath(number) for number in range(len(self._folders))]
 
     def format_path(self, path: RootedPath) -> str:
-        """Return a path for a model: relative to its root, with the root's name where there are several roots."""
+        """Return a path for a model, relative to its root.
+
+        The root's name comes first where there are several roots.
+        """
         parts = path.parts if len(self._folders) == 1 else (self._root_names[path.root_index], *path.parts)
         return to_printable("/".join(parts)) or "."
 
@@ -130,7 +136,10 @@ class AllowedRoots:
             yield OpenFile(stream, status.st_size, status.st_mtime)
 
     def resolve_new_path(self, path: str, field: str = "path") -> RootedPath:
-        """Return the path of a new file, inside a root and in an existing folder; raises as `find`."""
+        """Return the path of a new file, inside a root and in an existing folder.
+
+        Raises as `find`.
+        """
         *_, last = candidates = self._resolve_candidates(path, field)
         for candidate in candidates:
             if candidate.parts and self.is_folder(candidate.parent):
@@ -166,9 +175,10 @@ class AllowedRoots:
                     os.unlink(temporary_name, dir_fd=folder)
 
     def walk(self, start: RootedPath, deadline: float = float("inf")) -> Iterator[RootedPath]:
-        """Yield the regular files under `start` by name, those of a folder before those of its subfolders.
+        """Yield the regular files under `start`, ordered by name.
 
-        Links and hidden files are omitted. The walk stops at `deadline` (seconds of the monotonic clock).
+        Files of a folder come before those of its subfolders. Links and hidden files are omitted. The walk stops at
+        `deadline` (seconds of the monotonic clock).
         """
         pending = [start]
         while pending and time.monotonic() < deadline:
@@ -217,7 +227,7 @@ class AllowedRoots:
         return ToolRefused(f"{to_printable(path)!r} {reason}. {self._describe_allowed_paths()}")
 
     def _resolve_relative(self, names: tuple[str, ...]) -> list[RootedPath]:
-        """Return what a relative path may mean: from every root first, without a root's name last."""
+        """Return the paths that a relative path may mean, most likely first."""
         candidates = [RootedPath(number, names) for number in range(len(self._folders))]
         candidates += self._resolve_absolute("/".join((_get_working_folder(), *names)))
         if names:
@@ -266,7 +276,10 @@ class AllowedRoots:
         return list(islice(files, _MAX_LISTED_FILES))
 
     def _get_mode(self, path: RootedPath) -> int | None:
-        """Return the file mode of a path, None where nothing exists; a link raises `ToolRefused`."""
+        """Return the file mode of a path, None where nothing exists.
+
+        A link raises `ToolRefused`.
+        """
         if not path.parts:
             return stat.S_IFDIR
         try:

@@ -26,7 +26,10 @@ def detect_encoding(sample: bytes) -> str | None:
 
 
 def decode_text(content: bytes) -> str | None:
-    """Return the text of a file, None for a binary one; undecodable bytes become U+FFFD."""
+    """Return the text of a file, None for a binary one.
+
+    Undecodable bytes become U+FFFD.
+    """
     encoding = detect_encoding(content)
     return None if encoding is None else content.decode(encoding, "replace")
 

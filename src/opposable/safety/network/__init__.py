@@ -1,1 +1,1 @@
-"""HTTP requests of tools: a guard against internal addresses, and the client that applies it."""
+"""HTTP requests of tools, guarded against internal addresses."""

@@ -1,4 +1,4 @@
-"""The HTTP client of tools, which checks every request and connects only to checked addresses."""
+"""The HTTP client of tools, which connects only to checked addresses."""
 
 import asyncio
 import socket
@@ -29,7 +29,10 @@ class ResponseTimeout(ToolFailed, TimeoutError):
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """An HTTP request; `seconds` limits the whole exchange, `connect_seconds` the connection attempt."""
+    """An HTTP request.
+
+    `seconds` limits the whole exchange, `connect_seconds` the connection attempt.
+    """
 
     method: str
     url: str
@@ -41,7 +44,7 @@ class HttpRequest:
 
 
 class GuardedClient:
-    """An HTTP client for tools, with one session that is opened on first use. Close it with `aclose`.
+    """An HTTP client for tools. Close it with `aclose`.
 
     It uses no proxy from the environment and stores no cookies. It follows redirects only where the request says so,
     checks each one, and sends no header of the caller to another origin.
@@ -146,7 +149,9 @@ class GuardedClient:
 
 
 def _build_redirect_request(request: HttpRequest, status: int, old: UrlTarget, new: UrlTarget) -> HttpRequest:
-    """Build the request after a redirect, without the caller's headers where the origin changes.
+    """Build the request after a redirect.
+
+    The caller's headers are dropped where the origin changes.
 
     Raises:
         ToolRefused: The redirect leads from https to http, or would send the body to another origin.

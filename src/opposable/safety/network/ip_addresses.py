@@ -50,9 +50,10 @@ _GLOBAL_UNICAST = ip_network("2000::/3")
 
 
 def classify_address(address: Address) -> str:
-    """Return "public", or why an address is not: "loopback", "private", "shared", "link-local", "metadata" and others.
+    """Return "public", or the kind of an address that is not public.
 
-    An IPv4 address inside an IPv6 address (mapped, or translated by NAT64) is classified itself. Tunnels are not public.
+    Other kinds are "loopback", "private", "shared", "link-local", "metadata", "tunnel" and more. An IPv4 address
+    inside an IPv6 address (mapped, or translated by NAT64) is classified itself. Tunnels are not public.
     """
     if address in METADATA_ADDRESSES:
         return "metadata"

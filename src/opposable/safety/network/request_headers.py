@@ -15,10 +15,13 @@ def is_token(name: str) -> bool:
 
 
 def is_settable_header(name: str) -> bool:
-    """Whether a tool may set this header: a token that neither frames nor routes the request."""
+    """Whether a tool may set this header.
+
+    Headers that frame or route the request are not settable.
+    """
     return is_token(name) and name.lower() not in _CONNECTION_HEADERS
 
 
 def is_valid_header_value(value: str) -> bool:
-    """Whether `value` is a valid header value, without line breaks, control characters or surrogates."""
+    """Whether `value` has no line breaks, control characters or surrogates."""
     return _FORBIDDEN_IN_VALUE.search(value) is None

@@ -13,7 +13,10 @@ _NON_TEXT_CODECS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode
 
 
 async def read_body(response: aiohttp.ClientResponse, max_bytes: int) -> tuple[bytes, bool]:
-    """Read at most `max_bytes` of a body after decompression; return them and whether there is more."""
+    """Read at most `max_bytes` of a decompressed body.
+
+    Return the bytes, and whether there are more.
+    """
     body = bytearray()
     async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
         body += chunk
@@ -23,7 +26,10 @@ async def read_body(response: aiohttp.ClientResponse, max_bytes: int) -> tuple[b
 
 
 async def iter_lines(response: aiohttp.ClientResponse, max_bytes: int) -> AsyncGenerator[bytes, None]:
-    """Yield the lines of a body as they arrive, without line endings; stop after `max_bytes`."""
+    """Yield the lines of a body as they arrive, without line endings.
+
+    Stop after `max_bytes`.
+    """
     rest = b""
     read_bytes = 0
     async for chunk in response.content.iter_any():
@@ -38,10 +44,11 @@ async def iter_lines(response: aiohttp.ClientResponse, max_bytes: int) -> AsyncG
 
 
 def decode_body(raw: bytes, charset: str | None = None, *, truncated: bool = False) -> str | None:
-    """Return a body as text, None where it is binary; a `truncated` one may end within a character.
+    """Return a body as text, None where it is binary.
 
-    The encoding is, in this order: that of a byte-order mark, UTF-8 where valid, `charset` (from the header) or the one
-    in an HTML page, GB18030. GB2312 and GBK are read as GB18030. Undecodable bytes become U+FFFD.
+    A `truncated` one may end within a character. The encoding is, in this order: that of a byte-order mark, UTF-8
+    where valid, `charset` (from the header) or the one in an HTML page, GB18030. GB2312 and GBK are read as GB18030.
+    Undecodable bytes become U+FFFD.
     """
     for mark, encoding in _BYTE_ORDER_MARKS:
         if raw.startswith(mark):
@@ -63,7 +70,7 @@ def _find_meta_charset(raw: bytes) -> str | None:
 
 
 def _normalize_charset(charset: str | None) -> str | None:
-    """Return Python's name of a charset, None where it is unknown or not a text encoding."""
+    """Return Python's name of a text encoding, None where it is unknown."""
     if not charset:
         return None
     try:

@@ -1,4 +1,4 @@
-"""A guard against server-side request forgery: tools reach the public Internet and allowed targets."""
+"""A guard against server-side request forgery (SSRF)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -74,7 +74,10 @@ class SsrfGuard:
         object.__setattr__(self, "_allowed_targets", tuple(_parse_target(entry) for entry in self.allow))
 
     def check_url(self, url: str) -> UrlTarget:
-        """Parse a URL and check its target, before name resolution; raise `ToolRefused` where it is not allowed."""
+        """Parse a URL and check its target, before name resolution.
+
+        A target that is not allowed raises `ToolRefused`.
+        """
         target = parse_url(url)
         if target.address is not None:
             self.check_address(target.address, target.host, target.port)
@@ -152,7 +155,10 @@ class GuardedResolver(AbstractResolver):
 
 
 def parse_allowed_hosts(entries: Iterable[str]) -> tuple[str, ...]:
-    """Return the entries of a list of hosts (`host` or `host:port`) in normal form; raise `BadInput`."""
+    """Return hosts (`host` or `host:port`) in normal form.
+
+    An invalid entry raises `BadInput`.
+    """
     hosts = []
     for entry in entries:
         target = _parse_target(entry)

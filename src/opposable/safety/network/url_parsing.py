@@ -73,7 +73,10 @@ def parse_url(text: str) -> UrlTarget:
 
 
 def parse_host(text: str) -> tuple[str, Address | None]:
-    """Return the host of a URL in normal form, and its address where it is one; raise `ToolRefused`."""
+    """Return a host in normal form, and its address where it is one.
+
+    An invalid host raises `ToolRefused`.
+    """
     if text.startswith("[") and text.endswith("]"):
         return _parse_ipv6(text[1:-1])
     host = text.removesuffix(".")
@@ -98,7 +101,10 @@ def _parse_netloc(netloc: str) -> tuple[str, Address | None]:
 
 
 def _to_ascii_host(host: str) -> str:
-    """Encode an international host name for DNS; refuse characters that only look like ASCII."""
+    """Encode an international host name for DNS.
+
+    Refuse characters that only look like ASCII.
+    """
     folded = unicodedata.normalize("NFKC", host)
     if folded.isascii() or folded.count(".") != host.count(".") or any(mark in folded for mark in "/?#@:[]%\\"):
         raise ToolRefused(f"The host {_quote_for_message(host)} is written in look-alike characters; write it plainly.")

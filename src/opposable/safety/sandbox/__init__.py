@@ -1,1 +1,1 @@
-"""A sandbox for untrusted programs: no network, no files of the host, limited resources."""
+"""A sandbox for untrusted programs: no network, no host files, limits."""

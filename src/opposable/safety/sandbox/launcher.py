@@ -1,6 +1,7 @@
-"""The first program in a sandbox: it sets resource limits, gives up root and executes the requested program.
+"""The first program in a sandbox, which executes the requested one.
 
-Python runs its source by `-c`, so it imports only the standard library and reads only its arguments.
+It sets resource limits and gives up root. Python runs its source by `-c`, so it imports only the standard library and
+reads only its arguments.
 """
 
 import json
@@ -10,7 +11,10 @@ import sys
 
 
 def main() -> None:
-    """Run `launcher USER LIMITS PROGRAM ARGUMENTS…`; root changes to the numeric id USER unless it is 0."""
+    """Run `launcher USER LIMITS PROGRAM ARGUMENTS…`.
+
+    Root changes to the numeric id USER unless it is 0.
+    """
     user, limits = int(sys.argv[1]), json.loads(sys.argv[2])
     for name, value in limits.items():
         hard = value + 1 if name == "RLIMIT_CPU" else value  # the signal of the soft limit identifies it

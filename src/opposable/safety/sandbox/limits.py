@@ -34,7 +34,10 @@ class SandboxLimits:
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """The result of a run: exit code (None where it was stopped), output, and the reason of a stop."""
+    """The result of a run.
+
+    `exit_code` is None where the program was stopped, for the reason `breach`.
+    """
 
     exit_code: int | None
     stdout: str

@@ -1,4 +1,4 @@
-"""Execution of a program with bounded output, and termination of all its processes."""
+"""Execution of a program with bounded output and a process group."""
 
 import asyncio
 import os
@@ -25,7 +25,9 @@ async def run_process(
     folder: Path | None = None,
     inherited_fds: Sequence[int] = (),
 ) -> ProcessResult:
-    """Run `command` in its own process group, which is killed at the end, at a limit and on cancellation.
+    """Run `command` in its own process group.
+
+    The group is killed at the end, at a limit and on cancellation.
 
     Raises:
         OSError: The program cannot be started.

@@ -1,4 +1,4 @@
-"""The sandbox: programs run under bubblewrap, or not at all where the system cannot isolate them."""
+"""The sandbox, which runs programs under bubblewrap."""
 
 import asyncio
 import dataclasses
@@ -36,15 +36,15 @@ _PROBE_SECONDS = 10.0
 
 
 class Sandbox:
-    """Runs programs without network, with named files only, an empty environment and resource limits.
+    """A sandbox for programs: no network, named files only, limits.
 
     Where the system forbids namespaces, as in many containers, every run is refused.
 
     Args:
         limits: Limits of a run that sets none.
         max_concurrent: Number of concurrent runs.
-        allow_unprotected: Run without isolation where namespaces are forbidden. Then only the limits, a private folder
-            and the empty environment apply.
+        allow_unprotected: Run without isolation where namespaces are forbidden. Then only the limits, a
+            private folder and the empty environment apply.
     """
 
     def __init__(

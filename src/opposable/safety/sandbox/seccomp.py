@@ -37,7 +37,7 @@ init_module, finit_module, kexec_load."""
 
 
 def build_filter() -> bytes | None:
-    """Return the filter for this machine, None where its system call numbers are unknown."""
+    """Return the filter for this machine, None for an unknown architecture."""
     if platform.machine() not in _SYSCALL_NUMBERS:
         return None
     architecture, clone, socket, refused = _SYSCALL_NUMBERS[platform.machine()]

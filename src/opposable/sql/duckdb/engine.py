@@ -1,4 +1,7 @@
-"""DuckDB files, protected by a locked configuration and a check of DuckDB's own parse tree."""
+"""DuckDB files as read-only databases.
+
+A locked configuration and a check of DuckDB's own parse tree protect them.
+"""
 
 import asyncio
 import time
@@ -35,7 +38,10 @@ CONNECTION_CONFIG: dict[str, str | bool | int | float | list[str]] = {
 
 
 class DuckdbDatabase:
-    """A `Database` over one DuckDB file; each query has its own cursor, and so its own transaction."""
+    """A `Database` over one DuckDB file.
+
+    Each query has its own cursor, and so its own transaction.
+    """
 
     dialect: Dialect = "duckdb"
 

@@ -1,4 +1,4 @@
-"""Options of every DuckDB connection: no extensions, and bounded memory, threads and time."""
+"""Options of every DuckDB connection: no extensions, bounded resources."""
 
 RESTRICTED_OPTIONS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",

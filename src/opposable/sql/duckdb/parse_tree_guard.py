@@ -1,4 +1,4 @@
-"""A check of DuckDB's own parse tree: the functions a query calls, and the sizes it can reach."""
+"""A check of the functions and sizes in DuckDB's own parse tree."""
 
 import json
 import math
@@ -32,7 +32,7 @@ def check_parse_tree(
     untrusted_macros: frozenset[str] = frozenset(),
     untrusted_views: frozenset[tuple[str, str]] = frozenset(),
 ) -> None:
-    """Check that DuckDB parses `sql` as one read-only query without the untrusted macros and views.
+    """Check that DuckDB parses `sql` as one read-only query.
 
     Raises:
         ToolRefused: It is not a single query, calls a function that is not allowed, or builds huge values.
@@ -74,7 +74,10 @@ def is_allowed_node(node: dict[str, Any]) -> bool:
 def _refuse_untrusted_names(
     node: dict[str, Any], untrusted_macros: frozenset[str], untrusted_views: frozenset[tuple[str, str]]
 ) -> None:
-    """Refuse untrusted macros and views of the file; a view without a schema matches in every schema."""
+    """Refuse untrusted macros and views of the file.
+
+    A view without a schema matches in every schema.
+    """
     if untrusted_macros and fold_name(str(node.get("function_name", ""))) in untrusted_macros:
         raise _build_refusal(f"{to_one_line(str(node['function_name']))} is a macro of this file.")
     if not untrusted_views or node.get("type") != "BASE_TABLE":
@@ -131,7 +134,10 @@ def _estimate_growth(node: dict[str, Any]) -> float:
 
 
 def _count_list_items(node: dict[str, Any]) -> float:
-    """Return the length of a list between literal numbers; 1 for short lists and for bounds from columns."""
+    """Return the length of a list between literal numbers.
+
+    It is 1 for short lists and for bounds from columns.
+    """
     if str(node["function_name"]).casefold() not in _LIST_FUNCTIONS:
         return 1.0
     numbers = [

@@ -50,7 +50,7 @@ def _to_column(row: Any, primary: set[str], foreign: dict[str, str]) -> Column:
 
 
 def _read_keys(connection: Any) -> tuple[dict[tuple[str, str], set[str]], dict[tuple[str, str], dict[str, str]]]:
-    """Return primary key columns, and foreign key columns with their targets, by table."""
+    """Return primary and foreign key columns by table, the latter with targets."""
     primary: dict[tuple[str, str], set[str]] = {}
     foreign: dict[tuple[str, str], dict[str, str]] = {}
     for schema, table, kind, names, other, targets in connection.execute(_KEYS_SQL).fetchall():

@@ -1,4 +1,4 @@
-"""Views and macros of a DuckDB file that read more than its tables: settings, paths, other files."""
+"""Views and macros of a DuckDB file that read more than its tables."""
 
 import json
 import re
@@ -29,7 +29,10 @@ class UntrustedViews:
 
 
 def find_untrusted_views(connection: Any, schema: DatabaseSchema) -> UntrustedViews:
-    """Find views and macros that do not only read the file's tables with allowed functions."""
+    """Find views and macros that read more than the file's tables.
+
+    Views and macros that call functions outside the allow list are untrusted too.
+    """
     views = connection.execute(_VIEWS_SQL).fetchall()
     macros = connection.execute(_MACROS_SQL).fetchall()
     bodies: dict[QualifiedName, list[str]] = {}
@@ -60,7 +63,10 @@ def _extract_view_body(view: str) -> str:
 def _find_dependencies(
     connection: Any, texts: list[str], macros: frozenset[str], schema: DatabaseSchema
 ) -> set[QualifiedName] | None:
-    """Return the views and macros that queries use; None where one cannot be parsed or is not allowed."""
+    """Return the views and macros that queries use.
+
+    The result is None where a query cannot be parsed or is not allowed.
+    """
     used: set[QualifiedName] = set()
     for text in texts:
         (tree_text,) = connection.execute("SELECT json_serialize_sql(?)", [text]).fetchone()

@@ -1,4 +1,4 @@
-"""Truncation of cells on the PostgreSQL server, so that large cells are never transferred."""
+"""Truncation of cells on the PostgreSQL server, before their transfer."""
 
 import contextlib
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ def get_truncation_kind(column: Any) -> TruncationKind:
 
 
 def wrap_with_truncation(sql: str, kinds: Sequence[TruncationKind], max_characters: int) -> str:
-    """Wrap `sql` to truncate its texts, blobs and nested values to `max_characters` + 1.
+    """Wrap `sql` to truncate its cells to `max_characters` + 1.
 
     The extra character marks a truncated cell.
     """
@@ -82,7 +82,10 @@ def _build_cell_expression(name: str, kind: TruncationKind, max_characters: int)
 
 
 def decode_cell(value: Any, kind: TruncationKind, max_characters: int) -> Any:
-    """Return the value of a cell; a nested value that was not truncated is parsed from JSON."""
+    """Return the value of a cell.
+
+    A nested value that was not truncated is parsed from JSON.
+    """
     if kind != "nested" or not isinstance(value, str) or len(value) > max_characters:
         return value
     with contextlib.suppress(orjson.JSONDecodeError):

@@ -1,4 +1,7 @@
-"""PostgreSQL databases, protected by a read-only role, a read-only transaction and a named cursor."""
+"""PostgreSQL databases, opened read-only.
+
+A read-only role, a read-only transaction and a named cursor protect them.
+"""
 
 import asyncio
 import contextlib
@@ -44,9 +47,9 @@ _INVALID_URL = f"The database URL is not valid. Use {URL_FORM}, with special cha
 
 
 class PostgresDatabase:
-    """A `Database` over one PostgreSQL database; each query has its own connection and transaction.
+    """A `Database` over one PostgreSQL database.
 
-    `access` holds the role and privileges that it is read with.
+    Each query has its own connection and transaction. `access` holds the role and privileges that it is read with.
     """
 
     dialect: Dialect = "postgres"
@@ -186,7 +189,7 @@ async def connect(url: str) -> Any:
 
 
 async def open_postgres(url: str) -> PostgresDatabase:
-    """Open a PostgreSQL database and read its schema with the fewest privileges available.
+    """Open a PostgreSQL database with the fewest privileges available.
 
     Raises:
         BadInput: The URL, the password or the database is wrong, or a superuser cannot assume a read-only role.
@@ -237,7 +240,10 @@ async def _run_query(connection: Any, sql: str, values: list[Any] | None, limits
 
 
 async def _fetch_rows(cursor: Any, limits: QueryLimits) -> tuple[list[Any], bool]:
-    """Fetch one row more than the limit; return the rows, and whether the size limit allowed all."""
+    """Fetch up to one row more than the limit.
+
+    Return the rows, and whether the size limit allowed all of them.
+    """
     rows: list[Any] = []
     size = 0
     batch_rows = _FIRST_FETCH_ROWS
@@ -282,7 +288,7 @@ def _build_samples_sql(table: Table, column: str) -> str:
 
 
 def _translate_error(error: Exception) -> Exception:
-    """Return a tool error with the server's message and hint, without the statement it quotes."""
+    """Return a tool error with the server's message and hint."""
     import psycopg
 
     if isinstance(error, psycopg.Error) and error.diag.message_primary:

@@ -70,7 +70,10 @@ class ReadAccess:
 
 
 async def read_access(connection: Any) -> ReadAccess:
-    """Read the privileges of the connection's role, and choose a read-only role where it may write."""
+    """Read the privileges of the connection's role.
+
+    Where it may write, choose a read-only role to assume.
+    """
     reader = {"reader": READER_ROLE}
     row = await (await connection.execute(_ROLE_SQL, reader)).fetchone()
     user, superuser, version, has_reader, can_write, reaches_files, path = row

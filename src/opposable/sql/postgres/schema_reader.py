@@ -1,4 +1,4 @@
-"""Tables, keys, comments and sizes of a PostgreSQL database that the role may read."""
+"""Tables, keys, comments and sizes of a PostgreSQL database."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ _MAX_COUNTED_ROWS = 10_000
 async def read_schema(
     connection: Any, default_schema: str, excluded_oids: frozenset[int] = frozenset()
 ) -> DatabaseSchema:
-    """Read every table and view that the role may read, those of the default schema first."""
+    """Read the tables and views of the role, the default schema's first."""
     columns: dict[int, list[Any]] = {}
     for oid, *column in await _fetch_all(connection, _COLUMNS_SQL):
         columns.setdefault(oid, []).append(column)
@@ -73,7 +73,10 @@ async def read_schema(
 async def _count_rows(
     connection: Any, schema: str, name: str, kind: str, estimate: float | None
 ) -> tuple[int | None, bool]:
-    """Return the number of rows and whether it is exact: counted for small tables, else estimated."""
+    """Return the number of rows, and whether it is exact.
+
+    Small tables are counted; the sizes of others are the server's estimates.
+    """
     import psycopg
 
     if kind == "f":

@@ -1,4 +1,4 @@
-"""Relations that run other roles' code when they are read, and the schemas of that code.
+"""Relations that run code of other roles, and the schemas of that code.
 
 A role that assumed a weaker one can return to its own, and so can a function that runs in its name. A view made by
 another role would then have all rights of the reader. Such relations are excluded unless their code belongs to a
@@ -45,7 +45,7 @@ SELECT oid FROM found
 
 @dataclass(frozen=True, slots=True)
 class UntrustedCode:
-    """Schemas with functions, operators or types of other roles, and the oids of relations that use them."""
+    """Schemas with code of other roles, and oids of relations that use it."""
 
     schemas: frozenset[str] = frozenset()
     relations: frozenset[int] = frozenset()

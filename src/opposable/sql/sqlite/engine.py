@@ -1,4 +1,7 @@
-"""SQLite files, protected by read-only URI mode, an authorizer, limits and a progress handler."""
+"""SQLite files as read-only databases.
+
+Read-only URI mode, an authorizer, limits and a progress handler protect them.
+"""
 
 import asyncio
 import sqlite3

@@ -12,7 +12,7 @@ _COUNT_SECONDS = 0.3
 
 
 def read_schema(connection: sqlite3.Connection) -> DatabaseSchema:
-    """Read every table and view, without SQLite's own and the shadow tables of virtual tables."""
+    """Read all tables and views except internal and shadow tables."""
     rows_of_tables = connection.execute(
         "SELECT name, type FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'view', 'virtual')"
         " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
@@ -61,7 +61,10 @@ def _read_foreign_keys(connection: sqlite3.Connection, table: str) -> dict[str, 
 
 
 def _count_rows(connection: sqlite3.Connection, table: str, deadline: float) -> tuple[int | None, bool]:
-    """Return the number of rows and whether it is exact: counted before the deadline, else estimated."""
+    """Return the number of rows, and whether it is exact.
+
+    Rows are counted until the deadline, then estimated from the last row id.
+    """
     name = quote_identifier(table)
     connection.set_progress_handler(lambda: time.monotonic() > deadline, 1_000)
     with suppress(sqlite3.Error):
