@@ -540,16 +540,8 @@ BAD = {
     "tools of no database": (("tools", "list", "--db", "none.db"), 2, "File `none.db` does not exist"),
     "unknown model": (("run", "x", "-m", "gpt"), 2, "There is no model named 'gpt'. Use one of these forms: local"),
     "no model's name": (("run", "x", "-m", "openai:"), 2, "There is no model named 'openai:'"),
-    "missing key": (
-        ("run", "x", "-m", "openai:o"),
-        2,
-        "openai:o needs an API key. Set the environment variable OPENAI_AP",
-    ),
-    "URL without a name": (
-        ("run", "x", "-m", "http://127.0.0.1:9/v1"),
-        2,
-        "is not the name of a model. Write the base U",
-    ),
+    "missing key": (("run", "x", "-m", "openai:o"), 2, "openai:o needs an API key. Set the environment variable OPENAI_AP"),
+    "URL without a name": (("run", "x", "-m", "http://127.0.0.1:9/v1"), 2, "is not the name of a model. Write the base U"),
     "URL without a host": (("run", "x", "-m", "http://#m"), 2, "is not the name of a model"),
     "wrong port": (("run", "x", "-m", "http://127.0.0.1:99999/v1#m"), 1, "is not a URL. Use one such as http://"),
     "nobody listens": (("run", "x", "-m", NOWHERE), 1, "Cannot reach the model server at http://127.0.0.1:9/v1/"),
