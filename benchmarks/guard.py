@@ -29,7 +29,7 @@ import orjson
 from rich.progress import Progress
 
 from opposable import Agent, FailureMemory, Limits, ScriptedModel, ToolFailed, ToolLibrary
-from opposable.agent.assistance.guard_options import ALL_GUARDS, NO_GUARDS, GuardOptions
+from opposable.agent.guard_options import ALL_GUARDS, NO_GUARDS, GuardOptions
 from opposable.domain.records import Failure, get_utc_now
 from opposable.models.scripted import reply_with_calls, tool_call
 from opposable.store import open_store

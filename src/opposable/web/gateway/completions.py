@@ -10,13 +10,11 @@ import orjson
 
 from opposable.agent.history import detect_conversation_language
 from opposable.domain.errors import ModelError
-from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta
+from opposable.domain.events import CallDelta, FinishReason, ModelEvent, Reply, TextDelta
 from opposable.domain.messages import Message, assistant_message, system_message
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
 from opposable.models.base import ForcedTool, Model, ModelOptions
-from opposable.models.marker_calls import MarkerCallsModel
-from opposable.models.profile import get_profile
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.web.gateway.request import CompletionRequest
 from opposable.web.gateway.tool_calls import CallTriage, build_correction_messages, triage_calls
@@ -30,9 +28,7 @@ async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerat
     Where a reply's only calls are of tools not offered or cannot be read, or a demanded call is missing, the model is
     told so and asked once more. Raises: `ModelError` kinds.
     """
-    if get_profile(model).calling == "native":
-        parts = _stream_native(model, request)
-    elif request.is_without_tools:
+    if request.is_without_tools:
         parts = _unwrap_text_protocol(model).stream(request.messages, (), request.options)
     elif request.options.response_schema is not None and request.options.tool_choice == "auto":
         parts = _stream_with_response_format(model, request)
@@ -43,20 +39,9 @@ async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerat
             yield part
 
 
-async def _stream_native(model: Model, request: CompletionRequest) -> AsyncGenerator[ModelEvent, None]:
-    """Pass a provider's reply on unchanged, except for the calls of a reply that was cut off."""
-    async with aclosing(model.stream(request.messages, request.tools, request.options)) as parts:
-        async for part in parts:
-            if type(part) is Reply:
-                calls = () if part.finish in CUT_OFF else part.message.tool_calls
-                yield _finalize_reply(request, part, calls, is_cut_off=part.finish in CUT_OFF)
-            else:
-                yield part
-
-
 def _unwrap_text_protocol(model: Model) -> Model:
     """The model whose text nobody reads for calls."""
-    while isinstance(model, TextProtocolModel | MarkerCallsModel):
+    while isinstance(model, TextProtocolModel):
         model = model.inner
     return model
 

@@ -30,7 +30,7 @@ def serialize_completion(model: str, reply: Reply) -> bytes:
             "object": "chat.completion",
             "created": int(time.time()),
             "model": model,
-            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(reply)}],
+            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish}],
             "usage": _serialize_usage(reply.usage),
         }
     )
@@ -74,7 +74,7 @@ class ChunkSerializer:
 
     def serialize_ending(self, reply: Reply) -> bytes:
         """The last chunks: why the model stopped, token counts if they were asked for, and the end."""
-        last = b'{},"logprobs":null,"finish_reason":"%s"}]' % _finish_reason(reply).encode()
+        last = b'{},"logprobs":null,"finish_reason":"%s"}]' % reply.finish.encode()
         if not self._include_usage:
             return self._delta_prefix + last + b"}\n\n" + DONE_EVENT
         counts = self._head + b'],"usage":' + orjson.dumps(_serialize_usage(reply.usage)) + b"}\n\n"
@@ -100,8 +100,3 @@ def _serialize_usage(usage: Usage) -> dict[str, int]:
 
 def _create_id() -> str:
     return f"chatcmpl-{uuid4().hex}"
-
-
-def _finish_reason(reply: Reply) -> str:
-    """Return the reason in the API's own words: a reply that broke off is one that ended too early."""
-    return "length" if reply.finish == "incomplete" else reply.finish

@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from opposable.agent.history import detect_conversation_language
 from opposable.agent.tool_execution import assign_unique_ids, make_sendable
-from opposable.domain.errors import BadInput, InvalidArguments
 from opposable.domain.events import Reply
 from opposable.domain.language import Language
 from opposable.domain.messages import Message, assistant_message, tool_message, user_message
@@ -14,7 +12,6 @@ from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import ForcedTool
 from opposable.parsers import parse_arguments
 from opposable.tools import failure_messages as sentences
-from opposable.tools.argument_validation import compile_validator
 from opposable.tools.tool_names import find_nearest_names, normalize_name, to_safe_name
 from opposable.web.gateway.request import CompletionRequest
 
@@ -80,8 +77,6 @@ def _validate_call(
     choice = request.options.tool_choice
     if isinstance(choice, ForcedTool) and found.name != choice.name:
         return _build_call_demand([choice.name], language)
-    if call.has_valid_arguments and _are_arguments_valid(found, dict(call.arguments)):
-        return call if found.name == call.name else replace(call, name=found.name)
     read = parse_arguments(dict(call.arguments) if call.has_valid_arguments else call.raw, found.parameters, is_last)
     if read.value is None:
         cut = is_last and read.is_cut_off
@@ -90,15 +85,9 @@ def _validate_call(
             if cut
             else sentences.unreadable_arguments_message(found.name, read.problem or "", call.arguments_json, language)
         )
+    if found.name == call.name and not read.repairs and call.has_valid_arguments:
+        return call
     return replace(call, name=found.name, arguments=read.value, raw=None)
-
-
-def _are_arguments_valid(tool: ToolDefinition, arguments: dict[str, Any]) -> bool:
-    try:
-        compile_validator(tool.parameters)(arguments)
-    except (InvalidArguments, BadInput):
-        return False
-    return True
 
 
 def _find_tool(name: str, tools: Sequence[ToolDefinition]) -> ToolDefinition | None:
