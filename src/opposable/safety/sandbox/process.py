@@ -44,19 +44,12 @@ async def run_process(
         start_new_session=True,
         pass_fds=tuple(inherited_fds),
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
     out, err = _BoundedOutput(output_bytes), _BoundedOutput(output_bytes)
-    full = asyncio.Event()
-    tasks = [
-        asyncio.create_task(_feed_stdin(process.stdin, stdin)),
-        asyncio.create_task(_read_output(process.stdout, out, full)),
-        asyncio.create_task(_read_output(process.stderr, err, full)),
-    ]
+    is_full = asyncio.Event()
+    tasks = _start_transfers(process, stdin, out, err, is_full)
     breach: Breach | None = None
     try:
-        breach = await _wait_for_end(process, full, seconds)
+        breach = await _wait_for_end(process, is_full, seconds)
     finally:
         _kill_group(process.pid)
         await asyncio.shield(_drain_and_wait(process, tasks))
@@ -86,14 +79,27 @@ class _BoundedOutput:
         return b"".join(self._chunks).decode("utf-8", "replace")
 
 
-async def _wait_for_end(process: asyncio.subprocess.Process, full: asyncio.Event, seconds: float) -> Breach | None:
-    waiting = {asyncio.create_task(process.wait()), asyncio.create_task(full.wait())}
+def _start_transfers(
+    process: asyncio.subprocess.Process, stdin: bytes, out: _BoundedOutput, err: _BoundedOutput, is_full: asyncio.Event
+) -> list[asyncio.Task[None]]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    return [
+        asyncio.create_task(_feed_stdin(process.stdin, stdin)),
+        asyncio.create_task(_read_output(process.stdout, out, is_full)),
+        asyncio.create_task(_read_output(process.stderr, err, is_full)),
+    ]
+
+
+async def _wait_for_end(process: asyncio.subprocess.Process, is_full: asyncio.Event, seconds: float) -> Breach | None:
+    waiting = {asyncio.create_task(process.wait()), asyncio.create_task(is_full.wait())}
     try:
         done, _ = await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in waiting:
             task.cancel()
-    if full.is_set():
+    if is_full.is_set():
         return "output"
     return None if done else "time"
 
@@ -115,10 +121,10 @@ async def _feed_stdin(stream: asyncio.StreamWriter, content: bytes) -> None:
     stream.close()
 
 
-async def _read_output(stream: asyncio.StreamReader, output: _BoundedOutput, full: asyncio.Event) -> None:
+async def _read_output(stream: asyncio.StreamReader, output: _BoundedOutput, is_full: asyncio.Event) -> None:
     while chunk := await stream.read(_READ_BYTES):
         if not output.append(chunk):
-            full.set()  # the loop continues, so that the program can write until it is killed
+            is_full.set()  # the loop continues, so that the program can write until it is killed
 
 
 def _kill_group(group: int) -> None:
