@@ -3,7 +3,6 @@
 It does not use `eval`. The parser knows numbers, operators and functions, and evaluates bounded decimals as it parses.
 """
 
-import re
 from dataclasses import dataclass
 from decimal import Decimal, Inexact, getcontext
 from difflib import get_close_matches
@@ -18,72 +17,12 @@ from opposable.builtin_tools.calculator.functions import (
     power,
     use_bounded_context,
 )
-from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRefused
+from opposable.builtin_tools.calculator.tokenizer import Token, build_syntax_error, tokenize_expression
+from opposable.domain.errors import InvalidArguments, ToolRefused
 
 _MAX_EXPRESSION_CHARACTERS = 2000
 _MAX_DEPTH = 40
 _MAX_FUNCTION_NUMBERS = 50_000  # limits the work of long lists in long expressions
-
-_CHARACTER_REPLACEMENTS = str.maketrans(
-    {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
-    | {"，": ", ", "、": ", ", "；": ", ", ";": ", ", "\u3000": " ", "\u00a0": " ", "【": "[", "】": "]"}
-    | {"×": "*", "✕": "*", "·": "*", "⋅": "*", "∗": "*", "÷": "/", "∕": "/", "⁄": "/", "−": "-", "–": "-", "—": "-"}
-    | {"²": "**2", "³": "**3", "π": "pi", "{": "[", "}": "]", "$": "", "¥": "", "€": "", "£": "", "￥": ""}
-)
-_QUESTION_FRAME_PATTERN = re.compile(
-    r"^\s*(?:what\s+is|what's|calculate|compute|evaluate|请?计算|求|算一下)\s*[:：]?\s+?|"
-    r"^\s*(?:请?计算|求)\s*|[\s=?。.]*(?:等于多少|等于几|是多少|等于)?[\s=?。]*$",
-    re.IGNORECASE,
-)
-_PHRASE_REPLACEMENTS = [
-    (re.compile(pattern, re.IGNORECASE), text)
-    for pattern, text in (
-        (r"\bdivided\s+by\b", " / "),
-        (r"\bmultiplied\s+by\b", " * "),
-        (r"\bto\s+the\s+power\s+of\b", " ** "),
-        (r"\bsquared\b", " **2 "),
-        (r"\bcubed\b", " **3 "),
-        (r"\bper\s?cent\b", "%"),
-        (r"\bsquare\s+root\b", "sqrt"),
-        (r"\bcube\s+root\b", "cbrt"),
-        (r"\bstandard\s+deviation\b", "std"),
-        (r"\b(?:math|numpy|np|statistics)\.", ""),
-        (r"百分之\s*([0-9.]+)", r"\1%"),
-        (r"(?<=[0-9])_(?=[0-9])", ""),
-        (r"\bthe\b", " "),
-        (r"^([-0-9.,、\s]*(?:,|和)[-0-9.,和\s]*)的", r"[\1]的"),
-    )
-]
-_OPERATOR_WORDS = {
-    "plus": "+",
-    "minus": "-",
-    "times": "*",
-    "x": "*",
-    "of": "of",
-    "and": ",",
-    "mod": "mod",
-    "modulo": "mod",
-} | {
-    "加上": "+",
-    "加": "+",
-    "减去": "-",
-    "减": "-",
-    "乘以": "*",
-    "乘": "*",
-    "除以": "/",
-    "的": "of",
-    "和": ",",
-}
-_CHINESE_WORDS_PATTERN = "|".join(
-    sorted((w for w in _OPERATOR_WORDS.keys() | FUNCTION_ALIASES.keys() if w[0] > "一"), key=len, reverse=True)
-)
-_BARE_WORD_PATTERN = re.compile(rf"([A-Za-z][A-Za-z0-9_]*|{_CHINESE_WORDS_PATTERN})(?!\s*\()")
-_DIGITS_PATTERN = r"[0-9]+\.?[0-9]*|\.[0-9]+"
-_TOKEN_PATTERN = re.compile(
-    rf"(?P<space>\s*)(?:(?P<thousands>[0-9]{{1,3}}(?:,[0-9]{{3}})+(?![0-9])(?:\.[0-9]+)?)|"
-    rf"(?P<number>(?:{_DIGITS_PATTERN})(?:[eE][+-]?[0-9]+)?)|(?P<word>[A-Za-z][A-Za-z0-9_]*|{_CHINESE_WORDS_PATTERN})|"
-    r"(?P<operator>\*\*|//|[-+*/^%!(),\[\]√]))"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,23 +57,10 @@ def evaluate(expression: str, numbers: list[Decimal] | None = None, is_list: boo
         raise ToolRefused(
             f"The expression is too long: at most {_MAX_EXPRESSION_CHARACTERS} characters; give long lists as numbers."
         )
-    text = expression.translate(_CHARACTER_REPLACEMENTS)
-    text = _QUESTION_FRAME_PATTERN.sub("", text)
-    for pattern, replacement in _PHRASE_REPLACEMENTS:
-        text = pattern.sub(replacement, text)
     with use_bounded_context() as context:
-        parser = _ExpressionParser(
-            expression, _tokenize(expression, text, is_list or _has_bare_function(text)), numbers or []
-        )
+        parser = _ExpressionParser(expression, tokenize_expression(expression, is_list=is_list), numbers or [])
         value = parser.parse()
         return EvaluationResult(value, not context.flags[Inexact], frozenset(parser.functions))
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str
-    text: str
-    has_leading_space: bool
 
 
 class _Percent(Decimal):
@@ -144,58 +70,10 @@ class _Percent(Decimal):
 _Value = Decimal | list[Decimal]
 
 
-def _build_syntax_error(expression: str, problem: str) -> InvalidArguments:
-    return InvalidArguments((FieldProblem("expression", problem, repr(expression[:100])),))
-
-
-def _has_bare_function(text: str) -> bool:
-    """Return whether a function is used without brackets ("average of 100,200,300").
-
-    Commas then separate numbers.
-    """
-    return any(match[1].lower() in FUNCTION_ALIASES for match in _BARE_WORD_PATTERN.finditer(text))
-
-
-def _tokenize(expression: str, text: str, is_list: bool) -> list[_Token]:
-    tokens: list[_Token] = []
-    comma_separates = [is_list]  # per open bracket and for the whole: do commas separate numbers there?
-    text = text.strip()
-    position = 0
-    while position < len(text):
-        match = _TOKEN_PATTERN.match(text, position)
-        if match is None:
-            sample = text[position:].strip()[:1]
-            raise _build_syntax_error(
-                expression, f"{sample!r} cannot be read; use numbers, + - * / ** % ( ) and functions such as sqrt, mean"
-            )
-        kind = match.lastgroup or ""
-        part = match[kind]
-        if kind == "thousands" and any(comma_separates):
-            part = part.split(",", 1)[0]
-        position = match.start(kind) + len(part)
-        if part in ("(", "["):
-            comma_separates.append(
-                part == "[" or bool(tokens and tokens[-1].kind == "word" and tokens[-1].text in FUNCTION_ALIASES)
-            )
-        elif part in (")", "]") and len(comma_separates) > 1:
-            comma_separates.pop()
-        tokens.append(_make_token(kind, part, bool(match["space"])))
-    return tokens
-
-
-def _make_token(kind: str, text: str, has_leading_space: bool) -> _Token:
-    if kind in ("thousands", "number"):
-        return _Token("number", text.replace(",", ""), has_leading_space)
-    word = text.lower()
-    if kind == "word" and word in _OPERATOR_WORDS:
-        return _Token("operator", _OPERATOR_WORDS[word], has_leading_space)
-    return _Token(kind, {"^": "**"}.get(word, word), has_leading_space)
-
-
 class _ExpressionParser:
     """Recursive-descent parser that evaluates tokens in one pass."""
 
-    def __init__(self, expression: str, tokens: list[_Token], numbers: list[Decimal]) -> None:
+    def __init__(self, expression: str, tokens: list[Token], numbers: list[Decimal]) -> None:
         self.functions: set[str] = set()
         self._expression = expression
         self._tokens = tokens
@@ -211,9 +89,9 @@ class _ExpressionParser:
         return items[0] if len(items) == 1 else self._flatten(items)
 
     def _build_error(self, problem: str) -> InvalidArguments:
-        return _build_syntax_error(self._expression, problem)
+        return build_syntax_error(self._expression, problem)
 
-    def _peek(self, ahead: int = 0) -> _Token | None:
+    def _peek(self, ahead: int = 0) -> Token | None:
         place = self._position + ahead
         return self._tokens[place] if place < len(self._tokens) else None
 
