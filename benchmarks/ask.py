@@ -1,4 +1,4 @@
-"""What an answer about data costs beside the model's own time: a schema of 300 tables, a table of 10,000,000 rows.
+"""Measures the time of an answer about data without the model's time: 300 tables, or 10,000,000 rows.
 
 python benchmarks/ask.py [ROWS]
 """
@@ -24,7 +24,7 @@ ROW_COUNT = 10_000_000
 
 
 class TimedModel:
-    """A scripted model that counts the seconds spent in it, so that they can be taken off."""
+    """A scripted model that counts its own seconds, to subtract them."""
 
     def __init__(self, *lines: str) -> None:
         self.wrapped_model = ScriptedModel(*lines)
@@ -33,30 +33,30 @@ class TimedModel:
         self.characters = 0
 
     async def stream(self, messages, tools=(), options=None) -> AsyncGenerator[ModelEvent, None]:
-        """One reply, timed."""
+        """Yield one reply and count its seconds."""
         self.characters = sum(len(message.content) for message in messages)
-        begun = time.perf_counter()
-        async with contextlib.aclosing(self.wrapped_model.stream(messages, tools, options)) as parts:
-            async for part in parts:
-                yield part
-        self.seconds += time.perf_counter() - begun
+        started_at = time.perf_counter()
+        async with contextlib.aclosing(self.wrapped_model.stream(messages, tools, options)) as events:
+            async for event in events:
+                yield event
+        self.seconds += time.perf_counter() - started_at
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resource is open."""
 
 
 def create_many_tables(path: Path) -> None:
-    """300 tables of ten columns and a hundred rows each."""
-    with duckdb.connect(str(path)) as made:
+    """Create 300 tables of ten columns and 100 rows each."""
+    with duckdb.connect(str(path)) as connection:
         for n in range(TABLE_COUNT):
             columns = ", ".join(f"'value {n} ' || (i % 7) AS field_{n}_{c}" for c in range(9))
-            made.execute(f"CREATE TABLE area_{n} AS SELECT i AS id, {columns} FROM range(100) t(i)")
+            connection.execute(f"CREATE TABLE area_{n} AS SELECT i AS id, {columns} FROM range(100) t(i)")
 
 
 def create_large_table(path: Path, row_count: int) -> None:
-    """One table of sales."""
-    with duckdb.connect(str(path)) as made:
-        made.execute(
+    """Create one table of sales."""
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
             "CREATE TABLE sales AS SELECT i AS id, 'customer ' || (i % 100000) AS customer, "
             "['North', 'South', 'East', 'West'][1 + i % 4] AS region, (i * 7919 % 100000) / 100.0 AS amount, "
             f"DATE '2020-01-01' + CAST(i % 2000 AS INTEGER) AS day FROM range({row_count}) t(i)"
@@ -64,42 +64,42 @@ def create_large_table(path: Path, row_count: int) -> None:
 
 
 async def measure_team(name: str, path: Path, question: str, sql: str, cache: Path) -> None:
-    """The first answer with nothing known yet, one more, and the first of a process that finds the catalogue kept."""
+    """Measure the first answer, the next one, and the first one with a cached catalog."""
     model = TimedModel(f"```sql\n{sql}\n```")
     database = await open_database(str(path))
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     async with open_team(model, database, cache_directory=cache) as team:
-        first = await _time_answer(team, question, model, begun)
-        again = await _time_answer(team, question, model, time.perf_counter())
-    begun = time.perf_counter()
+        first = await _time_answer(team, question, model, started_at)
+        repeated = await _time_answer(team, question, model, time.perf_counter())
+    started_at = time.perf_counter()
     async with open_team(model, database, cache_directory=cache) as team:
-        kept = await _time_answer(team, question, model, begun)
-    run = time.perf_counter()
+        cached = await _time_answer(team, question, model, started_at)
+    started_at = time.perf_counter()
     await database.run(sql)
-    query = time.perf_counter() - run
+    query_seconds = time.perf_counter() - started_at
     await database.close()
-    print(f"{name:22} {first:9.2f} {again:9.3f} {kept:9.3f} {query:9.3f} {model.characters // 4:9}")
+    print(f"{name:22} {first:9.2f} {repeated:9.3f} {cached:9.3f} {query_seconds:9.3f} {model.characters // 4:9}")
 
 
 async def _time_answer(team: Team, question: str, model: TimedModel, started_at: float) -> float:
-    before = model.seconds
+    model_seconds = model.seconds
     answer, _ = await team.answer(question)
     if not answer.rows:
-        raise SystemExit(f"no rows came: {answer.text}")
-    return time.perf_counter() - started_at - (model.seconds - before)
+        raise SystemExit(f"The answer has no rows: {answer.text}")
+    return time.perf_counter() - started_at - (model.seconds - model_seconds)
 
 
 async def main() -> None:
-    """The table."""
+    """Print the table."""
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROW_COUNT
-    print(f"{'seconds beside the model':22} {'first':>7} {'next':>9} {'kept':>9} {'SQL alone':>9} {'tokens':>9}")
+    print(f"{'seconds without model':22} {'first':>7} {'next':>9} {'cached':>9} {'SQL alone':>9} {'tokens':>9}")
     with tempfile.TemporaryDirectory() as folder:
         tables, sales = Path(folder, "tables.duckdb"), Path(folder, "sales.duckdb")
         create_many_tables(tables)
         create_large_table(sales, rows)
-        asked = "How many rows of area 217 have the field 217 3 value 217 5?"
+        question = "How many rows of area 217 have the field 217 3 value 217 5?"
         sql = "SELECT count(*) FROM area_217 WHERE field_217_3 = 'value 217 5'"
-        await measure_team(f"{TABLE_COUNT} tables", tables, asked, sql, Path(folder, "a"))
+        await measure_team(f"{TABLE_COUNT} tables", tables, question, sql, Path(folder, "a"))
         sql = "SELECT region, sum(amount) FROM sales GROUP BY region"
         await measure_team(f"{rows:,} rows", sales, "Total amount by region?", sql, Path(folder, "b"))
 

@@ -1,9 +1,9 @@
-"""The tool library with 10,000 tools, and what is saved where a model is told only of the tools that fit.
+"""Measures the tool library with 10,000 tools, and the tokens saved by tool selection.
 
     python benchmarks/library.py            both tables; --tools N for another number of tools
 
-Times are CPU time of this process; searches are the median of 500. Memory is what the process takes more than before.
-Tokens are estimated: a quarter of the bytes of the tools' names, descriptions and schemas.
+Times are the CPU time of this process; searches are the median of 500. Memory is the increase of the process. Tokens
+are estimated as a quarter of the bytes of the names, descriptions and schemas.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from opposable.models.openai_compatible import OpenAICompatibleModel
 from opposable.tools.library import ToolLibrary
 from opposable.tools.registry import count_definition_bytes
 
-# What a tool says of itself, and what users and models say when they mean it. Of each list the first word is the tool's own.
+# The words of tool descriptions, users and models. The first word of each list is that of the tool.
 VERBS = {
     "create": ["create", "make", "add", "set up", "open", "新建"],
     "get": ["read", "show", "look up", "get", "tell me about", "查询"],
@@ -62,7 +62,7 @@ NOUNS = {
 
 
 class StubTool:
-    """A tool that is never called here."""
+    """A tool that does nothing."""
 
     timeout = None
 
@@ -75,7 +75,7 @@ class StubTool:
 
 
 def make_tool(tool_id: str, verb_key: str, noun_key: str, shop: str = "") -> tuple[HttpToolSpec, StubTool]:
-    """A tool as an owner would write it: three parameters, a Chinese display name, an example."""
+    """Make a tool with three parameters, a Chinese display name and an example."""
     verb, noun = VERBS[verb_key][0], NOUNS[noun_key][0]
     place = f" of shop {shop}" if shop else ""
     text = f"{verb.capitalize()} {'an' if noun[0] in 'aeiou' else 'a'} {noun}{place}. Gives its number, state and date."
@@ -101,33 +101,33 @@ def make_tool(tool_id: str, verb_key: str, noun_key: str, shop: str = "") -> tup
 
 
 def measure_cpu_ms(work: Callable[[], object], times: int = 1) -> float:
-    """CPU milliseconds of one `what`: the median of `times`."""
-    taken = []
+    """Return the median CPU milliseconds of `work` over `times` calls."""
+    durations = []
     for _ in range(times):
         start = time.process_time()
         work()
-        taken.append((time.process_time() - start) * 1e3)
-    return statistics.median(taken)
+        durations.append((time.process_time() - start) * 1e3)
+    return statistics.median(durations)
 
 
 def get_resident_megabytes() -> float:
-    """Megabytes of memory that this process takes now."""
+    """Return the resident memory of this process in megabytes."""
     gc.collect()
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return int(status["VmRSS"].split()[0]) / 1024
 
 
 def make_request(verb_key: str, noun_key: str, rng: random.Random, *, chinese: bool = False) -> str:
-    """What somebody says who needs a tool: in the tool's words or in others."""
+    """Make a user request for a tool, in the words of the tool or in other words."""
     if chinese:
         return f"请帮我{VERBS[verb_key][-1]}一下这个{NOUNS[noun_key][-1]}"
     verb, noun = rng.choice(VERBS[verb_key][:-1]), rng.choice(NOUNS[noun_key][:-1])
-    said = ["Please {} the {} from last week.", "I need to {} a {}, can you do that?", "{} the {} number 4711"]
-    return rng.choice(said).format(verb, noun)
+    templates = ["Please {} the {} from last week.", "I need to {} a {}, can you do that?", "{} the {} number 4711"]
+    return rng.choice(templates).format(verb, noun)
 
 
 async def measure_large_library(count: int) -> dict[str, str]:
-    """A library of `count` tools."""
+    """Measure a library of `count` tools."""
     pairs = [(doing, thing) for thing in NOUNS for doing in VERBS]
     before = get_resident_megabytes()
     tools = [
@@ -143,7 +143,7 @@ async def measure_large_library(count: int) -> dict[str, str]:
 
     rng = random.Random(7)
     needs = [f"{make_request(*rng.choice(pairs), rng)} shop {rng.randrange(count)}" for _ in range(500)]
-    told = iter(needs)
+    requests = iter(needs)
     registering = measure_cpu_ms(register)
     registered = get_resident_megabytes()
     indexing = measure_cpu_ms(lambda: library.search("anything"))
@@ -151,7 +151,7 @@ async def measure_large_library(count: int) -> dict[str, str]:
     messages, options = (user_message(needs[0]),), ModelOptions()
 
     def body() -> bytes:
-        return model._build_body(messages, library.definitions, options)  # noqa: SLF001 - the request is what is measured
+        return model._build_body(messages, library.definitions, options)  # noqa: SLF001 - measures the request
 
     def fitting() -> bytes:
         fit = ToolSelection(library, messages, options).definitions
@@ -169,14 +169,14 @@ async def measure_large_library(count: int) -> dict[str, str]:
     figures = {
         "register": f"{registering:,.0f} ms ({registering * 1e3 / count:,.0f} µs a tool)",
         "index, at the first search": f"{indexing:,.0f} ms ({indexing * 1e3 / count:,.0f} µs a tool)",
-        "register one more, take it out": f"{measure_cpu_ms(one_more, 20):.2f} ms",
+        "register one more and remove it": f"{measure_cpu_ms(one_more, 20):.2f} ms",
         "list all": f"{measure_cpu_ms(listing, 5):,.2f} ms",
         "describe one in full": f"{measure_cpu_ms(lambda: library.describe(tools[count // 2][0].tool_id, 'full'), 100):.3f} ms",
-        "describe all in short": f"{measure_cpu_ms(lambda: library.describe(), 3):,.0f} ms",
-        "search, p50": f"{measure_cpu_ms(lambda: library.search(next(told)), 500):.2f} ms",
-        "model request with all, first": f"{first:,.1f} ms, {len(body()) / 1e6:.1f} MB",
-        "model request with all, then": f"{again:.2f} ms",
-        "model request with those that fit": f"{measure_cpu_ms(fitting, 50):.2f} ms, {len(fitting()) / 1e3:.1f} kB",
+        "describe all briefly": f"{measure_cpu_ms(lambda: library.describe(), 3):,.0f} ms",
+        "search, p50": f"{measure_cpu_ms(lambda: library.search(next(requests)), 500):.2f} ms",
+        "model request with all tools, first": f"{first:,.1f} ms, {len(body()) / 1e6:.1f} MB",
+        "model request with all tools, later": f"{again:.2f} ms",
+        "model request with selected tools": f"{measure_cpu_ms(fitting, 50):.2f} ms, {len(fitting()) / 1e3:.1f} kB",
         "call by name": f"{await measure_call_us(library):.1f} µs",
         "memory": f"{data - before:.0f} MB of specs and schemas, {registered - data:.0f} MB registered, "
         f"{get_resident_megabytes() - registered:.0f} MB of index and requests",
@@ -186,7 +186,7 @@ async def measure_large_library(count: int) -> dict[str, str]:
 
 
 async def measure_call_us(library: ToolLibrary) -> float:
-    """CPU microseconds of one call of a tool that does nothing."""
+    """Return the CPU microseconds of one call of a tool that does nothing."""
     name = library.names[len(library.names) // 2]
     start = time.process_time()
     for _ in range(2000):
@@ -195,7 +195,7 @@ async def measure_call_us(library: ToolLibrary) -> float:
 
 
 def measure_selection() -> dict[str, str]:
-    """200 tools, 100 needs (80 English, 20 Chinese): what is told, and whether the right tool is among it."""
+    """Measure the selection among 200 tools for 100 requests, 80 in English and 20 in Chinese."""
     library = ToolLibrary()
     pairs = [(doing, thing) for thing in NOUNS for doing in VERBS]
     for doing, thing in pairs:
@@ -203,23 +203,25 @@ def measure_selection() -> dict[str, str]:
         library.register(spec, [tool])
     rng = random.Random(11)
     options = ModelOptions()
-    shown = found = 0
+    shown_count = found_count = 0
     tokens = []
     for n, (doing, thing) in enumerate(rng.sample(pairs, 100)):
         task = user_message(make_request(doing, thing, rng, chinese=n % 5 == 4))
         definitions = ToolSelection(library, (task,), options).definitions
         tokens.append(sum(map(count_definition_bytes, definitions)) / 4)
         right = f"{doing}_{thing}"
-        is_shown = right in {one.name for one in definitions}
-        asked = f"{VERBS[doing][0]} {rng.choice(NOUNS[thing][:-1])}"  # as a model asks: the plain verb
-        shown += is_shown
-        found += is_shown or right in {one.name for one in library.search(asked, library.disclosure.max_matches)}
+        is_shown = right in {definition.name for definition in definitions}
+        asked = f"{VERBS[doing][0]} {rng.choice(NOUNS[thing][:-1])}"  # as a model asks, with the plain verb
+        shown_count += is_shown
+        found_count += is_shown or right in {
+            match.name for match in library.search(asked, library.disclosure.max_matches)
+        }
     every = sum(map(count_definition_bytes, library.definitions)) / 4
     return {
-        "tokens, told of all": f"{every:,.0f}",
-        "tokens, told of those that fit": f"{statistics.mean(tokens):,.0f} ({1 - statistics.mean(tokens) / every:.0%} saved)",
-        "right tool shown at once": f"{shown} of 100",
-        "right tool shown or found by one search": f"{found} of 100",
+        "tokens, all tools": f"{every:,.0f}",
+        "tokens, selected tools": f"{statistics.mean(tokens):,.0f} ({1 - statistics.mean(tokens) / every:.0%} saved)",
+        "right tool selected": f"{shown_count} of 100",
+        "right tool selected or found by one search": f"{found_count} of 100",
     }
 
 
@@ -227,10 +229,10 @@ async def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tools", type=int, default=10_000)
-    given = parser.parse_args()
+    options = parser.parse_args()
     for title, figures in (
-        (f"{given.tools:,} tools", await measure_large_library(given.tools)),
-        ("200 tools, 100 needs", measure_selection()),
+        (f"{options.tools:,} tools", await measure_large_library(options.tools)),
+        ("200 tools, 100 requests", measure_selection()),
     ):
         print(f"\n{title}")
         for name, figure in figures.items():

@@ -1,6 +1,6 @@
-"""How fast replies are read: megabytes a second for each family, whole and streamed, beside public parsers.
+"""Measures the parsers: megabytes per second of each format, whole and streamed, and public parsers.
 
-Run: python benchmarks/parsers.py [--peers]   (public parsers are measured where they are installed:
+Run: python benchmarks/parsers.py [--peers]   (measures the public parsers that are installed:
 json_repair, jiter, orjson, agent-tool-parser, and mlx-lm with regex)
 """
 
@@ -55,17 +55,17 @@ CHUNK_CHARACTERS = 12
 
 
 def measure_seconds(work: Callable[[], object], times: int = 3) -> float:
-    """The best of several runs."""
+    """Return the seconds of the fastest of several runs."""
     best = float("inf")
     for _ in range(times):
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         work()
-        best = min(best, time.perf_counter() - begun)
+        best = min(best, time.perf_counter() - started_at)
     return best
 
 
 def count_streamed_calls(text: str) -> int:
-    """Read a text in pieces of a token or two; gives the number of calls."""
+    """Parse a text in chunks of one or two tokens and return the number of calls."""
     reader = StreamParser(TOOLS)
     for start in range(0, len(text), CHUNK_CHARACTERS):
         reader.feed(text[start : start + CHUNK_CHARACTERS])
@@ -73,10 +73,10 @@ def count_streamed_calls(text: str) -> int:
 
 
 def print_families() -> None:
-    """The table of families."""
-    print(f"{'form':14} {'calls':>6} {'whole MB/s':>11} {'streamed MB/s':>14} {'µs a piece':>11}")
-    for name, one in REPLIES.items():
-        text = one * (TEXT_CHARACTERS // len(one))
+    """Print the figures of each format."""
+    print(f"{'form':14} {'calls':>6} {'whole MB/s':>11} {'streamed MB/s':>14} {'µs/chunk':>11}")
+    for name, reply in REPLIES.items():
+        text = reply * (TEXT_CHARACTERS // len(reply))
         size = len(text.encode()) / 1e6
         whole, pieces = (
             measure_seconds(lambda text=text: parse(text, TOOLS)),
@@ -87,33 +87,33 @@ def print_families() -> None:
 
 
 def print_json_peers() -> None:
-    """Public parsers on one call's JSON, beside the whole reading of it (which they are only a part of)."""
+    """Print public JSON parsers on one call, and the whole parser, of which JSON is one part."""
     print(f"\n{'one call of ' + str(len(CALL)) + ' bytes':34} {'µs':>8}")
     runs = 2000
-    ours = {"opposable: tag, JSON and types": lambda: parse(f"<tool_call>{CALL}</tool_call>", TOOLS)}
-    theirs = {
+    parsers_by_name = {"opposable: tag, JSON and types": lambda: parse(f"<tool_call>{CALL}</tool_call>", TOOLS)}
+    public_parsers = {
         "orjson: valid JSON only": ("orjson", "loads"),
         "jiter: valid JSON only": ("jiter", "from_json"),
         "json_repair": ("json_repair", "loads"),
     }
-    for name, (module, function) in theirs.items():
+    for name, (module, function) in public_parsers.items():
         try:
             parse = getattr(importlib.import_module(module), function)
         except ImportError:
             print(f"{name:34} not installed")
             continue
-        given = CALL.encode() if module == "jiter" else CALL
-        ours[name] = lambda parse=parse, given=given: parse(given)
+        call_text = CALL.encode() if module == "jiter" else CALL
+        parsers_by_name[name] = lambda parse=parse, call_text=call_text: parse(call_text)
     broken = CALL[:-1].replace('"mode"', "mode") + ",}"
-    ours["opposable: broken JSON"] = lambda: parse(f"<tool_call>{broken}</tool_call>", TOOLS)
+    parsers_by_name["opposable: broken JSON"] = lambda: parse(f"<tool_call>{broken}</tool_call>", TOOLS)
     if importlib.util.find_spec("json_repair"):
         repair = importlib.import_module("json_repair").loads
-        ours["json_repair: broken JSON"] = lambda: repair(broken)
-    for name, work in ours.items():
+        parsers_by_name["json_repair: broken JSON"] = lambda: repair(broken)
+    for name, work in parsers_by_name.items():
         print(f"{name:34} {measure_seconds(lambda work=work: [work() for _ in range(runs)], 2) / runs * 1e6:8.1f}")
 
 
-MLX_PARSERS = {  # our family: the module of mlx-lm that reads it, and what stands around the part it is given
+MLX_PARSERS = {  # the format: the module of mlx-lm that parses it, and the markers around its input
     "hermes": ("json_tools", "<tool_call>", "</tool_call>"),
     "qwen xml": ("qwen3_coder", "<tool_call>", "</tool_call>"),
     "glm": ("glm47", "<tool_call>", "</tool_call>"),
@@ -125,7 +125,7 @@ MLX_PARSERS = {  # our family: the module of mlx-lm that reads it, and what stan
 
 
 def print_call_parsers() -> None:
-    """One reply with one call, read by us and by public parsers of calls: microseconds, ✓ where the call came exact."""
+    """Print the microseconds of parsers of calls on one reply; ✓ marks an exact result."""
     print(f"\n{'one reply with one call, µs':28} {'opposable':>12} {'agent-tool-parser':>18} {'mlx-lm':>12}")
     rust = importlib.util.find_spec("agent_tool_parser") and importlib.import_module("agent_tool_parser")
     for family, text in REPLIES.items():
@@ -144,16 +144,16 @@ def print_call_parsers() -> None:
 
 
 def format_cell(work: Callable[[], object], runs: int = 300) -> str:
-    """How long `work` takes and whether it brings the call exactly; "fails" where it raises."""
+    """Return the microseconds of `work` and whether its result is exact; "fails" if it raises."""
     try:
         exact = work() == [("write_file", ARGUMENTS)]
-    except Exception:  # noqa: BLE001 - whatever a peer raises on a form it does not know
+    except Exception:  # noqa: BLE001 - a peer may raise anything on an unknown format
         return "fails"
     return f"{measure_seconds(lambda: [work() for _ in range(runs)], 2) / runs * 1e6:.1f} {'✓' if exact else '✗'}"
 
 
 def load_mlx_parser(family: str, text: str) -> Callable[[], object]:
-    """The parser of mlx-lm for a family, loaded by itself: the package as a whole wants a runtime of its own."""
+    """Load the parser module of mlx-lm for a format, without its package, which needs a runtime."""
     module, before, after = MLX_PARSERS[family]
     folder = Path(importlib.util.find_spec("mlx_lm").origin).parent / "tool_parsers"
     spec = importlib.util.spec_from_file_location(module, folder / f"{module}.py")
@@ -162,8 +162,8 @@ def load_mlx_parser(family: str, text: str) -> Callable[[], object]:
     inner = text.strip().removeprefix(before).removesuffix(after)
 
     def work() -> object:
-        came = loaded.parse_tool_call(inner, [{"type": "function", "function": tool} for tool in TOOLS])
-        calls = came if isinstance(came, list) else [came]
+        result = loaded.parse_tool_call(inner, [{"type": "function", "function": tool} for tool in TOOLS])
+        calls = result if isinstance(result, list) else [result]
         return [(call["name"], json.loads(a) if isinstance(a := call["arguments"], str) else a) for call in calls]
 
     return work

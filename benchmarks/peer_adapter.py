@@ -1,5 +1,5 @@
-"""Opposable in the peer benchmark: copy to its `adapters/ours.py`, and make a virtual environment `venvs/ours` there
-with nothing but this package in it (`uv venv venvs/ours; uv pip install --python venvs/ours --compile-bytecode .`)."""
+"""The adapter for the peer benchmark. Copy it to `adapters/ours.py` and create a virtual environment `venvs/ours`
+with this package only (`uv venv venvs/ours; uv pip install --python venvs/ours --compile-bytecode .`)."""
 
 NAME = "opposable"
 VENV = "ours"

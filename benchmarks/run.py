@@ -1,9 +1,9 @@
-"""The project's own cases: what a run, a streamed piece and a tool cost beside a bare loop on the same machine.
+"""Compares the cost of a run, a streamed delta and a tool with a bare loop on the same machine.
 
     python benchmarks/run.py            all cases, a table; --json for scripts; name cases to run only some
 
-Figures are CPU time of this process (the scripted server runs in another), the median of several rounds, next to the
-bare loop (aiohttp + orjson, no framework) in the same round: only the ratio says something on a noisy machine.
+Figures are the CPU time of this process, the median of several rounds. The scripted server runs in another process. The
+bare loop (aiohttp and orjson, no framework) runs in the same rounds. On a noisy machine only the ratio is meaningful.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def add(a: int, b: int) -> int:
 
 
 class BareLoop:
-    """The loop without a framework: what any Python agent on aiohttp has to pay."""
+    """The loop without a framework: the minimum cost of a Python agent on aiohttp."""
 
     def __init__(self, url: str) -> None:
         self.url = f"{url}/chat/completions"
@@ -50,11 +50,11 @@ class BareLoop:
         while True:
             body = orjson.dumps({"model": "m", "messages": messages, "tools": self.tools})
             async with self.session.post(self.url, data=body) as response:
-                said = orjson.loads(await response.read())["choices"][0]["message"]
-            messages.append(said)
-            if not said.get("tool_calls"):
-                return said["content"]
-            for call in said["tool_calls"]:
+                message = orjson.loads(await response.read())["choices"][0]["message"]
+            messages.append(message)
+            if not message.get("tool_calls"):
+                return message["content"]
+            for call in message["tool_calls"]:
                 value = add(**orjson.loads(call["function"]["arguments"]))
                 messages.append({"role": "tool", "tool_call_id": call["id"], "content": str(value)})
 
@@ -71,7 +71,7 @@ class BareLoop:
 
 
 async def measure_cpu_us(work: Callable[[], Awaitable[object]], times: int) -> float:
-    """CPU microseconds of one `what`, over `times`."""
+    """Return the CPU microseconds of one `work`, over `times` calls."""
     gc.collect()
     start = time.process_time()
     for _ in range(times):
@@ -82,7 +82,7 @@ async def measure_cpu_us(work: Callable[[], Awaitable[object]], times: int) -> f
 async def compare_with_bare(
     ours: Callable[[], Awaitable[object]], bare: Callable[[], Awaitable[object]], times: int, rounds: int = 5
 ) -> dict[str, float]:
-    """Both in each round; the medians and the median ratio."""
+    """Measure both in each round; return the medians and the median ratio."""
     await ours()
     await bare()
     pairs = [(await measure_cpu_us(ours, times), await measure_cpu_us(bare, times)) for _ in range(rounds)]
@@ -99,7 +99,7 @@ async def one_call(url: str) -> dict[str, float]:
 
 
 async def fifty_calls(url: str) -> dict[str, float]:
-    """A run with fifty tool calls, one after the other."""
+    """A run with fifty sequential tool calls."""
     return await compare_runs(f"{url}/calls-50/v1", times=8)
 
 
@@ -110,38 +110,42 @@ async def compare_runs(url: str, times: int) -> dict[str, float]:
 
 
 async def streamed_piece(url: str) -> dict[str, float]:
-    """A piece of a streamed answer, calls in the text being watched for."""
-    url, pieces = f"{url}/stream-2000/v1", 2000
+    """A delta of a streamed answer, with detection of calls in the text."""
+    url, delta_count = f"{url}/stream-2000/v1", 2000
     bare = BareLoop(url)
     async with Agent(f"{url}#m", [add]) as agent, bare.session:
 
-        async def watched() -> None:
+        async def stream_run() -> None:
             count = 0
             async for event in agent.stream("go"):
                 count += type(event) is TextDelta
-            assert count == pieces, count
+            assert count == delta_count, count
 
-        found = await compare_with_bare(watched, lambda: bare.count_stream_deltas("go"), times=5)
-    return {"ours_us": found["ours_us"] / pieces, "bare_us": found["bare_us"] / pieces, "ratio": found["ratio"]}
+        figures = await compare_with_bare(stream_run, lambda: bare.count_stream_deltas("go"), times=5)
+    return {
+        "ours_us": figures["ours_us"] / delta_count,
+        "bare_us": figures["bare_us"] / delta_count,
+        "ratio": figures["ratio"],
+    }
 
 
 async def many_at_once(url: str) -> dict[str, float]:
-    """200 runs at once, three calls each, the model taking 50 ms: runs a second."""
+    """Runs per second: 200 concurrent runs of three calls each, 50 ms per reply."""
     url = f"{url}/calls-3-wait-50/v1"
     bare = BareLoop(url)
     rates: dict[str, list[float]] = {"ours": [], "bare": []}
     async with Agent(f"{url}#m", [add]) as agent, bare.session:
         for _ in range(4):
-            for name, what in (("ours", agent.run), ("bare", bare.run)):
+            for name, run in (("ours", agent.run), ("bare", bare.run)):
                 start = time.perf_counter()
-                await asyncio.gather(*(what("go") for _ in range(200)))
+                await asyncio.gather(*(run("go") for _ in range(200)))
                 rates[name].append(200 / (time.perf_counter() - start))
-    ours, plain = (statistics.median(rates[name][1:]) for name in ("ours", "bare"))  # the first opens connections
+    ours, plain = (statistics.median(rates[name][1:]) for name in ("ours", "bare"))  # the first round opens connections
     return {"ours_per_s": ours, "bare_per_s": plain, "ratio": ours / plain}
 
 
 async def thousand_tools(url: str) -> dict[str, float]:
-    """Making a library of 1,000 functions, and a run with it."""
+    """Build a library of 1,000 functions, and run an agent with it."""
 
     def make(n: int) -> Callable[..., object]:
         def f(query: str, limit: int = 10, tags: list[str] | None = None) -> str:
@@ -162,7 +166,7 @@ async def thousand_tools(url: str) -> dict[str, float]:
 
 
 async def importing(url: str) -> dict[str, float]:
-    """Importing the package in a fresh interpreter: CPU and memory over an empty one."""
+    """Import the package in a new interpreter: CPU time and memory."""
     code = "{}\nimport time\nstatus = dict(line.split(':', 1) for line in open('/proc/self/status'))\nprint(time.process_time(), status['VmHWM'].split()[0])"
 
     def cost(statement: str) -> tuple[float, float]:
@@ -184,24 +188,24 @@ CASES: dict[str, Case] = {
 
 
 async def main() -> None:
-    """Run the cases and print them."""
+    """Run the cases and print their figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", metavar="case", help=f"of: {', '.join(CASES)}")
     parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    if unknown := set(given.cases) - CASES.keys():
-        parser.error(f"no such case: {', '.join(unknown)}; there are {', '.join(CASES)}")
-    server = subprocess.Popen([sys.executable, SERVER_SCRIPT], stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220 - before all work
+    options = parser.parse_args()
+    if unknown := set(options.cases) - CASES.keys():
+        parser.error(f"unknown case: {', '.join(unknown)}. The cases are {', '.join(CASES)}.")
+    server = subprocess.Popen([sys.executable, SERVER_SCRIPT], stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220 - nothing else runs yet
     try:
         assert server.stdout is not None
         url = server.stdout.readline().strip()
         figures = {}
-        for name in given.cases or CASES:
+        for name in options.cases or CASES:
             figures[name] = await CASES[name](url)
-            if not given.json:
-                told = "  ".join(f"{key} {value:,.2f}" for key, value in figures[name].items())
-                print(f"{name:16} {told:60} {(CASES[name].__doc__ or '').splitlines()[0]}", flush=True)
-        if given.json:
+            if not options.json:
+                row = "  ".join(f"{key} {value:,.2f}" for key, value in figures[name].items())
+                print(f"{name:16} {row:60} {(CASES[name].__doc__ or '').splitlines()[0]}", flush=True)
+        if options.json:
             print(json.dumps(figures, indent=1))
     finally:
         server.kill()

@@ -1,7 +1,7 @@
-"""A chat-completions server for benchmarks: the scenario is the first part of the path, the answers are made before.
+"""A chat-completions server for benchmarks, with prepared answers selected by the path.
 
-`/calls-N/…` wants N calls of `add`, one a turn, then answers; `/calls-N-wait-MS/…` takes MS milliseconds a reply;
-`/stream-N/…` streams N pieces, `/paced-N/…` each of them in a packet of its own. Prints its address once it listens.
+`/calls-N/…` requests N calls of `add`, one per turn, then answers. `/calls-N-wait-MS/…` takes MS milliseconds per reply.
+`/stream-N/…` streams N deltas, `/paced-N/…` sends each in its own packet. The server prints its address when it listens.
 """
 
 import asyncio
@@ -14,36 +14,36 @@ USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
 
 
 def make_completion(turn: int, calls: int) -> bytes:
-    """The reply of a turn."""
+    """Make the reply of a turn."""
     arguments = f'{{"a": {turn}, "b": 2}}'
-    wanted = [{"id": f"call_{turn}", "type": "function", "function": {"name": "add", "arguments": arguments}}]
-    said = (
-        {"role": "assistant", "content": None, "tool_calls": wanted}
+    tool_calls = [{"id": f"call_{turn}", "type": "function", "function": {"name": "add", "arguments": arguments}}]
+    message = (
+        {"role": "assistant", "content": None, "tool_calls": tool_calls}
         if turn < calls
         else {"role": "assistant", "content": "done"}
     )
-    return orjson.dumps({"choices": [{"index": 0, "message": said, "finish_reason": "stop"}], "usage": USAGE})
+    return orjson.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": USAGE})
 
 
 def make_stream(delta_count: int) -> bytes:
-    """A streamed answer."""
-    piece = orjson.dumps({"choices": [{"index": 0, "delta": {"content": "word "}, "finish_reason": None}]})
-    return (b"data: " + piece + b"\n\n") * delta_count + b"data: [DONE]\n\n"
+    """Make a streamed answer."""
+    delta = orjson.dumps({"choices": [{"index": 0, "delta": {"content": "word "}, "finish_reason": None}]})
+    return (b"data: " + delta + b"\n\n") * delta_count + b"data: [DONE]\n\n"
 
 
 async def send_paced_stream(request: web.Request, delta_count: int) -> web.StreamResponse:
-    """A streamed answer as a model writes it: piece by piece."""
+    """Send a streamed answer delta by delta."""
     response = web.StreamResponse(headers={"content-type": "text/event-stream"})
     await response.prepare(request)
-    for piece in make_stream(delta_count).split(b"\n\n")[:-1]:
-        await response.write(piece + b"\n\n")
+    for delta in make_stream(delta_count).split(b"\n\n")[:-1]:
+        await response.write(delta + b"\n\n")
         await asyncio.sleep(0.0002)
     await response.write_eof()
     return response
 
 
 async def handle_request(request: web.Request) -> web.StreamResponse:
-    """Whatever the path's scenario says."""
+    """Answer as the scenario of the path requires."""
     body = await request.read()
     found = re.fullmatch(r"(calls|stream|paced)-(\d+)(?:-wait-(\d+))?", request.match_info["scenario"])
     if found is None:

@@ -1,9 +1,9 @@
-"""What a service costs with everything on: runs kept, events, calls and conversations recorded, on SQLite.
+"""Measures a service that stores runs, events, calls and conversations in SQLite.
 
-    python benchmarks/service.py run      CPU of one run with one call; runs a second with 200 at once, a model that waits
-    python benchmarks/service.py http     200 streamed chats of three calls each over HTTP, at once; Linux only
+    python benchmarks/service.py run      CPU time of one run; runs per second with 200 concurrent runs
+    python benchmarks/service.py http     200 concurrent streamed chats over HTTP, three calls each; Linux only
 
-Figures are of this machine: `run` is this process alone, `http` two processes (service and clients) on its cores.
+`run` measures this process alone, `http` two processes (service and clients).
 """
 
 import asyncio
@@ -26,11 +26,11 @@ from opposable.settings import Settings
 
 CONCURRENT_RUNS = 200
 REPLY_SECONDS = 0.065
-"""Seconds that the model takes for a reply: with two replies a run, 200 at once could do some 1,500 a second."""
+"""Seconds per reply of the model; with two replies per run, 200 concurrent runs allow about 1,500 per second."""
 
 
 class CallingModel:
-    """A model that makes `times` calls, one a reply, and then answers; each reply takes `wait` seconds."""
+    """A model that makes `call_count` calls, one per reply, and then answers."""
 
     name = "caller"
 
@@ -43,14 +43,14 @@ class CallingModel:
     ) -> AsyncGenerator[ModelEvent, None]:
         if self._reply_seconds:
             await asyncio.sleep(self._reply_seconds)
-        made = 0
+        finished_calls = 0
         for message in reversed(messages):
             if message.role == "user":
                 break
-            made += message.role == "tool"
+            finished_calls += message.role == "tool"
         line = (
-            reply_with_calls(tool_call("calculator", f'{{"expression": "{made}+2"}}', f"c{made}"))
-            if made < self._call_count
+            reply_with_calls(tool_call("calculator", f'{{"expression": "{finished_calls}+2"}}', f"c{finished_calls}"))
+            if finished_calls < self._call_count
             else "It is 4."
         )
         async for part in ScriptedModel(line).stream(messages, tools, options or ModelOptions()):
@@ -63,8 +63,11 @@ class CallingModel:
 async def measure_runs(
     model: CallingModel, count: int, concurrency: int, *, stores_conversations: bool
 ) -> tuple[float, float, list[float]]:
-    """CPU and wall seconds of `count` runs, and the time of each; with `kept` each in a conversation of its own."""
-    took: list[float] = []
+    """Return CPU and wall seconds of `count` runs, and the seconds of each.
+
+    With `stores_conversations` each run has its own conversation.
+    """
+    durations: list[float] = []
     with tempfile.TemporaryDirectory() as home:
         async with open_service(Settings(_env_file=None, home=Path(home)), {"m": model}) as service:
             spec = (await service.get_agent()).spec
@@ -72,40 +75,46 @@ async def measure_runs(
 
             async def one(n: int) -> None:
                 async with gate:
-                    begun = time.perf_counter()
+                    started_at = time.perf_counter()
                     conversation = f"c{n}" if stores_conversations else ""
-                    going = await service.chat(
+                    handle = await service.chat(
                         spec, "2+2?", conversation_id=conversation, stream=False, is_new_conversation=True
                     )
-                    run = await going.wait_until_ended()
+                    run = await handle.wait_until_ended()
                     assert (run.status, run.tool_calls) == ("finished", 1), run
-                    took.append(time.perf_counter() - begun)
+                    durations.append(time.perf_counter() - started_at)
 
             await asyncio.gather(*(one(-1 - n) for n in range(20)))
-            took.clear()
+            durations.clear()
             gc.collect()
             cpu, wall = time.process_time(), time.perf_counter()
             await asyncio.gather(*(one(n) for n in range(count)))
             wall = time.perf_counter() - wall
-        cpu = time.process_time() - cpu  # with what is written at the end
-    return cpu, wall, took
+        cpu = time.process_time() - cpu  # includes the final writes
+    return cpu, wall, durations
 
 
 async def measure_in_process() -> None:
-    for kept in (False, True):
-        found = [await measure_runs(CallingModel(1), 300, 1, stores_conversations=kept) for _ in range(3)]
-        micros = statistics.median(cpu / 300 for cpu, _, _ in found) * 1e6
-        print(f"one run, one call{', kept in a conversation' if kept else ''}: {micros:.0f} µs of CPU")
-        found = [
-            await measure_runs(CallingModel(1, REPLY_SECONDS), 2000, CONCURRENT_RUNS, stores_conversations=kept)
+    for stores_conversations in (False, True):
+        measurements = [
+            await measure_runs(CallingModel(1), 300, 1, stores_conversations=stores_conversations) for _ in range(3)
+        ]
+        micros = statistics.median(cpu / 300 for cpu, _, _ in measurements) * 1e6
+        print(
+            f"one run, one call{', stored in a conversation' if stores_conversations else ''}: {micros:.0f} µs of CPU"
+        )
+        measurements = [
+            await measure_runs(
+                CallingModel(1, REPLY_SECONDS), 2000, CONCURRENT_RUNS, stores_conversations=stores_conversations
+            )
             for _ in range(3)
         ]
-        speed = statistics.median(2000 / wall for _, wall, _ in found)
-        p50 = statistics.median(statistics.median(took) for _, _, took in found) * 1e3
+        speed = statistics.median(2000 / wall for _, wall, _ in measurements)
+        p50 = statistics.median(statistics.median(durations) for _, _, durations in measurements) * 1e3
         print(
-            f"  {CONCURRENT_RUNS} at once, a model of {2 * REPLY_SECONDS * 1e3:.0f} ms a run: {speed:.0f} runs/s, p50 {p50:.0f} ms"
+            f"  {CONCURRENT_RUNS} concurrent, a model of {2 * REPLY_SECONDS * 1e3:.0f} ms a run: {speed:.0f} runs/s, p50 {p50:.0f} ms"
         )
-    print(f"RSS at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 
 async def run_server(home: str) -> None:
@@ -124,9 +133,9 @@ def measure_over_http() -> None:
             url, before = process.stdout.readline().strip(), get_cpu_seconds(process.pid)
             asyncio.run(measure_chats(url))
             print(
-                f"CPU of the service {(get_cpu_seconds(process.pid) - before) / (5 * CONCURRENT_RUNS + 10) * 1e3:.1f} ms a chat"
+                f"CPU of the service {(get_cpu_seconds(process.pid) - before) / (5 * CONCURRENT_RUNS + 10) * 1e3:.1f} ms per chat"
             )
-            print(f"RSS of the service at most {get_peak_megabytes(process.pid):.0f} MB")
+            print(f"peak memory of the service {get_peak_megabytes(process.pid):.0f} MB")
         finally:
             process.terminate()
             process.wait()
@@ -145,22 +154,22 @@ def get_peak_megabytes(pid: int) -> float:
 
 async def measure_chats(url: str) -> None:
     errors: list[str] = []
-    took: list[float] = []
+    durations: list[float] = []
     first: list[float] = []
 
     async def one(client: Client, n: int) -> None:
-        begun, seen = time.perf_counter(), 0
+        started_at, seen = time.perf_counter(), 0
         kinds: list[str] = []
         async for event in client.stream("2+2?", conversation_id=f"c{n}"):
-            seen = seen or first.append(time.perf_counter() - begun) or 1
+            seen = seen or first.append(time.perf_counter() - started_at) or 1
             kinds.append(event.kind)
-        took.append(time.perf_counter() - begun)
+        durations.append(time.perf_counter() - started_at)
         if kinds.count("tool_finished") != 3 or kinds[-1] != "run_finished":
             errors.append(str(kinds))
 
     async with Client(url) as client:
         await asyncio.gather(*(one(client, -1 - n) for n in range(10)))
-        took.clear()
+        durations.clear()
         first.clear()
         wall = time.perf_counter()
         for wave in range(5):
@@ -169,7 +178,7 @@ async def measure_chats(url: str) -> None:
             )
             errors += [repr(error) for error in done if error is not None]
         wall = time.perf_counter() - wall
-    cuts = statistics.quantiles(took, n=100)
+    cuts = statistics.quantiles(durations, n=100)
     print(
         f"{5 * CONCURRENT_RUNS} chats in waves of {CONCURRENT_RUNS}: {len(errors)} errors {errors[:2]}, {5 * CONCURRENT_RUNS / wall:.0f} chats/s"
     )
@@ -182,9 +191,9 @@ async def count_executions(home: str) -> None:
     from opposable.store.factory import open_store
 
     async with open_store(f"sqlite:///{home}/opposable.sqlite") as store:
-        found = [(one.run_id, one.call_id) async for one in store.executions.export()]
+        call_keys = [(execution.run_id, execution.call_id) async for execution in store.executions.export()]
         print(
-            f"executions recorded: {len(found)}, different: {len(set(found))}, wanted: {3 * (5 * CONCURRENT_RUNS + 10)}"
+            f"executions recorded: {len(call_keys)}, distinct: {len(set(call_keys))}, expected: {3 * (5 * CONCURRENT_RUNS + 10)}"
         )
 
 

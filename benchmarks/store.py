@@ -1,4 +1,4 @@
-"""What the store costs: microseconds to record a call, rows written a second, and look-ups among many stored failures.
+"""Measures the store: recording a call, writing rows, and queries among many stored failures.
 
 Run: python benchmarks/store.py [--url sqlite:///bench.db] [--rows 20000] [--failures 1000000]
 """
@@ -39,7 +39,7 @@ def make_execution(number: int) -> Execution:
 
 
 def make_failure(number: int) -> Failure:
-    """The failure of that number: 2,000 tools, 500 calls of each."""
+    """Make the failure with this number, of 2,000 tools with 500 calls each."""
     fingerprint = canonical_sha256([number // 2000])
     scope = "" if number % 3 else f"agent{number % 7}"
     return Failure(
@@ -55,61 +55,66 @@ def make_failure(number: int) -> Failure:
 
 
 async def measure_recording(store, row_count: int) -> dict[str, float]:
-    """Taking a record, and writing all of them."""
+    """Measure recording one call, and writing all of them."""
     calls = [make_execution(number) for number in range(row_count)]
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     async with Recorder(
         store.executions, store.runs, max_queued_records=row_count, close_timeout_seconds=600
     ) as recorder:
-        taking = time.perf_counter()
-        for one in calls:
-            recorder.record(one)
-        taken = time.perf_counter() - taking
-    written = time.perf_counter() - begun
+        recording_started_at = time.perf_counter()
+        for call in calls:
+            recorder.record(call)
+        recording_seconds = time.perf_counter() - recording_started_at
+    total_seconds = time.perf_counter() - started_at
     assert recorder.status.written == row_count
-    return {"record(), µs": taken / row_count * 1e6, "written, rows/s": row_count / (written - taken)}
+    return {
+        "record(), µs": recording_seconds / row_count * 1e6,
+        "written, rows/s": row_count / (total_seconds - recording_seconds),
+    }
 
 
 async def time_queries(count: int, query) -> tuple[float, float]:
-    """The median and the 99th percentile of some questions, in microseconds."""
-    took = []
+    """Return the median and the 99th percentile of a query, in microseconds."""
+    durations = []
     for _ in range(count):
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         await query()
-        took.append(time.perf_counter() - begun)
-    took.sort()
-    return took[len(took) // 2] * 1e6, took[int(len(took) * 0.99)] * 1e6
+        durations.append(time.perf_counter() - started_at)
+    durations.sort()
+    return durations[len(durations) // 2] * 1e6, durations[int(len(durations) * 0.99)] * 1e6
 
 
 async def measure_failures(store, count: int) -> dict[str, float]:
-    """Filling the table, and asking it."""
-    begun = time.perf_counter()
+    """Measure filling the table and querying it."""
+    started_at = time.perf_counter()
     for start in range(0, count, BATCH_ROWS):
         await store.failures.add([make_failure(number) for number in range(start, min(start + BATCH_ROWS, count))])
-    filling = time.perf_counter() - begun
-    chance = random.Random(1)
+    filling_seconds = time.perf_counter() - started_at
+    rng = random.Random(1)
 
-    async def known() -> None:
-        one = make_failure(chance.randrange(count))
-        assert await store.failures.get_failures_for_call(one.tool_id, one.action, one.fingerprint, ["", one.scope])
+    async def query_known_call() -> None:
+        failure = make_failure(rng.randrange(count))
+        assert await store.failures.get_failures_for_call(
+            failure.tool_id, failure.action, failure.fingerprint, ["", failure.scope]
+        )
 
-    async def unknown() -> None:
-        assert not await store.failures.get_failures_for_call(f"tool{chance.randrange(2000)}", "run", "new")
+    async def query_unknown_call() -> None:
+        assert not await store.failures.get_failures_for_call(f"tool{rng.randrange(2000)}", "run", "new")
 
-    async def of_tools() -> None:
-        assert await store.failures.get_failures_by_tool([f"tool{1 + 2 * chance.randrange(1000)}" for _ in range(10)])
+    async def query_tools() -> None:
+        assert await store.failures.get_failures_by_tool([f"tool{1 + 2 * rng.randrange(1000)}" for _ in range(10)])
 
-    async def again() -> None:
-        await store.failures.add([make_failure(chance.randrange(count))])
+    async def add_failure() -> None:
+        await store.failures.add([make_failure(rng.randrange(count))])
 
-    figures = {"failures stored, rows/s": count / filling}
-    for name, ask in (
-        ("a known call", known),
-        ("an unknown call", unknown),
-        ("10 tools' last failures", of_tools),
-        ("one more failure", again),
+    figures = {"failures stored, rows/s": count / filling_seconds}
+    for name, query in (
+        ("a known call", query_known_call),
+        ("an unknown call", query_unknown_call),
+        ("10 tools' last failures", query_tools),
+        ("one more failure", add_failure),
     ):
-        figures[f"{name}, median µs"], figures[f"{name}, p99 µs"] = await time_queries(500, ask)
+        figures[f"{name}, median µs"], figures[f"{name}, p99 µs"] = await time_queries(500, query)
     return figures
 
 
@@ -127,6 +132,6 @@ if __name__ == "__main__":
     parser.add_argument("--url", help="an empty database (default: a new SQLite file, removed at the end)")
     parser.add_argument("--rows", type=int, default=20_000, help="calls to record (default: 20000)")
     parser.add_argument("--failures", type=int, default=1_000_000, help="failures to store (default: 1000000)")
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        asyncio.run(main(chosen.url or f"sqlite:///{Path(directory)}/bench.db", chosen.rows, chosen.failures))
+        asyncio.run(main(options.url or f"sqlite:///{Path(directory)}/bench.db", options.rows, options.failures))
