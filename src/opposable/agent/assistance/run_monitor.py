@@ -23,11 +23,11 @@ from opposable.agent.assistance.execution_context import ExecutionContext, forma
 from opposable.agent.assistance.follow_ups import FollowUps
 from opposable.agent.assistance.grounding import is_number_grounded, is_tool_named, split_identifier
 from opposable.agent.assistance.guard_options import GuardOptions
+from opposable.agent.assistance.hints import format_hints
 from opposable.agent.assistance.recovery_policy import FailureState, RecoveryDecision, choose_next_action
 from opposable.agent.assistance.tool_facts import ToolFacts
 from opposable.agent.failure_fingerprints import find_correction, format_arguments, format_correction
 from opposable.agent.failure_memory import NO_PATTERNS, FailurePatterns, ScopedMemory
-from opposable.agent.failure_warnings import format_hints
 from opposable.agent.policy import Step
 from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.language import Language, split_words
