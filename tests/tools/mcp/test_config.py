@@ -47,19 +47,22 @@ def test_the_usual_file_is_read():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("{", "The configuration is no JSON"),
+        ("{", "The configuration is not valid JSON"),
         ("[]", 'The configuration has no "mcpServers"'),
-        ({"mcpServers": {"a": "npx"}}, "a: a server is an object with a `command` or a `url`, not str."),
+        ({"mcpServers": {"a": "npx"}}, "a: a server must be an object with a `command` or a `url`, not str."),
         ({"mcpServers": {"a": {}}}, "a: An MCP server has either a `command` (stdio) or a `url` (streamable HTTP)."),
         ({"mcpServers": {"a": {"command": "x", "url": "http://h/"}}}, "a: An MCP server has either a `command`"),
         ({"mcpServers": {"a": {"url": "ws://localhost:8080/mcp"}}}, "MCP has no WebSocket transport"),
         ({"mcpServers": {"a": {"type": "ws", "url": "wss://h/mcp"}}}, "MCP has no WebSocket transport"),
-        ({"mcpServers": {"a": {"type": "sse", "url": "http://h/sse"}}}, "a: the transport sse is gone from MCP"),
-        ({"mcpServers": {"a": {"type": "carrier", "url": "http://h/"}}}, "a: there is no transport 'carrier'"),
+        ({"mcpServers": {"a": {"type": "sse", "url": "http://h/sse"}}}, "a: MCP no longer has the transport sse"),
+        ({"mcpServers": {"a": {"type": "carrier", "url": "http://h/"}}}, "a: unknown transport 'carrier'"),
         ({"mcpServers": {"a": {"url": "http://me:secret@h/"}}}, "Put them into `headers`"),
-        ({"mcpServers": {"a": {"command": "x", "env": {"T": "${T:-none}"}}}}, "a: T: of ${…}, one variable's name"),
-        ({"mcpServers": {"a": {"command": "x", "env": {"T": "pre${T}"}}}}, "a: T: put a blank before ${T}"),
-        ({"mcpServers": {"a b": {"command": "x"}, "a/b": {"command": "y"}}}, "Two servers would be called 'a_b'"),
+        (
+            {"mcpServers": {"a": {"command": "x", "env": {"T": "${T:-none}"}}}},
+            "a: T: use one variable, at the end of the value",
+        ),
+        ({"mcpServers": {"a": {"command": "x", "env": {"T": "pre${T}"}}}}, "a: T: put a space before ${T}"),
+        ({"mcpServers": {"a b": {"command": "x"}, "a/b": {"command": "y"}}}, "Two servers have the id 'a_b'"),
         ({"mcpServers": {"a": {"command": "x", "env": {"KEY": 17}}}}, "a: env.KEY: Input should be a valid string"),
     ],
 )
@@ -101,7 +104,7 @@ def test_references_are_resolved_and_known_as_secrets(monkeypatch):
             "env:MCP_TEST_TOKEN",
             "a: X refers to the environment variable MCP_TEST_TOKEN, which is not set. Set it first.",
         ),
-        ("one\r\nInjected: two", "a: the value of X holds a line break or control character; leave it out."),
+        ("one\r\nInjected: two", "a: the value of X contains a line break or control character. Remove it."),
     ],
 )
 def test_a_value_that_cannot_be_used_is_told_before_it_is_sent(monkeypatch, value, said):

@@ -195,7 +195,9 @@ class TestDeath:
         try:
             assert registration == Registration(
                 tool_id="odd",
-                set_aside={"odd": "the program ended; its last words: no licence found; it is tried again"},
+                set_aside={
+                    "odd": "the program ended; the last line of its output: no licence found; it is tried again"
+                },
             )
             assert not registration.has_tools
             late.write_text(Path(ODD_SERVER_SCRIPT).read_text())
@@ -207,7 +209,7 @@ class TestDeath:
     @pytest.mark.parametrize(
         ("fields", "reason"),
         [
-            ({"command": "no-such-program"}, "odd: there is no program 'no-such-program' on the PATH; install it"),
+            ({"command": "no-such-program"}, "odd: there is no program 'no-such-program' on the PATH. Install it"),
             ({"url": "http://127.0.0.1:1/mcp"}, "nothing answers at 127.0.0.1:1"),
             ({"command": "sleep", "args": ("30",), "connect_timeout": 0.3}, "it did not answer within 0.3 seconds"),
             ({"command": "sleep", "env": {"KEY": "env:NO_SUCH_VARIABLE"}}, "odd: KEY refers to the environment"),
@@ -355,7 +357,7 @@ class TestSecrets:
         registration = await server.open()
         await server.aclose()
         assert registration.set_aside == {
-            "odd": "the program ended; its last words: bad token [redacted]; it is tried again"
+            "odd": "the program ended; the last line of its output: bad token [redacted]; it is tried again"
         }
 
 
@@ -445,7 +447,7 @@ class TestTrust:
         registration = await server.open()
         await server.aclose()
         assert registration.accepted == ()
-        assert "holds no pins that can be read" in registration.set_aside["odd"]
+        assert "contains no readable pins" in registration.set_aside["odd"]
 
     async def test_one_bad_tool_is_set_aside_and_the_rest_work(self, tools):
         write_tools(

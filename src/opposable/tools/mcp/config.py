@@ -1,4 +1,4 @@
-"""The usual `mcpServers` JSON, read into specs."""
+"""Reads the common `mcpServers` JSON into specs."""
 
 import re
 from collections.abc import Mapping
@@ -16,39 +16,43 @@ _VARIABLE_PATTERN = re.compile(r"\$\{(?:env:)?([^}]*)\}")
 
 
 def read_servers(config: str | bytes | Mapping[str, Any]) -> list[McpServerSpec]:
-    """The servers of a configuration: `{"mcpServers": {NAME: {"command", "args", "env"} or {"url", "headers"}}}`.
+    """Read the servers of a configuration.
 
-    `servers` is read like `mcpServers`; `disabled` is kept; `${NAME}` at the end of a value becomes the reference
-    `env:NAME`; fields only other programs use are left out. Raises: `BadInput` naming the server and what is wrong.
+    `{"mcpServers": {NAME: {"command", "args", "env"} or {"url", "headers"}}}` is accepted, and `servers` in place of
+    `mcpServers`. `disabled` disables a server. `${NAME}` at the end of a value becomes the reference `env:NAME`.
+    Fields that only other programs use are ignored.
+
+    Raises:
+        BadInput: A server is not valid; the message names it.
     """
     servers = _get_servers(config)
     specs = [_create_spec(name, entry) for name, entry in servers.items()]
     ids = [spec.tool_id for spec in specs]
-    twice = next((one for one in ids if ids.count(one) > 1), None)
-    if twice is not None:
-        raise BadInput(f"Two servers would be called {twice!r}; rename one of them.")
+    duplicate = next((tool_id for tool_id in ids if ids.count(tool_id) > 1), None)
+    if duplicate is not None:
+        raise BadInput(f"Two servers have the id {duplicate!r}. Rename one of them.")
     return specs
 
 
 def _get_servers(config: str | bytes | Mapping[str, Any]) -> Mapping[str, Any]:
     try:
-        whole = orjson.loads(config) if isinstance(config, str | bytes) else config
+        document = orjson.loads(config) if isinstance(config, str | bytes) else config
     except orjson.JSONDecodeError as error:
-        raise BadInput(f"The configuration is no JSON: {error}.") from error
-    servers = whole.get("mcpServers", whole.get("servers")) if isinstance(whole, Mapping) else None
+        raise BadInput(f"The configuration is not valid JSON: {error}.") from error
+    servers = document.get("mcpServers", document.get("servers")) if isinstance(document, Mapping) else None
     if not isinstance(servers, Mapping):
-        raise BadInput('The configuration has no "mcpServers": give {"mcpServers": {"NAME": {"command": "…"}}}.')
+        raise BadInput('The configuration has no "mcpServers". Give {"mcpServers": {"NAME": {"command": "…"}}}.')
     return servers
 
 
 def _create_spec(name: str, entry: Any) -> McpServerSpec:
     if not isinstance(entry, Mapping):
-        raise BadInput(f"{name}: a server is an object with a `command` or a `url`, not {type(entry).__name__}.")
-    kind = entry.get("type", entry.get("transport"))
-    if kind == "sse":
-        raise BadInput(f"{name}: the transport sse is gone from MCP; give the server's streamable HTTP address.")
-    if kind is not None and kind not in (*_HTTP_TRANSPORTS, "stdio", "ws", "websocket"):
-        raise BadInput(f"{name}: there is no transport {kind!r}; there are stdio and streamable-http.")
+        raise BadInput(f"{name}: a server must be an object with a `command` or a `url`, not {type(entry).__name__}.")
+    transport = entry.get("type", entry.get("transport"))
+    if transport == "sse":
+        raise BadInput(f"{name}: MCP no longer has the transport sse. Give the server's streamable HTTP address.")
+    if transport is not None and transport not in (*_HTTP_TRANSPORTS, "stdio", "ws", "websocket"):
+        raise BadInput(f"{name}: unknown transport {transport!r}. Use stdio or streamable-http.")
     fields = {key: entry[key] for key in _SPEC_FIELDS if entry.get(key) is not None}
     for key in ("env", "headers"):
         if isinstance(fields.get(key), Mapping):
@@ -61,20 +65,22 @@ def _create_spec(name: str, entry: Any) -> McpServerSpec:
 
 
 def _to_reference(location: str, value: Any) -> Any:
+    """Convert `${NAME}` at the end of a value to `env:NAME`. Raises: `BadInput` for any other use of `${`."""
     if not isinstance(value, str) or "${" not in value:
         return value
-    found = _VARIABLE_PATTERN.search(value)
-    if found is None or found.end() != len(value) or not re.fullmatch(r"[A-Za-z_]\w*", found[1]):
-        raise BadInput(f"{location}: of ${{…}}, one variable's name at the end of the value is understood: ${{NAME}}.")
-    if found.start() and not value[: found.start()].endswith(" "):
-        raise BadInput(f"{location}: put a blank before ${{{found[1]}}}, or give the variable alone.")
-    return f"{value[: found.start()]}env:{found[1]}"
+    variable = _VARIABLE_PATTERN.search(value)
+    if variable is None or variable.end() != len(value) or not re.fullmatch(r"[A-Za-z_]\w*", variable[1]):
+        raise BadInput(f"{location}: use one variable, at the end of the value: ${{NAME}}.")
+    prefix = value[: variable.start()]
+    if prefix and not prefix.endswith(" "):
+        raise BadInput(f"{location}: put a space before ${{{variable[1]}}}, or give the variable alone.")
+    return f"{prefix}env:{variable[1]}"
 
 
 def _describe_error(error: ValidationError) -> str:
-    """What pydantic found, without what was given: it may be secret."""
-    parts = []
-    for one in error.errors(include_url=False, include_input=False, include_context=False):
-        place = ".".join(str(step) for step in one["loc"])
-        parts.append(f"{place}: {one['msg']}" if place else one["msg"])
-    return "; ".join(part.replace("Value error, ", "") for part in parts)
+    """Describe the problems without the values, which may be secret."""
+    problems = []
+    for item in error.errors(include_url=False, include_input=False, include_context=False):
+        path = ".".join(str(step) for step in item["loc"])
+        problems.append(f"{path}: {item['msg']}" if path else item["msg"])
+    return "; ".join(problem.replace("Value error, ", "") for problem in problems)

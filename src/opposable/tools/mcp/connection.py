@@ -1,4 +1,4 @@
-"""A server's connection, kept up: one task owns it, callers wait for it, and it comes back after every death."""
+"""The connection to an MCP server: one task owns it and reconnects, callers wait for its session."""
 
 import asyncio
 import contextlib
@@ -16,34 +16,36 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult, Tool
 
 FIRST_RETRY_SECONDS = 0.1
-"""Seconds before the first new attempt; each further one waits twice as long."""
+"""Seconds before the first new attempt; the wait doubles with each further one."""
 MAX_RETRY_SECONDS = 30.0
 PROBE_TIMEOUT_SECONDS = 10.0
-"""Seconds a server has to list its tools when it is asked whether it still answers."""
+"""Seconds that a server has to list its tools, to show that it still answers."""
 MAX_UNANSWERED_CALLS = 3
-"""Calls in a row given up for want of an answer after which a server is asked whether it still answers."""
+"""Calls in a row without an answer after which the server must show that it still answers."""
 MAX_PAGES = 200
 CLOSE_TIMEOUT_SECONDS = 10.0
-"""Seconds a connection has to close by itself."""
+"""Seconds that a connection has to close before it is cancelled."""
+SUBSCRIPTION_RETRY_SECONDS = 1.0
+MAX_MESSAGE_CHARACTERS = 2_000
 
 ConnectionState = Literal["connecting", "ready", "down", "closed"]
 OnToolList = Callable[[list["Tool"], dict[str, str]], Awaitable[None]]
+"""Receives a server's tools, and the names of malformed ones with the reasons."""
 
 
 class OnProgress(Protocol):
-    """Told how far a call has come: `progress` of `total`, and a word on it."""
+    """Receives the progress of a call."""
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
-        """Take one step of progress."""
+        """Receive one report: `progress` of `total`, and a message."""
         ...
 
 
 class McpConnection:
     """The connection to one server.
 
-    `on_listing` is given the server's tools whenever they are read, at every connect and when they changed, and the
-    names of malformed ones with the reasons. `state`
-    and `reason` say how it stands; `reason` is a sentence, without secrets, while it is down.
+    `on_tool_list` is called with the server's tools after every connect and every change. While `state` is "down",
+    `reason` is a phrase that says why, without secrets.
     """
 
     def __init__(self, spec: McpServerSpec, on_tool_list: OnToolList) -> None:
@@ -64,11 +66,11 @@ class McpConnection:
 
     @property
     def secrets(self) -> set[str]:
-        """The values the server was given by reference."""
+        """The secret values that the server was given by reference."""
         return self._diagnostics.secrets
 
     async def open(self) -> None:
-        """Start, and wait for the first attempt to succeed or fail; a failed one is followed by others."""
+        """Start connecting and wait for the first attempt. If it fails, others follow in the background."""
         self._close_requested.clear()
         self.state = "connecting"
         first = self._create_waiter()
@@ -77,36 +79,38 @@ class McpConnection:
             await first
 
     async def aclose(self) -> None:
-        """Hang up; a program is ended with all it started."""
+        """Close the connection and end the server's program with its child processes."""
         owner, self._owner_task = self._owner_task, None
         if owner is None:
             return
         self._close_requested.set()
         if self._attempt_task is not None and self.state != "ready":
             self._attempt_task.cancel()
-        _, late = await asyncio.wait({owner}, timeout=CLOSE_TIMEOUT_SECONDS)
-        if late:
+        _, pending = await asyncio.wait({owner}, timeout=CLOSE_TIMEOUT_SECONDS)
+        if pending:
             owner.cancel()
             await asyncio.wait({owner})
         self.state, self.reason = "closed", "the connection was closed"
         self._fail_waiters(self._waiters)
 
     def request_refresh(self) -> None:
-        """Have the tools read anew, soon."""
+        """Request that the tool list is read again soon."""
         self._refresh_requested.set()
 
     async def call(
         self, tool: str, arguments: dict[str, Any], on_progress: OnProgress | None = None, meta: Mapping[str, Any] = {}
     ) -> "CallToolResult":
-        """Call a tool; cancelling this cancels the call at the server.
+        """Call a tool. Cancelling this cancels the call at the server.
 
-        Raises: `ToolUnavailable` when the server is not there or dies in mid-call, `ToolFailed` when it refuses.
+        Raises:
+            ToolUnavailable: The server cannot be reached, or disconnects during the call.
+            ToolFailed: The server refuses the call, or its result is invalid.
         """
-        link = await self._wait_for_session()
+        session = await self._wait_for_session()
         try:
-            return await self._call_tool(link, tool, arguments, on_progress, meta)
-        except _SessionLostError:  # the server knows nothing of us, so nothing was done: ask once more
-            self._drop_session(link)
+            return await self._call_tool(session, tool, arguments, on_progress, meta)
+        except _SessionLostError:  # the server did not run the call, so it can be repeated
+            self._drop_session(session)
             return await self._call_tool(await self._wait_for_session(), tool, arguments, on_progress, meta)
 
     async def _call_tool(
@@ -117,12 +121,13 @@ class McpConnection:
         on_progress: OnProgress | None,
         meta: Mapping[str, Any],
     ) -> "CallToolResult":
-        import anyio
+        """Call a tool on a session and translate the errors of the SDK."""
+        import anyio  # lazy: the extra "mcp"
         from mcp import MCPError
         from mcp.types import CONNECTION_CLOSED, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 
         try:
-            done = await session.client.call_tool(
+            result = await session.client.call_tool(
                 tool,
                 arguments,
                 progress_callback=on_progress,
@@ -136,8 +141,9 @@ class McpConnection:
         except MCPError as error:
             if error.code == INVALID_REQUEST and error.message == "Session terminated":
                 raise _SessionLostError from error
+            # The SDK gives this message for an HTTP error without details.
             if error.code == CONNECTION_CLOSED or error.message == "Server returned an error response":
-                self._suspend_session(session)  # the latter is the SDK's word for an HTTP error that says nothing more
+                self._suspend_session(session)
                 raise ToolUnavailable(self._get_connection_lost_message(tool)) from error
             self._unanswered_calls = 0
             if error.code in (INVALID_PARAMS, METHOD_NOT_FOUND):
@@ -146,21 +152,22 @@ class McpConnection:
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             self._suspend_session(session)
             raise ToolUnavailable(self._get_connection_lost_message(tool)) from error
-        except (RuntimeError, ValueError) as error:  # what the SDK makes of a result that breaks the protocol
+        except (RuntimeError, ValueError) as error:  # the SDK raises these for an invalid result
             raise ToolFailed(
                 self._redact_message(f"{self._spec.tool_id} gave no valid result of {tool}: {error}")
             ) from error
         self._unanswered_calls = 0
-        return done
+        return result
 
     def _get_connection_lost_message(self, tool: str) -> str:
         return f"The MCP server {self._spec.tool_id} went away while {tool} ran; whether it was done is not known."
 
     def _redact_message(self, message: str) -> str:
-        return redact_known_secrets(message if len(message) <= 2_000 else message[:2_000] + "…", self.secrets)
+        truncated = message if len(message) <= MAX_MESSAGE_CHARACTERS else message[:MAX_MESSAGE_CHARACTERS] + "…"
+        return redact_known_secrets(truncated, self.secrets)
 
     async def _wait_for_session(self) -> McpSession:
-        """The link, when there is one; otherwise what comes of the next attempt, which is made at once."""
+        """Return the session; without one, request an attempt at once and wait for it."""
         if self._session is not None:
             return self._session
         if self._owner_task is None:
@@ -184,7 +191,7 @@ class McpConnection:
         session.disconnected.set()
 
     def _suspend_session(self, session: McpSession) -> None:
-        """Callers wait until the server has shown that it still answers."""
+        """Make callers wait until the server has shown that it still answers."""
         if self._session is session:
             self._session = None
         self._refresh_requested.set()
@@ -192,27 +199,27 @@ class McpConnection:
     def _publish_session(self, session: McpSession) -> None:
         self._session, self.state, self.reason = session, "ready", ""
         self._has_connected = True
-        waiting, self._waiters = self._waiters, []
-        for waiter in waiting:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(session)
 
     def _fail_waiters(self, waiters: "list[asyncio.Future[McpSession]]") -> None:
-        told = f"The MCP server {self._spec.tool_id} is not there now: {self.reason}."
+        message = f"The MCP server {self._spec.tool_id} is not there now: {self.reason}."
         for waiter in waiters:
             if not waiter.done():
-                waiter.set_exception(ToolUnavailable(told))
+                waiter.set_exception(ToolUnavailable(message))
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
 
     async def _run_attempts(self) -> None:
-        """Attempt after attempt, each in a task of its own: what the SDK cancels inside one ends there."""
+        """Connect again and again, each time in a new task that contains the cancellations of the SDK."""
         failed_attempts = 0
         while not self._close_requested.is_set():
             self._connect_requested.clear()
             self._has_connected = False
             self.state = "connecting"
-            since = list(self._waiters)
+            earlier_waiters = list(self._waiters)
             self._diagnostics = ConnectionDiagnostics(secrets=self._diagnostics.secrets)
             self._attempt_task = asyncio.create_task(self._run_attempt())
             try:
@@ -223,14 +230,14 @@ class McpConnection:
                 raise
             self._session, self.state = None, "down"
             self.reason = self._describe_failure(self._attempt_task)
-            self._fail_waiters([waiter for waiter in since if waiter in self._waiters])
+            self._fail_waiters([waiter for waiter in earlier_waiters if waiter in self._waiters])
             failed_attempts = 0 if self._has_connected else failed_attempts + 1
             await self._wait_before_retry(
                 get_backoff_seconds(failed_attempts + 1, FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS)
             )
 
     async def _wait_before_retry(self, seconds: float) -> None:
-        """Wait before the next attempt; a caller ends the waiting, but not before the shortest pause."""
+        """Wait before the next attempt. A waiting caller shortens this to `FIRST_RETRY_SECONDS`."""
         if self._close_requested.is_set():
             return
         await asyncio.sleep(FIRST_RETRY_SECONDS)
@@ -246,24 +253,24 @@ class McpConnection:
         return redact_known_secrets(describe_connection_error(error, self._spec, self._diagnostics), self.secrets)
 
     async def _run_attempt(self) -> None:
-        """One connection from its beginning to its end."""
+        """Connect, publish the session, and return or raise when it has ended."""
         async with contextlib.AsyncExitStack() as stack:
             async with asyncio.timeout(self._spec.connect_timeout):
-                link = await stack.enter_async_context(connect(self._spec, self._on_message, self._diagnostics))
-                await self._on_tool_list(*await _list_tools(link))
+                session = await stack.enter_async_context(connect(self._spec, self._on_message, self._diagnostics))
+                await self._on_tool_list(*await _list_tools(session))
             self._refresh_requested.clear()
             self._unanswered_calls = 0
-            self._publish_session(link)
-            listening = asyncio.create_task(self._listen_for_changes(link))
+            self._publish_session(session)
+            listener = asyncio.create_task(self._listen_for_changes(session))
             try:
-                await self._refresh_until_disconnected(link)
+                await self._refresh_until_disconnected(session)
             finally:
                 self._session, self.state, self.reason = None, "down", "the connection ended"
-                listening.cancel()
-                await asyncio.wait({listening})
+                listener.cancel()
+                await asyncio.wait({listener})
 
     async def _refresh_until_disconnected(self, session: McpSession) -> None:
-        """Read the tools anew when there is news, until the server is gone or does not answer."""
+        """Read the tools again on each request, until the server disconnects or does not answer."""
         while True:
             await _wait_for_first(self._refresh_requested, session.disconnected, self._close_requested)
             if session.disconnected.is_set() or self._close_requested.is_set():
@@ -275,21 +282,21 @@ class McpConnection:
             except TimeoutError:
                 if self._session is None or self._unanswered_calls >= MAX_UNANSWERED_CALLS:
                     raise
-                self._refresh_requested.set()  # busy, as far as one knows: other calls are being answered
+                self._refresh_requested.set()  # the server is busy: it still answers other calls
                 continue
             self._unanswered_calls = 0
             if not session.disconnected.is_set():
                 self._publish_session(session)
 
     async def _on_message(self, message: Any) -> None:
-        from mcp.types import ToolListChangedNotification
+        from mcp.types import ToolListChangedNotification  # lazy: the extra "mcp"
 
         if isinstance(message, ToolListChangedNotification):
             self.request_refresh()
 
     async def _listen_for_changes(self, session: McpSession) -> None:
-        """Hear of changes where the protocol tells of them on a stream of their own (2026-07-28 and later)."""
-        from mcp import MCPError
+        """Subscribe to changes of the tools, which the protocol offers since 2026-07-28."""
+        from mcp import MCPError  # lazy: the extra "mcp"
         from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
         tools = session.client.server_capabilities.tools
@@ -299,18 +306,18 @@ class McpConnection:
             while not session.disconnected.is_set():
                 with contextlib.suppress(SubscriptionLost):
                     async with session.client.listen(tools_list_changed=True) as changes:
-                        self.request_refresh()  # at what changed while nobody listened
+                        self.request_refresh()  # changes before the subscription
                         async for _ in changes:
                             self.request_refresh()
-                await asyncio.sleep(1.0)
+                await asyncio.sleep(SUBSCRIPTION_RETRY_SECONDS)
 
 
 class _SessionLostError(Exception):
-    """The server does not know the session: nothing was done."""
+    """The server does not know the session, so it did not run the call."""
 
 
 async def _list_tools(session: McpSession) -> "tuple[list[Tool], dict[str, str]]":
-    """All tools of a server, page by page, and the malformed ones with the reasons."""
+    """Return all tools of a server, and the names of malformed ones with the reasons."""
     if session.client.server_capabilities.tools is None:
         return [], {}
     tools: list[Tool] = []
@@ -327,9 +334,9 @@ async def _list_tools(session: McpSession) -> "tuple[list[Tool], dict[str, str]]
 
 async def _wait_for_first(*events: asyncio.Event, timeout_seconds: float | None = None) -> None:
     """Wait until one of the events is set, or the time is up."""
-    waits = {asyncio.create_task(event.wait()) for event in events}
+    tasks = {asyncio.create_task(event.wait()) for event in events}
     try:
-        await asyncio.wait(waits, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for wait in waits:
-            wait.cancel()
+        for task in tasks:
+            task.cancel()

@@ -1,4 +1,4 @@
-"""Why a server cannot be reached, as half a sentence for a person."""
+"""Explanations for people: why an MCP server cannot be reached."""
 
 from urllib.parse import urlsplit
 
@@ -6,7 +6,7 @@ from opposable.domain.specs import McpServerSpec
 from opposable.tools.mcp.transport import ConnectionDiagnostics
 
 _STATUS_REASONS = {
-    401: "it wants other credentials (401); see `headers`",
+    401: "it requires other credentials (401); see `headers`",
     403: "it refuses these credentials (403); see `headers`",
     404: "there is no MCP server at that address (404)",
     405: "there is no MCP server at that address (405)",
@@ -16,19 +16,20 @@ _STATUS_REASONS = {
 def describe_connection_error(
     error: BaseException | None, spec: McpServerSpec, diagnostics: ConnectionDiagnostics
 ) -> str:
-    """What ended a connection: the first cause, in plain words, with a program's last line where there is one.
+    """Explain why a connection ended, with the last line that the server's program wrote, if any.
 
-    No final stop, no traceback; the caller takes secrets out.
+    Returns:
+        A phrase without a final period. It may contain secrets, which the caller must redact.
     """
     if spec.command:
-        last = _get_last_stderr_line(diagnostics)
-        base = _describe_cause(error, spec, diagnostics) or "the program ended"
-        return f"{base}; its last words: {last}" if last else base
+        last_line = _get_last_stderr_line(diagnostics)
+        cause = _describe_cause(error, spec, diagnostics) or "the program ended"
+        return f"{cause}; the last line of its output: {last_line}" if last_line else cause
     return _describe_cause(error, spec, diagnostics) or f"the connection to {_get_host(spec)} ended"
 
 
 def _describe_cause(error: BaseException | None, spec: McpServerSpec, diagnostics: ConnectionDiagnostics) -> str:
-    import httpx2
+    import httpx2  # lazy: the extra "mcp"
     from mcp import MCPError
     from mcp.types import CONNECTION_CLOSED
 
@@ -56,7 +57,7 @@ def _describe_cause(error: BaseException | None, spec: McpServerSpec, diagnostic
 
 
 def _get_first_leaf(error: BaseException | None) -> BaseException | None:
-    """The first error in groups of groups that says something: a cancellation only follows from another."""
+    """Return the first error of nested exception groups; the others are cancellations that follow from it."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

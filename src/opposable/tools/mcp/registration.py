@@ -1,4 +1,4 @@
-"""An MCP server's tools in a library, kept in step with what the server offers."""
+"""Registers an MCP server's tools in a library and follows their changes."""
 
 from opposable.domain.specs import McpServerSpec
 from opposable.tools.library import ToolLibrary
@@ -8,18 +8,20 @@ from opposable.tools.mcp.tool_pinning import PinStore
 
 
 async def register_server(library: ToolLibrary, spec: McpServerSpec, pins: PinStore | None = None) -> McpServer:
-    """Connect to a server and register its tools; from then on the library has those that may be called.
+    """Connect to a server and register the tools that may be called, now and after each change.
 
-    What came of it is in `registration` of the server, which the caller closes. A server that cannot be reached is
-    tried again, and its tools come when it is.
+    A server that cannot be reached is retried in the background; its tools are registered once it answers.
+
+    Returns:
+        The server. Its `registration` is the report. The caller must close it.
     """
 
-    def step(server_id: str, tools: tuple[McpTool, ...]) -> None:
+    def update_library(server_id: str, tools: tuple[McpTool, ...]) -> None:
         if tools:
             library.replace(spec, tools)
         else:
             library.unregister(server_id)
 
-    server = McpServer(spec, pins, on_tools_changed=step)
+    server = McpServer(spec, pins, on_tools_changed=update_library)
     await server.open()
     return server

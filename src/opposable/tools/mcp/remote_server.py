@@ -1,4 +1,4 @@
-"""An MCP server as its owner has it: its connection, the tools that may be called, and those set aside."""
+"""A remote MCP server: its connection, the tools that may be called, and those that are rejected."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from mcp.types import Tool as ServerTool
 
 MAX_TOOLS = 2_000
-"""Tools taken of one server."""
+"""Tools that are accepted from one server."""
 
 OnToolsChanged = Callable[[str, tuple[McpTool, ...]], None]
-"""Told a server's id and all its callable tools, each time they are not the same as before."""
+"""Receives a server's id and all its callable tools after each change."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpServerHealth:
-    """How a server stands: `reason` says why it is down, `set_aside` why which of its tools cannot be called."""
+    """The state of a server: `reason` says why it is down, `rejected_tools` why tools cannot be called."""
 
     state: ConnectionState
     reason: str
@@ -32,15 +32,22 @@ class McpServerHealth:
 
 
 class McpServer:
-    """A server whose tools are offered for as long as it is open, whatever becomes of the connection meanwhile.
+    """A server whose tools can be used while it is open, also across reconnects.
 
-    A tool seen for the first time is pinned (`spec.pin`), one that is not what was accepted is set aside until
-    `accept` is called. `on_tools` is told of every change of the callable tools.
+    A tool is pinned when it is first seen (see `spec.pin`). A tool that differs from its pin is rejected until
+    `accept` is called.
     """
 
     def __init__(
         self, spec: McpServerSpec, pins: PinStore | None = None, on_tools_changed: OnToolsChanged | None = None
     ) -> None:
+        """Create the server; `open` connects to it.
+
+        Args:
+            spec: How to reach the server.
+            pins: Where pins are stored (default: in memory).
+            on_tools_changed: Called after each change of the callable tools.
+        """
         self.spec = spec
         self._pins = pins if pins is not None else MemoryPinStore()
         self._on_tools_changed = on_tools_changed
@@ -52,12 +59,12 @@ class McpServer:
         self._rejected_tools: dict[str, str] = {}
 
     async def open(self) -> Registration:
-        """Connect once and tell what came of it; where that failed, further attempts go on in the background."""
+        """Connect once and return the report. If that failed, further attempts follow in the background."""
         await self._connection.open()
         return self.registration
 
     async def aclose(self) -> None:
-        """Hang up; a program is ended with all it started."""
+        """Close the connection and end the server's program with its child processes."""
         await self._connection.aclose()
 
     async def __aenter__(self) -> "McpServer":
@@ -69,91 +76,101 @@ class McpServer:
 
     @property
     def tools(self) -> tuple[McpTool, ...]:
-        """The tools that may be called, in the server's order; they stay while the server is away."""
+        """The tools that may be called, in the server's order; also while the server is down."""
         return tuple(self._tools.values())
 
     @property
     def registration(self) -> Registration:
-        """The names accepted, and why the rest was set aside; a server that is away is set aside by its own id."""
-        set_aside = dict(self._rejected_tools)
+        """The accepted names and the rejected ones with reasons; a server that is down is listed by its own id."""
+        rejected = dict(self._rejected_tools)
         if self._connection.state != "ready":
-            set_aside[self.spec.tool_id] = f"{self._connection.reason or 'not connected'}; it is tried again"
+            rejected[self.spec.tool_id] = f"{self._connection.reason or 'not connected'}; it is tried again"
         accepted = tuple(tool.definition.name for tool in self._tools.values())
-        return Registration(tool_id=self.spec.tool_id, accepted=accepted, set_aside=set_aside)
+        return Registration(tool_id=self.spec.tool_id, accepted=accepted, set_aside=rejected)
 
     @property
     def health(self) -> McpServerHealth:
-        """How the server stands now."""
+        """The current state of the server."""
         connection = self._connection
         return McpServerHealth(connection.state, connection.reason, tuple(self._tools), dict(self._rejected_tools))
 
     async def accept(self, tool: str) -> None:
-        """Take the tool, by the server's name of it, as it is now.
+        """Accept a tool, by the server's name for it, in its current form.
 
-        Raises: `BadInput` when the server has no such tool now, or it can never be used.
+        Raises:
+            BadInput: The server has no such tool now, or it can never be used.
         """
-        given = next((one for one in self._listed_tools if one.name == tool), None)
-        if given is None:
+        server_tool = next((listed for listed in self._listed_tools if listed.name == tool), None)
+        if server_tool is None:
             raise BadInput(f"The MCP server {self.spec.tool_id} has no tool {tool!r} now.")
-        whole = to_protocol_json(given)
-        await self._pins.put(ToolPin(self.spec.tool_id, tool, canonical_sha256(whole), whole, get_utc_now()))
+        definition = to_protocol_json(server_tool)
+        pin = ToolPin(self.spec.tool_id, tool, canonical_sha256(definition), definition, get_utc_now())
+        await self._pins.put(pin)
         await self.recheck_pins()
         if tool not in self._tools:
             raise BadInput(f"{tool} cannot be used: {self._rejected_tools[tool]}.")
 
     async def recheck_pins(self) -> None:
-        """Hold the tools against the pins anew: for pins that were accepted elsewhere."""
+        """Compare the tools with their pins again, after pins were accepted elsewhere."""
         await self._update_tools(self._listed_tools, self._malformed)
 
     async def _update_tools(self, listed_tools: "list[ServerTool]", malformed: dict[str, str]) -> None:
-        """Sort what the server offers into tools and those set aside, and tell of it where that changed."""
-        names = to_tool_names(self.spec.tool_id, (given.name for given in listed_tools))
+        """Divide a server's tools into callable and rejected ones, and report a change."""
+        names = to_tool_names(self.spec.tool_id, (server_tool.name for server_tool in listed_tools))
         tools: dict[str, McpTool] = {}
         digests: dict[str, str] = {}
-        set_aside = dict(malformed)
-        for given in listed_tools[:MAX_TOOLS]:
-            if given.name in digests:
-                continue  # a second tool of the same name: the first is the one that is called
-            digests[given.name] = canonical_sha256(to_protocol_json(given))
+        rejected = dict(malformed)
+        for server_tool in listed_tools[:MAX_TOOLS]:
+            name = server_tool.name
+            if name in digests:
+                continue  # the server calls the first tool of a name
+            digests[name] = canonical_sha256(to_protocol_json(server_tool))
             try:
-                parts = validate_server_tool(given)
-                await self._check_pin(given, digests[given.name])
+                tools[name] = await self._create_tool(server_tool, names[name], digests[name])
             except ValueError as error:
-                set_aside[given.name] = str(error)
-                continue
-            same = self._digests.get(given.name) == digests[given.name] and self._tools.get(given.name)
-            name = names[given.name]
-            tools[given.name] = (
-                same
-                if same and same.definition.name == name
-                else create_tool(given, self.spec, name, parts, self._connection, self._raise_if_unavailable)
-            )
+                rejected[name] = str(error)
         if len(listed_tools) > MAX_TOOLS:
-            set_aside["…"] = f"the server has {len(listed_tools):,} tools; the first {MAX_TOOLS:,} are taken"
-        changed = list(tools.values()) != list(self._tools.values())
+            rejected["…"] = f"the server has {len(listed_tools):,} tools; only the first {MAX_TOOLS:,} are used"
+        has_changed = list(tools.values()) != list(self._tools.values())
         self._listed_tools, self._malformed = listed_tools, malformed
-        self._tools, self._digests, self._rejected_tools = tools, digests, set_aside
-        if changed and self._on_tools_changed is not None:
+        self._tools, self._digests, self._rejected_tools = tools, digests, rejected
+        if has_changed and self._on_tools_changed is not None:
             self._on_tools_changed(self.spec.tool_id, self.tools)
 
+    async def _create_tool(self, server_tool: "ServerTool", name: str, digest: str) -> McpTool:
+        """Return the tool, the same object as before if it has not changed. Raises: `ValueError` if it is rejected."""
+        schema_and_validator = validate_server_tool(server_tool)
+        await self._check_pin(server_tool, digest)
+        current = self._tools.get(server_tool.name)
+        if current is not None and self._digests.get(server_tool.name) == digest and current.definition.name == name:
+            return current
+        return create_tool(
+            server_tool, self.spec, name, schema_and_validator, self._connection, self._raise_if_unavailable
+        )
+
     async def _check_pin(self, server_tool: "ServerTool", digest: str) -> None:
-        """Raises: `ValueError` with the reason when the tool is not one that was accepted."""
+        """Compare a tool with its pin, and pin a new one. Raises: `ValueError` if it is not the accepted one."""
         pin = await self._pins.get(self.spec.tool_id, server_tool.name)
         if pin is not None and pin.sha256 == digest:
             return
-        whole = to_protocol_json(server_tool)
+        definition = to_protocol_json(server_tool)
         if pin is None and self.spec.pin == "accept":
-            await self._pins.put(ToolPin(self.spec.tool_id, server_tool.name, digest, whole, get_utc_now()))
+            await self._pins.put(ToolPin(self.spec.tool_id, server_tool.name, digest, definition, get_utc_now()))
             return
-        known = pin or ToolPin(self.spec.tool_id, server_tool.name, "", {}, get_utc_now())
-        if known.pending_sha256 != digest:
-            await self._pins.put(replace(known, pending_sha256=digest, pending=whole))
-        if not known.sha256:
+        pin = pin or ToolPin(self.spec.tool_id, server_tool.name, "", {}, get_utc_now())
+        if pin.pending_sha256 != digest:
+            await self._pins.put(replace(pin, pending_sha256=digest, pending=definition))
+        if not pin.sha256:
             raise ValueError("it is new and was not accepted yet")
-        raise ValueError(f"it changed since it was accepted ({_describe_difference(known.definition, whole)})")
+        raise ValueError(f"it changed since it was accepted ({_describe_difference(pin.definition, definition)})")
 
     def _raise_if_unavailable(self, tool: str) -> None:
-        """Raises: `ToolRefused` for a tool set aside since it was told to a model, `ToolUnavailable` for one gone."""
+        """Check that a tool may be called now.
+
+        Raises:
+            ToolRefused: The tool was rejected after it was sent to a model.
+            ToolUnavailable: The server no longer has it.
+        """
         if tool in self._tools:
             return
         if tool in self._rejected_tools:

@@ -1,4 +1,4 @@
-"""The result of an MCP call as a value: structured where the server structures it, else text with what is not text beside."""
+"""Converts the result of an MCP call to a value: structured content, text, or text with other blocks."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 class McpContent(str):
-    """The text of a result's blocks; where a block is no text, its place says what it is.
+    """The text of a result's blocks, with a placeholder for each block that is not text.
 
-    `blocks` holds all blocks as the server sent them (JSON objects of the protocol), with images and audio in base64.
+    `blocks` holds all blocks as the server sent them: JSON objects of the protocol, with images and audio in base64.
     """
 
     __slots__ = ("blocks",)
@@ -20,16 +20,16 @@ class McpContent(str):
     blocks: tuple[dict[str, Any], ...]
 
     def __new__(cls, text: str, blocks: Sequence[dict[str, Any]] = ()) -> "McpContent":
-        """Text that remembers its blocks."""
-        made = super().__new__(cls, text)
-        made.blocks = tuple(blocks)
-        return made
+        """Create the text with its blocks."""
+        content = super().__new__(cls, text)
+        content.blocks = tuple(blocks)
+        return content
 
 
 def result_to_value(result: "CallToolResult", secrets: set[str]) -> Any:
-    """What a call brought: the structured value if there is one, else a plain text, else `Content`.
+    """Return the structured value of a result if it has one, else plain text, else `McpContent`.
 
-    What the server was given in secret is taken out, wherever it comes back.
+    The secrets that the server was given are redacted everywhere.
     """
     if result.structured_content is not None:
         return _remove_secrets(result.structured_content, secrets)
@@ -41,7 +41,7 @@ def result_to_value(result: "CallToolResult", secrets: set[str]) -> Any:
 
 
 def blocks_to_text(blocks: Sequence["ContentBlock"]) -> str:
-    """Blocks as text, each on lines of its own."""
+    """Return blocks as text, each on its own lines."""
     return "\n".join(_block_to_text(block) for block in blocks)
 
 
@@ -52,8 +52,8 @@ def _block_to_text(block: "ContentBlock") -> str:
         case "image" | "audio":
             return f"[{block.type} {block.mime_type}, {_describe_size(block.data)}]"
         case "resource_link":
-            about = f": {block.description}" if block.description else ""
-            return f"[resource {block.name} at {block.uri}{about}]"
+            description = f": {block.description}" if block.description else ""
+            return f"[resource {block.name} at {block.uri}{description}]"
         case "resource":
             resource = block.resource
             text = getattr(resource, "text", None)
@@ -67,7 +67,7 @@ def _describe_size(base64: str) -> str:
 
 
 def _remove_secrets(value: Any, secrets: set[str]) -> Any:
-    """A JSON value without known secrets; nothing else in it is touched."""
+    """Redact known secrets in a JSON value."""
     if not secrets:
         return value
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Secrets by reference: `env:NAME` in what a server is given."""
+"""Secrets by reference: `env:NAME` in the environment and headers of a server."""
 
 import os
 import re
@@ -12,25 +12,33 @@ _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def resolve_references(values: Mapping[str, str], server_id: str) -> tuple[dict[str, str], set[str]]:
-    """The values with references replaced (`env:NAME`, `Bearer env:NAME`), and those among them to be kept secret.
+    """Replace references such as `env:NAME` and `Bearer env:NAME`.
 
-    Raises: `BadInput` naming the variable that is missing, or the value with a line break in it.
+    Args:
+        values: Variables or headers.
+        server_id: The server's id, for error messages.
+
+    Returns:
+        The values with references replaced, and the secrets among them.
+
+    Raises:
+        BadInput: A variable is not set, or a value contains a line break.
     """
-    given: dict[str, str] = {}
+    resolved: dict[str, str] = {}
     secrets: set[str] = set()
     for name, value in values.items():
-        found = _REFERENCE_PATTERN.search(value)
-        if found:
-            secret = _read_variable(found[2], name, server_id)
+        reference = _REFERENCE_PATTERN.search(value)
+        if reference:
+            secret = _read_variable(reference[2], name, server_id)
             secrets.add(secret)
-            given[name] = value[: found.start()] + found[1] + secret
+            resolved[name] = value[: reference.start()] + reference[1] + secret
         else:
-            given[name] = value
+            resolved[name] = value
             if value and is_secret_key(name):
                 secrets.add(value.rpartition(" ")[2])
-        if _CONTROL_CHARACTERS.search(given[name]):
-            raise BadInput(f"{server_id}: the value of {name} holds a line break or control character; leave it out.")
-    return given, secrets
+        if _CONTROL_CHARACTERS.search(resolved[name]):
+            raise BadInput(f"{server_id}: the value of {name} contains a line break or control character. Remove it.")
+    return resolved, secrets
 
 
 def _read_variable(variable: str, name: str, server_id: str) -> str:

@@ -1,15 +1,15 @@
-"""What a server writes of its tools, made harmless before a model reads it."""
+"""Sanitizes a server's texts about its tools before a model reads them."""
 
 import re
 import unicodedata
 from typing import Any
 
 MAX_DESCRIPTION_CHARACTERS = 4_000
-"""Characters of a tool's description that a model is told."""
+"""Characters of a tool's description that are sent to the model."""
 MAX_PARAMETER_DESCRIPTION_CHARACTERS = 1_000
-"""Characters of the description of one parameter."""
+"""Characters of one parameter's description that are sent to the model."""
 WORD_JOINER = "\u2060"
-"""A word joiner: it has no width, and no marker of a model family has it inside."""
+"""A character without width. Inserted into a marker of a model's chat template, it makes the marker plain text."""
 
 _HIDDEN_CATEGORIES = {"Cc", "Cf", "Co", "Cs"}
 _MODEL_MARKER_PATTERN = re.compile(
@@ -22,14 +22,14 @@ _TEXT_KEYS = ("description", "title", "$comment")
 
 
 def sanitize_text(text: str, max_characters: int = MAX_DESCRIPTION_CHARACTERS) -> str:
-    """A server's text without characters nobody sees, with the markup of model families broken, and not too long."""
-    seen = "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _HIDDEN_CATEGORIES)
-    told = _MODEL_MARKER_PATTERN.sub(lambda found: f"{found[0][0]}{WORD_JOINER}{found[0][1:]}", seen).strip()
-    return told if len(told) <= max_characters else told[:max_characters].rstrip() + "…"
+    """Remove invisible characters, break the markers of chat templates, and truncate a server's text."""
+    visible = "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _HIDDEN_CATEGORIES)
+    sanitized = _MODEL_MARKER_PATTERN.sub(lambda match: f"{match[0][0]}{WORD_JOINER}{match[0][1:]}", visible).strip()
+    return sanitized if len(sanitized) <= max_characters else sanitized[:max_characters].rstrip() + "…"
 
 
 def sanitize_schema(node: Any) -> Any:
-    """A schema with the texts for the reader made harmless; what a value is checked by stays as it is."""
+    """Sanitize the descriptions and titles of a schema. Keywords that validate values are not changed."""
     if isinstance(node, list):
         return [sanitize_schema(item) for item in node]
     if not isinstance(node, dict):

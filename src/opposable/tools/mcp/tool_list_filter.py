@@ -1,12 +1,13 @@
-"""Takes malformed tools out of a server's list before the SDK refuses the whole list for one of them."""
+"""Removes malformed tools from a server's list; the SDK would reject the whole list for one of them."""
 
 from typing import Any
 
 
 class ToolListFilter:
-    """Looks through what a server sends; `version` is the protocol's, once it is agreed on.
+    """Filters the messages of a server.
 
-    `dropped` tells which tools were taken out since it was last emptied, each with the reason.
+    `protocol_version` is set once it is negotiated. `dropped` holds the names of the tools that were removed, each
+    with the reason.
     """
 
     def __init__(self) -> None:
@@ -14,7 +15,7 @@ class ToolListFilter:
         self.dropped: dict[str, str] = {}
 
     def drop_malformed(self, message: Any) -> None:
-        """Take malformed tools out of a message, where it is a list of tools."""
+        """Remove malformed tools from a message, if it is a list of tools."""
         result = getattr(getattr(message, "message", None), "result", None)
         tools = result.get("tools") if isinstance(result, dict) else None
         if not self.protocol_version or not isinstance(result, dict) or not isinstance(tools, list):
@@ -31,15 +32,15 @@ class ToolListFilter:
         try:
             validate_server_result("tools/list", self.protocol_version, {**result, "tools": [tool]})
         except ValidationError as error:
-            about = [one for one in error.errors(include_url=False) if one["loc"][:1] == ("tools",)]
-            if not about:
-                return True  # what is wrong is not the tool
-            place = ".".join(str(step) for step in about[0]["loc"][2:])
-            self.dropped[name or f"tool {number + 1}"] = f"it is malformed: {place}: {about[0]['msg']}"
+            problems = [item for item in error.errors(include_url=False) if item["loc"][:1] == ("tools",)]
+            if not problems:
+                return True  # the problem is outside of the tool
+            path = ".".join(str(step) for step in problems[0]["loc"][2:])
+            self.dropped[name or f"tool {number + 1}"] = f"it is malformed: {path}: {problems[0]['msg']}"
             return False
         if self.protocol_version in MODERN_PROTOCOL_VERSIONS and (
-            why := find_invalid_x_mcp_header(tool["inputSchema"])
+            problem := find_invalid_x_mcp_header(tool["inputSchema"])
         ):
-            self.dropped[name] = f"its x-mcp-header is invalid: {why}"
+            self.dropped[name] = f"its x-mcp-header is invalid: {problem}"
             return False
         return True

@@ -1,4 +1,4 @@
-"""One way to a server: its program started, or its address opened, and everything closed again."""
+"""The transports to an MCP server: its program over stdio, or its address over HTTP."""
 
 import asyncio
 import contextlib
@@ -18,26 +18,28 @@ if TYPE_CHECKING:
     from mcp import Client
 
 INHERITED_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
-"""Variables a program gets of ours besides PATH, HOME, USER, LOGNAME, SHELL and TERM."""
+"""Environment variables that a program inherits, besides PATH, HOME, USER, LOGNAME, SHELL and TERM."""
 MAX_EVENT_BYTES = 64 * 1024 * 1024
-"""Bytes of one message over HTTP; the library cuts what a model is told."""
+"""The largest message over HTTP. The library truncates what the model gets."""
+MIN_READ_TIMEOUT_SECONDS = 300.0
 MAX_STDERR_BYTES = 2_000
-"""Bytes kept of what a program writes to its standard error."""
+"""The part of a program's standard error that is stored: its end."""
 
 
 class OnMessage(Protocol):
-    """Told every message of a server that answers nothing."""
+    """Receives the messages of a server that are not responses."""
 
     async def __call__(self, message: Any) -> None:
-        """Take one message."""
+        """Receive one message."""
         ...
 
 
 @dataclass(slots=True)
 class McpSession:
-    """A server that is there: `client` speaks to it, `gone` is set when it stops answering for good.
+    """A session with a server.
 
-    `sieve` has taken malformed tools out of the lists that `client` gives.
+    `client` sends requests. `disconnected` is set when the server can no longer be read. `tool_list_filter` removes
+    malformed tools from the lists that `client` returns.
     """
 
     client: "Client"
@@ -47,7 +49,7 @@ class McpSession:
 
 @dataclass(slots=True)
 class ConnectionDiagnostics:
-    """What is known of an attempt when it failed: the secrets in it, the program's last words, the HTTP status."""
+    """What is known about a failed attempt: its secrets, the end of the program's output, the HTTP status."""
 
     secrets: set[str] = field(default_factory=set)
     stderr: bytearray = field(default_factory=bytearray)
@@ -59,40 +61,42 @@ class ConnectionDiagnostics:
 async def connect(
     spec: McpServerSpec, on_message: OnMessage, diagnostics: ConnectionDiagnostics
 ) -> AsyncIterator[McpSession]:
-    """Connect, agree on a protocol version, and hang up at the end.
+    """Connect, negotiate the protocol version, and disconnect at the end.
 
-    Raises: `BadInput` for a missing program, variable or package; whatever the SDK raises for the rest.
+    Raises:
+        BadInput: The program, an environment variable or the extra "mcp" is missing.
+        Exception: Any error of the SDK.
     """
     try:
-        from mcp import Client
+        from mcp import Client  # lazy: the extra "mcp"
     except ImportError as error:
         raise BadInput('MCP servers need the extra "mcp": pip install "opposable[mcp]".') from error
     from mcp.types import Implementation
 
-    gone, sieve = asyncio.Event(), ToolListFilter()
-    way = _start_program(spec, diagnostics) if spec.command else _connect_http(spec, diagnostics)
+    disconnected, tool_list_filter = asyncio.Event(), ToolListFilter()
+    transport = _start_program(spec, diagnostics) if spec.command else _connect_http(spec, diagnostics)
     client = Client(
-        _filter_streams(way, gone, sieve),
+        _filter_streams(transport, disconnected, tool_list_filter),
         message_handler=on_message,
         client_info=Implementation(name="opposable", version="1"),
     )
     async with client:
-        sieve.protocol_version = client.protocol_version
-        yield McpSession(client, gone, sieve)
+        tool_list_filter.protocol_version = client.protocol_version
+        yield McpSession(client, disconnected, tool_list_filter)
 
 
 @contextlib.asynccontextmanager
 async def _connect_http(spec: McpServerSpec, diagnostics: ConnectionDiagnostics) -> AsyncIterator[Any]:
-    import httpx2
+    import httpx2  # lazy: the extra "mcp"
     from mcp.client.streamable_http import streamable_http_client
 
     headers, diagnostics.secrets = resolve_references(spec.headers, spec.tool_id)
 
-    async def noted(response: httpx2.Response) -> None:
+    async def record_status(response: httpx2.Response) -> None:
         diagnostics.http_status = response.status_code
 
-    timeout = httpx2.Timeout(spec.connect_timeout, read=max(300.0, spec.timeout or 0.0))
-    hooks = {"response": [noted]}
+    timeout = httpx2.Timeout(spec.connect_timeout, read=max(MIN_READ_TIMEOUT_SECONDS, spec.timeout or 0.0))
+    hooks = {"response": [record_status]}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks) as http,
         streamable_http_client(spec.url, http_client=http, max_sse_event_size=MAX_EVENT_BYTES) as streams,
@@ -102,19 +106,19 @@ async def _connect_http(spec: McpServerSpec, diagnostics: ConnectionDiagnostics)
 
 @contextlib.asynccontextmanager
 async def _start_program(spec: McpServerSpec, diagnostics: ConnectionDiagnostics) -> AsyncIterator[Any]:
-    from mcp import StdioServerParameters
+    from mcp import StdioServerParameters  # lazy: the extra "mcp"
     from mcp.client.stdio import stdio_client
 
-    env, diagnostics.secrets = resolve_references(spec.env, spec.tool_id)
-    whole = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ} | env
+    own_variables, diagnostics.secrets = resolve_references(spec.env, spec.tool_id)
+    environment = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ} | own_variables
     if spec.cwd is not None and not spec.cwd.is_dir():
         raise BadInput(f"{spec.tool_id}: there is no folder {spec.cwd} to start the program in.")
-    if shutil.which(spec.command, path=whole.get("PATH")) is None:
+    if shutil.which(spec.command, path=environment.get("PATH")) is None:
         raise BadInput(
-            f"{spec.tool_id}: there is no program {spec.command!r} on the PATH; install it, or give its path."
+            f"{spec.tool_id}: there is no program {spec.command!r} on the PATH. Install it, or give its path."
         )
     command, args = _report_process_group(spec.command, list(spec.args))
-    parameters = StdioServerParameters(command=command, args=args, env=whole, cwd=spec.cwd)
+    parameters = StdioServerParameters(command=command, args=args, env=environment, cwd=spec.cwd)
     try:
         async with _capture_stderr(diagnostics) as errlog, stdio_client(parameters, errlog) as streams:
             yield streams
@@ -123,10 +127,10 @@ async def _start_program(spec: McpServerSpec, diagnostics: ConnectionDiagnostics
 
 
 def _report_process_group(command: str, args: list[str]) -> tuple[str, list[str]]:
-    """The command, started so that its first line to standard error is its process group.
+    """Wrap a command so that the first line on its standard error is the number of its process group.
 
-    The SDK keeps the number to itself and ends the group only where the program does not end by itself; what the
-    program started would live on.
+    The SDK does not expose the number. It kills the group only if the program does not exit by itself, and child
+    processes would survive.
     """
     if os.name == "nt":
         return command, args
@@ -140,40 +144,40 @@ def _kill_process_group(process_group: int) -> None:
 
 
 class _StderrReader(asyncio.Protocol):
-    """Takes the group's number from the first line, and keeps the end of the rest."""
+    """Reads the process group from the first line, and stores the end of the rest."""
 
     def __init__(self, diagnostics: ConnectionDiagnostics) -> None:
         self._diagnostics = diagnostics
         self._has_process_group = False
 
     def data_received(self, data: bytes) -> None:
-        """Keep the last of it."""
-        kept = self._diagnostics.stderr
-        kept += data
-        if not self._has_process_group and b"\n" in kept:
-            line, _, rest = bytes(kept).partition(b"\n")
+        """Append data and remove what exceeds the limit."""
+        stderr = self._diagnostics.stderr
+        stderr += data
+        if not self._has_process_group and b"\n" in stderr:
+            line, _, rest = bytes(stderr).partition(b"\n")
             self._has_process_group = True
             if line.isdigit():
                 self._diagnostics.process_group = int(line)
-                kept[:] = rest
-        del kept[:-MAX_STDERR_BYTES]
+                stderr[:] = rest
+        del stderr[:-MAX_STDERR_BYTES]
 
 
 @contextlib.asynccontextmanager
 async def _capture_stderr(diagnostics: ConnectionDiagnostics) -> AsyncIterator[TextIO]:
-    """A file to be a program's standard error, of which the end is kept."""
+    """Yield a file for a program's standard error, whose end is stored in `diagnostics`."""
     if os.name == "nt":
-        with open(os.devnull, "w") as nowhere:  # noqa: ASYNC230, PTH123 - the null device never blocks
-            yield nowhere
+        with open(os.devnull, "w") as null_device:  # noqa: ASYNC230, PTH123 - the null device never blocks
+            yield null_device
         return
-    reading, writing = os.pipe()
+    read_end, write_end = os.pipe()
     loop = asyncio.get_running_loop()
-    transport, _ = await loop.connect_read_pipe(lambda: _StderrReader(diagnostics), os.fdopen(reading, "rb", 0))
+    transport, _ = await loop.connect_read_pipe(lambda: _StderrReader(diagnostics), os.fdopen(read_end, "rb", 0))
     try:
-        with os.fdopen(writing, "w") as log:
+        with os.fdopen(write_end, "w") as log:
             yield log
     finally:
-        await asyncio.sleep(0)  # what is in the pipe is read before it closes
+        await asyncio.sleep(0)  # read what is in the pipe before it is closed
         transport.close()
 
 
@@ -181,13 +185,13 @@ async def _capture_stderr(diagnostics: ConnectionDiagnostics) -> AsyncIterator[T
 async def _filter_streams(
     transport: Any, disconnected: asyncio.Event, tool_list_filter: ToolListFilter
 ) -> AsyncIterator[Any]:
-    """The way's streams, sifted; `gone` is set when nothing more can be read."""
-    async with transport as (reading, writing):
-        yield _FilteredStream(reading, disconnected, tool_list_filter), writing
+    """Yield a transport's streams, with the read stream filtered and observed."""
+    async with transport as (read_stream, write_stream):
+        yield _FilteredStream(read_stream, disconnected, tool_list_filter), write_stream
 
 
 class _FilteredStream:
-    """A read stream that tells when it ends, and lets each message pass through the sieve."""
+    """A read stream that filters each message, and sets `disconnected` when nothing more can be read."""
 
     def __init__(self, inner: Any, disconnected: asyncio.Event, tool_list_filter: ToolListFilter) -> None:
         self._inner = inner
@@ -196,11 +200,11 @@ class _FilteredStream:
 
     @property
     def last_context(self) -> Any:
-        """The sender's context, where the stream keeps it."""
+        """The sender's context, if the stream has one."""
         return getattr(self._inner, "last_context", None)
 
     async def receive(self) -> Any:
-        """The next message."""
+        """Return the next message."""
         return await self._receive_next(self._inner.receive())
 
     async def aclose(self) -> None:
@@ -224,9 +228,9 @@ class _FilteredStream:
 
     async def _receive_next(self, pending: Awaitable[Any]) -> Any:
         try:
-            item = await pending
+            message = await pending
         except BaseException:
             self._disconnected.set()
             raise
-        self._tool_list_filter.drop_malformed(item)
-        return item
+        self._tool_list_filter.drop_malformed(message)
+        return message
