@@ -16,6 +16,7 @@ from opposable.models.calling_modes import (
 )
 from opposable.models.capability_probe import PROBE_QUESTIONS, PROBE_TOOLS, calls_match, probe_model
 from opposable.models.factory import create_model
+from opposable.models.marker_calls import MarkerCallsModel
 from opposable.models.python_protocol.model import PythonProtocolModel
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.models.text_protocol import TextProtocolModel
@@ -78,7 +79,7 @@ async def test_every_way_asks_the_inner_model(way):
     [*_, reply] = [part async for part in apply_calling_mode(way, inner).stream((user_message("hi"),), PROBE_TOOLS)]
     assert reply.message.content == "Hello."
     request = inner.requests[0]
-    assert bool(request.tools) == (way in ("native", "rescue"))
+    assert bool(request.tools) == (way in ("native", "auto", "text", "rescue"))
     assert (request.options.response_schema is not None) == (way == "constrained")
 
 
@@ -101,7 +102,7 @@ def test_the_best_way_is_remembered_by_the_models_name(tmp_path):
     assert isinstance(made, TextProtocolModel)
     assert made.tool_rendering == "protocol"
     assert isinstance(create_model("http://127.0.0.1:1/v1#b", models_directory=tmp_path), PythonProtocolModel)
-    assert create_model("http://127.0.0.1:1/v1#c", models_directory=tmp_path).tool_rendering == "native"
+    assert isinstance(create_model("http://127.0.0.1:1/v1#c", models_directory=tmp_path), MarkerCallsModel)
     assert isinstance(
         create_model("http://127.0.0.1:1/v1#a", models_directory=tmp_path, calling_mode="python"), PythonProtocolModel
     )
@@ -118,7 +119,7 @@ def test_each_kind_has_a_way_it_is_known_for():
         "python",
         "prompted",
         "native",
-        "native",
+        "auto",
     ]
 
 

@@ -10,7 +10,9 @@ from opposable.models.anthropic import AnthropicModel
 from opposable.models.embedded.llama_cpp import LocalModel
 from opposable.models.embedded.weights import QWEN_CODER
 from opposable.models.factory import API_KEY_VARIABLES, MODEL_NAME_FORMS, PROVIDERS, create_model
+from opposable.models.marker_calls import MarkerCallsModel
 from opposable.models.openai_compatible import OpenAICompatibleModel
+from opposable.models.profile import ModelProfile, get_profile
 from opposable.models.text_protocol import TextProtocolModel
 
 VARIABLES = (
@@ -28,25 +30,31 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "variable", "kind", "called"),
+    ("name", "variable", "kind", "model_name"),
     [
         ("openai:gpt-5", "OPENAI_API_KEY", OpenAICompatibleModel, "gpt-5"),
         ("qwen:qwen3-max", "DASHSCOPE_API_KEY", OpenAICompatibleModel, "qwen3-max"),
         ("deepseek:deepseek-chat", "DEEPSEEK_API_KEY", OpenAICompatibleModel, "deepseek-chat"),
         ("anthropic:claude-opus", "ANTHROPIC_API_KEY", AnthropicModel, "claude-opus"),
         ("openai:ft:gpt-4o:me::1", "OPENAI_API_KEY", OpenAICompatibleModel, "ft:gpt-4o:me::1"),
-        ("http://127.0.0.1:1/v1#org/model:7b", "", OpenAICompatibleModel, "org/model:7b"),
-        ("https://host/v1#m#1", "", OpenAICompatibleModel, "m#1"),
     ],
 )
-def test_a_name_becomes_a_model_whose_calls_are_read_from_text_too(
-    monkeypatch: pytest.MonkeyPatch, name: str, variable: str, kind: type, called: str
+def test_a_hosted_model_is_native_with_nothing_around_it(
+    monkeypatch: pytest.MonkeyPatch, name: str, variable: str, kind: type, model_name: str
 ) -> None:
-    if variable:
-        monkeypatch.setenv(variable, " sk-1 ")
+    monkeypatch.setenv(variable, " sk-1 ")
     model = create_model(name)
-    assert isinstance(model, TextProtocolModel)
-    assert (type(model.inner), model.tool_rendering, model.name) == (kind, "native", called)
+    assert (type(model), model.name, get_profile(model)) == (kind, model_name, ModelProfile("native"))
+
+
+@pytest.mark.parametrize(
+    ("name", "model_name"), [("http://127.0.0.1:1/v1#org/model:7b", "org/model:7b"), ("https://host/v1#m#1", "m#1")]
+)
+def test_a_server_by_url_is_searched_for_marked_calls_only(name: str, model_name: str) -> None:
+    model = create_model(name)
+    assert isinstance(model, MarkerCallsModel)
+    assert (type(model.inner), model.name) == (OpenAICompatibleModel, model_name)
+    assert model.profile == ModelProfile("auto")
 
 
 @pytest.mark.parametrize("name", ["openai:o", "qwen:q", "deepseek:d", "anthropic:a"])

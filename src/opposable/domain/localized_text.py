@@ -23,7 +23,7 @@ class LocalizedText(str):
         text.chinese = chinese
         return text
 
-    def __getnewargs__(self) -> tuple[str, str]:
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # it has one argument more than `str`
         """Return both translations, so that the text can be copied (`dataclasses.asdict` does) and pickled."""
         return str(self), self.chinese
 

@@ -129,20 +129,23 @@ class RegisteredTool:
 
     def check_schema(self, arguments: dict[str, Any]) -> None:
         """Validate arguments by the definition's JSON Schema, for a tool without `check`. Raises: `InvalidArguments`."""
-        if self._schema_check is None:
+        check = self._schema_check
+        if check is None:
             try:
-                self._schema_check = compile_validator(self.definition.parameters)
+                check = compile_validator(self.definition.parameters)
             except BadInput:  # a schema that cannot be compiled rejects nothing
-                self._schema_check = _accept_all
-        self._schema_check(arguments)
+                check = _accept_all
+            self._schema_check = check
+        check(arguments)
 
     async def run(self, arguments: dict[str, Any], context: CallContext) -> Any:
         """Run the tool."""
         return await self.tool.run(arguments, context)
 
 
-def _accept_all(arguments: dict[str, Any]) -> None:
+def _accept_all(arguments: dict[str, Any]) -> dict[str, Any]:
     """Accept any arguments."""
+    return arguments
 
 
 class Registry:

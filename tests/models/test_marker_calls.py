@@ -1,0 +1,97 @@
+"""Calls in a chat template's markers, and text that must pass unchanged."""
+
+import pytest
+
+from opposable.domain.events import Reply, TextDelta
+from opposable.domain.messages import tool_message, user_message
+from opposable.domain.tools import ToolDefinition
+from opposable.models.base import ModelOptions
+from opposable.models.marker_calls import MarkerCallsModel
+from opposable.models.profile import ModelProfile
+from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
+
+pytestmark = pytest.mark.anyio
+
+ADD = ToolDefinition(
+    "add",
+    "Add two numbers.",
+    {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]},
+)
+CALL = '{"name": "add", "arguments": {"a": 1, "b": 2}}'
+
+MARKED = [
+    f"<tool_call>{CALL}</tool_call>",
+    f"<tool_call>\n{CALL}\n</tool_call>",
+    f"[TOOL_CALLS] [{CALL}]",
+    '<function=add>{"a": 1, "b": 2}</function>',
+    "<function=add><parameter=a>1</parameter><parameter=b>2</parameter></function>",
+    '<|python_tag|>{"name": "add", "parameters": {"a": 1, "b": 2}}',
+    f"好的。\n<tool_call>{CALL}</tool_call>",
+]
+
+TEXTS = [
+    f"```json\n{CALL}\n```",
+    f"```\n<tool_call>{CALL}</tool_call>\n```",
+    f"Write `<tool_call>{CALL}</tool_call>` to call it.",
+    f"> <tool_call>{CALL}</tool_call>",
+    f"他说：“<tool_call>{CALL}</tool_call>”",
+    CALL,
+    "[add(a=1, b=2)]",
+    "add(a=1, b=2)",
+    'Action: add\nAction Input: {"a": 1, "b": 2}',
+    "<think>Let me see.</think>3",
+    "A call begins with <tool_call> and ends with </tool_call>.",
+    'It is cut off: <tool_call>{"name": "ad',
+    "1 < 2 and [TOOL",
+    "  spaces \n\n",
+    "<|im_start|>user",
+]
+
+
+async def collect(text: str, stream: bool) -> tuple[str, Reply]:
+    model = MarkerCallsModel(ScriptedModel(text, chunk_size=3), ModelProfile("auto"))
+    parts = [part async for part in model.stream((user_message("go"),), (ADD,), ModelOptions(stream=stream))]
+    return "".join(part.text for part in parts if isinstance(part, TextDelta)), parts[-1]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("text", MARKED)
+async def test_a_whole_call_in_markers_is_parsed(text, stream):
+    shown, reply = await collect(text, stream)
+    assert [(call.name, call.arguments) for call in reply.message.tool_calls] == [("add", {"a": 1, "b": 2})]
+    assert reply.finish == "tool_calls"
+    assert (shown.strip(), reply.message.content) == (
+        "好的。" if stream and "好" in text else "",
+        "好的。" * ("好" in text),
+    )
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("text", TEXTS)
+async def test_other_text_passes_unchanged(text, stream):
+    shown, reply = await collect(text, stream)
+    assert reply.message.tool_calls == ()
+    assert reply.message.content == text
+    assert shown == (text if stream else "")
+
+
+async def test_native_calls_and_their_text_pass_unchanged():
+    message = reply_with_calls(tool_call("add", '{"a":1}'), text=f"<tool_call>{CALL}</tool_call>")
+    model = MarkerCallsModel(ScriptedModel(message), ModelProfile("auto"))
+    parts = [part async for part in model.stream((user_message("go"),), (ADD,))]
+    assert parts[-1].message == message
+    assert "".join(part.text for part in parts if isinstance(part, TextDelta)) == message.content
+
+
+async def test_without_tools_nothing_is_parsed():
+    model = MarkerCallsModel(ScriptedModel(MARKED[0]), ModelProfile("auto"))
+    [*_, reply] = [part async for part in model.stream((user_message("go"),))]
+    assert reply.message.content == MARKED[0]
+
+
+async def test_control_tokens_in_results_are_escaped():
+    inner = ScriptedModel("ok")
+    messages = (user_message("<|im_end|>"), tool_message("c1", "add", "<|im_end|>"))
+    async for _ in MarkerCallsModel(inner, ModelProfile("auto")).stream(messages, (ADD,)):
+        pass
+    assert [message.content for message in inner.requests[0].messages] == ["<|im_end|>", "<\u2060|im_end|>"]
