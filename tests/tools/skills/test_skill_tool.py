@@ -226,16 +226,16 @@ async def test_a_long_file_is_read_in_pages(tmp_path, sandbox):
 
 INVALID_SKILLS = [
     ({"SKILL.md": "---\nname: x\nno end"}, "does not end"),
-    ({"SKILL.md": "---\nname: [x\n---\nbody"}, "no YAML in line"),
+    ({"SKILL.md": "---\nname: [x\n---\nbody"}, "not valid YAML in line"),
     ({"SKILL.md": "---\n- a\n- b\n---\nbody"}, "must be fields and values"),
     ({"SKILL.md": "---\na: &a [x]\nb: [*a, *a]\n---\nbody"}, "aliases"),
     ({"SKILL.md": "---\nname: x\nscripts: [{path: ../evil.py}]\n---\nb"}, "inside the skill's folder"),
-    ({"SKILL.md": "---\nname: x\nscripts: [scripts/none.py]\n---\nb"}, "is not there"),
-    ({"SKILL.md": "---\nname: '!!!'\n---\nbody"}, "is no name"),
-    ({"SKILL.md": "---\nname: x\n---\n# Only a title\n"}, "nothing says what it is for"),
+    ({"SKILL.md": "---\nname: x\nscripts: [scripts/none.py]\n---\nb"}, "does not exist"),
+    ({"SKILL.md": "---\nname: '!!!'\n---\nbody"}, "is not a valid name"),
+    ({"SKILL.md": "---\nname: x\n---\n# Only a title\n"}, "it has no description"),
     ({"SKILL.md": b"\0\1\2"}, "no text file"),
     ({"SKILL.md": "x" * 300_000}, "longer than"),
-    ({"skill.json": "{nope"}, "no JSON"),
+    ({"skill.json": "{nope"}, "not valid JSON"),
     ({"README.md": "x"}, "it has no SKILL.md"),
 ]
 
@@ -257,7 +257,7 @@ def test_scanning_keeps_the_good_and_sets_the_bad_aside(tmp_path):
     scan = scan_skills([tmp_path / "skills", tmp_path / "none"])
     assert [skill.skill_id for skill in scan.skills] == ["weekly-report", "b"]
     assert set(scan.rejected_folders) == {str(bad), str(again), str(linked)}
-    assert scan.rejected_folders[str(linked)] == "linked is no skill that can be used: its SKILL.md is a link."
+    assert scan.rejected_folders[str(linked)] == "linked is not a usable skill: its SKILL.md is a link."
 
 
 def test_a_folder_that_cannot_be_read_does_not_hide_the_others(tmp_path):

@@ -1,4 +1,4 @@
-"""The files of a skill: listed, read and copied without ever following a link."""
+"""The files of a skill: listed, read and copied without following links."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,23 +14,24 @@ MAX_SKILL_BYTES = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class SkillFiles:
-    """The ordinary files of a folder by their paths in it, with their sizes, and what was left out with the reason."""
+    """The regular files of a folder: their sizes by path, and the reasons for skipped ones."""
 
     sizes: dict[str, int]
     skipped: dict[str, str]
 
 
 class SkillFolder:
-    """One folder. Raises: `BadInput` when it is none."""
+    """A folder with a skill."""
 
     def __init__(self, path: Path) -> None:
+        """Open the folder. Raises: `BadInput` for a link."""
         if path.is_symlink():
             raise BadInput("it is a link; links are not followed.")
         self.path = path
         self._roots = AllowedRoots([path])
 
     def list_files(self) -> SkillFiles:
-        """What lies in it. Raises: `BadInput` for more than 500 files or 50 MB."""
+        """Return the files. Raises: `BadInput` for more than `MAX_FILES` files or `MAX_SKILL_BYTES`."""
         sizes: dict[str, int] = {}
         left_out: dict[str, str] = {}
         [root] = self._roots.list_roots()
@@ -47,23 +48,23 @@ class SkillFolder:
                 continue
             sizes[name] = size
         if len(sizes) > MAX_FILES or sum(sizes.values()) > MAX_SKILL_BYTES:
-            raise BadInput(f"it holds more than {MAX_FILES} files or {MAX_SKILL_BYTES // 1_000_000} MB.")
+            raise BadInput(f"it contains more than {MAX_FILES} files or {MAX_SKILL_BYTES // 1_000_000} MB.")
         return SkillFiles(sizes, left_out)
 
     def read(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> bytes:
-        """A file's bytes, at most `most`. Raises: `ToolError` for what is not inside, a link, or not there."""
+        """Return at most `max_bytes` of a file. Raises: `ToolError` for a missing file, a link, or a path outside."""
         with self._roots.open_file(self._roots.find(path)) as file:
             return file.stream.read(max_bytes)
 
     def read_text(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> str:
-        """A file's text. Raises: as `read`; `ToolFailed` for a binary file."""
+        """Return a file's text. Raises: as `read`; `ToolFailed` for a binary file."""
         content = decode_text(self.read(path, max_bytes))
         if content is None:
             raise ToolFailed(f"{path} is no text file.")
         return content
 
     def copy_to(self, target: Path) -> None:
-        """Copy the files into `target`, readable by anyone: a sandbox runs as nobody."""
+        """Copy the files into `target`, readable by every user, since a sandbox runs as an unprivileged one."""
         for name in self.list_files().sizes:
             copy = target / name
             copy.parent.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
-"""Finds skills in folders and reads what they say of themselves; instructions are read when they are used."""
+"""Finds skills in folders and loads their manifests. Instructions are read when they are used."""
 
 import ast
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -28,12 +28,18 @@ FREE_ARGUMENTS: dict[str, Any] = {
         "input": {"type": "string", "description": "text for standard input"},
     },
 }
-"""What a script takes that declares nothing."""
+"""The parameters of a script that declares none."""
+
+
+MAX_DESCRIPTION_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class SkillScript:
-    """A script of a skill. `how` is "json" (an object on stdin), "argv" (`--name value`) or "free" (`FREE_ARGUMENTS`)."""
+    """A script of a skill.
+
+    `argument_style` is "json" (an object on standard input), "argv" (`--name=value`) or "free" (`FREE_ARGUMENTS`).
+    """
 
     name: str
     path: str
@@ -44,7 +50,10 @@ class SkillScript:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A skill as it was found. `main` is the script that is the skill, where it is one; `left_out` maps files to reasons."""
+    """A skill as it was loaded.
+
+    `main_script` is set if the skill is a single script. `skipped_files` are pairs of a path and a reason.
+    """
 
     skill_id: str
     description: str
@@ -56,45 +65,45 @@ class Skill:
     skipped_files: tuple[tuple[str, str], ...] = ()
 
     def read_instructions(self) -> str:
-        """The body of its `SKILL.md`, read now; "" where there is none. Raises: `ToolError`."""
+        """Read the body of the skill's `SKILL.md`; "" if it has none. Raises: `ToolError`."""
         return _read_document(self.folder)[1] if SKILL_DOCUMENT in self.files else ""
 
 
 @dataclass(frozen=True, slots=True)
 class SkillScan:
-    """Skills found, and folders set aside with the reason."""
+    """The skills that were found, and the folders that were rejected, with the reason."""
 
     skills: tuple[Skill, ...]
     rejected_folders: dict[str, str]
 
 
 def load_skill(path: Path) -> Skill:
-    """Read the skill in a folder. Raises: `BadInput`, saying what is wrong with it."""
+    """Load the skill in a folder. Raises: `BadInput`, with the reason why it cannot be used."""
     try:
         return _load_skill(path)
     except (BadInput, ToolError) as error:
-        raise BadInput(f"{path.name} is no skill that can be used: {error}") from error
+        raise BadInput(f"{path.name} is not a usable skill: {error}") from error
 
 
 def scan_skills(roots: Iterable[Path]) -> SkillScan:
-    """Every skill below `roots`, up to four folders deep.
+    """Load every skill below `roots`, up to four folders deep.
 
-    A bad one, a second of one name, and a folder that cannot be read are set aside.
+    Invalid skills, skills with a name that is taken, and unreadable folders are rejected.
     """
-    found: dict[str, Skill] = {}
-    set_aside: dict[str, str] = {}
+    skills: dict[str, Skill] = {}
+    rejected_folders: dict[str, str] = {}
     for root in roots:
-        for folder in _find_skill_folders(root, 0, set_aside):
+        for folder in _find_skill_folders(root, 0, rejected_folders):
             try:
                 skill = load_skill(folder)
             except BadInput as error:
-                set_aside[str(folder)] = str(error)
+                rejected_folders[str(folder)] = str(error)
                 continue
-            if skill.skill_id in found:
-                set_aside[str(folder)] = f"There is a skill named {skill.skill_id!r} already."
+            if skill.skill_id in skills:
+                rejected_folders[str(folder)] = f"There is already a skill named {skill.skill_id!r}."
                 continue
-            found[skill.skill_id] = skill
-    return SkillScan(tuple(found.values()), set_aside)
+            skills[skill.skill_id] = skill
+    return SkillScan(tuple(skills.values()), rejected_folders)
 
 
 def _find_skill_folders(folder: Path, depth: int, rejected_folders: dict[str, str]) -> Iterable[Path]:
@@ -102,15 +111,15 @@ def _find_skill_folders(folder: Path, depth: int, rejected_folders: dict[str, st
         if not folder.is_dir() or (depth and folder.is_symlink()):
             return
         is_skill = (folder / SKILL_DOCUMENT).exists() or (folder / JSON_MANIFEST).exists()
-        below = [] if is_skill or depth == _MAX_FOLDER_DEPTH else sorted(folder.iterdir())
+        children = [] if is_skill or depth == _MAX_FOLDER_DEPTH else sorted(folder.iterdir())
     except OSError as error:
         rejected_folders[str(folder)] = f"It cannot be read: {error.strerror}."
         return
     if is_skill:
         yield folder
-    for one in below:
-        if not one.name.startswith("."):
-            yield from _find_skill_folders(one, depth + 1, rejected_folders)
+    for child in children:
+        if not child.name.startswith("."):
+            yield from _find_skill_folders(child, depth + 1, rejected_folders)
 
 
 def _load_skill(path: Path) -> Skill:
@@ -121,24 +130,25 @@ def _load_skill(path: Path) -> Skill:
         raise BadInput(f"its {link} is a link." if link else f"it has no {SKILL_DOCUMENT}.")
     manifest, body = _read_document(folder) if SKILL_DOCUMENT in files.sizes else (SkillManifest(), "")
     if JSON_MANIFEST in files.sizes:
-        manifest = _merge_manifests(
-            parse_json_manifest(folder.read_text(JSON_MANIFEST, _MAX_DOCUMENT_CHARACTERS)), manifest
-        )
-    left_out = dict(files.skipped)
-    scripts = _collect_scripts(folder, manifest, tuple(files.sizes), left_out)
-    main = _get_main_script(folder, manifest, files.sizes)
-    described = manifest.description or _find_docstring(folder, main, scripts, path.name) or _get_first_paragraph(body)
-    if not described:
-        raise BadInput("nothing says what it is for; give it a description.")
+        json_manifest = parse_json_manifest(folder.read_text(JSON_MANIFEST, _MAX_DOCUMENT_CHARACTERS))
+        manifest = _merge_manifests(json_manifest, manifest)
+    skipped_files = dict(files.skipped)
+    scripts = _collect_scripts(folder, manifest, tuple(files.sizes), skipped_files)
+    main_script = _get_main_script(folder, manifest, files.sizes)
+    description = (
+        manifest.description or _find_docstring(folder, main_script, scripts, path.name) or _get_first_paragraph(body)
+    )
+    if not description:
+        raise BadInput("it has no description. Add one that says what the skill is for.")
     return Skill(
         _to_skill_id(manifest.name or path.name),
-        " ".join(described.split()),
+        " ".join(description.split()),
         folder,
         tuple(sorted(files.sizes)),
         manifest,
         scripts,
-        main,
-        tuple(left_out.items()),
+        main_script,
+        tuple(skipped_files.items()),
     )
 
 
@@ -150,12 +160,11 @@ def _read_document(folder: SkillFolder) -> tuple[SkillManifest, str]:
 
 
 def _merge_manifests(first: SkillManifest, second: SkillManifest) -> SkillManifest:
-    """What `first` says, and where it says nothing, what `second` says."""
-    said = {name: getattr(first, name) for name in first.model_fields_set}
-    return second.model_copy(update=said)
+    """Return `second`, with the fields that `first` sets."""
+    return second.model_copy(update={name: getattr(first, name) for name in first.model_fields_set})
 
 
-def _get_main_script(folder: SkillFolder, manifest: SkillManifest, files: dict[str, int]) -> SkillScript | None:
+def _get_main_script(folder: SkillFolder, manifest: SkillManifest, files: Collection[str]) -> SkillScript | None:
     if not manifest.script:
         return None
     declared = ScriptManifest(
@@ -167,39 +176,41 @@ def _get_main_script(folder: SkillFolder, manifest: SkillManifest, files: dict[s
 def _collect_scripts(
     folder: SkillFolder, manifest: SkillManifest, files: tuple[str, ...], skipped_files: dict[str, str]
 ) -> tuple[SkillScript, ...]:
-    declared = {one.path: one for one in manifest.scripts}
+    """Return the declared scripts and those in `scripts/`; other programs are added to `skipped_files`."""
+    declared = {script.path: script for script in manifest.scripts}
     for path in files:
         if path.startswith("scripts/") and path.count("/") == 1 and path not in declared and path != manifest.script:
             if path.endswith(RUNNABLE_SUFFIXES):
                 declared[path] = ScriptManifest(path=path)
             elif not path.endswith((".md", ".txt", ".json", ".yaml", ".yml", ".toml")):
                 skipped_files[path] = f"only {' and '.join(RUNNABLE_SUFFIXES)} scripts can be run."
-    made: dict[str, SkillScript] = {}
-    for one in declared.values():
-        script = _create_script(folder, one, dict.fromkeys(files, 0))
-        made.setdefault(script.name, script)
-    return tuple(made.values())
+    scripts: dict[str, SkillScript] = {}
+    for declaration in declared.values():
+        script = _create_script(folder, declaration, files)
+        scripts.setdefault(script.name, script)
+    return tuple(scripts.values())
 
 
-def _create_script(folder: SkillFolder, declared: ScriptManifest, files: dict[str, int]) -> SkillScript:
+def _create_script(folder: SkillFolder, declared: ScriptManifest, files: Collection[str]) -> SkillScript:
     if declared.path not in files:
-        raise BadInput(f"its script {declared.path} is not there, is a link, or is too large.")
+        raise BadInput(f"its script {declared.path} does not exist, is a link, or is too large.")
     if not declared.path.endswith(RUNNABLE_SUFFIXES):
-        raise BadInput(f"its script {declared.path} cannot be run; {' and '.join(RUNNABLE_SUFFIXES)} scripts can.")
+        raise BadInput(f"its script {declared.path} cannot be run. Use {' and '.join(RUNNABLE_SUFFIXES)} scripts.")
     name = _to_skill_id(declared.name or PurePosixPath(declared.path).stem)
-    described = declared.description or _read_script_docstring(folder, declared.path) or f"Run {declared.path}."
-    how = "free" if declared.parameters is None else declared.arguments
-    return SkillScript(name, declared.path, " ".join(described.split()), declared.parameters or FREE_ARGUMENTS, how)
+    description = declared.description or _read_script_docstring(folder, declared.path) or f"Run {declared.path}."
+    argument_style = "free" if declared.parameters is None else declared.arguments
+    parameters = declared.parameters or FREE_ARGUMENTS
+    return SkillScript(name, declared.path, " ".join(description.split()), parameters, argument_style)
 
 
 def _find_docstring(
     folder: SkillFolder, main_script: SkillScript | None, scripts: tuple[SkillScript, ...], name: str
 ) -> str:
-    """The docstring of the skill's own script: the main one, the one of the skill's name, or the only one."""
+    """Return the docstring of the main script, of the script with the skill's name, or of the only script."""
     if main_script is not None:
         return _read_script_docstring(folder, main_script.path)
-    named = [script for script in scripts if script.name in (name, "main", "run")] or list(scripts)
-    return _read_script_docstring(folder, named[0].path) if len(named) == 1 else ""
+    candidates = [script for script in scripts if script.name in (name, "main", "run")] or list(scripts)
+    return _read_script_docstring(folder, candidates[0].path) if len(candidates) == 1 else ""
 
 
 def _read_script_docstring(folder: SkillFolder, path: str) -> str:
@@ -207,11 +218,11 @@ def _read_script_docstring(folder: SkillFolder, path: str) -> str:
     if path.endswith(".py"):
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of somebody else's code
-                said = ast.get_docstring(ast.parse(text)) or ""
+                warnings.simplefilter("ignore")  # the code belongs to the skill's author
+                docstring = ast.get_docstring(ast.parse(text)) or ""
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return ""
-        return said.split("\n\n")[0]
+        return docstring.split("\n\n")[0]
     comments = re.match(r"(?:#!.*\n)?((?:#(?!!).*\n)+)", text)
     return re.sub(r"^#+ ?", "", comments[1], flags=re.MULTILINE).strip() if comments else ""
 
@@ -220,12 +231,12 @@ def _get_first_paragraph(body: str) -> str:
     for paragraph in re.split(r"\n\s*\n", body):
         text = paragraph.strip()
         if text and not text.startswith(("#", "```", "---", "|")):
-            return text[:500]
+            return text[:MAX_DESCRIPTION_CHARACTERS]
     return ""
 
 
 def _to_skill_id(name: str) -> str:
-    made = re.sub(r"[^\w\-]+", "-", name.strip()).strip("-")[:80]
-    if not made:
-        raise BadInput(f"{name!r} is no name; use letters and digits.")
-    return made
+    skill_id = re.sub(r"[^\w\-]+", "-", name.strip()).strip("-")[:80]
+    if not skill_id:
+        raise BadInput(f"{name!r} is not a valid name. Use letters and digits.")
+    return skill_id

@@ -1,4 +1,4 @@
-"""What a skill says of itself: the front matter of its `SKILL.md`, or a `skill.json`."""
+"""The manifest of a skill: the front matter of its `SKILL.md`, or a `skill.json`."""
 
 from pathlib import PurePosixPath
 from typing import Any, Literal
@@ -12,16 +12,16 @@ _FENCE = "---"
 
 
 class LenientModel(BaseModel):
-    """Data of others: what is not known is passed over."""
+    """A model that ignores unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
 
 class ScriptManifest(LenientModel):
-    """A script as it is declared.
+    """The declaration of a script.
 
-    `path` is within the skill's folder. `parameters` is a JSON Schema of type object. `arguments` says how they reach
-    the script: "json" as one object on stdin, "argv" as `--name value`.
+    `path` is relative to the skill's folder. `parameters` is a JSON Schema of type object. `arguments` says how the
+    script gets its arguments: "json" as one object on standard input, "argv" as `--name=value`.
     """
 
     path: str = Field(validation_alias=AliasChoices("path", "script", "file"))
@@ -42,7 +42,7 @@ class ScriptManifest(LenientModel):
 
 
 class SkillManifest(LenientModel):
-    """What a skill says of itself; `script` and `parameters` are those of a skill that is one script."""
+    """The manifest of a skill. `script` and `parameters` are set for a skill that is a single script."""
 
     name: str = Field(default="", validation_alias=AliasChoices("name", "id", "skill_id"), max_length=200)
     description: str = Field(default="", max_length=4000)
@@ -69,26 +69,26 @@ class SkillManifest(LenientModel):
     @field_validator("scripts", mode="before")
     @classmethod
     def _normalize_scripts(cls, value: Any) -> Any:
-        return [{"path": one} if isinstance(one, str) else one for one in value or ()]
+        return [{"path": script} if isinstance(script, str) else script for script in value or ()]
 
 
 def parse_front_matter(text: str) -> tuple[SkillManifest, str]:
-    """The manifest at the head of a `SKILL.md`, and the instructions behind it. Raises: `BadInput`."""
+    """Parse a `SKILL.md` into its manifest and its instructions. Raises: `BadInput`."""
     lines = text.lstrip("\ufeff").splitlines(keepends=True)
     if not lines or lines[0].strip() != _FENCE:
         return SkillManifest(), text
-    end = next((at for at, line in enumerate(lines[1:], 1) if line.strip() == _FENCE), None)
+    end = next((i for i, line in enumerate(lines[1:], 1) if line.strip() == _FENCE), None)
     if end is None:
-        raise BadInput("its front matter begins with --- and does not end.")
+        raise BadInput("its front matter begins with --- and does not end. Add a closing ---.")
     return _validate_manifest(_parse_yaml("".join(lines[1:end]))), "".join(lines[end + 1 :]).strip()
 
 
 def parse_json_manifest(text: str) -> SkillManifest:
-    """The manifest in a `skill.json`. Raises: `BadInput`."""
+    """Parse a `skill.json`. Raises: `BadInput`."""
     try:
         return _validate_manifest(orjson.loads(text))
     except orjson.JSONDecodeError as error:
-        raise BadInput(f"its skill.json is no JSON: {error}.") from error
+        raise BadInput(f"its skill.json is not valid JSON: {error}.") from error
 
 
 def _validate_manifest(fields: Any) -> SkillManifest:
@@ -97,22 +97,22 @@ def _validate_manifest(fields: Any) -> SkillManifest:
     try:
         return SkillManifest.model_validate(fields)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(step) for step in first["loc"])
-        raise BadInput(f"its field {field} does not fit: {first['msg']}.") from error
+        problem = error.errors(include_url=False)[0]
+        path = ".".join(str(step) for step in problem["loc"])
+        raise BadInput(f"its field {path} is not valid: {problem['msg']}.") from error
 
 
 def _parse_yaml(text: str) -> Any:
     try:
-        import yaml
+        import yaml  # lazy: the extra "skills"
     except ImportError as error:
         raise BadInput('Reading skills needs the extra "skills": pip install "opposable[skills]".') from error
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
-            raise BadInput("its front matter uses YAML aliases, which are not read.")
+            raise BadInput("its front matter uses YAML aliases, which are not supported.")
         return yaml.safe_load(text) or {}
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        where = getattr(error, "problem_mark", None)
-        line = f" in line {where.line + 2}" if where else ""
-        said = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise BadInput(f"its front matter is no YAML{line}: {said}.") from error
+        mark = getattr(error, "problem_mark", None)
+        line = f" in line {mark.line + 2}" if mark else ""
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise BadInput(f"its front matter is not valid YAML{line}: {problem}.") from error
