@@ -46,14 +46,14 @@ ALLOWED: dict[tuple[str, str], str] = {
         for word in ("tell", "told")
     },
     ("src/opposable/models/text_protocol_prompts.py", "told"): "a prompt",
-    ("tests/agent/test_follow_ups.py", "room"): "tools that book rooms",
-    ("tests/agent/test_follow_ups.py", "rooms"): "tools that book rooms",
+    ("tests/agent/assistance/test_follow_ups.py", "room"): "tools that book rooms",
+    ("tests/agent/assistance/test_follow_ups.py", "rooms"): "tools that book rooms",
     ("tests/models/python_protocol/test_request_grounding.py", "rooms"): "a parameter of a tool that finds places",
     ("src/opposable/models/python_protocol/code_parser.py", "floor"): "floor division",
     ("src/opposable/models/python_protocol/request_grounding.py", "stands"): "a pattern for descriptions of tools",
     ("src/opposable/agent/history.py", "room"): "a note in the history, which models read",
     **{
-        ("src/opposable/agent/prompts.py", word): "texts that models read" for word in ("tell", "told", "there is none")
+        ("src/opposable/agent/assistance/prompts.py", word): "texts that models read" for word in ("tell", "told", "there is none")
     },
     ("evals/agent_runs/*.py", "room"): "meeting rooms, in tools and tasks of a model under test",
     ("evals/agent_runs/*.py", "rooms"): "meeting rooms, in tools and tasks of a model under test",

@@ -35,7 +35,7 @@ class Agent:
         instructions: The system message of every run.
         limits: What each run may use.
         options: Options of every model request.
-        guards: Which guards are on, such as loop detection.
+        assistance: Whether assistance for small models is on, or its options. By default the profile of the model decides.
         failure_memory: Where failed calls are remembered across runs. By default the agent has a memory of its own.
 
     Raises:

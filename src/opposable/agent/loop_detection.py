@@ -1,4 +1,4 @@
-"""The default policy: detect calls that repeat without effect. A pure function of the run's steps."""
+"""Loop detection, the default policy: find calls that repeat without effect."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -48,18 +48,18 @@ class LoopDetection:
         )
 
     def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
-        """Take every answer."""
+        """Accept every answer."""
         return None
 
     async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
-        """End the run where one call has had one result too often."""
+        """End the run if one call has had the same result too often."""
         count = count_repeats(steps)
         if count < self.stop_after:
             return None
-        return Directive("complete", localize(_stopped(steps[-1].call.name, count), self.language))
+        return Directive("complete", localize(_stop_reason(steps[-1].call.name, count), self.language))
 
     def _add_note(self, result: ToolResult, count: int) -> ToolResult:
-        return replace(result, content=f"{result.content}\n\n{localize(_repeated(count), self.language)}")
+        return replace(result, content=f"{result.content}\n\n{localize(_repetition_note(count), self.language)}")
 
     def _screen_call(self, call: ResolvedCall, steps: Sequence[Step]) -> ResolvedCall:
         last = steps[-1]
@@ -116,14 +116,14 @@ def _refused_retry(name: str, retries: int, error: str) -> LocalizedText:
     )
 
 
-def _repeated(count: int) -> LocalizedText:
+def _repetition_note(count: int) -> LocalizedText:
     return LocalizedText(
         f"[Note: this call has had this same result {count} times in a row.]",
         f"[注意：这一调用已连续 {count} 次得到同样的结果。]",
     )
 
 
-def _stopped(name: str, count: int) -> LocalizedText:
+def _stop_reason(name: str, count: int) -> LocalizedText:
     return LocalizedText(
         f"{name} was called {count} times in a row with the same arguments and the same result.",
         f"{name} 以相同的参数连续调用了 {count} 次，结果都相同。",

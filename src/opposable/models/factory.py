@@ -75,9 +75,9 @@ def create_model(
         BadInput: The name is unknown, or its API key is missing.
     """
     directory = models_directory or _get_directory()
-    found = calling_mode or load_calling_modes(directory).get(name) or get_default_calling_mode(name)
+    mode = calling_mode or load_calling_modes(directory).get(name) or get_default_calling_mode(name)
     inner = create_unwrapped_model(name, models_directory=directory, retry_policy=retry_policy)
-    return apply_calling_mode(found, inner, assisted=name == "local")
+    return apply_calling_mode(mode, inner, assisted=name == "local")
 
 
 def create_unwrapped_model(
@@ -126,10 +126,10 @@ def _resolve_weights_path(path: str, directory: Path) -> Path:
             return Path(path).expanduser()
         except RuntimeError as error:
             raise BadInput(f"Cannot read the model file {path}: the user does not exist.") from error
-    found = find_installed_weights(QWEN_CODER, directory)
-    if found is None:
+    weights_path = find_installed_weights(QWEN_CODER, directory)
+    if weights_path is None:
         raise BadInput("The embedded model is not on this machine yet. Download it once with: opposable models pull")
-    return found
+    return weights_path
 
 
 def _get_api_key(variable: str, name: str) -> str:
