@@ -1,7 +1,7 @@
-"""An object with several actions and a state: each public method becomes a tool, its errors become sentences.
+"""An object with a state: each public method becomes a tool, and its errors become messages for the model.
 
-python examples/actions.py              on a script, without any model
-python examples/actions.py local        on the embedded model; any other model's name does too
+python examples/actions.py              with a scripted model
+python examples/actions.py local        with the embedded model, or the name of another model
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class Basket:
 
 
 def make_scripted_model() -> ScriptedModel:
-    """A model that meets both errors and gets over them."""
+    """Return a model that causes both errors and continues."""
     return ScriptedModel(
         reply_with_calls(tool_call("basket_add", '{"item": "lemonade"}')),
         reply_with_calls(
@@ -50,7 +50,7 @@ def make_scripted_model() -> ScriptedModel:
 
 
 async def main(model: Model | str) -> None:
-    """Shop, and print what came of each call."""
+    """Fill the basket and print the result of each call."""
     basket = Basket({"tea": 3, "cake": 40}, budget=10)
     async with Agent(model, tools_from_object(basket, "basket")) as agent:
         async for event in agent.stream("Put lemonade, tea and cake into the basket; what does it cost?"):

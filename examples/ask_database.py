@@ -1,7 +1,7 @@
-"""A question to a database: the model is told the schema, its SQL is checked, mended where certain, and only reads.
+"""A question to a database: the model receives the schema, and its read-only SQL is checked and repaired.
 
-python examples/ask_database.py              on a script, without any model
-python examples/ask_database.py local        on the embedded model; any other model's name does too
+python examples/ask_database.py              with a scripted model
+python examples/ask_database.py local        with the embedded model, or the name of another model
 """
 
 import asyncio
@@ -20,19 +20,19 @@ INSTRUCTIONS = "You answer questions about a {dialect} database. Call sql_execut
 
 
 def make_scripted_model() -> ScriptedModel:
-    """A model that tries to write, then misspells a table and a column, then answers."""
-    wrong = "SELECT Land, count(*) AS n FROM Customer GROUP BY Land ORDER BY n DESC LIMIT 1"
-    slip = "SELECT Contry, count(*) AS n FROM Customers GROUP BY Contry ORDER BY n DESC LIMIT 1"
+    """Return a model that tries to write, then misspells a table and a column, then answers."""
+    unknown_column = "SELECT Land, count(*) AS n FROM Customer GROUP BY Land ORDER BY n DESC LIMIT 1"
+    misspelt_names = "SELECT Contry, count(*) AS n FROM Customers GROUP BY Contry ORDER BY n DESC LIMIT 1"
     return ScriptedModel(
         reply_with_calls(tool_call("sql_execute", '{"sql": "DELETE FROM Customer"}')),
-        reply_with_calls(tool_call("sql_execute", orjson.dumps({"sql": wrong}).decode())),
-        reply_with_calls(tool_call("sql_execute", orjson.dumps({"sql": slip}).decode())),
+        reply_with_calls(tool_call("sql_execute", orjson.dumps({"sql": unknown_column}).decode())),
+        reply_with_calls(tool_call("sql_execute", orjson.dumps({"sql": misspelt_names}).decode())),
         "Most customers live in the USA: 13.",
     )
 
 
 async def main(model: Model | str) -> None:
-    """Ask, and print what came of each query."""
+    """Ask, and print the result of each query."""
     database = await open_database(str(CHINOOK))
     schema = (await database.get_schema()).to_ddl()
     async with Agent(

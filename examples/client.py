@@ -1,7 +1,7 @@
-"""A service asked over HTTP: the answer as it comes, the calls made on the way, what was kept of it.
+"""A client of the service: it streams the answer and the calls, then reads the stored conversation.
 
-python examples/client.py                        a service of its own, on a script
-python examples/client.py http://127.0.0.1:8000  the one that runs there (opposable serve); a key in OPPOSABLE_KEY
+python examples/client.py                        starts a service with a scripted model
+python examples/client.py http://127.0.0.1:8000  uses a running service (opposable serve); the key is in OPPOSABLE_KEY
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from opposable.web import server
 
 @asynccontextmanager
 async def serve_scripted_model() -> AsyncIterator[str]:
-    """The URL of a service on a script, for as long as the block lasts."""
+    """Run a service with a scripted model and yield its URL."""
     model = ScriptedModel(reply_with_calls(tool_call("calculator", '{"expression": "25*4"}')), "25 乘以 4 等于 100。")
     with tempfile.TemporaryDirectory() as home:
         async with (
@@ -32,7 +32,7 @@ async def serve_scripted_model() -> AsyncIterator[str]:
 
 
 async def main(url: str) -> None:
-    """Ask, watch, look back."""
+    """Ask, print the events, and read the stored conversation."""
     async with Client(url, os.environ.get("OPPOSABLE_KEY", "")) as client:
         async for event in client.stream("请计算 25 乘以 4", conversation_id="example"):
             match event.kind:
@@ -43,12 +43,12 @@ async def main(url: str) -> None:
                 case "text":
                     print(f"text    {event.content!r}")
         conversation = await client.get_conversation("example")
-        print("kept   ", [message["role"] for message in conversation.messages])
+        print("stored ", [message["role"] for message in conversation.messages])
         await client.delete_conversation("example")
 
 
 async def run_with_scripted_model() -> None:
-    """The same on a service of its own."""
+    """Run the example with a service in this process."""
     async with serve_scripted_model() as url:
         await main(url)
 

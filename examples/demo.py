@@ -1,7 +1,6 @@
-"""The main job on the embedded model: real tools, a failing call to get over, questions to a real database.
+"""The demo on the embedded model: tools, recovery from a failed call, and questions to a database.
 
-Each task's answer is checked against the data, worked out here by other means than the model's. Exits with 1 when a
-task fails.
+Each answer is checked against figures that the demo computes from the data itself. The exit code is 1 if a task fails.
 """
 
 import asyncio
@@ -38,12 +37,12 @@ FILES = DATA / "files"
 CHINOOK = DATA / "chinook.sqlite"
 
 Check = Callable[[str, Sequence[ToolFinished]], str]
-"""Takes the answer and the calls; gives "" when all is right, else what is wrong."""
+"""Takes the answer and the calls; returns "" if they are right, else what is wrong."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One task: what it shows, what is asked, the tools offered (or the database), and the check of its answer."""
+    """A task: a prompt, its tools or database, and the check of its answer."""
 
     title: str
     prompt: str
@@ -53,7 +52,7 @@ class Job:
 
 
 def build_jobs() -> list[Job]:
-    """The tasks, with what is right taken from the data."""
+    """Build the tasks, with the expected figures from the data."""
     log = (FILES / "logs" / "app.log").read_text()
     errors = len(re.findall(r"^\S+ \S+ - \S+ - ERROR - ", log, re.MULTILINE))
     mean = sum((12.5, 18, 7, 30.5)) / 4
@@ -75,7 +74,7 @@ def build_jobs() -> list[Job]:
             ("file_search", "calculator", "time"),
         ),
         Job(
-            "a failing call to get over",
+            "recovery from a failed call",
             "Search the folder ./data/docs for the word openSkill. Which file holds it?",
             combine_checks(expect_in_answer("getting-started.md"), expect_calls("file_search"), expect_recovery),
             ("file_search", "calculator", "time"),
@@ -102,7 +101,7 @@ def build_jobs() -> list[Job]:
 
 
 def query_chinook(sql: str) -> list[tuple[object, ...]]:
-    """Rows of the demo's database, without any of the tools shown."""
+    """Query the database of the demo without the library."""
     connection = sqlite3.connect(f"file:{CHINOOK}?mode=ro", uri=True)
     try:
         return connection.execute(sql).fetchall()
@@ -111,56 +110,56 @@ def query_chinook(sql: str) -> list[tuple[object, ...]]:
 
 
 def expect_in_answer(expected: object) -> Check:
-    """The answer holds this word or number."""
+    """Check that the answer contains a word or number."""
 
     def check(answer: str, calls: Sequence[ToolFinished]) -> str:
         numbers = {float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", answer.replace(",", ""))}
-        right = expected in numbers if isinstance(expected, int | float) else str(expected).lower() in answer.lower()
-        return "" if right else f"the answer does not say {expected}"
+        is_right = expected in numbers if isinstance(expected, int | float) else str(expected).lower() in answer.lower()
+        return "" if is_right else f"the answer does not say {expected}"
 
     return check
 
 
 def expect_calls(*names: str) -> Check:
-    """These tools were called and worked."""
+    """Check that calls of these tools succeeded."""
 
     def check(answer: str, calls: Sequence[ToolFinished]) -> str:
-        worked = {call.call.name for call in calls if call.result.failure is None}
-        missing = [name for name in names if name not in worked]
-        return f"no call of {', '.join(missing)} worked" if missing else ""
+        successful_tools = {call.call.name for call in calls if call.result.failure is None}
+        missing = [name for name in names if name not in successful_tools]
+        return f"no call of {', '.join(missing)} succeeded" if missing else ""
 
     return check
 
 
 def expect_recovery(answer: str, calls: Sequence[ToolFinished]) -> str:
-    """A call failed, and a later one worked."""
+    """Check that a call failed and a later one succeeded."""
     failures = [call.result.failure is not None for call in calls]
-    return "" if True in failures and not failures[-1] else "no failing call was followed by one that worked"
+    return "" if True in failures and not failures[-1] else "no failed call was followed by a successful one"
 
 
 def combine_checks(*checks: Check) -> Check:
-    """All of these."""
+    """Combine checks."""
     return lambda answer, calls: "; ".join(filter(None, (check(answer, calls) for check in checks)))
 
 
 async def run_job(job: Job, model: Model, settings: Settings, console: Console) -> tuple[str, float, RunFinished]:
-    """Do one job with its trace; what is wrong with it ("" when nothing), its seconds and its end."""
-    started = time.perf_counter()
+    """Run one job with its trace; return what is wrong ("" for nothing), the seconds and the end."""
+    started_at = time.perf_counter()
     calls: list[ToolFinished] = []
-    end: Event | None = None
-    trace = RunPrinter(console, console)
+    event: Event | None = None
+    printer = RunPrinter(console, console)
     async with stream_job_events(job, model, settings) as events:
-        async for end in events:
-            trace.show(end)
-            if isinstance(end, ToolFinished):
-                calls.append(end)
-    assert isinstance(end, RunFinished)
-    return job.check(end.text, calls), time.perf_counter() - started, end
+        async for event in events:
+            printer.show(event)
+            if isinstance(event, ToolFinished):
+                calls.append(event)
+    assert isinstance(event, RunFinished)
+    return job.check(event.text, calls), time.perf_counter() - started_at, event
 
 
 @asynccontextmanager
 async def stream_job_events(job: Job, model: Model, settings: Settings) -> AsyncIterator[AsyncIterator[Event]]:
-    """What happens in a job: an agent's run, or the team's where a database is asked."""
+    """Yield the events of a job: of the team for a question to a database, else of an agent."""
     if job.database is not None:
         async with (
             closing_database(await open_database(str(job.database))) as database,
@@ -181,7 +180,7 @@ async def stream_job_events(job: Job, model: Model, settings: Settings) -> Async
 
 
 async def main() -> int:
-    """Do all jobs; 0 when all are right."""
+    """Run all jobs and return 0 if all answers are right."""
     console = Console(soft_wrap=True)
     settings = Settings(roots=(FILES,), turns=8, seconds=300)
     with DownloadBar(console) as bar:
@@ -191,18 +190,26 @@ async def main() -> int:
     )
     rows = []
     try:
-        for n, job in enumerate(build_jobs(), start=1):
-            console.print(f"\n[bold]{n}. {job.title}[/]\n[magenta]{escape(job.prompt)}[/]", highlight=False)
-            wrong, seconds, end = await run_job(job, model, settings, console)
-            console.print(f"[red]wrong: {escape(wrong)}[/]" if wrong else "[green]right[/]")
-            rows.append((job.title, wrong or "right", end.tool_calls, end.usage.total_tokens, f"{seconds:.1f}"))
+        for number, job in enumerate(build_jobs(), start=1):
+            console.print(f"\n[bold]{number}. {job.title}[/]\n[magenta]{escape(job.prompt)}[/]", highlight=False)
+            problem, seconds, run_finished = await run_job(job, model, settings, console)
+            console.print(f"[red]wrong: {escape(problem)}[/]" if problem else "[green]right[/]")
+            rows.append(
+                (
+                    job.title,
+                    problem or "right",
+                    run_finished.tool_calls,
+                    run_finished.usage.total_tokens,
+                    f"{seconds:.1f}",
+                )
+            )
     finally:
         await model.aclose()
     console.print()
     console.print(render_table(("task", "outcome", "calls", "tokens", "seconds"), rows))
-    failed = sum(row[1] != "right" for row in rows)
-    console.print(f"{len(rows) - failed} of {len(rows)} tasks right on {model.name}", highlight=False)
-    return 1 if failed else 0
+    failed_count = sum(row[1] != "right" for row in rows)
+    console.print(f"{len(rows) - failed_count} of {len(rows)} tasks right on {model.name}", highlight=False)
+    return 1 if failed_count else 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A Python function as a tool: the schema comes from its signature, and a wrong argument goes back to the model.
+"""A Python function as a tool: its signature is the schema, and invalid arguments are reported to the model.
 
-python examples/function_tool.py              on a script, without any model
-python examples/function_tool.py local        on the embedded model; any other model's name does too
+python examples/function_tool.py              with a scripted model
+python examples/function_tool.py local        with the embedded model, or the name of another model
 """
 
 import asyncio
@@ -28,7 +28,7 @@ def stock(item: str, least: Annotated[int, Field(ge=0, le=9999)] = 0) -> dict[st
 
 
 def make_scripted_model() -> ScriptedModel:
-    """A model that gets an argument wrong, is told so, and mends it."""
+    """Return a model that sends an invalid argument and then corrects it."""
     return ScriptedModel(
         reply_with_calls(tool_call("stock", '{"item": "bolt", "least": "five thousand"}')),
         reply_with_calls(tool_call("stock", '{"item": "bolt", "least": 5000}')),
@@ -37,12 +37,12 @@ def make_scripted_model() -> ScriptedModel:
 
 
 async def main(model: Model | str) -> None:
-    """Ask, then show what was said to the model and what it answered."""
+    """Ask, then print the messages to the model and its answer."""
     async with Agent(model, [stock]) as agent:
         end = await agent.run("Are there 5000 pieces of the item 'bolt' in stock?")
     for message in end.messages:
         if message.role == "tool":
-            print(f"told the model: {message.content}")
+            print(f"sent to the model: {message.content}")
     print(f"answer: {end.text}")
 
 

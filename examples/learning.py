@@ -1,10 +1,10 @@
-"""A trajectory that went wrong fifteen times: a click on `a.social-count`, which is not on the page, again and again.
+"""Failure memory: a model repeats a click on a missing selector until a guard stops it; the next run avoids it.
 
-python examples/learning.py           a real browser on a local page, or a page made of Python where there is no Chromium
-python examples/learning.py bare      the same without anything that guards a run
+python examples/learning.py           with a browser on a local page, or a simulated page if Chromium is not installed
+python examples/learning.py bare      without guards
 
-The model is a scripted one that clicks the selector it has in mind until it is told to stop, or warned beforehand. The
-first run learns what is right; the second one begins with it.
+The scripted model clicks the wrong selector until it is stopped, or warned in advance. The first run records the
+failure and its correction. The second run starts with that knowledge.
 """
 
 import asyncio
@@ -26,8 +26,8 @@ PAGE = '<title>Mara</title><h1>Mara</h1><a class="about" href="#">About</a> <a c
 WRONG_SELECTOR, RIGHT_SELECTOR = "a.social-count", "a.social-link"
 
 
-class PageWithoutBrowser:
-    """What a browser does with the page, where none is installed."""
+class SimulatedPage:
+    """Simulates the page if no browser is installed."""
 
     async def navigate(self, url: str) -> str:
         """Go to a web page."""
@@ -44,7 +44,7 @@ class PageWithoutBrowser:
 
 @asynccontextmanager
 async def serve_page() -> AsyncIterator[str]:
-    """The page on a server of its own; its address."""
+    """Serve the page and yield its URL."""
 
     async def answer(_: web.Request) -> web.Response:
         return web.Response(text=PAGE, content_type="text/html")
@@ -63,49 +63,51 @@ async def serve_page() -> AsyncIterator[str]:
 
 
 def make_stubborn_model(url: str) -> ScriptedModel:
-    """A model that opens the page and clicks what it has in mind; see above."""
+    """Return a model that opens the page and clicks the wrong selector; see above."""
     model: ScriptedModel
 
-    def next_line(messages: Sequence[Message]) -> str | Message:
+    def reply(messages: Sequence[Message]) -> str | Message:
         results = [message.content for message in messages if message.role == "tool"]
-        warned = any("Known from before" in tool.description for tool in model.requests[-1].tools)
+        is_warned = any("Known from before" in tool.description for tool in model.requests[-1].tools)
         if not results:
             return reply_with_calls(tool_call("browser_navigate", f'{{"url": "{url}"}}', "c0"))
         if "1,204" in results[-1] and len(results) > 1 and "not found" not in results[-1]:
             return "Mara has 1,204 followers."
-        selector = RIGHT_SELECTOR if warned or "Not run" in results[-1] else WRONG_SELECTOR
+        selector = RIGHT_SELECTOR if is_warned or "Not run" in results[-1] else WRONG_SELECTOR
         return reply_with_calls(tool_call("browser_click", f'{{"selector": "{selector}"}}', f"c{len(results)}"))
 
-    model = ScriptedModel(next_line)
+    model = ScriptedModel(reply)
     return model
 
 
 @asynccontextmanager
 async def open_browser_library() -> AsyncIterator[ToolLibrary]:
-    """The browser's two actions; of Python where there is no Chromium."""
-    async with BrowserNavigator(allowed_hosts=["127.0.0.1"]) as real:
+    """Open a library with two actions of the browser, or of the simulated page."""
+    async with BrowserNavigator(allowed_hosts=["127.0.0.1"]) as browser:
         try:
             async with serve_page() as url:
-                await real.navigate(url, CallContext("try"))
-            subject: object = real
+                await browser.navigate(url, CallContext("probe"))
+            page: object = browser
         except (ToolUnavailable, ImportError):
-            subject = PageWithoutBrowser()
+            page = SimulatedPage()
         yield ToolLibrary(
-            tool for tool in tools_from_object(subject, "browser") if tool.tool_id.endswith(("navigate", "click"))
+            tool for tool in tools_from_object(page, "browser") if tool.tool_id.endswith(("navigate", "click"))
         )
 
 
 async def main(is_guarded: bool) -> None:
-    """Two runs of the same agent."""
+    """Run the same agent twice."""
     async with serve_page() as url, open_browser_library() as library:
         limits = Limits(turns=16, tool_calls=None)
         agent = Agent(make_stubborn_model(url), library, limits=limits, guards=ALL_GUARDS if is_guarded else NO_GUARDS)
         for number in ("first", "second"):
-            end = await agent.run("How many followers does Mara have?")
-            results = [message.content for message in end.messages if message.role == "tool"]
-            failed = sum("not found" in result and "Not run" not in result for result in results)
-            refused = sum("Not run" in result for result in results)
-            print(f"{number} run: {len(results) - 1} clicks, {failed} failed, {refused} refused; {end.text[:60]}")
+            run_finished = await agent.run("How many followers does Mara have?")
+            results = [message.content for message in run_finished.messages if message.role == "tool"]
+            failed_count = sum("not found" in result and "Not run" not in result for result in results)
+            refused_count = sum("Not run" in result for result in results)
+            print(
+                f"{number} run: {len(results) - 1} clicks, {failed_count} failed, {refused_count} refused; {run_finished.text[:60]}"
+            )
 
 
 if __name__ == "__main__":

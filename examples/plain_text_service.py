@@ -20,7 +20,7 @@ def add(a: int, b: int) -> int:
 
 
 def answer_prompt(prompt: str) -> dict[str, Any]:
-    """Somebody else's HTTP endpoint, say: the prompt goes in, a dict with the text comes out."""
+    """Answer a prompt with a dict that contains text, as an HTTP endpoint might."""
     result = re.search(r"Result of add:\n(\d+)", prompt)
     if result:
         return {"response": f'{{"action": "finish", "content": "The sum is {result[1]}."}}'}
@@ -33,30 +33,31 @@ def answer_prompt(prompt: str) -> dict[str, Any]:
 
 
 def make_text_only_model(model: Model) -> CallableModel:
-    """A real model reduced to what the service above is: a prompt in, text out."""
+    """Reduce a model to a service as above: it takes a prompt and returns text."""
 
     async def generate(prompt: str) -> str:
-        async for part in model.stream((Message("user", prompt),)):
-            if isinstance(part, Reply):
-                return part.message.content
+        async for event in model.stream((Message("user", prompt),)):
+            if isinstance(event, Reply):
+                return event.message.content
         return ""
 
     return CallableModel(generate, model.name)
 
 
 async def main(model_name: str = "") -> None:
-    """One question that needs the tool."""
-    real = (
-        create_model(model_name).wrapped_model if model_name else None
-    )  # `inner`: without the text protocol that `build` puts around it
+    """Ask one question that needs the tool."""
+    # `wrapped_model` is the model without the text protocol that `create_model` adds.
+    real = create_model(model_name).wrapped_model if model_name else None
     plain = make_text_only_model(real) if real else CallableModel(answer_prompt, "a service")
     async with Agent(TextProtocolModel(plain, "protocol"), [add]) as agent:
-        end = await agent.run("What is 2500 + 42?")
+        run_finished = await agent.run("What is 2500 + 42?")
     if real:
         await real.aclose()
-    for call in [call for message in end.messages for call in message.tool_calls]:
-        print(f"{call.name}{call.arguments_json} written as {call.dialect}, mended: {', '.join(call.repairs) or 'nothing'}")
-    print(end.text)
+    for call in [call for message in run_finished.messages for call in message.tool_calls]:
+        print(
+            f"{call.name}{call.arguments_json} written as {call.dialect}, repaired: {', '.join(call.repairs) or 'nothing'}"
+        )
+    print(run_finished.text)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Four scenarios of a model that calls tools by itself: one tool, two steps, a choice, a failure to answer for.
+"""Four tasks for an agent: one tool, two steps, a choice of tools, and a failure to report.
 
-python examples/scenarios.py              on a script, without any model
-python examples/scenarios.py local        on the embedded model; any other model's name does too
+python examples/scenarios.py              with a scripted model
+python examples/scenarios.py local        with the embedded model, or the name of another model
 """
 
 import asyncio
@@ -23,7 +23,7 @@ TASKS = (
 
 
 def make_scripted_model() -> ScriptedModel:
-    """What a good model does with the tasks."""
+    """Return a model that solves the tasks."""
     return ScriptedModel(
         reply_with_calls(tool_call("echo", '{"text": "hello"}')),
         "hello",
@@ -38,17 +38,17 @@ def make_scripted_model() -> ScriptedModel:
 
 
 async def main(model: Model | str) -> None:
-    """Do the tasks one after the other, each a run of its own."""
+    """Run the tasks in order."""
     async with Agent(model, create_builtin_tools([FILES])) as agent:
         for task in TASKS:
-            end = await agent.run(task)
+            run_finished = await agent.run(task)
             print(f"task    {task}")
-            for message in end.messages:
-                for made in message.tool_calls:
-                    print(f"call    {made.name}{made.arguments_json}")
+            for message in run_finished.messages:
+                for call in message.tool_calls:
+                    print(f"call    {call.name}{call.arguments_json}")
                 if message.role == "tool":
                     print(f"result  {message.content[:100]}")
-            print(f"answer  {end.text}\n")
+            print(f"answer  {run_finished.text}\n")
 
 
 if __name__ == "__main__":

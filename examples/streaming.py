@@ -1,7 +1,7 @@
-"""A run as it happens: text piece by piece, two calls side by side, each result the moment it is there.
+"""The events of a run: text deltas, two concurrent calls, and each result as soon as it is available.
 
-python examples/streaming.py              on a script, without any model
-python examples/streaming.py local        on the embedded model; any other model's name does too
+python examples/streaming.py              with a scripted model
+python examples/streaming.py local        with the embedded model, or the name of another model
 """
 
 import asyncio
@@ -34,7 +34,7 @@ async def population(city: str) -> int:
 
 
 def make_scripted_model() -> ScriptedModel:
-    """A model that asks for two cities at once; Reykjavik's number comes first, being quicker."""
+    """Return a model that asks for two cities at once; the result of Reykjavik arrives first."""
     return ScriptedModel(
         reply_with_calls(
             tool_call("population", '{"city": "Oslo"}', "call_1"),
@@ -46,8 +46,8 @@ def make_scripted_model() -> ScriptedModel:
 
 
 async def main(model: Model | str) -> None:
-    """Print every event that a person would want to see."""
-    # A small model would rather answer from memory: the first reply must call a tool.
+    """Print the events."""
+    # A small model may answer from memory, so the first reply must call a tool.
     async with Agent(model, [population], options=ModelOptions(tool_choice="required")) as agent:
         async for event in agent.stream("Which city has more people, Oslo or Reykjavik?"):
             match event:

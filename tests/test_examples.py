@@ -14,14 +14,14 @@ call    calculator {'expression': '25*4'}
 result  True
 text    '25 乘以 4 '
 text    '等于 100。'
-kept    ['user', 'assistant', 'tool', 'assistant']
+stored  ['user', 'assistant', 'tool', 'assistant']
 """,
     "function_tool": """\
-told the model: The arguments of stock do not fit:
+sent to the model: The arguments of stock do not fit:
 - least: must be a valid integer (given: "five thousand")
 
 Correct the arguments and try again.
-told the model: {"pieces":4711,"enough":false}
+sent to the model: {"pieces":4711,"enough":false}
 answer: No: there are 4711 bolts.
 """,
     "streaming": """\
@@ -37,7 +37,7 @@ reply   2
 end     answer: Oslo is larger than Reykjavik.
 """,
     "plain_text_service": """\
-add{"a":2500,"b":42} written as seed, mended: value given as text
+add{"a":2500,"b":42} written as seed, repaired: value given as text
 The sum is 2542.
 """,
     "actions": """\
