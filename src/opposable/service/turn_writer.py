@@ -1,8 +1,9 @@
-"""Turns on their way into their conversations: many at once, each once, also over a store that is away for a while."""
+"""A background writer of conversation turns: in batches, each turn once, with retries while the store is unavailable."""
 
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.errors import BadInput, OpposableError, StoreError, StoreUnavailable
@@ -10,20 +11,28 @@ from opposable.domain.records import ConversationTurn
 from opposable.store.conversations import ConversationRepository
 
 MAX_RETRY_SECONDS = 60.0
-"""Seconds for which a turn is tried again while the store is away."""
+"""Seconds for which a turn is retried while the store is unavailable."""
 FIRST_RETRY_DELAY_SECONDS = 0.2
 MAX_RETRY_DELAY_SECONDS = 1.0
 MAX_TURNS_PER_BATCH = 200
-"""Turns kept together."""
+
+
+@dataclass(frozen=True, slots=True)
+class _QueuedTurn:
+    """A turn to write, the future of its caller, and when to stop retrying (on the clock of the event loop)."""
+
+    turn: ConversationTurn
+    future: "asyncio.Future[None]"
+    deadline: float
 
 
 class TurnWriter:
-    """Keeps turns: `async with Turns(...)`. Those that come while others are being written are written together."""
+    """An async context manager that writes turns. Turns that arrive during a write form the next batch."""
 
     def __init__(self, conversations: ConversationRepository, max_retry_seconds: float = MAX_RETRY_SECONDS) -> None:
         self._conversations = conversations
         self._max_retry_seconds = max_retry_seconds
-        self._queue: list[tuple[ConversationTurn, asyncio.Future[None], float]] = []
+        self._queue: list[_QueuedTurn] = []
         self._turns_queued = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -38,16 +47,18 @@ class TurnWriter:
             await self._task
 
     async def write(self, turn: ConversationTurn) -> None:
-        """Returns when the turn is kept.
+        """Write a turn and return when it is stored.
 
-        Raises: `StoreUnavailable` when it could not be for `patience` seconds, `BadInput` when the conversation is
-        another owner's, `StoreError`.
+        Raises:
+            StoreUnavailable: If the store stays unavailable for `max_retry_seconds`.
+            BadInput: If the conversation belongs to another owner.
+            StoreError: If the store rejects the turn.
         """
         loop = asyncio.get_running_loop()
-        kept: asyncio.Future[None] = loop.create_future()
-        self._queue.append((turn, kept, loop.time() + self._max_retry_seconds))
+        future: asyncio.Future[None] = loop.create_future()
+        self._queue.append(_QueuedTurn(turn, future, loop.time() + self._max_retry_seconds))
         self._turns_queued.set()
-        await kept
+        await future
 
     async def _run(self) -> None:
         while True:
@@ -57,48 +68,46 @@ class TurnWriter:
                 batch, self._queue = self._queue[:MAX_TURNS_PER_BATCH], self._queue[MAX_TURNS_PER_BATCH:]
                 await self._write_batch(batch)
 
-    async def _write_batch(self, batch: Sequence[tuple[ConversationTurn, "asyncio.Future[None]", float]]) -> None:
-        """Write a batch, again and again while the store is away; one that is refused does not hold up the others."""
-        left, failed_attempts = list(batch), 0
-        while left:
+    async def _write_batch(self, batch: Sequence[_QueuedTurn]) -> None:
+        """Write a batch, with retries. If it fails as a whole, write its turns one by one."""
+        remaining, failed_attempts = list(batch), 0
+        while remaining:
             try:
-                refused = await self._conversations.append_turns(
-                    [turn for turn, _, _ in left], skip_existing=failed_attempts > 0
+                rejected_ids = await self._conversations.append_turns(
+                    [queued.turn for queued in remaining], skip_existing=failed_attempts > 0
                 )
             except StoreUnavailable as error:
-                left = _drop_expired(left, error)
+                remaining = _drop_expired(remaining, error)
                 failed_attempts += 1
                 await asyncio.sleep(
                     get_backoff_seconds(failed_attempts, FIRST_RETRY_DELAY_SECONDS, MAX_RETRY_DELAY_SECONDS)
                 )
-            except Exception as error:  # noqa: BLE001 - whoever waits is told
-                if len(left) > 1:
-                    for one in left:
-                        await self._write_batch([one])
+            except Exception as error:  # noqa: BLE001 - the error goes to the callers of `write`
+                if len(remaining) > 1:
+                    for queued in remaining:
+                        await self._write_batch([queued])
                     return
-                _resolve_future(
-                    left[0][1], error if isinstance(error, OpposableError) else StoreError(type(error).__name__)
-                )
+                store_error = error if isinstance(error, OpposableError) else StoreError(type(error).__name__)
+                _resolve_future(remaining[0].future, store_error)
                 return
             else:
-                for turn, kept, _ in left:
-                    _resolve_future(kept, _conversation_not_found_error(turn) if turn.turn_id in refused else None)
+                for queued in remaining:
+                    is_rejected = queued.turn.turn_id in rejected_ids
+                    _resolve_future(queued.future, _conversation_not_found_error(queued.turn) if is_rejected else None)
                 return
 
 
-def _drop_expired(
-    queued: Sequence[tuple[ConversationTurn, "asyncio.Future[None]", float]], error: StoreUnavailable
-) -> list[tuple[ConversationTurn, "asyncio.Future[None]", float]]:
-    """Those that may wait on; the others are told."""
+def _drop_expired(queued_turns: Sequence[_QueuedTurn], error: StoreUnavailable) -> list[_QueuedTurn]:
+    """Fail the turns whose deadline has passed, and return the others."""
     now = asyncio.get_running_loop().time()
-    for _, kept, until in queued:
-        if until <= now:
-            _resolve_future(kept, error)
-    return [one for one in queued if one[2] > now]
+    for queued in queued_turns:
+        if queued.deadline <= now:
+            _resolve_future(queued.future, error)
+    return [queued for queued in queued_turns if queued.deadline > now]
 
 
 def _resolve_future(future: "asyncio.Future[None]", error: OpposableError | None) -> None:
-    if future.done():  # nobody waits any more
+    if future.done():  # its caller was cancelled
         return
     if error is None:
         future.set_result(None)
@@ -107,4 +116,6 @@ def _resolve_future(future: "asyncio.Future[None]", error: OpposableError | None
 
 
 def _conversation_not_found_error(turn: ConversationTurn) -> BadInput:
-    return BadInput(f"There is no conversation {turn.conversation.conversation_id!r}; begin one with another id.")
+    return BadInput(
+        f"There is no conversation {turn.conversation.conversation_id!r}. Use another id to start a new one."
+    )

@@ -248,7 +248,7 @@ async def test_bad_requests_and_unknown_models_are_refused_in_the_sdks_terms():
             await sdk.chat.completions.create(model="gpt-9", messages=HI)
     assert (several.value.param, several.value.type) == ("n", "invalid_request_error")
     assert (unknown.value.code, unknown.value.param) == ("model_not_found", "model")
-    assert "the models are: m" in unknown.value.message
+    assert "Available models: m" in unknown.value.message
 
 
 async def test_models_are_listed_once_and_found_by_every_name():

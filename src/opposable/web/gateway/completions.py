@@ -1,4 +1,4 @@
-"""A request answered by a model so that a client can use it: calls held until they are right, text as it comes."""
+"""Completions with valid tool calls: text streams at once, calls are validated and corrected before they are sent."""
 
 import re
 from collections.abc import AsyncGenerator, Sequence
@@ -23,44 +23,46 @@ _FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 
 
 async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerator[ModelEvent, None]:
-    """The reply in parts: text and reasoning as they come, and a `Reply` last, whose calls are right.
+    """Yield text and reasoning as they arrive, and at last a `Reply` with valid calls.
 
-    Where a reply's only calls are of tools not offered or cannot be read, or a demanded call is missing, the model is
-    told so and asked once more. Raises: `ModelError` kinds.
+    The model gets one chance to correct a reply that has only invalid calls, or lacks a required call.
+
+    Raises:
+        ModelError: If the model fails.
     """
     if request.is_without_tools:
-        parts = _unwrap_text_protocol(model).stream(request.messages, (), request.options)
+        events = _unwrap_text_protocol(model).stream(request.messages, (), request.options)
     elif request.options.response_schema is not None and request.options.tool_choice == "auto":
-        parts = _stream_with_response_format(model, request)
+        events = _stream_with_response_format(model, request)
     else:
-        parts = _stream_with_calls(model, request)
-    async with aclosing(parts):
-        async for part in parts:
-            yield part
+        events = _stream_with_calls(model, request)
+    async with aclosing(events):
+        async for event in events:
+            yield event
 
 
 def _unwrap_text_protocol(model: Model) -> Model:
-    """The model whose text nobody reads for calls."""
+    """Return the model without the wrapper that parses calls in its text."""
     while isinstance(model, TextProtocolModel):
         model = model.inner
     return model
 
 
 async def _stream_with_calls(model: Model, request: CompletionRequest) -> AsyncGenerator[ModelEvent, None]:
-    """A reply whose calls are right, after at most one more try."""
+    """Stream a reply with valid calls, after at most one correction by the model."""
     first = _Attempt(model, request, request.messages)
-    async with aclosing(first.stream()) as parts:
-        async for part in parts:
-            yield part
-    found = first.triage
-    if found.valid_calls or found.is_cut_off or not (found.invalid_calls or found.is_call_missing):
-        yield _finalize_reply(request, first.reply, found.valid_calls, is_cut_off=found.is_cut_off)
+    async with aclosing(first.stream()) as events:
+        async for event in events:
+            yield event
+    triage = first.triage
+    if triage.valid_calls or triage.is_cut_off or not (triage.invalid_calls or triage.is_call_missing):
+        yield _finalize_reply(request, first.reply, triage.valid_calls, is_cut_off=triage.is_cut_off)
         return
-    second = _Attempt(model, request, [*request.messages, *build_correction_messages(first.reply, found, request)])
+    second = _Attempt(model, request, [*request.messages, *build_correction_messages(first.reply, triage, request)])
     try:
-        async with aclosing(second.stream(preceding_text=first.reply.message.content)) as parts:
-            async for part in parts:
-                yield part
+        async with aclosing(second.stream(preceding_text=first.reply.message.content)) as events:
+            async for event in events:
+                yield event
     except ModelError:
         if not _get_raw_text(first):
             raise
@@ -75,7 +77,12 @@ async def _stream_with_calls(model: Model, request: CompletionRequest) -> AsyncG
 
 
 class _Attempt:
-    """One asking of the model, and what came of it."""
+    """One model request and its outcome.
+
+    Attributes:
+        reply: The reply, once the stream has ended.
+        triage: The calls of the reply.
+    """
 
     def __init__(self, model: Model, request: CompletionRequest, messages: Sequence[Message]) -> None:
         self.reply = Reply(assistant_message(""))
@@ -85,43 +92,37 @@ class _Attempt:
         self._messages = messages
 
     async def stream(self, preceding_text: str = "") -> AsyncGenerator[ModelEvent, None]:
-        """Text and reasoning as they come, set off from the text `after` which they come; calls and reply are kept."""
-        gap = "\n\n" if preceding_text else ""
+        """Yield text and reasoning, separated from the preceding text, and store the reply and its calls."""
+        separator = "\n\n" if preceding_text else ""
         stream = self._model.stream(self._messages, self._request.tools, self._request.options)
-        async with aclosing(stream) as parts:
-            async for part in parts:
-                if type(part) is Reply:
-                    self.reply = part
-                    self.triage = triage_calls(part, self._request)
-                elif type(part) is TextDelta and gap:
-                    yield TextDelta(gap + part.text)
-                    gap = ""
-                elif type(part) is not CallDelta:
-                    yield part
+        async with aclosing(stream) as events:
+            async for event in events:
+                if type(event) is Reply:
+                    self.reply = event
+                    self.triage = triage_calls(event, self._request)
+                elif type(event) is TextDelta and separator:
+                    yield TextDelta(separator + event.text)
+                    separator = ""
+                elif type(event) is not CallDelta:
+                    yield event
 
 
 async def _stream_with_response_format(model: Model, request: CompletionRequest) -> AsyncGenerator[ModelEvent, None]:
-    """A reply with calls, or one whose text fits the schema that was asked for.
+    """Stream a reply with calls, or with a text that matches the requested schema.
 
-    A server that enforces the schema leaves no room for calls. So the schema is told in words, and enforced in a
-    second asking where the answer does not fit.
+    A server that enforces a schema cannot return calls. So the instructions state the schema, and only a final answer
+    that does not match it is requested again with enforcement.
     """
     schema = request.options.response_schema or {}
-    told = _add_schema_instruction(request.messages, schema)
-    free = replace(request, messages=told, options=replace(request.options, response_schema=None))
-    reply = Reply(assistant_message(""))
-    async with aclosing(_stream_with_calls(model, free)) as parts:
-        async for part in parts:
-            if type(part) is Reply:
-                reply = part
+    messages = _add_schema_instruction(request.messages, schema)
+    unenforced = replace(request, messages=messages, options=replace(request.options, response_schema=None))
+    reply = await _get_reply(_stream_with_calls(model, unenforced))
     if not reply.message.tool_calls and reply.finish == "stop":
         text = _extract_matching_json(reply.message.content, schema)
         if text is None:
             options: ModelOptions = replace(request.options, tool_choice="none", stream=False)
-            async with aclosing(model.stream(told, request.tools, options)) as parts:
-                async for part in parts:
-                    if type(part) is Reply:
-                        reply = replace(part, usage=reply.usage + part.usage)
+            enforced = await _get_reply(model.stream(messages, request.tools, options))
+            reply = replace(enforced, usage=reply.usage + enforced.usage)
             text = _extract_matching_json(reply.message.content, schema) or reply.message.content
         reply = replace(reply, message=assistant_message(text, (), reply.message.thinking))
     if request.options.stream and reply.message.content:
@@ -129,40 +130,50 @@ async def _stream_with_response_format(model: Model, request: CompletionRequest)
     yield reply
 
 
+async def _get_reply(stream: AsyncGenerator[ModelEvent, None]) -> Reply:
+    """Read a stream to its end and return the reply."""
+    reply = Reply(assistant_message(""))
+    async with aclosing(stream) as events:
+        async for event in events:
+            if type(event) is Reply:
+                reply = event
+    return reply
+
+
 def _add_schema_instruction(messages: Sequence[Message], schema: dict[str, Any]) -> tuple[Message, ...]:
-    """The messages with the schema of the final answer told in the system message."""
-    written = orjson.dumps(schema).decode()
+    """Return the messages with the schema of the final answer in the system message."""
+    schema_text = orjson.dumps(schema).decode()
     if detect_conversation_language(messages) == "zh":
-        words = f"最终答案必须是符合以下 JSON Schema 的 JSON，不要有其他内容：\n{written}"
+        instruction = f"最终答案必须是符合以下 JSON Schema 的 JSON，不要有其他内容：\n{schema_text}"
     else:
-        words = f"Your final answer must be JSON that fits this JSON Schema, and nothing else:\n{written}"
+        instruction = f"Your final answer must be JSON that fits this JSON Schema, and nothing else:\n{schema_text}"
     if messages and messages[0].role == "system":
-        return (system_message(f"{messages[0].content}\n\n{words}"), *messages[1:])
-    return (system_message(words), *messages)
+        return (system_message(f"{messages[0].content}\n\n{instruction}"), *messages[1:])
+    return (system_message(instruction), *messages)
 
 
 def _extract_matching_json(text: str, schema: dict[str, Any]) -> str | None:
-    """The JSON in `text` if it fits the schema."""
+    """Return the JSON in `text` if it matches the schema, else None."""
     import jsonschema_rs
 
     fence = _FENCE.match(text)
-    inner = (fence[1] if fence else text).strip()
+    json_text = (fence[1] if fence else text).strip()
     try:
-        value = orjson.loads(inner)
-        fits = jsonschema_rs.is_valid(schema, value, retriever=_refuse_reference)
+        value = orjson.loads(json_text)
+        is_valid = jsonschema_rs.is_valid(schema, value, retriever=_refuse_reference)
     except (orjson.JSONDecodeError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError, ValueError):
         return None
-    return inner if fits else None
+    return json_text if is_valid else None
 
 
 def _refuse_reference(uri: str) -> Any:
-    raise ValueError(f"{uri} stands elsewhere and is not fetched.")
+    raise ValueError(f"The external reference {uri} is not fetched.")
 
 
 def _get_unparsed_native_calls(triage: CallTriage, request: CompletionRequest) -> tuple[ToolCall, ...]:
-    """Calls of offered tools that the model server itself parsed, whose arguments nobody can read.
+    """Return the calls of known tools that the model's server parsed, but whose arguments are not valid.
 
-    They go to the client as they are, which can tell its model what is wrong with them.
+    The client gets them unchanged and can report the problem to its model.
     """
     choice = request.options.tool_choice
     names = {choice.name} if isinstance(choice, ForcedTool) else {tool.name for tool in request.tools}
@@ -170,24 +181,23 @@ def _get_unparsed_native_calls(triage: CallTriage, request: CompletionRequest) -
 
 
 def _get_raw_text(attempt: _Attempt) -> str:
-    """The text of a try; where there is none, what it wrote that was taken for a call."""
+    """Return the text of an attempt, or the text of its invalid calls."""
     return attempt.reply.message.content or "\n".join(call.arguments_json for call, _ in attempt.triage.invalid_calls)
 
 
 def _join_replies(first: Reply, second: Reply) -> Reply:
-    said = second.message
-    text = "\n\n".join(filter(None, (first.message.content, said.content)))
-    thinking = "\n\n".join(filter(None, (first.message.thinking, said.thinking)))
+    text = "\n\n".join(filter(None, (first.message.content, second.message.content)))
+    thinking = "\n\n".join(filter(None, (first.message.thinking, second.message.thinking)))
     usage: Usage = first.usage + second.usage
-    return Reply(assistant_message(text, said.tool_calls, thinking), second.finish, usage)
+    return Reply(assistant_message(text, second.message.tool_calls, thinking), second.finish, usage)
 
 
 def _finalize_reply(
     request: CompletionRequest, reply: Reply, calls: tuple[ToolCall, ...], *, is_cut_off: bool
 ) -> Reply:
-    """The reply as the client gets it."""
-    given = calls[:1] if request.single_call_only else calls
-    finish: FinishReason = "tool_calls" if given else reply.finish
-    if not given and finish == "tool_calls":
+    """Return the reply with these calls and the matching finish reason."""
+    sent_calls = calls[:1] if request.single_call_only else calls
+    finish: FinishReason = "tool_calls" if sent_calls else reply.finish
+    if not sent_calls and finish == "tool_calls":
         finish = "length" if is_cut_off else "stop"
-    return Reply(assistant_message(reply.message.content, given, reply.message.thinking), finish, reply.usage)
+    return Reply(assistant_message(reply.message.content, sent_calls, reply.message.thinking), finish, reply.usage)

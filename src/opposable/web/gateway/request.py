@@ -1,4 +1,4 @@
-"""A chat-completions request, read: what is wrong with it is told, what a model need not know is left out."""
+"""Parsing and validation of chat-completions requests."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,10 +26,15 @@ ROLES: dict[str, Role] = {
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """What a client asks for.
+    """A chat-completions request.
 
-    `one_call` is true where it wants no more than one call a reply, `include_usage` where a stream should end with
-    token counts.
+    Attributes:
+        model: The requested name of the model.
+        messages: The conversation.
+        tools: The tools that the model may call.
+        options: The other options of the model request.
+        single_call_only: Whether a reply may have at most one call (`parallel_tool_calls: false`).
+        include_usage: Whether a stream ends with the token counts.
     """
 
     model: str
@@ -41,41 +46,45 @@ class CompletionRequest:
 
     @property
     def is_without_tools(self) -> bool:
-        """Whether tools play no part in it."""
+        """Whether the request has no tools, calls or tool results."""
         return not self.tools and not any(message.tool_calls or message.role == "tool" for message in self.messages)
 
 
 def parse_request(raw: bytes) -> CompletionRequest:
-    """The request in `raw`. Parameters that are not known are ignored. Raises: `WireError` 400."""
+    """Parse the body of a request. Unknown parameters are ignored.
+
+    Raises:
+        GatewayError: 400, with the path of the wrong parameter.
+    """
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise GatewayError(400, f"The body is no JSON: {error}.", code="invalid_json") from error
+        raise GatewayError(400, f"The body is not valid JSON: {error}.", code="invalid_json") from error
     if not isinstance(body, dict):
         raise GatewayError(400, "The body must be a JSON object.", code="invalid_json")
     model = body.get("model")
     if not isinstance(model, str) or not model:
-        raise bad_request_error("model", "You must name a model; GET /v1/models lists them.")
+        raise bad_request_error("model", "model is missing. GET /v1/models lists the available models.")
     if body.get("functions"):
-        raise bad_request_error("functions", "functions is the old way; send the same as tools.")
+        raise bad_request_error("functions", "functions is not supported. Use tools instead.")
     if body.get("n") not in (None, 1):
-        raise bad_request_error("n", "n must be 1: this gateway gives one choice a request.", "unsupported_value")
+        raise bad_request_error("n", "n must be 1: this gateway returns one choice.", "unsupported_value")
     choice, tools = _parse_tool_choice(body.get("tool_choice"), parse_tools(body.get("tools")))
     stream = body.get("stream") is True
-    asked = body.get("stream_options")
+    stream_options = body.get("stream_options")
     return CompletionRequest(
         model,
         tuple(match_results_to_calls(_parse_messages(body.get("messages")))),
         tools,
         _parse_options(body, stream, choice),
         body.get("parallel_tool_calls") is False,
-        stream and isinstance(asked, dict) and asked.get("include_usage") is True,
+        stream and isinstance(stream_options, dict) and stream_options.get("include_usage") is True,
     )
 
 
 def _parse_options(body: dict[str, Any], stream: bool, choice: ToolChoice) -> ModelOptions:
-    bound = "max_completion_tokens" if body.get("max_completion_tokens") is not None else "max_tokens"
-    max_tokens = _parse_number(body, bound, low=1, is_integer=True)
+    limit_name = "max_completion_tokens" if body.get("max_completion_tokens") is not None else "max_tokens"
+    max_tokens = _parse_number(body, limit_name, low=1, is_integer=True)
     seed = _parse_number(body, "seed", low=-(2**63), is_integer=True)
     return ModelOptions(
         stream=stream,
@@ -95,9 +104,9 @@ def _parse_number(
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int if is_integer else int | float) or not low <= value <= high:
-        kind = "a whole number" if is_integer else "a number"
-        bounds = f"from {low} to {high}" if high != float("inf") else f"of at least {low}"
-        raise bad_request_error(name, f"{name} must be {kind} {bounds}, not {value!r}.", "invalid_value")
+        kind = "an integer" if is_integer else "a number"
+        allowed_range = f"from {low} to {high}" if high != float("inf") else f"of at least {low}"
+        raise bad_request_error(name, f"{name} must be {kind} {allowed_range}, not {value!r}.", "invalid_value")
     return value
 
 
@@ -106,9 +115,9 @@ def _parse_stop(value: Any) -> tuple[str, ...]:
         return ()
     if isinstance(value, str):
         return (value,)
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return tuple(value)
-    raise bad_request_error("stop", "stop must be a text or a list of texts.", "invalid_value")
+    raise bad_request_error("stop", "stop must be a string or a list of strings.", "invalid_value")
 
 
 def _parse_response_format(value: Any) -> dict[str, Any] | None:
@@ -117,8 +126,8 @@ def _parse_response_format(value: Any) -> dict[str, Any] | None:
         return None
     if kind == "json_object":
         return {"type": "object"}
-    told = value.get("json_schema") if kind == "json_schema" else None
-    schema = told.get("schema") if isinstance(told, dict) else None
+    json_schema = value.get("json_schema") if kind == "json_schema" else None
+    schema = json_schema.get("schema") if isinstance(json_schema, dict) else None
     if isinstance(schema, dict):
         return schema
     raise bad_request_error(
@@ -129,11 +138,11 @@ def _parse_response_format(value: Any) -> dict[str, Any] | None:
 
 
 def _parse_tool_choice(value: Any, tools: tuple[ToolDefinition, ...]) -> tuple[ToolChoice, tuple[ToolDefinition, ...]]:
-    """The choice, and the tools it leaves."""
+    """Return the tool choice and the tools that it allows."""
     if isinstance(value, dict) and value.get("type") == "allowed_tools":
         allowed = value.get("allowed_tools", value)
-        listed = allowed.get("tools") if isinstance(allowed, dict) else None
-        names = {_get_function_name(one) for one in listed} if isinstance(listed, list) else set()
+        allowed_tools = allowed.get("tools") if isinstance(allowed, dict) else None
+        names = {_get_function_name(tool) for tool in allowed_tools} if isinstance(allowed_tools, list) else set()
         return _parse_tool_choice(allowed.get("mode", "auto"), tuple(tool for tool in tools if tool.name in names))
     if value is None:
         return "auto", tools
@@ -146,11 +155,11 @@ def _parse_tool_choice(value: Any, tools: tuple[ToolDefinition, ...]) -> tuple[T
             'tool_choice must be "none", "auto", "required" or {"type": "function", "function": {"name": …}}.',
         )
     if not tools:
-        raise bad_request_error("tool_choice", "tool_choice asks for a call, but no tools are given.")
+        raise bad_request_error("tool_choice", "tool_choice requires a call, but there are no tools.")
     if name is None:
         return "required", tools
     if all(tool.name != name for tool in tools):
-        raise bad_request_error("tool_choice", f"tool_choice names {name!r}, but the tools have no such tool.")
+        raise bad_request_error("tool_choice", f"tool_choice names {name!r}, which is not one of the tools.")
     return ForcedTool(name), tools
 
 
@@ -164,20 +173,21 @@ def _get_function_name(value: Any) -> str | None:
 
 def _parse_messages(value: Any) -> list[Message]:
     if not isinstance(value, list) or not value:
-        raise bad_request_error("messages", "messages must be a list of at least one message.")
-    names: dict[str, str] = {}
-    return [_parse_message(raw, f"messages[{n}]", names) for n, raw in enumerate(value)]
+        raise bad_request_error("messages", "messages must be a list with at least one message.")
+    tool_names: dict[str, str] = {}
+    return [_parse_message(raw, f"messages[{index}]", tool_names) for index, raw in enumerate(value)]
 
 
 def _parse_message(raw: Any, path: str, tool_names: dict[str, str]) -> Message:
-    """One message; `names` are those of the tools called before it, by the ids of the calls."""
+    """Parse one message; `tool_names` collects the tool names of earlier calls by call id."""
     if not isinstance(raw, dict):
         raise bad_request_error(path, f"{path} must be an object with role and content.")
-    named = raw.get("role")
-    role = ROLES.get(named) if isinstance(named, str) else None
+    role_name = raw.get("role")
+    role = ROLES.get(role_name) if isinstance(role_name, str) else None
     content = raw.get("content")
     if role is None:
-        raise bad_request_error(f"{path}.role", f"{path} has the role {named!r}; roles are {', '.join(ROLES)}.")
+        message = f"{path} has the unknown role {role_name!r}. Roles are {', '.join(ROLES)}."
+        raise bad_request_error(f"{path}.role", message)
     if content is None and role in ("system", "user"):
         raise bad_request_error(f"{path}.content", f"{path} has no content.")
     text = _parse_text(content, f"{path}.content")
@@ -193,21 +203,21 @@ def _parse_message(raw: Any, path: str, tool_names: dict[str, str]) -> Message:
 
 
 def _parse_text(content: Any, path: str) -> str:
-    """The text of a message's content, which may come in parts."""
+    """Return the text of a message, whose content can be a list of parts."""
     if content is None:
         return ""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        raise bad_request_error(path, f"{path} must be a text or a list of parts.")
+        raise bad_request_error(path, f"{path} must be a string or a list of parts.")
     texts = []
-    for n, part in enumerate(content):
+    for index, part in enumerate(content):
         kind = part.get("type") if isinstance(part, dict) else None
         text: Any = part.get(kind) if kind in ("text", "refusal") else part
         if not isinstance(text, str):
             raise bad_request_error(
-                f"{path}[{n}]",
-                f"{path}[{n}] is of type {kind!r}; this gateway takes text only.",
+                f"{path}[{index}]",
+                f"{path}[{index}] has the type {kind!r}. This gateway supports text only.",
                 "unsupported_content",
             )
         texts.append(text)
@@ -215,28 +225,28 @@ def _parse_text(content: Any, path: str) -> str:
 
 
 def _parse_tool_calls(raw: dict[str, Any], path: str) -> tuple[ToolCall, ...]:
-    """The calls of an earlier reply, each with arguments that are a JSON object."""
+    """Parse the calls of an earlier reply."""
     calls = raw.get("tool_calls") or ()
     if not calls and isinstance(raw.get("function_call"), dict):
         name = str(raw["function_call"].get("name"))
         calls = [{"id": f"function_{name}", "function": raw["function_call"]}]
     if not isinstance(calls, list | tuple):
         raise bad_request_error(f"{path}.tool_calls", f"{path}.tool_calls must be a list.")
-    read = []
-    for n, call in enumerate(calls):
+    parsed_calls = []
+    for index, call in enumerate(calls):
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict) or not all(
-            isinstance(one, str) for one in (function.get("name"), call.get("id"))
+            isinstance(value, str) for value in (function.get("name"), call.get("id"))
         ):
-            raise bad_request_error(
-                f"{path}.tool_calls[{n}]", f"{path}.tool_calls[{n}] must have an id and a function with a name."
-            )
-        read.append(ToolCall.from_json(call["id"], function["name"], _normalize_arguments(function.get("arguments"))))
-    return tuple(read)
+            call_path = f"{path}.tool_calls[{index}]"
+            raise bad_request_error(call_path, f"{call_path} must have an id and a function with a name.")
+        arguments = _normalize_arguments(function.get("arguments"))
+        parsed_calls.append(ToolCall.from_json(call["id"], function["name"], arguments))
+    return tuple(parsed_calls)
 
 
 def _normalize_arguments(arguments: Any) -> str:
-    """Arguments as a JSON object: as they are where they are one, mended where that can be, else quoted in one."""
+    """Return the arguments as the text of a JSON object: unchanged, repaired, or as the string `unreadable`."""
     text = (
         arguments if isinstance(arguments, str) else orjson.dumps(arguments if arguments is not None else {}).decode()
     )

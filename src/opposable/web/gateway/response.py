@@ -1,4 +1,7 @@
-"""Replies written as chat completions: whole, and in chunks. Bytes by hand, since a chunk is made for every token."""
+"""Serialization of replies as chat completions, whole and in chunks.
+
+Chunks are concatenated from bytes, because one is needed for every token.
+"""
 
 import time
 from collections.abc import Sequence
@@ -16,14 +19,13 @@ DONE_EVENT = b"data: [DONE]\n\n"
 
 
 def serialize_completion(model: str, reply: Reply) -> bytes:
-    """A whole completion."""
-    said = reply.message
-    message: dict[str, Any] = {"role": "assistant", "content": said.content, "refusal": None}
-    if said.thinking:
-        message["reasoning_content"] = said.thinking
-    if said.tool_calls:
-        message["content"] = said.content or None
-        message["tool_calls"] = [_serialize_call(call, call.arguments_json) for call in said.tool_calls]
+    """Return a whole completion."""
+    message: dict[str, Any] = {"role": "assistant", "content": reply.message.content, "refusal": None}
+    if reply.message.thinking:
+        message["reasoning_content"] = reply.message.thinking
+    if reply.message.tool_calls:
+        message["content"] = reply.message.content or None
+        message["tool_calls"] = [_serialize_call(call, call.arguments_json) for call in reply.message.tool_calls]
     return dump_json(
         {
             "id": _create_id(),
@@ -37,7 +39,12 @@ def serialize_completion(model: str, reply: Reply) -> bytes:
 
 
 class ChunkSerializer:
-    """The chunks of one streamed completion, as events ready to be sent. `usage` adds the one with token counts."""
+    """Serializes the chunks of one streamed completion as server-sent events.
+
+    Args:
+        model: The name of the model in the chunks.
+        include_usage: Whether to add a chunk with the token counts.
+    """
 
     __slots__ = ("_delta_prefix", "_delta_suffix", "_head", "_include_usage")
 
@@ -51,19 +58,19 @@ class ChunkSerializer:
         self._include_usage = include_usage
 
     def serialize_opening(self) -> bytes:
-        """The first chunk: who speaks."""
+        """Return the first chunk, with the role."""
         return self._delta_prefix + b'{"role":"assistant","content":""}' + self._delta_suffix
 
     def serialize_text(self, text: str) -> bytes:
-        """A piece of text."""
+        """Return a text delta."""
         return self._delta_prefix + b'{"content":' + dump_json(text) + b"}" + self._delta_suffix
 
     def serialize_thinking(self, text: str) -> bytes:
-        """A piece of reasoning, in the field that DeepSeek gave it."""
+        """Return a reasoning delta, in the field that DeepSeek introduced."""
         return self._delta_prefix + b'{"reasoning_content":' + dump_json(text) + b"}" + self._delta_suffix
 
     def serialize_calls(self, calls: Sequence[ToolCall]) -> bytes:
-        """The calls, each in two chunks: its id and name, then its arguments."""
+        """Return the calls, each in two chunks: its id and name, then its arguments."""
         deltas: list[dict[str, Any]] = []
         for index, call in enumerate(calls):
             deltas.append({"index": index, **_serialize_call(call, "")})
@@ -73,7 +80,7 @@ class ChunkSerializer:
         )
 
     def serialize_ending(self, reply: Reply) -> bytes:
-        """The last chunks: why the model stopped, token counts if they were asked for, and the end."""
+        """Return the last chunks: the finish reason, the token counts if requested, and the end marker."""
         last = b'{},"logprobs":null,"finish_reason":"%s"}]' % reply.finish.encode()
         if not self._include_usage:
             return self._delta_prefix + last + b"}\n\n" + DONE_EVENT
@@ -82,7 +89,7 @@ class ChunkSerializer:
 
 
 def serialize_model(name: str, created: int) -> dict[str, Any]:
-    """A model as the list of models has it."""
+    """Return the entry of a model in the list of models."""
     return {"id": name, "object": "model", "created": created, "owned_by": "opposable"}
 
 

@@ -19,77 +19,94 @@ from opposable.web.openai_errors import GatewayError, to_gateway_error
 from opposable.web.sse import ClientDisconnected, EventStream, run_while_connected
 
 CLIENT_CLOSED_REQUEST = Response(status_code=499)
-"""For the log alone: nobody is there to read it."""
+"""Only logged: the client has disconnected."""
 
 
 def create_gateway_router(models: Mapping[str, Model], max_body_bytes: int) -> APIRouter:
-    """The routes in front of `models`, by the names that clients call them.
+    """Create the routes of the gateway.
 
-    A model may have several names; the first is the one that is listed. `largest_body` is in bytes.
+    Args:
+        models: The models by the names that clients use. A model may have several names; the first one is listed.
+        max_body_bytes: The largest accepted request body.
     """
     router = APIRouter()
     created = int(time.time())
-    listed = [name for n, (name, model) in enumerate(models.items()) if model not in list(models.values())[:n]]
+    first_names: dict[int, str] = {}
+    for model_name, served_model in models.items():
+        first_names.setdefault(id(served_model), model_name)
+    listed_names = list(first_names.values())
 
-    def named(name: str) -> Model:
+    def get_model_by_name(name: str) -> Model:
         model = models.get(name)
         if model is None:
-            said = f"There is no model {name[:200]!r}; the models are: {', '.join(models)}."
-            raise GatewayError(404, said, param="model", code="model_not_found")
+            message = f"There is no model {name[:200]!r}. Available models: {', '.join(models)}."
+            raise GatewayError(404, message, param="model", code="model_not_found")
         return model
 
-    async def chat(request: Request) -> Response:
+    async def create_chat_completion(request: Request) -> Response:
         try:
-            asked = parse_request(await read_json_body(request, max_body_bytes))
-            model = named(asked.model)
-            if asked.options.stream:
-                return EventStream(stream_completion(model, asked), to_gateway_error)
-            raw = await run_while_connected(request.receive, create_completion(model, asked))
+            completion_request = parse_request(await read_json_body(request, max_body_bytes))
+            model = get_model_by_name(completion_request.model)
+            if completion_request.options.stream:
+                return EventStream(stream_completion(model, completion_request), to_gateway_error)
+            body = await run_while_connected(request.receive, create_completion(model, completion_request))
         except (ClientDisconnect, ClientDisconnected):
             return CLIENT_CLOSED_REQUEST
-        except Exception as error:  # noqa: BLE001 - every error is told in the client's own format
+        except Exception as error:  # noqa: BLE001 - every error is sent in the format of OpenAI
             return to_gateway_error(error).to_response()
-        return Response(raw, media_type="application/json")
+        return Response(body, media_type="application/json")
 
     async def list_models() -> Response:
-        return _json_response({"object": "list", "data": [serialize_model(name, created) for name in listed]})
+        return _json_response({"object": "list", "data": [serialize_model(name, created) for name in listed_names]})
 
-    async def one_model(request: Request) -> Response:
+    async def get_model(request: Request) -> Response:
         name = request.path_params["name"]
-        named(name)
+        get_model_by_name(name)
         return _json_response(serialize_model(name, created))
 
-    async def health() -> Response:
+    async def get_health() -> Response:
         return _json_response({"status": "ok"})
 
-    router.add_api_route("/v1/chat/completions", chat, methods=["POST"], openapi_extra=CHAT_COMPLETIONS_DOCS)
+    router.add_api_route(
+        "/v1/chat/completions", create_chat_completion, methods=["POST"], openapi_extra=CHAT_COMPLETIONS_DOCS
+    )
     router.add_api_route("/v1/models", list_models, methods=["GET"], openapi_extra=LIST_MODELS_DOCS)
-    router.add_api_route("/v1/models/{name:path}", one_model, methods=["GET"], openapi_extra=GET_MODEL_DOCS)
-    router.add_api_route("/healthz", health, methods=["GET"], openapi_extra=HEALTH_DOCS)
+    router.add_api_route("/v1/models/{name:path}", get_model, methods=["GET"], openapi_extra=GET_MODEL_DOCS)
+    router.add_api_route("/healthz", get_health, methods=["GET"], openapi_extra=HEALTH_DOCS)
     return router
 
 
 async def create_completion(model: Model, request: CompletionRequest) -> bytes:
-    """The answer in one piece. Raises: `ModelError` kinds."""
-    async with aclosing(stream_reply(model, request)) as parts:
-        async for part in parts:
-            if type(part) is Reply:
-                return serialize_completion(request.model, part)
-    raise GatewayError(502, "The model gave no reply.", kind="server_error", code="model_failed")
+    """Return the body of a whole completion.
+
+    Raises:
+        ModelError: If the model fails.
+    """
+    async with aclosing(stream_reply(model, request)) as events:
+        async for event in events:
+            if type(event) is Reply:
+                return serialize_completion(request.model, event)
+    raise GatewayError(502, "The model returned no reply.", kind="server_error", code="model_failed")
 
 
 async def stream_completion(model: Model, request: CompletionRequest) -> AsyncGenerator[bytes, None]:
-    """The answer in chunks, the first of them when the model begins. Raises: `ModelError` kinds."""
-    chunks = ChunkSerializer(request.model, request.include_usage)
-    opening = chunks.serialize_opening()
-    async with aclosing(stream_reply(model, request)) as parts:
-        async for part in parts:
-            if type(part) is TextDelta:
-                yield opening + chunks.serialize_text(part.text)
-            elif type(part) is ThinkingDelta:
-                yield opening + chunks.serialize_thinking(part.text)
-            elif type(part) is Reply:
-                yield opening + chunks.serialize_calls(part.message.tool_calls) + chunks.serialize_ending(part)
+    """Yield a completion as server-sent events, the first one when the model starts to reply.
+
+    Raises:
+        ModelError: If the model fails.
+    """
+    serializer = ChunkSerializer(request.model, request.include_usage)
+    opening = serializer.serialize_opening()
+    async with aclosing(stream_reply(model, request)) as events:
+        async for event in events:
+            if type(event) is TextDelta:
+                yield opening + serializer.serialize_text(event.text)
+            elif type(event) is ThinkingDelta:
+                yield opening + serializer.serialize_thinking(event.text)
+            elif type(event) is Reply:
+                yield (
+                    opening + serializer.serialize_calls(event.message.tool_calls) + serializer.serialize_ending(event)
+                )
             opening = b""
 
 

@@ -1,4 +1,4 @@
-"""Tools as clients send them, made into definitions that every model can be told."""
+"""Parsing of the tools of a request, with normalization of their JSON Schemas for every model."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ from opposable.tools.tool_names import SAFE_NAME_PATTERN
 from opposable.web.openai_errors import bad_request_error
 
 MAX_SCHEMA_NODES = 2000
-"""Parts that the schema of one tool may have."""
+"""The largest number of nodes in the schema of one tool."""
 
 _DEFINITION_KEYWORDS = ("$defs", "definitions")
 _SCHEMA_MAPPING_KEYWORDS = ("properties", "patternProperties", "dependentSchemas")
 _SCHEMA_LIST_KEYWORDS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SCHEMA_KEYWORDS = ("items", "additionalProperties", "not", "contains", "if", "then", "else", "propertyNames")
 _KEYWORD_TYPES: dict[str, Any] = {
-    "$ref": (),  # what stands elsewhere is never fetched
+    "$ref": (),  # external references are dropped, never fetched
     "type": str | list,
     "required": list,
     "enum": list,
@@ -26,24 +26,27 @@ _KEYWORD_TYPES: dict[str, Any] = {
     "default": object,
     "description": str,
 }
-"""The forms of the other keywords' values; those not named here have plain values."""
+"""The types of the values of other keywords; keywords that are not listed have scalar values."""
 
 
 def parse_tools(tools: Any) -> tuple[ToolDefinition, ...]:
-    """The `tools` of a request. Raises: `WireError` 400 that names the tool and what is wrong with it."""
+    """Parse the `tools` of a request.
+
+    Raises:
+        GatewayError: 400, with the path of the wrong tool.
+    """
     if tools is None:
         return ()
     if not isinstance(tools, list):
         raise bad_request_error("tools", "tools must be a list.")
-    made = tuple(_parse_tool(tool, f"tools[{n}]") for n, tool in enumerate(tools))
+    definitions = tuple(_parse_tool(tool, f"tools[{index}]") for index, tool in enumerate(tools))
     names: set[str] = set()
-    for n, tool in enumerate(made):
-        if tool.name in names:
-            raise bad_request_error(
-                f"tools[{n}].function.name", f"Two tools are named {tool.name!r}; names must differ."
-            )
-        names.add(tool.name)
-    return made
+    for index, definition in enumerate(definitions):
+        if definition.name in names:
+            path = f"tools[{index}].function.name"
+            raise bad_request_error(path, f"Two tools have the name {definition.name!r}. Names must be unique.")
+        names.add(definition.name)
+    return definitions
 
 
 def _parse_tool(tool: Any, path: str) -> ToolDefinition:
@@ -52,13 +55,13 @@ def _parse_tool(tool: Any, path: str) -> ToolDefinition:
     if kind != "function" or not isinstance(function, dict):
         raise bad_request_error(
             path,
-            f'{path} must be {{"type": "function", "function": {{…}}}}; this gateway knows no other kind of tool.',
+            f'{path} must be {{"type": "function", "function": {{…}}}}. Other types of tools are not supported.',
         )
     name = function.get("name")
     if not isinstance(name, str) or not SAFE_NAME_PATTERN.match(name):
         raise bad_request_error(
             f"{path}.function.name",
-            f"{path} is named {name!r}; a tool's name is 1 to 64 letters, digits, underscores and dashes.",
+            f"{path} has the name {name!r}. A name has 1 to 64 letters, digits, underscores and dashes.",
         )
     description = function.get("description")
     parameters = _parse_parameters(function.get("parameters"), f"{path}.function.parameters", name)
@@ -66,7 +69,7 @@ def _parse_tool(tool: Any, path: str) -> ToolDefinition:
 
 
 def _parse_parameters(schema: Any, path: str, name: str) -> dict[str, Any]:
-    """The parameters as a JSON Schema of type object: small faults mended, others told."""
+    """Return the parameters as a JSON Schema of type object, with small mistakes repaired."""
     if schema is None:
         schema = {}
     if not isinstance(schema, dict):
@@ -77,18 +80,18 @@ def _parse_parameters(schema: Any, path: str, name: str) -> dict[str, Any]:
     try:
         orjson.dumps(schema)
         return _SchemaNormalizer(schema).normalize()
-    except (TypeError, _SchemaTooLarge) as error:  # TypeError: deeper than 254 levels, which nobody could send on
+    except (TypeError, _SchemaTooLarge) as error:  # TypeError: deeper than 254 levels
         raise bad_request_error(path, f"The parameters of tool {name!r} are nested too deeply.") from error
 
 
 class _SchemaTooLarge(Exception):
-    """A schema whose references, put in place, make more than `MOST` parts."""
+    """The schema has more than `MAX_SCHEMA_NODES` nodes with its references resolved."""
 
 
 class _SchemaNormalizer:
-    """A schema being mended: every part gets the form that JSON Schema gives it, and what has another says nothing.
+    """Normalizes a schema: it drops keyword values of a wrong type and resolves references.
 
-    References are put in place, since a model reads a schema from top to bottom; one that recurs stays a reference.
+    References are resolved because a model reads a schema from top to bottom. A recursive one stays a reference.
     """
 
     def __init__(self, root: dict[str, Any]) -> None:
@@ -97,13 +100,16 @@ class _SchemaNormalizer:
         self._is_recursive = False
 
     def normalize(self) -> dict[str, Any]:
-        """The whole schema, of type object."""
-        whole = self._normalize_node({**self._root, "type": "object"}, ())
+        """Return the whole schema, of type object."""
+        schema = self._normalize_node({**self._root, "type": "object"}, ())
         for key in _DEFINITION_KEYWORDS if self._is_recursive else ():
-            known = self._root.get(key)
-            if isinstance(known, dict):
-                whole[key] = {name: self._normalize_node(one, (f"#/{key}/{name}",)) for name, one in known.items()}
-        return {"type": "object", "properties": {}, **whole}
+            definitions = self._root.get(key)
+            if isinstance(definitions, dict):
+                schema[key] = {
+                    name: self._normalize_node(definition, (f"#/{key}/{name}",))
+                    for name, definition in definitions.items()
+                }
+        return {"type": "object", "properties": {}, **schema}
 
     def _normalize_node(self, node: Any, path: tuple[str, ...]) -> dict[str, Any]:
         self._node_count += 1
@@ -116,26 +122,27 @@ class _SchemaNormalizer:
             if reference in path:
                 self._is_recursive = True
                 return {"$ref": reference}
-            beside = {key: value for key, value in node.items() if key != "$ref"}
+            siblings = {key: value for key, value in node.items() if key != "$ref"}
             try:
                 target = resolve_pointer(self._root, reference)
             except LookupError:
                 target = {}
-            return self._normalize_node({**(target if isinstance(target, dict) else {}), **beside}, (*path, reference))
+            resolved = {**(target if isinstance(target, dict) else {}), **siblings}
+            return self._normalize_node(resolved, (*path, reference))
         return {key: inner for key, value in node.items() for inner in self._normalize_keyword(key, value, path)}
 
     def _normalize_keyword(self, key: str, value: Any, path: tuple[str, ...]) -> list[Any]:
-        """The value of a keyword as it should be, in a list; an empty one where the keyword is to be left out."""
+        """Return the normalized value of a keyword in a list; an empty list drops the keyword."""
         if key in _SCHEMA_MAPPING_KEYWORDS:
             return [
-                {name: self._normalize_node(one, path) for name, one in value.items()}
+                {name: self._normalize_node(schema, path) for name, schema in value.items()}
                 if isinstance(value, dict)
                 else {}
             ]
         if key in _SCHEMA_LIST_KEYWORDS:
-            return [[self._normalize_node(one, path) for one in value]] if isinstance(value, list) else []
+            return [[self._normalize_node(schema, path) for schema in value]] if isinstance(value, list) else []
         if key in _SCHEMA_KEYWORDS:
             return [value if isinstance(value, bool) else self._normalize_node(value, path)]
-        right = _KEYWORD_TYPES.get(key, str | int | float | bool | None)
+        value_type = _KEYWORD_TYPES.get(key, str | int | float | bool | None)
         items = value if isinstance(value, list) and key in ("type", "required") else ()
-        return [value] if isinstance(value, right) and all(isinstance(one, str) for one in items) else []
+        return [value] if isinstance(value, value_type) and all(isinstance(item, str) for item in items) else []
