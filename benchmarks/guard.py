@@ -28,7 +28,7 @@ import orjson
 from rich.progress import Progress
 
 from opposable import Agent, FailureMemory, Limits, ScriptedModel, ToolFailed, ToolLibrary
-from opposable.agent.guard_options import ALL_GUARDS, NO_GUARDS, GuardOptions
+from opposable.agent.assistance.guard_options import ALL_GUARDS, NO_GUARDS, GuardOptions
 from opposable.domain.records import Failure, get_utc_now
 from opposable.models.scripted import reply_with_calls, tool_call
 from opposable.store import open_store
@@ -72,7 +72,7 @@ async def measure_run_us(name: str, call_count: int, guard_options: GuardOptions
             make_calling_model(name, call_count),
             [add, fail],
             limits=LIMITS,
-            guards=guard_options,
+            assistance=guard_options,
             failure_memory=memory,
         )
         start = time.process_time()

@@ -99,7 +99,9 @@ async def main(is_guarded: bool) -> None:
     """Run the same agent twice."""
     async with serve_page() as url, open_browser_library() as library:
         limits = Limits(turns=16, tool_calls=None)
-        agent = Agent(make_stubborn_model(url), library, limits=limits, guards=ALL_GUARDS if is_guarded else NO_GUARDS)
+        agent = Agent(
+            make_stubborn_model(url), library, limits=limits, assistance=ALL_GUARDS if is_guarded else NO_GUARDS
+        )
         for number in ("first", "second"):
             run_finished = await agent.run("How many followers does Mara have?")
             results = [message.content for message in run_finished.messages if message.role == "tool"]
