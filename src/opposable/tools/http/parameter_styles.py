@@ -1,10 +1,11 @@
-"""How arrays and objects are written in paths, queries, headers and cookies."""
+"""Serialization of arguments in paths, queries, headers and cookies, by OpenAPI's parameter styles."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
+from opposable.domain.argument_problems import must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments
 from opposable.domain.specs import ParameterPlacement
 
@@ -13,20 +14,20 @@ _SEPARATORS = {"spaceDelimited": " ", "pipeDelimited": "|"}
 
 
 def scalar_to_text(value: Any) -> str:
-    """A scalar as it is written outside of JSON: text as it is, true and false and numbers as in JSON."""
+    """Return a scalar as it is written outside of JSON: text as it is, anything else as in JSON."""
     return value if isinstance(value, str) else to_json_text(value)
 
 
 def to_json_text(value: Any) -> str:
-    """A value as JSON text. Raises: `InvalidArguments` for what JSON cannot hold."""
+    """Serialize a value as JSON. Raises: `InvalidArguments` if JSON cannot represent it."""
     try:
         return orjson.dumps(value).decode()
     except TypeError as error:
-        raise InvalidArguments((FieldProblem("", "must be data that JSON can hold"),)) from error
+        raise InvalidArguments((FieldProblem("", must_be("data that JSON can hold")),)) from error
 
 
 def format_simple(name: str, value: Any, place: ParameterPlacement) -> str:
-    """A value of a path or header: items joined by commas. Raises: `InvalidArguments` for nested values."""
+    """Serialize a value of a path or header, with commas. Raises: `InvalidArguments` for nested values."""
     if place.style == "json":
         return to_json_text(value)
     if isinstance(value, dict):
@@ -38,7 +39,7 @@ def format_simple(name: str, value: Any, place: ParameterPlacement) -> str:
 
 
 def format_pairs(name: str, value: Any, place: ParameterPlacement) -> NameValuePairs:
-    """The name-value pairs of a query, form or cookie parameter, unencoded. Raises: `InvalidArguments` for nested values."""
+    """Return the unencoded pairs of a query, form or cookie parameter. Raises: `InvalidArguments` for nested values."""
     wire = place.name or name
     style = place.style or "form"
     explode = place.explode if place.explode is not None else style in ("form", "deepObject")
@@ -46,28 +47,28 @@ def format_pairs(name: str, value: Any, place: ParameterPlacement) -> NameValueP
         return [(wire, to_json_text(value))]
     if style == "deepObject" and isinstance(value, dict):
         return [pair for key, inner in value.items() for pair in _format_deep_object(name, f"{wire}[{key}]", inner)]
-    between = _SEPARATORS.get(style, ",")
+    separator = _SEPARATORS.get(style, ",")
     if isinstance(value, dict):
         if explode:
             return [(key, _format_scalar(name, inner)) for key, inner in value.items()]
         return [
-            (wire, between.join(part for key, inner in value.items() for part in (key, _format_scalar(name, inner))))
+            (wire, separator.join(part for key, inner in value.items() for part in (key, _format_scalar(name, inner))))
         ]
     if isinstance(value, list):
         items = [_format_scalar(name, item) for item in value]
-        return [(wire, item) for item in items] if explode else [(wire, between.join(items))]
+        return [(wire, item) for item in items] if explode else [(wire, separator.join(items))]
     return [(wire, scalar_to_text(value))]
 
 
 def format_form_pairs(values: Mapping[str, Any]) -> NameValuePairs:
-    """The fields of a form: arrays repeat their name, objects are JSON text."""
-    told: NameValuePairs = []
+    """Return the fields of a form: arrays repeat their name, objects are JSON text."""
+    pairs: NameValuePairs = []
     for name, value in values.items():
         items = value if isinstance(value, list) else [value]
-        told += [
+        pairs += [
             (name, to_json_text(item) if isinstance(item, dict | list) else scalar_to_text(item)) for item in items
         ]
-    return told
+    return pairs
 
 
 def _format_deep_object(name: str, wire_name: str, value: Any) -> NameValuePairs:

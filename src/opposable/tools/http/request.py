@@ -1,4 +1,4 @@
-"""From arguments to a request: template, mapping, authentication, body."""
+"""Builds the request of an endpoint from arguments: URL, headers, authentication, body."""
 
 import base64
 from collections.abc import Mapping
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from opposable.domain.argument_problems import must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRegistrationError, ToolUnavailable
 from opposable.domain.specs import EndpointConfig, ParameterPlacement
 from opposable.safety.network.guarded_client import HttpRequest
@@ -18,81 +19,91 @@ from opposable.tools.http.url_template import UrlTemplate, parse_url_template, p
 
 @dataclass(frozen=True, slots=True)
 class EndpointPlan:
-    """An endpoint, read once: its template, and the place of each parameter."""
+    """An endpoint with its parsed URL template and the placement of each parameter."""
 
     endpoint: EndpointConfig
     template: UrlTemplate
-    places: Mapping[str, ParameterPlacement]
+    placements: Mapping[str, ParameterPlacement]
 
 
 def plan_endpoint(tool_id: str, endpoint: EndpointConfig, parameter_names: tuple[str, ...]) -> EndpointPlan:
-    """Read an endpoint whose parameters are `names`. Raises: `ToolRegistrationError`, saying what does not fit together."""
+    """Parse an endpoint with these parameters.
+
+    Raises:
+        ToolRegistrationError: Parts of the endpoint do not fit together.
+    """
     template = parse_url_template(tool_id, endpoint.url_template)
-    unknown = sorted(
-        (template.parameters | set(endpoint.places) | ({endpoint.body_param} - {""})) - set(parameter_names)
-    )
+    used_names = template.parameters | set(endpoint.places) | ({endpoint.body_param} - {""})
+    unknown = sorted(used_names - set(parameter_names))
     if unknown:
         raise ToolRegistrationError(
             f"{tool_id}: the endpoint uses {', '.join(unknown)}, which its parameters do not describe."
         )
-    for name in endpoint.headers:
+    _check_headers(tool_id, endpoint)
+    placements: dict[str, ParameterPlacement] = {}
+    for name in parameter_names:
+        declared = endpoint.places.get(name, _get_default_placement(endpoint))
+        placement = declared if isinstance(declared, ParameterPlacement) else ParameterPlacement(place=declared)
+        if name in template.parameters:
+            placement = ParameterPlacement(place="path", style=placement.style, explode=placement.explode)
+        elif name == endpoint.body_param:
+            placement = ParameterPlacement(place="body")
+        _check_placement(tool_id, name, placement, endpoint, template)
+        placements[name] = placement
+    return EndpointPlan(endpoint, template, placements)
+
+
+def _check_headers(tool_id: str, endpoint: EndpointConfig) -> None:
+    for name, value in endpoint.headers.items():
         if not is_settable_header(name):
-            raise ToolRegistrationError(f"{tool_id}: {name!r} is no header that can be set.")
-    auth = endpoint.auth
-    if auth.type == "api_key" and auth.place != "query" and not is_token(auth.name):
-        raise ToolRegistrationError(f"{tool_id}: {auth.name!r} is no {auth.place} that a key can be sent in.")
-    for value in endpoint.headers.values():
+            raise ToolRegistrationError(f"{tool_id}: the header {name!r} cannot be set.")
         if not is_valid_header_value(value):
             raise ToolRegistrationError(f"{tool_id}: a header's value has a line break or another control character.")
-    places: dict[str, ParameterPlacement] = {}
-    for name in parameter_names:
-        given = endpoint.places.get(name, _get_default_place(endpoint))
-        place = given if isinstance(given, ParameterPlacement) else ParameterPlacement(place=given)
-        if name in template.parameters:
-            place = ParameterPlacement(place="path", style=place.style, explode=place.explode)
-        elif name == endpoint.body_param:
-            place = ParameterPlacement(place="body")
-        _check_placement(tool_id, name, place, endpoint, template)
-        places[name] = place
-    return EndpointPlan(endpoint, template, places)
+    auth = endpoint.auth
+    if auth.type == "api_key" and auth.place != "query" and not is_token(auth.name):
+        raise ToolRegistrationError(f"{tool_id}: a key cannot be sent in the {auth.place} {auth.name!r}.")
 
 
 def _check_placement(
-    tool_id: str, name: str, place: ParameterPlacement, endpoint: EndpointConfig, template: UrlTemplate
+    tool_id: str, name: str, placement: ParameterPlacement, endpoint: EndpointConfig, template: UrlTemplate
 ) -> None:
-    wire = place.name or name
-    if place.place == "header" and not is_settable_header(wire):
-        raise ToolRegistrationError(f"{tool_id}: parameter {name!r} cannot be the header {wire!r}.")
-    if place.place == "cookie" and not is_token(wire):
-        raise ToolRegistrationError(f"{tool_id}: parameter {name!r} cannot be the cookie {wire!r}.")
-    if place.place == "path" and name not in template.parameters:
+    wire_name, place = placement.name or name, placement.place
+    if place == "header" and not is_settable_header(wire_name):
+        raise ToolRegistrationError(f"{tool_id}: parameter {name!r} cannot be the header {wire_name!r}.")
+    if place == "cookie" and not is_token(wire_name):
+        raise ToolRegistrationError(f"{tool_id}: parameter {name!r} cannot be the cookie {wire_name!r}.")
+    if place == "path" and name not in template.parameters:
         raise ToolRegistrationError(
             f"{tool_id}: parameter {name!r} is placed in the path, and the URL has no {{{name}}}."
         )
-    if place.place == "body" and endpoint.method in ("GET", "HEAD"):
+    if place == "body" and endpoint.method in ("GET", "HEAD"):
         raise ToolRegistrationError(
             f"{tool_id}: a {endpoint.method} has no body, and parameter {name!r} is placed there."
         )
-    if place.place == "body" and endpoint.body_type in ("text", "binary") and name != endpoint.body_param:
+    if place == "body" and endpoint.body_type in ("text", "binary") and name != endpoint.body_param:
         raise ToolRegistrationError(f"{tool_id}: a {endpoint.body_type} body is one parameter, named by body_param.")
 
 
 def read_secrets(endpoint: EndpointConfig, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """The values of all references of an endpoint by reference. Raises: `ToolUnavailable` for a variable not set."""
+    """Return the values of all secret references of an endpoint, by reference.
+
+    Raises:
+        ToolUnavailable: An environment variable is not set.
+    """
     auth = endpoint.auth
-    given = {
+    credentials = {
         "none": (),
         "bearer": (auth.token,),
         "api_key": (auth.token,),
         "basic": (auth.username, auth.password),
     }[auth.type]
-    references = [one for one in (*given, *endpoint.headers.values()) if get_variable_name(one) is not None]
-    return {reference: resolve_value(reference, environ) for reference in references}
+    values = (*credentials, *endpoint.headers.values())
+    return {value: resolve_value(value, environ) for value in values if get_variable_name(value) is not None}
 
 
 @dataclass(slots=True)
 class _RequestParts:
-    """The parts of a request while arguments are put in their places."""
+    """The parts of a request while arguments are placed in them."""
 
     headers: dict[str, str]
     path: dict[str, str] = field(default_factory=dict)
@@ -100,61 +111,73 @@ class _RequestParts:
     cookies: NameValuePairs = field(default_factory=list)
     body: dict[str, Any] = field(default_factory=dict)
 
-    def place_argument(self, name: str, value: Any, place: ParameterPlacement) -> None:
-        """Put one argument in its place. Raises: `InvalidArguments`."""
-        match place.place:
+    def place_argument(self, name: str, value: Any, placement: ParameterPlacement) -> None:
+        """Add one argument to its part. Raises: `InvalidArguments`."""
+        wire_name = placement.name or name
+        match placement.place:
             case "path":
-                self.path[name] = format_simple(name, value, place)
+                self.path[name] = format_simple(name, value, placement)
             case "query":
-                self.query += format_pairs(name, value, place)
+                self.query += format_pairs(name, value, placement)
             case "cookie":
-                self.cookies += format_pairs(name, value, place)
+                self.cookies += format_pairs(name, value, placement)
             case "header":
-                self.headers[place.name or name] = _check_header_value(name, format_simple(name, value, place))
+                self.headers[wire_name] = _check_header_value(name, format_simple(name, value, placement))
             case "body":
-                self.body[place.name or name] = value
+                self.body[wire_name] = value
 
 
 async def build_request(
     plan: EndpointPlan, arguments: Mapping[str, Any], environ: Mapping[str, str], idempotency_key: str = ""
 ) -> tuple[HttpRequest, Redactor]:
-    """The request for checked arguments, and what takes its secrets out of the answer.
+    """Build the request for checked arguments.
 
-    An argument that is null is left out, except in a body. `key` is sent as Idempotency-Key by methods that change
-    something, unless the endpoint sets one. Raises: `InvalidArguments`, `ToolUnavailable`.
+    Args:
+        plan: The endpoint.
+        arguments: The arguments. A null is left out, except in a body.
+        environ: The environment variables with the secrets.
+        idempotency_key: The value of the header Idempotency-Key for methods that change something, unless the
+            endpoint sets the header.
+
+    Returns:
+        The request, and a redactor for its secrets in the answer.
+
+    Raises:
+        InvalidArguments: An argument cannot be sent where it is placed.
+        ToolUnavailable: A secret is missing.
     """
     endpoint = plan.endpoint
     secrets = read_secrets(endpoint, environ)
     parts = _RequestParts({name: secrets.get(value, value) for name, value in endpoint.headers.items()})
     for name, value in arguments.items():
-        place = plan.places.get(name) or _get_default_place(endpoint)
-        if value is not None or place.place == "body":
-            parts.place_argument(name, value, place)
-    hidden = _authorize(endpoint, secrets, parts)
+        placement = plan.placements.get(name) or _get_default_placement(endpoint)
+        if value is not None or placement.place == "body":
+            parts.place_argument(name, value, placement)
+    derived_secrets = _authorize(endpoint, secrets, parts)
     content, content_type = await encode_body(endpoint, parts.body)
     headers = {name.lower(): value for name, value in parts.headers.items()}
     if content_type:
         headers["content-type"] = content_type
-    if (
-        idempotency_key
-        and idempotency_key.isascii()
-        and idempotency_key.isprintable()
-        and endpoint.method not in ("GET", "HEAD")
-    ):
+    if _can_send_key(idempotency_key) and endpoint.method not in ("GET", "HEAD"):
         headers.setdefault("idempotency-key", idempotency_key)
     if parts.cookies:
         headers["cookie"] = "; ".join(f"{name}={quote(value, safe='')}" for name, value in parts.cookies)
     url = _append_query(plan.template.fill(parts.path), parts.query)
     limits = (endpoint.timeout, endpoint.connect_timeout, endpoint.redirects)
-    return HttpRequest(endpoint.method, url, headers, content, *limits), Redactor([*secrets.values(), *hidden])
+    request = HttpRequest(endpoint.method, url, headers, content, *limits)
+    return request, Redactor([*secrets.values(), *derived_secrets])
 
 
-def _get_default_place(endpoint: EndpointConfig) -> ParameterPlacement:
+def _get_default_placement(endpoint: EndpointConfig) -> ParameterPlacement:
     return ParameterPlacement(place="query" if endpoint.method in ("GET", "HEAD", "DELETE") else "body")
 
 
+def _can_send_key(idempotency_key: str) -> bool:
+    return bool(idempotency_key) and idempotency_key.isascii() and idempotency_key.isprintable()
+
+
 def _authorize(endpoint: EndpointConfig, secrets: Mapping[str, str], parts: _RequestParts) -> list[str]:
-    """Add what authentication needs; gives back what else must not be seen."""
+    """Add the credentials to the request. Return further texts that must be redacted."""
     auth = endpoint.auth
     if auth.type == "none":
         return []
@@ -177,12 +200,12 @@ def _authorize(endpoint: EndpointConfig, secrets: Mapping[str, str], parts: _Req
 
 def _check_header_value(name: str, value: str) -> str:
     if not is_valid_header_value(value):
-        raise InvalidArguments((FieldProblem(name, "must be one line: it is sent as a header"),))
+        raise InvalidArguments((FieldProblem(name, must_be("one line: it is sent as a header")),))
     return value.strip()
 
 
 def _append_query(url: str, query: NameValuePairs) -> str:
     if not query:
         return url
-    told = "&".join(f"{percent_encode(name, name)}={percent_encode(name, value)}" for name, value in query)
-    return f"{url}{'&' if '?' in url else '?'}{told}"
+    encoded = "&".join(f"{percent_encode(name, name)}={percent_encode(name, value)}" for name, value in query)
+    return f"{url}{'&' if '?' in url else '?'}{encoded}"

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from aiohttp import MultipartWriter, payload
 
+from opposable.domain.argument_problems import is_required, must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments
 from opposable.domain.specs import EndpointConfig
 from opposable.tools.http.parameter_styles import format_form_pairs, scalar_to_text, to_json_text
@@ -22,7 +23,7 @@ FILE_SCHEMA: dict[str, Any] = {
         "content_type": {"type": "string"},
     },
 }
-"""How a model gives a file."""
+"""The schema of a file argument."""
 
 _CONTENT_TYPES = {
     "json": "application/json",
@@ -33,33 +34,43 @@ _CONTENT_TYPES = {
 
 
 async def encode_body(endpoint: EndpointConfig, values: Mapping[str, Any]) -> tuple[bytes | None, str]:
-    """The bytes of a body and their content type; None and "" where there is none.
+    """Encode a request body.
 
-    `values` are those of the body's parameters by their names on the wire. Raises: `InvalidArguments`.
+    Args:
+        endpoint: The endpoint.
+        values: The values of the body's parameters, by the names that are sent.
+
+    Returns:
+        The body and its content type; None and "" for a request without a body.
+
+    Raises:
+        InvalidArguments: The values cannot be encoded as this type of body.
     """
     if not values and not endpoint.body_required:
         return None, ""
     if endpoint.body_param and not values:
-        raise InvalidArguments((FieldProblem(endpoint.body_param, "is required"),))
-    whole = next(iter(values.values())) if endpoint.body_param else dict(values)
-    kind = endpoint.content_type or _CONTENT_TYPES.get(endpoint.body_type, "")
+        raise InvalidArguments((FieldProblem(endpoint.body_param, is_required()),))
+    body = next(iter(values.values())) if endpoint.body_param else dict(values)
+    content_type = endpoint.content_type or _CONTENT_TYPES.get(endpoint.body_type, "")
     match endpoint.body_type:
         case "json":
-            return to_json_text(whole).encode(), kind
+            return to_json_text(body).encode(), content_type
         case "form":
-            return urlencode(format_form_pairs(_require_object(endpoint, whole)), errors="replace").encode(), kind
+            return urlencode(
+                format_form_pairs(_require_object(endpoint, body)), errors="replace"
+            ).encode(), content_type
         case "text":
-            return scalar_to_text(whole).encode("utf-8", "replace"), kind
+            return scalar_to_text(body).encode("utf-8", "replace"), content_type
         case "binary":
-            content, _, own_kind = _read_file(endpoint.body_param, whole)
-            return content, endpoint.content_type or own_kind or kind
+            content, _, file_type = _read_file(endpoint.body_param, body)
+            return content, endpoint.content_type or file_type or content_type
         case "multipart":
-            return await _encode_multipart(endpoint, _require_object(endpoint, whole))
+            return await _encode_multipart(endpoint, _require_object(endpoint, body))
 
 
 def _require_object(endpoint: EndpointConfig, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InvalidArguments((FieldProblem(endpoint.body_param, "must be an object"),))
+        raise InvalidArguments((FieldProblem(endpoint.body_param, must_be("an object")),))
     return value
 
 
@@ -74,27 +85,27 @@ async def _encode_multipart(endpoint: EndpointConfig, values: Mapping[str, Any])
                 writer.append_payload(part)
             continue
         for item in value if isinstance(value, list) else [value]:
-            content, filename, own_kind = _read_file(name, item)
-            part = payload.BytesPayload(content, content_type=own_kind or "application/octet-stream")
+            content, filename, file_type = _read_file(name, item)
+            part = payload.BytesPayload(content, content_type=file_type or "application/octet-stream")
             part.set_content_disposition("form-data", name=name, filename=filename or name)
             writer.append_payload(part)
     return await writer.as_bytes(), writer.content_type
 
 
 def _read_file(name: str, value: Any) -> tuple[bytes, str, str]:
-    """A file's content, name and type. A plain string is its text."""
+    """Return a file's content, name and content type. A plain string is the content."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace"), "", "text/plain; charset=utf-8"
     if not isinstance(value, dict) or ("text" in value) == ("base64" in value):
         raise InvalidArguments(
-            (FieldProblem(name, 'must be {"filename": …, "text": …} or {"filename": …, "base64": …}'),)
+            (FieldProblem(name, must_be('{"filename": …, "text": …} or {"filename": …, "base64": …}')),)
         )
-    kind = str(value.get("content_type", ""))
-    if any(mark in kind for mark in "\r\n\0"):
-        raise InvalidArguments((FieldProblem(f"{name}.content_type", "must be one line"),))
+    content_type = str(value.get("content_type", ""))
+    if any(character in content_type for character in "\r\n\0"):
+        raise InvalidArguments((FieldProblem(f"{name}.content_type", must_be("one line")),))
     if "text" in value:
-        return str(value["text"]).encode("utf-8", "replace"), str(value.get("filename", "")), kind
+        return str(value["text"]).encode("utf-8", "replace"), str(value.get("filename", "")), content_type
     try:
-        return base64.b64decode(str(value["base64"]), validate=True), str(value.get("filename", "")), kind
+        return base64.b64decode(str(value["base64"]), validate=True), str(value.get("filename", "")), content_type
     except binascii.Error as error:
-        raise InvalidArguments((FieldProblem(f"{name}.base64", "must be valid base64"),)) from error
+        raise InvalidArguments((FieldProblem(f"{name}.base64", must_be("valid base64")),)) from error

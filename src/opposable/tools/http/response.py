@@ -1,4 +1,4 @@
-"""From a response to a value, or to the failure it means; no secret passes."""
+"""Converts a response to a value, or to the error that its status means, with secrets redacted."""
 
 import email.utils
 import re
@@ -24,7 +24,7 @@ from opposable.tools.http.response_extract import Extract
 from opposable.tools.http.secrets import Redactor
 
 _MAX_SENTENCE_CHARACTERS = 600
-_MAX_MARKUP_CHARACTERS = 8_000  # characters of a page that are searched for its sentence
+_MAX_MARKUP_CHARACTERS = 8_000  # the part of a page in which its message is searched
 _MAX_ERROR_BYTES = 64_000
 _TRANSIENT_STATUSES = frozenset({408, 425, 429, 502, 503, 504})
 _MARKUP_PATTERN = re.compile(r"<(script|style)\b.*?</\1>|<[^>]{1,500}>", re.IGNORECASE | re.DOTALL)
@@ -46,7 +46,7 @@ EVENT_STREAM = "text/event-stream"
 
 @dataclass(frozen=True, slots=True)
 class ResponseOptions:
-    """How an endpoint's answers are read."""
+    """How the answers of an endpoint are read."""
 
     extract: Extract | None
     max_bytes: int
@@ -54,21 +54,22 @@ class ResponseOptions:
 
 
 async def read_value(response: aiohttp.ClientResponse, options: ResponseOptions, redactor: Redactor) -> Any:
-    """What a successful response brings: JSON where the bytes are JSON, else text; an empty one its status.
+    """Return the value of a successful response: JSON if the bytes are JSON, else text; the status of an empty one.
 
-    Raises: `ToolFailed` for JSON larger than the cap, or text where the extract needs JSON.
+    Raises:
+        ToolFailed: JSON exceeds the limit, or the extract needs JSON and the answer is text.
     """
     if response.method == "HEAD":
-        shown = {name.lower(): value for name, value in response.headers.items() if name.lower() in _SHOWN_HEADERS}
-        return {"status": response.status, "headers": redactor.redact_data(shown)}
-    raw, more = await read_body(response, options.max_bytes)
+        headers = {name.lower(): value for name, value in response.headers.items() if name.lower() in _SHOWN_HEADERS}
+        return {"status": response.status, "headers": redactor.redact_data(headers)}
+    raw, is_truncated = await read_body(response, options.max_bytes)
     if not raw:
         return {"status": response.status}
-    text = decode_body(raw, response.charset, truncated=more)
+    text = decode_body(raw, response.charset, truncated=is_truncated)
     if text is None:
-        return {"content_type": response.content_type, "bytes": len(raw)} | ({"more": True} if more else {})
+        return {"content_type": response.content_type, "bytes": len(raw)} | ({"more": True} if is_truncated else {})
     parsed = _parse_json(text)
-    if parsed is _NOT_JSON and more and text.lstrip()[:1] in ("{", "["):
+    if parsed is _NOT_JSON and is_truncated and text.lstrip()[:1] in ("{", "["):
         raise ToolFailed(f"The answer is larger than {options.max_bytes:,} bytes; ask for less at a time.")
     if parsed is not _NOT_JSON:
         data = redactor.redact_data(parsed)
@@ -77,21 +78,21 @@ async def read_value(response: aiohttp.ClientResponse, options: ResponseOptions,
         raise ToolFailed(
             f"The server answered {response.content_type} where JSON was expected: {_preview_start(text, redactor)}"
         )
-    told = redactor.redact_text(text)
-    return _truncate_value(f"{told}\n…" if more else told, options.max_characters)
+    redacted = redactor.redact_text(text)
+    return _truncate_value(f"{redacted}\n…" if is_truncated else redacted, options.max_characters)
 
 
 async def read_deltas(
     response: aiohttp.ClientResponse, options: ResponseOptions, redactor: Redactor
 ) -> AsyncGenerator[Any, None]:
-    """The pieces of a streaming response as they come: extracted, redacted; what the extract does not find is left out.
+    """Yield the deltas of a streaming response, extracted and redacted. Deltas without a match are left out.
 
-    A piece is the data of a server-sent event, a line of newline-delimited JSON, or a line of text.
+    A delta is the data of a server-sent event, a line of newline-delimited JSON, or a line of text.
     """
-    kind = response.content_type
+    content_type = response.content_type
     charset = response.charset or "utf-8"
     lines = iter_lines(response, options.max_bytes)
-    async for text in _read_events(lines, charset) if kind == EVENT_STREAM else _read_lines(lines, charset):
+    async for text in _read_events(lines, charset) if content_type == EVENT_STREAM else _read_lines(lines, charset):
         parsed = _parse_json(text)
         value = redactor.redact_text(text) if parsed is _NOT_JSON else redactor.redact_data(parsed)
         if options.extract is not None and parsed is not _NOT_JSON:
@@ -101,14 +102,14 @@ async def read_deltas(
 
 
 def join_response_deltas(deltas: list[Any], options: ResponseOptions) -> Any:
-    """Pieces as one value: extracted texts run on, lines stay lines, data becomes a list."""
-    if not all(isinstance(piece, str) for piece in deltas):
+    """Join deltas to one value: extracted texts run on, lines remain lines, data become a list."""
+    if not all(isinstance(delta, str) for delta in deltas):
         return _truncate_value(deltas, options.max_characters)
     return _truncate_value(("" if options.extract else "\n").join(deltas), options.max_characters)
 
 
 def delta_to_text(delta: Any, options: ResponseOptions) -> str:
-    """A piece as it is reported while the answer comes."""
+    """Return a delta as it is reported."""
     if isinstance(delta, str):
         return delta if options.extract else f"{delta}\n"
     return f"{orjson.dumps(delta).decode()}\n"
@@ -117,25 +118,25 @@ def delta_to_text(delta: Any, options: ResponseOptions) -> str:
 async def error_from_response(
     response: aiohttp.ClientResponse, redactor: Redactor, arguments: dict[str, Any]
 ) -> ToolError:
-    """The failure a response's status means, with the server's own sentence: capped, and no secret in it."""
+    """Return the error that a response's status means, with the server's message, truncated and redacted."""
     status = response.status
     host = response.url.host
     if 300 <= status < 400:
-        to = redactor.redact_text(response.headers.get("location", ""))[:200]
+        location = redactor.redact_text(response.headers.get("location", ""))[:200]
         return ToolRefused(
-            f"{host} redirects to {to or 'nowhere'} (HTTP {status}), and this tool follows no redirects."
+            f"{host} redirects to {location or 'nowhere'} (HTTP {status}), and this tool follows no redirects."
         )
-    raw, more = await read_body(response, _MAX_ERROR_BYTES)
-    said = _extract_sentence(decode_body(raw, response.charset, truncated=more), redactor)
+    raw, is_truncated = await read_body(response, _MAX_ERROR_BYTES)
+    message = _extract_sentence(decode_body(raw, response.charset, truncated=is_truncated), redactor)
     if status in _TRANSIENT_STATUSES:
         wait = _describe_retry_after(response.headers.get("retry-after"))
-        return ToolUnavailable(f"{host} cannot answer now (HTTP {status}){wait}: {said}")
+        return ToolUnavailable(f"{host} cannot answer now (HTTP {status}){wait}: {message}")
     if status in (400, 422):
-        problem = FieldProblem("", f"the server refused them (HTTP {status}): {said}", preview_json(arguments))
+        problem = FieldProblem("", f"the server refused them (HTTP {status}): {message}", preview_json(arguments))
         return InvalidArguments((problem,))
     if status in (401, 403):
-        return ToolFailed(f"{host} did not accept this tool's credentials or rights (HTTP {status}): {said}")
-    return ToolFailed(f"{host} answered HTTP {status}: {said}")
+        return ToolFailed(f"{host} did not accept this tool's credentials or rights (HTTP {status}): {message}")
+    return ToolFailed(f"{host} answered HTTP {status}: {message}")
 
 
 _NOT_JSON = object()
@@ -165,18 +166,18 @@ async def _read_lines(lines: AsyncGenerator[bytes, None], charset: str) -> Async
 
 
 async def _read_events(lines: AsyncGenerator[bytes, None], charset: str) -> AsyncGenerator[str, None]:
-    """The data of server-sent events; comments, other fields and the closing [DONE] are left out."""
+    """Yield the data of server-sent events, without comments, other fields and the final [DONE]."""
     data: list[str] = []
     async for line in lines:
         if line.startswith(b"data:"):
             data.append(_decode_line(line[5:].removeprefix(b" "), charset))
         elif not line and data:
-            told, data = "\n".join(data), []
-            if told.strip() != "[DONE]":
-                yield told
-    told = "\n".join(data)
-    if told and told.strip() != "[DONE]":
-        yield told
+            event, data = "\n".join(data), []
+            if event.strip() != "[DONE]":
+                yield event
+    event = "\n".join(data)
+    if event and event.strip() != "[DONE]":
+        yield event
 
 
 def _decode_line(line: bytes, charset: str) -> str:
@@ -187,17 +188,17 @@ def _extract_sentence(text: str | None, redactor: Redactor) -> str:
     if text is None:
         return "(no text)"
     parsed = _parse_json(text)
-    told = (
+    message = (
         _find_error_message(parsed)
         if parsed is not _NOT_JSON
         else _MARKUP_PATTERN.sub(" ", text[:_MAX_MARKUP_CHARACTERS])
     )
-    plain = " ".join(redactor.redact_text(told).split()) or "(no text)"
+    plain = " ".join(redactor.redact_text(message).split()) or "(no text)"
     return plain if len(plain) <= _MAX_SENTENCE_CHARACTERS else plain[:_MAX_SENTENCE_CHARACTERS] + "…"
 
 
 def _find_error_message(value: Any) -> str:
-    """The sentence inside an error's JSON, wherever APIs are used to put it; the JSON where there is none."""
+    """Return the message in an error's JSON, under the keys that APIs use; the JSON itself if there is none."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
@@ -215,7 +216,7 @@ def _preview_start(text: str, redactor: Redactor) -> str:
 
 
 def _describe_retry_after(retry_after: str | None) -> str:
-    """`Retry-After` (seconds, or an HTTP date) in words; nothing where it is absent or makes no sense."""
+    """Describe `Retry-After` (seconds or an HTTP date); "" if it is missing or invalid."""
     if retry_after is None:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""What of an answer's JSON is handed on: a JMESPath expression."""
+"""Extraction of a part of an answer's JSON by a JMESPath expression."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,15 +9,18 @@ Extract = Callable[[Any], Any]
 
 
 def compile_extract(tool_id: str, expression: str) -> Extract | None:
-    """A compiled expression, None for an empty one.
+    """Compile an expression; an empty one gives None.
 
-    Raises: `ToolRegistrationError` for an expression that is none, or where the extra "http" is missing. The function
-    given back raises `ToolFailed` where the expression does not fit the data.
+    Returns:
+        A function that extracts from JSON data. It raises `ToolFailed` if the data do not fit the expression.
+
+    Raises:
+        ToolRegistrationError: The expression is not valid, or the extra "http" is missing.
     """
     if not expression:
         return None
     try:
-        import jmespath
+        import jmespath  # lazy: the extra "http"
         from jmespath.exceptions import JMESPathError
     except ModuleNotFoundError as error:
         raise ToolRegistrationError(
@@ -26,8 +29,8 @@ def compile_extract(tool_id: str, expression: str) -> Extract | None:
     try:
         compiled = jmespath.compile(expression)
     except (JMESPathError, ValueError, RecursionError) as error:
-        first = str(error).splitlines()[0]
-        raise ToolRegistrationError(f"{tool_id}: extract is no JMESPath expression: {first}") from error
+        first_line = str(error).splitlines()[0]
+        raise ToolRegistrationError(f"{tool_id}: extract is not a valid JMESPath expression: {first_line}") from error
 
     def extract(value: Any) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""Secrets of an endpoint: taken from the environment when used, and taken out of whatever comes back."""
+"""Secrets of an endpoint: read from the environment at each call, and redacted in the answer."""
 
 import base64
 import re
@@ -16,28 +16,32 @@ REDACTED = "***"
 
 
 def get_variable_name(value: str) -> str | None:
-    """The environment variable a value refers to, None for a plain value."""
-    found = _REFERENCE_PATTERN.fullmatch(value)
-    return found[1] if found else None
+    """Return the environment variable that a value refers to, None for a plain value."""
+    reference = _REFERENCE_PATTERN.fullmatch(value)
+    return reference[1] if reference else None
 
 
 def resolve_value(value: str, environ: Mapping[str, str]) -> str:
-    """A plain value as it is; a reference's value. Raises: `ToolUnavailable`, naming the variable that is not set."""
+    """Return a plain value as it is, and the value of a reference.
+
+    Raises:
+        ToolUnavailable: The environment variable is not set, or contains a control character.
+    """
     variable = get_variable_name(value)
     if variable is None:
         return value
-    found = environ.get(variable, "").strip()
-    if not found:
+    secret = environ.get(variable, "").strip()
+    if not secret:
         raise ToolUnavailable(f"The environment variable {variable}, which this tool needs, is not set.")
-    if any(ord(mark) < 32 or ord(mark) == 127 for mark in found):
+    if any(ord(character) < 32 or ord(character) == 127 for character in secret):
         raise ToolUnavailable(f"The environment variable {variable} holds a line break or another control character.")
-    return found
+    return secret
 
 
 class Redactor:
-    """Takes known secrets out of text and data, in the forms they are sent and echoed in.
+    """Redacts known secrets in text and data, also in their encoded forms.
 
-    Secrets shorter than four characters are left: their letters are everywhere.
+    Secrets shorter than four characters are not redacted: they occur in ordinary text.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
@@ -48,11 +52,11 @@ class Redactor:
         self._pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
 
     def redact_text(self, text: str) -> str:
-        """`text` with each secret as ***."""
+        """Replace each secret in a text by ***."""
         return self._pattern.sub(REDACTED, text) if self._pattern else text
 
     def redact_data(self, value: Any) -> Any:
-        """JSON data with each secret in its keys and strings as ***."""
+        """Replace each secret in the keys and strings of JSON data by ***."""
         if self._pattern is None:
             return value
         if isinstance(value, str):
@@ -65,6 +69,6 @@ class Redactor:
 
 
 def _get_encoded_forms(secret: str) -> set[str]:
-    plain = base64.b64encode(secret.encode()).decode()
+    base64_form = base64.b64encode(secret.encode()).decode()
     escaped = orjson.dumps(secret).decode()[1:-1]
-    return {secret, plain, plain.rstrip("="), quote(secret, safe=""), quote_plus(secret), escaped}
+    return {secret, base64_form, base64_form.rstrip("="), quote(secret, safe=""), quote_plus(secret), escaped}
