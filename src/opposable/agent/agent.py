@@ -7,9 +7,13 @@ from typing import Any
 
 from opposable.agent.assistance.guard_options import ALL_GUARDS, GuardOptions
 from opposable.agent.assistance.policy import assist
-from opposable.agent.failure_memory import FailureMemory, ScopedMemory
+from opposable.agent.failure_memory import ScopedMemory
+from opposable.agent.failure_recorder import FailureNotes, FailureRecorder
+from opposable.agent.history import detect_conversation_language
 from opposable.agent.limits import DEFAULT_LIMITS, Limits
 from opposable.agent.loop import run
+from opposable.agent.loop_detection import LoopDetection
+from opposable.agent.policy import RunPolicy
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.events import Event, RunFinished
 from opposable.domain.messages import Message, system_message, user_message
@@ -36,7 +40,7 @@ class Agent:
         limits: What each run may use.
         options: Options of every model request.
         assistance: Whether assistance for small models is on, or its options. By default the profile of the model decides.
-        failure_memory: Where failed calls are remembered across runs. By default the agent has a memory of its own.
+        failure_memory: Where failed calls are remembered across runs. By default an assisted agent has a memory of its own, others have none.
 
     Raises:
         BadInput: The model name is unknown, or a function cannot become a tool.
@@ -57,8 +61,8 @@ class Agent:
         self.library = tools if isinstance(tools, ToolLibrary) else ToolLibrary(tools)
         self._instructions = (system_message(instructions),) if instructions else ()
         self._limits = limits
-        self._assistance = assistance
-        self._failure_memory = failure_memory or FailureMemory().with_scope()
+        self._assistance = get_profile(self.model).assisted if assistance is None else assistance
+        self._failure_memory = failure_memory or (FailureMemory().with_scope() if self._assistance else None)
         self._stream_options = options
         self._no_stream_options = replace(options, stream=False)
 
@@ -125,10 +129,14 @@ async def run_agent(
 
     `assistance` None follows the model's profile. Raises: as `loop.run`.
     """
-    policy = None
+    policy: RunPolicy | None = None
     if get_profile(model).assisted if assistance is None else assistance:
         guards = assistance if isinstance(assistance, GuardOptions) else ALL_GUARDS
         model, policy = await assist(model, library, messages, guards, failure_memory)
+    elif failure_memory is not None:
+        recorder = FailureRecorder(library, failure_memory, await failure_memory.get_patterns(library))
+        language = detect_conversation_language(messages)
+        policy = FailureNotes(LoopDetection(language=language), recorder, language)
     async with aclosing(
         run(model, library, messages, limits=limits, options=options, context=context, policy=policy)
     ) as events:

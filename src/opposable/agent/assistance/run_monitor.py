@@ -1,7 +1,7 @@
 """The monitor of one run: it records calls and applies the guards."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -26,8 +26,9 @@ from opposable.agent.assistance.guard_options import GuardOptions
 from opposable.agent.assistance.hints import format_hints
 from opposable.agent.assistance.recovery_policy import FailureState, RecoveryDecision, choose_next_action
 from opposable.agent.assistance.tool_facts import ToolFacts
-from opposable.agent.failure_fingerprints import find_correction, format_arguments, format_correction
+from opposable.agent.failure_fingerprints import format_arguments, format_correction
 from opposable.agent.failure_memory import NO_PATTERNS, FailurePatterns, ScopedMemory
+from opposable.agent.failure_recorder import FailureRecorder
 from opposable.agent.policy import Step
 from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.language import Language, split_words
@@ -43,19 +44,6 @@ ADJUSTABLE_METADATA_KEY = "adjustable"
 
 MAX_REQUEST_CHARACTERS_MATCHED = 2_000
 """Characters of a request that are compared with earlier failures."""
-
-_MAX_OPEN_FAILURES = 20
-"""Failed calls of a tool without a correction that are stored, the latest ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class _OpenFailure:
-    """A failed call without a correction."""
-
-    arguments: dict[str, Any]
-    error_text: str
-    failure_id: str
-    is_timeout: bool
 
 
 class RunMonitor:
@@ -91,9 +79,10 @@ class RunMonitor:
         self._blocked_ids: set[str] = set()
         self._deferred_ids: set[str] = set()  # of these, those that say nothing of what would put them right
         self._failures_by_tool: dict[str, int] = {}  # failures by name, since the tool last worked
-        self._open_failures: dict[str, list[_OpenFailure]] = {}
+        self._recorder = (
+            None if self._failure_memory is None else FailureRecorder(library, self._failure_memory, patterns)
+        )
         self._timed_out_arguments: dict[str, dict[str, Any]] = {}  # arguments that were too small, by name
-        self._recorded_failures: set[tuple[CallKey, str]] = set()
         self._annotated_definitions: tuple[Sequence[ToolDefinition], tuple[ToolDefinition, ...]] = ((), ())
         self._turn = 0
         self._expects_plan = True  # what the model says with its next calls is its plan
@@ -387,8 +376,8 @@ class RunMonitor:
                 self._change_count += 1
         if self._failures_by_tool:
             self._failures_by_tool.pop(call.name, None)
-        if self._failure_memory is not None and (self._open_failures or self._patterns.failures):
-            self._store_corrections(self._failure_memory, call.name, arguments)
+        if self._recorder is not None:
+            self._recorder.record_success(call.name, arguments)
         if (
             self._guards.block_repeats
             and should_warn(record, self._stale_turns, self._guards)
@@ -417,8 +406,8 @@ class RunMonitor:
         notes = [self._format_known_correction(name, arguments)]
         if self._guards.status_notes and not notes[0]:
             notes.append(self._format_suggestion(result, record, suggested_arguments))
-        if self._failure_memory is not None:
-            self._store_failure(self._failure_memory, name, arguments, result)
+        if self._recorder is not None:
+            self._recorder.record_failure(name, arguments, result)
         if (
             self._guards.block_repeats
             and should_warn(record, self._stale_turns, self._guards)
@@ -433,7 +422,7 @@ class RunMonitor:
 
     def _suggest_arguments(self, name: str, arguments: dict[str, Any], result: ToolResult) -> dict[str, Any]:
         """Return arguments that may be right."""
-        known = self._find_known_failure(name, arguments)
+        known = self._find_known(name, arguments)
         if known is not None and known.correction and format_correction(known.correction)[1]:
             return dict(known.correction["right"])
         return suggest_arguments(arguments, result.content)
@@ -452,45 +441,13 @@ class RunMonitor:
 
     def _format_known_correction(self, name: str, arguments: dict[str, Any]) -> str:
         """Return the note about the correction of a similar failure."""
-        known = self._find_known_failure(name, arguments)
+        known = self._find_known(name, arguments)
         given, right = format_correction(known.correction) if known is not None else ("", "")
         return prompts.suggest_known_correction(given, right, self._language) if right else ""
 
-    def _find_known_failure(self, name: str, arguments: dict[str, Any]) -> Failure | None:
+    def _find_known(self, name: str, arguments: dict[str, Any]) -> Failure | None:
         """Return the known failure of this call or of a similar one."""
-        if self._failure_memory is None or not self._patterns.failures:
-            return None
-        tool_id = self._tool_facts.get_tool_id(name)
-        known = self._patterns.find_exact(tool_id, arguments)
-        return known if known is not None and known.correction else self._patterns.find_similar(tool_id, arguments)
-
-    def _store_failure(
-        self, failure_memory: ScopedMemory, name: str, arguments: dict[str, Any], result: ToolResult
-    ) -> None:
-        tool = self._library.find_tool(name)
-        if tool is None or result.failure is None:
-            return
-        once = (get_call_key(name, arguments), result.failure)
-        if once in self._recorded_failures:
-            return
-        self._recorded_failures.add(once)
-        owner, action = self._tool_facts.get_owner(tool.tool_id)
-        failure_id = failure_memory.record_failure(owner, action, result.failure, arguments, result.content)
-        if failure_id:
-            waiting = self._open_failures.setdefault(name, [])
-            waiting.append(_OpenFailure(arguments, result.content, failure_id, result.failure == "timeout"))
-            del waiting[:-_MAX_OPEN_FAILURES]
-
-    def _store_corrections(self, failure_memory: ScopedMemory, name: str, arguments: dict[str, Any]) -> None:
-        """Store the corrections that follow from a successful call."""
-        for one in self._open_failures.pop(name, ()):
-            right = find_correction(one.arguments, arguments, one.error_text, allow_larger_numbers=one.is_timeout)
-            if right is not None:
-                failure_memory.memory.correct(one.failure_id, right)
-        if self._patterns.failures:
-            known = self._patterns.find_exact(self._tool_facts.get_tool_id(name), arguments)
-            if known is not None:
-                failure_memory.memory.forget(known.failure_id)
+        return None if self._recorder is None else self._recorder.find_known(name, arguments)
 
     # When all have
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from opposable.agent.assistance.execution_context import ExecutionContext
 from opposable.agent.assistance.grounding import get_content_words, split_identifier
+from opposable.agent.failure_recorder import split_tool_id
 from opposable.domain.language import split_words
 from opposable.domain.tools import ToolDefinition
 from opposable.models.base import ForcedTool
@@ -60,12 +61,7 @@ class ToolFacts:
 
     def get_owner(self, tool_id: str) -> tuple[str, str]:
         """Return the id a tool is registered by, and its action."""
-        levels = tool_id.split(".")
-        for size in range(len(levels), 0, -1):
-            owner = ".".join(levels[:size])
-            if self._library.get_spec(owner) is not None:
-                return owner, ".".join(levels[size:])
-        return tool_id, ""
+        return split_tool_id(self._library, tool_id)
 
     def get_spec(self, name: str) -> "AnyToolSpec | None":
         """Return the spec of a tool."""

@@ -1,0 +1,129 @@
+"""Records a run's failed calls and their corrections, and reports what corrected the same failure before."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from opposable.agent.failure_fingerprints import find_correction, format_correction
+from opposable.agent.failure_memory import NO_PATTERNS, FailurePatterns, ScopedMemory
+from opposable.agent.policy import Directive, RunPolicy, Step
+from opposable.agent.tool_execution import ResolvedCall
+from opposable.domain.language import Language
+from opposable.domain.localized_text import LocalizedText, localize
+from opposable.domain.messages import Message
+from opposable.domain.records import Failure
+from opposable.domain.tools import ToolResult
+from opposable.tools.library import ToolLibrary
+
+_MAX_OPEN_FAILURES = 20
+"""Failed calls of one tool that a later call may correct, the latest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenFailure:
+    """A recorded failure that no later call has corrected yet."""
+
+    arguments: dict[str, Any]
+    error_text: str
+    failure_id: str
+    is_timeout: bool
+
+
+def split_tool_id(library: ToolLibrary, tool_id: str) -> tuple[str, str]:
+    """Return the id a tool is registered by, and its action."""
+    levels = tool_id.split(".")
+    for size in range(len(levels), 0, -1):
+        owner = ".".join(levels[:size])
+        if library.get_spec(owner) is not None:
+            return owner, ".".join(levels[size:])
+    return tool_id, ""
+
+
+class FailureRecorder:
+    """Records the failures of one run, each once, and what a later call of the same tool says about them."""
+
+    def __init__(self, library: ToolLibrary, memory: ScopedMemory, patterns: FailurePatterns = NO_PATTERNS) -> None:
+        self._library = library
+        self._memory = memory
+        self._patterns = patterns
+        self._open: dict[str, list[_OpenFailure]] = {}
+        self._recorded: set[tuple[str, str, str]] = set()
+
+    def find_correction(self, name: str, arguments: dict[str, Any]) -> tuple[str, str]:
+        """Return the arguments that failed before and those that worked, as text; empty if nothing is known."""
+        known = self.find_known(name, arguments)
+        return ("", "") if known is None else format_correction(known.correction)
+
+    def find_known(self, name: str, arguments: dict[str, Any]) -> Failure | None:
+        """Return the known failure of this call, or of one with the same failing arguments."""
+        tool = self._library.find_tool(name) if self._patterns.failures else None
+        if tool is None:
+            return None
+        known = self._patterns.find_exact(tool.tool_id, arguments)
+        return known if known is not None and known.correction else self._patterns.find_similar(tool.tool_id, arguments)
+
+    def record_failure(self, name: str, arguments: dict[str, Any], result: ToolResult) -> None:
+        """Record a failed call."""
+        tool = self._library.find_tool(name)
+        once = (name, repr(sorted(arguments.items(), key=lambda pair: pair[0])), str(result.failure))
+        if tool is None or result.failure is None or once in self._recorded:
+            return
+        self._recorded.add(once)
+        owner, action = split_tool_id(self._library, tool.tool_id)
+        failure_id = self._memory.record_failure(owner, action, result.failure, arguments, result.content)
+        if failure_id:
+            waiting = self._open.setdefault(name, [])
+            waiting.append(_OpenFailure(arguments, result.content, failure_id, result.failure == "timeout"))
+            del waiting[:-_MAX_OPEN_FAILURES]
+
+    def record_success(self, name: str, arguments: dict[str, Any]) -> None:
+        """Record the corrections that follow from a successful call, and forget that it failed before."""
+        for one in self._open.pop(name, ()):
+            right = find_correction(one.arguments, arguments, one.error_text, allow_larger_numbers=one.is_timeout)
+            if right is not None:
+                self._memory.memory.correct(one.failure_id, right)
+        tool = self._library.find_tool(name) if self._patterns.failures else None
+        known = None if tool is None else self._patterns.find_exact(tool.tool_id, arguments)
+        if known is not None:
+            self._memory.memory.forget(known.failure_id)
+
+
+class FailureNotes:
+    """A policy around another one: records failures, and notes in a failed result what corrected it before."""
+
+    def __init__(self, inner: RunPolicy, recorder: FailureRecorder, language: Language) -> None:
+        self._inner = inner
+        self._recorder = recorder
+        self._language: Language = language
+
+    def screen(self, calls: Sequence[ResolvedCall], steps: Sequence[Step]) -> Sequence[ResolvedCall]:
+        """Screen calls as the inner policy does: a remembered failure blocks nothing."""
+        return self._inner.screen(calls, steps)
+
+    def annotate(self, results: Sequence[ToolResult], steps: Sequence[Step]) -> Sequence[ToolResult]:
+        """Record the turn, and note known corrections."""
+        turn = steps[len(steps) - len(results) :]
+        annotated = self._inner.annotate(results, steps)
+        return [self._annotate(step, result) for step, result in zip(turn, annotated, strict=True)]
+
+    def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
+        """Accept answers as the inner policy does."""
+        return self._inner.before_answer(reply, steps)
+
+    async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
+        """Continue as the inner policy does."""
+        return await self._inner.after_turn(steps)
+
+    def _annotate(self, step: Step, result: ToolResult) -> ToolResult:
+        arguments = dict(step.call.arguments)
+        if step.result.failure is None:
+            self._recorder.record_success(step.call.name, arguments)
+            return result
+        failed, worked = self._recorder.find_correction(step.call.name, arguments)
+        self._recorder.record_failure(step.call.name, arguments, step.result)
+        if not worked:
+            return result
+        note = LocalizedText(
+            f"[Note: before, {worked} worked in place of {failed}.]", f"[注意：以前用 {worked} 代替 {failed} 成功过。]"
+        )
+        return replace(result, content=f"{result.content}\n\n{localize(note, self._language)}")
