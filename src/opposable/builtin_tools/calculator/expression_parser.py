@@ -17,7 +17,7 @@ from opposable.builtin_tools.calculator.functions import (
     power,
     use_bounded_context,
 )
-from opposable.builtin_tools.calculator.tokenizer import Token, build_syntax_error, tokenize_expression
+from opposable.builtin_tools.calculator.tokenizer import ExpressionToken, build_syntax_error, tokenize_expression
 from opposable.domain.errors import InvalidArguments, ToolRefused
 
 _MAX_EXPRESSION_CHARACTERS = 2000
@@ -73,7 +73,7 @@ _Value = Decimal | list[Decimal]
 class _ExpressionParser:
     """Recursive-descent parser that evaluates tokens in one pass."""
 
-    def __init__(self, expression: str, tokens: list[Token], numbers: list[Decimal]) -> None:
+    def __init__(self, expression: str, tokens: list[ExpressionToken], numbers: list[Decimal]) -> None:
         self.functions: set[str] = set()
         self._expression = expression
         self._tokens = tokens
@@ -91,7 +91,7 @@ class _ExpressionParser:
     def _build_error(self, problem: str) -> InvalidArguments:
         return build_syntax_error(self._expression, problem)
 
-    def _peek(self, ahead: int = 0) -> Token | None:
+    def _peek(self, ahead: int = 0) -> ExpressionToken | None:
         place = self._position + ahead
         return self._tokens[place] if place < len(self._tokens) else None
 

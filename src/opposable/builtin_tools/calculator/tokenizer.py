@@ -69,7 +69,7 @@ _TOKEN_PATTERN = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class ExpressionToken:
     """A number, word or operator of an expression."""
 
     kind: str
@@ -82,7 +82,7 @@ def build_syntax_error(expression: str, problem: str) -> InvalidArguments:
     return InvalidArguments((FieldProblem("expression", problem, repr(expression[:100])),))
 
 
-def tokenize_expression(expression: str, *, is_list: bool) -> list[Token]:
+def tokenize_expression(expression: str, *, is_list: bool) -> list[ExpressionToken]:
     """Split an expression in human notation into tokens.
 
     Args:
@@ -93,7 +93,7 @@ def tokenize_expression(expression: str, *, is_list: bool) -> list[Token]:
         InvalidArguments: A character is not part of any token.
     """
     text = _normalize_notation(expression)
-    tokens: list[Token] = []
+    tokens: list[ExpressionToken] = []
     comma_separates = [
         is_list or _has_bare_function(text)
     ]  # per open bracket and for the whole: do commas separate numbers there?
@@ -136,10 +136,10 @@ def _has_bare_function(text: str) -> bool:
     return any(match[1].lower() in FUNCTION_ALIASES for match in _BARE_WORD_PATTERN.finditer(text))
 
 
-def _make_token(kind: str, text: str, has_leading_space: bool) -> Token:
+def _make_token(kind: str, text: str, has_leading_space: bool) -> ExpressionToken:
     if kind in ("thousands", "number"):
-        return Token("number", text.replace(",", ""), has_leading_space)
+        return ExpressionToken("number", text.replace(",", ""), has_leading_space)
     word = text.lower()
     if kind == "word" and word in _OPERATOR_WORDS:
-        return Token("operator", _OPERATOR_WORDS[word], has_leading_space)
-    return Token(kind, {"^": "**"}.get(word, word), has_leading_space)
+        return ExpressionToken("operator", _OPERATOR_WORDS[word], has_leading_space)
+    return ExpressionToken(kind, {"^": "**"}.get(word, word), has_leading_space)
