@@ -8,10 +8,12 @@ from opposable.domain.events import Reply, TextDelta, ThinkingDelta
 from opposable.domain.messages import assistant_message, tool_message, user_message
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
+from opposable.models.profile import ModelProfile, get_profile
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.web.gateway.completions import stream_reply
 from opposable.web.gateway.request import parse_request
+from opposable.web.telemetry.metered_model import MeteredModel
 
 pytestmark = pytest.mark.anyio
 
@@ -210,7 +212,20 @@ async def test_a_request_without_tools_is_passed_on_untouched(stream):
     assert inner.requests[0].messages == (user_message("add 1"),)
 
 
-async def test_reasoning_is_kept_apart():
+async def test_a_metered_request_without_tools_is_passed_on_untouched_and_counted():
+    model_calls = []
+    metered = MeteredModel(TextProtocolModel(ScriptedModel(VERBATIM), "protocol"), [model_calls.append])
+    events = await collect_parts(metered, tools=None, stream=False)
+    assert events == [Reply(assistant_message(VERBATIM), "stop", ONE)]
+    assert [call.usage for call in model_calls] == [ONE]
+
+
+def test_a_metered_model_has_the_profile_of_its_model():
+    model = TextProtocolModel(ScriptedModel("ok"), profile=ModelProfile("text", assisted=True))
+    assert get_profile(MeteredModel(model, [])) == model.profile
+
+
+async def test_reasoning_is_separate_from_the_text():
     model = ScriptedModel(assistant_message("2", (), "1+1"))
     assert await collect_parts(model, stream=True) == [
         ThinkingDelta("1+1"),

@@ -206,7 +206,9 @@ class TestWhoMayAsk:
             server = McpServer(McpServerSpec(tool_id="ours", url=url, headers=headers))
             registration = await server.open()
             await server.aclose()
-        assert registration.set_aside == {"ours": "it requires other credentials (401); see `headers`; it is tried again"}
+        assert registration.set_aside == {
+            "ours": "it requires other credentials (401); see `headers`; it is tried again"
+        }
 
     @pytest.mark.parametrize(
         ("keys", "headers", "status"),

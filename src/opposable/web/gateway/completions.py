@@ -18,6 +18,7 @@ from opposable.models.base import ForcedTool, Model, ModelOptions
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.web.gateway.request import CompletionRequest
 from opposable.web.gateway.tool_calls import CallTriage, build_correction_messages, triage_calls
+from opposable.web.telemetry.metered_model import MeteredModel
 
 _FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 
@@ -42,7 +43,9 @@ async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerat
 
 
 def _unwrap_text_protocol(model: Model) -> Model:
-    """Return the model without the wrapper that parses calls in its text."""
+    """Return the model without the wrapper that parses calls in its text, still metered if it was."""
+    if isinstance(model, MeteredModel):
+        return model.with_inner(_unwrap_text_protocol(model.inner))
     while isinstance(model, TextProtocolModel):
         model = model.inner
     return model

@@ -8,6 +8,7 @@ from opposable.domain.events import ModelEvent, Reply
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
+from opposable.models.profile import get_profile
 from opposable.web.middleware.authentication import CURRENT_CALLER
 from opposable.web.telemetry.tracing import ModelCall
 
@@ -16,23 +17,33 @@ OnModelCall = Callable[[ModelCall], None]
 
 
 class MeteredModel:
-    """A wrapper around a model that reports its replies."""
+    """A wrapper around a model that reports its replies.
 
-    def __init__(self, model: Model, listeners: Sequence[OnModelCall]) -> None:
-        self._model = model
+    Attributes:
+        inner: The wrapped model.
+        profile: The profile of the wrapped model.
+    """
+
+    def __init__(self, inner: Model, listeners: Sequence[OnModelCall]) -> None:
+        self.inner = inner
+        self.profile = get_profile(inner)
         self._listeners = listeners
 
     @property
     def name(self) -> str:
         """The name of the wrapped model."""
-        return self._model.name
+        return self.inner.name
+
+    def with_inner(self, inner: Model) -> "MeteredModel":
+        """Return a wrapper with the same listeners around another model."""
+        return MeteredModel(inner, self._listeners)
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
         """Stream the reply of the wrapped model, with the same errors."""
         started_at_ns = time.time_ns()
-        async with aclosing(self._model.stream(messages, tools, options)) as parts:
+        async with aclosing(self.inner.stream(messages, tools, options)) as parts:
             async for part in parts:
                 if type(part) is Reply:
                     CURRENT_CALLER.get().record_tokens(part.usage.total_tokens)
@@ -43,7 +54,7 @@ class MeteredModel:
 
     async def aclose(self) -> None:
         """Close the wrapped model."""
-        await self._model.aclose()
+        await self.inner.aclose()
 
 
 def wrap_models(models: Mapping[str, Model], listeners: Sequence[OnModelCall]) -> dict[str, Model]:
