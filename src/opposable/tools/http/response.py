@@ -198,7 +198,7 @@ def _extract_sentence(text: str | None, redactor: Redactor) -> str:
 
 
 def _find_error_message(value: Any) -> str:
-    """Return the message in an error's JSON, under the keys that APIs use; the JSON itself if there is none."""
+    """Return the message in the JSON of an error, under the keys that APIs use; without one, the JSON itself."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):

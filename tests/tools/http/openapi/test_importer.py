@@ -361,7 +361,7 @@ def test_the_nearest_server_counts_and_a_missing_one_is_asked_for():
         specs_from_openapi(OpenApiDocument(made), server="https://mine.example/").specs[0].endpoint.url_template
         == "https://mine.example/things"
     )
-    with pytest.raises(BadInput, match="names no host; give the server's URL"):
+    with pytest.raises(BadInput, match="has no host. Give the server's URL"):
         specs_from_openapi(OpenApiDocument({**create_document(), "servers": [{"url": "/"}]}))
 
 
@@ -429,10 +429,10 @@ def test_yaml_keeps_words_as_they_are_written():
     [
         (b"{", "neither JSON nor YAML"),
         (b"a: !!python/object/apply:os.system [id]", "neither JSON nor YAML"),
-        (b"\0\1", "is no text"),
-        (b"[]", "no OpenAPI document"),
+        (b"\0\1", "is not a text file"),
+        (b"[]", "not an OpenAPI document"),
         (b"swagger: '2.0'\npaths: {}", "Swagger 2.0"),
-        (b"openapi: 4.0.0\npaths: {}", "no OpenAPI 3 document"),
+        (b"openapi: 4.0.0\npaths: {}", "not an OpenAPI 3 document"),
         (b"openapi: 3.0.0", "no paths"),
     ],
 )
@@ -478,5 +478,5 @@ async def test_a_document_whose_aliases_multiply_is_no_burden(tmp_path):
 
 
 def test_a_prefix_that_cannot_be_one_is_told():
-    with pytest.raises(BadInput, match="cannot stand before ids"):
+    with pytest.raises(BadInput, match="is not a valid prefix"):
         specs_from_openapi(OpenApiDocument(create_document()), prefix="a b")

@@ -1,4 +1,4 @@
-"""From an OpenAPI document to the specs of HTTP tools, and a word on each part that could not be used."""
+"""Imports an OpenAPI document: specs of HTTP tools, and a report of the parts that cannot be used."""
 
 import hashlib
 import re
@@ -26,7 +26,7 @@ _MAX_DESCRIPTION_CHARACTERS = 700
 
 @dataclass(frozen=True, slots=True)
 class SkippedPart:
-    """A part of a document that could not be used: where it is, and why."""
+    """A part of a document that cannot be used."""
 
     location: str
     reason: str
@@ -34,7 +34,7 @@ class SkippedPart:
 
 @dataclass(frozen=True, slots=True)
 class OpenApiImportResult:
-    """What came of a document: the tools, and what was left out."""
+    """The specs of a document's operations, and the parts that were skipped."""
 
     specs: tuple[HttpToolSpec, ...]
     skipped_parts: tuple[SkippedPart, ...]
@@ -43,15 +43,19 @@ class OpenApiImportResult:
 def specs_from_openapi(
     document: OpenApiDocument, *, prefix: str = "", server: str = "", include: Collection[str] = ()
 ) -> OpenApiImportResult:
-    """A spec for each operation that can be called.
+    """Create a spec for each operation that can be called. The others are reported as skipped.
 
-    `prefix` goes before each id (`prefix.operation`) and each secret's name; `server` replaces the document's own
-    servers; `only` keeps the operations of these tags or operation ids. An operation that cannot be called, or a part of
-    it, is in `left_out`. Raises: `BadInput` where the document names no server and none is given, or the
-    prefix cannot be one.
+    Args:
+        document: The document.
+        prefix: Precedes each id (`prefix.operation`) and each secret's name.
+        server: The server's URL, in place of the document's servers.
+        include: Tags and operation ids to import (default: all).
+
+    Raises:
+        BadInput: No server is given or described, or the prefix is not valid.
     """
     if prefix and not re.fullmatch(r"[\w-]{1,40}", prefix):
-        raise BadInput(f"{prefix!r} cannot stand before ids: give letters, digits, dashes and underscores, at most 40.")
+        raise BadInput(f"{prefix!r} is not a valid prefix. Use at most 40 letters, digits, dashes and underscores.")
     specs: dict[str, HttpToolSpec] = {}
     for path, item in document.root["paths"].items():
         try:
@@ -62,9 +66,9 @@ def specs_from_openapi(
         for method, operation in item.items():
             if method not in _METHODS or not isinstance(operation, Mapping) or not _is_included(operation, include):
                 continue
-            where = f"{method.upper()} {path}"
+            location = f"{method.upper()} {path}"
             try:
-                spec = _create_spec(document, where, item, operation, specs, prefix, server)
+                spec = _create_spec(document, location, item, operation, specs, prefix, server)
             except (
                 LookupError,
                 SchemaTooLarge,
@@ -73,21 +77,21 @@ def specs_from_openapi(
                 TypeError,
                 ValueError,
             ) as error:
-                document.skipped_parts.append((where, f"no tool: {_describe_error(error)}"))
+                document.skipped_parts.append((location, f"no tool: {_describe_error(error)}"))
                 continue
             specs[spec.tool_id] = spec
         document.skipped_parts += [
             (f"{name.upper()} {path}", "this method is not called") for name in _UNSUPPORTED_METHODS if name in item
         ]
     if document.root.get("webhooks"):
-        document.skipped_parts.append(("webhooks", "they are calls to you, not by you"))
-    told = dict.fromkeys(SkippedPart(where, why) for where, why in document.skipped_parts)
-    return OpenApiImportResult(tuple(specs.values()), tuple(told))
+        document.skipped_parts.append(("webhooks", "webhooks are requests to you, not from you"))
+    skipped = dict.fromkeys(SkippedPart(location, reason) for location, reason in document.skipped_parts)
+    return OpenApiImportResult(tuple(specs.values()), tuple(skipped))
 
 
 def _is_included(operation: Mapping[str, Any], include: Collection[str]) -> bool:
-    named = [operation.get("operationId"), *_get_tags(operation)]
-    return not include or any(name in include for name in named)
+    labels = [operation.get("operationId"), *_get_tags(operation)]
+    return not include or any(label in include for label in labels)
 
 
 def _get_tags(operation: Mapping[str, Any]) -> tuple[str, ...]:
@@ -96,7 +100,7 @@ def _get_tags(operation: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _to_single_line(value: Any) -> str:
-    """A text of the document on one line; nothing where it has something else there."""
+    """Return a text of the document on one line; "" for any other value."""
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
@@ -104,7 +108,9 @@ def _describe_error(error: Exception) -> str:
     if isinstance(error, SchemaTooLarge):
         return "its schemas are too large"
     if isinstance(error, ValidationError):
-        return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_input=False))
+        return "; ".join(
+            f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors(include_input=False)
+        )
     return str(error).splitlines()[0]
 
 
@@ -168,12 +174,12 @@ def _get_info(document: OpenApiDocument) -> Mapping[str, Any]:
 
 
 def _get_parameters(document: OpenApiDocument, item: Mapping[str, Any], operation: Mapping[str, Any]) -> list[Any]:
-    """An operation's parameters, after those of its path that it does not replace."""
-    found: dict[tuple[Any, Any], Any] = {}
+    """Return the parameters of an operation, with those of its path that it does not replace."""
+    parameters: dict[tuple[Any, Any], Any] = {}
     for node in [*item.get("parameters", ()), *operation.get("parameters", ())]:
         parameter = document.resolve_node(node)
-        found[parameter.get("name"), parameter.get("in")] = parameter
-    return list(found.values())
+        parameters[parameter.get("name"), parameter.get("in")] = parameter
+    return list(parameters.values())
 
 
 def _get_explicit_places(inputs: OperationInputs) -> list[tuple[str, ParameterPlacement]]:
@@ -185,18 +191,18 @@ def _is_in_path(place: ParameterPlacement) -> bool:
 
 
 def _to_url_template(path: str, inputs: OperationInputs) -> str:
-    """A path with the tool's names for its parameters."""
+    """Return a path with the tool's names of its parameters."""
     names = {place.name or name: name for name, place in _get_explicit_places(inputs) if _is_in_path(place)}
-    return re.sub(r"\{([^{}]+)\}", lambda found: f"{{{names.get(found[1], found[1])}}}", path)
+    return re.sub(r"\{([^{}]+)\}", lambda match: f"{{{names.get(match[1], match[1])}}}", path)
 
 
 def _remove_default_places(places: Mapping[str, Any], method: str) -> dict[str, Any]:
-    """The places that are not where a parameter would go by itself."""
-    by_itself = ParameterPlacement(place="query" if method in ("GET", "HEAD", "DELETE") else "body")
+    """Return the placements that differ from the default."""
+    default = ParameterPlacement(place="query" if method in ("GET", "HEAD", "DELETE") else "body")
     return {
         name: place.place if place == ParameterPlacement(place=place.place) else place
         for name, place in places.items()
-        if place != by_itself and place != ParameterPlacement(place="path")
+        if place != default and place != ParameterPlacement(place="path")
     }
 
 
@@ -213,7 +219,7 @@ def _get_server_url(
 
 
 def _resolve_server_url(document: OpenApiDocument, server: Mapping[str, Any]) -> str:
-    """A server's URL with its variables' defaults, made absolute by where the document came from."""
+    """Return a server's URL with the defaults of its variables, relative to the document's own URL."""
     variables = server.get("variables")
     url = _to_single_line(server.get("url", "/"))
     for name, variable in (variables if isinstance(variables, Mapping) else {}).items():
@@ -222,14 +228,14 @@ def _resolve_server_url(document: OpenApiDocument, server: Mapping[str, Any]) ->
         )
     url = urljoin(document.source_url, url) if document.source_url else url
     if not urlsplit(url).netloc:
-        raise BadInput(f"The document's server is {url!r}, which names no host; give the server's URL.")
+        raise BadInput(f"The document's server is {url!r}, which has no host. Give the server's URL.")
     return url.rstrip("/")
 
 
 def _create_parameters_schema(
     document: OpenApiDocument, location: str, tool_id: str, inputs: OperationInputs, schemas: SchemaConverter
 ) -> dict[str, Any]:
-    """The tool's schema, which compiles; its patterns are left out where they do not."""
+    """Return the tool's schema. If its patterns do not compile, they are removed."""
     schema: dict[str, Any] = {"type": "object", "properties": inputs.properties}
     schema |= {"required": inputs.required} if inputs.required else {}
     schema |= {"$defs": schemas.definitions} if schemas.definitions else {}
@@ -245,18 +251,18 @@ def _create_parameters_schema(
 
 
 def _choose_tool_id(operation: Mapping[str, Any], location: str, taken_ids: Collection[str], prefix: str) -> str:
-    """The operation's id, or its method and path, as an id that is not taken."""
-    named = operation.get("operationId")
-    plain = named if isinstance(named, str) and named.strip() else location.lower()
-    plain = re.sub(r"[^\w.-]+", "_", plain).strip("_.") or "operation"
-    whole = f"{prefix}.{plain}" if prefix else plain
-    if len(whole) > 100:
-        whole = f"{whole[:91]}_{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
-    name, count = whole, 1
-    while name in taken_ids:
+    """Return a free id: the operation's id, or its method and path."""
+    operation_id = operation.get("operationId")
+    text = operation_id if isinstance(operation_id, str) and operation_id.strip() else location.lower()
+    tool_id = re.sub(r"[^\w.-]+", "_", text).strip("_.") or "operation"
+    tool_id = f"{prefix}.{tool_id}" if prefix else tool_id
+    if len(tool_id) > 100:
+        tool_id = f"{tool_id[:91]}_{hashlib.sha256(tool_id.encode()).hexdigest()[:8]}"
+    free_id, count = tool_id, 1
+    while free_id in taken_ids:
         count += 1
-        name = f"{whole[:96]}_{count}"
-    return name
+        free_id = f"{tool_id[:96]}_{count}"
+    return free_id
 
 
 def _create_description(
@@ -265,14 +271,15 @@ def _create_description(
     summary, text = (
         _to_single_line(operation.get(key)) or _to_single_line(item.get(key)) for key in ("summary", "description")
     )
-    told = text if text.lower().startswith(summary.lower().rstrip(".")) else f"{summary.rstrip('.')}. {text}".strip()
-    told = told or location
-    told = told if len(told) <= _MAX_DESCRIPTION_CHARACTERS else told[: _MAX_DESCRIPTION_CHARACTERS - 1] + "…"
-    return f"Deprecated. {told}" if deprecated else told
+    starts_with_summary = text.lower().startswith(summary.lower().rstrip("."))
+    description = (text if starts_with_summary else f"{summary.rstrip('.')}. {text}".strip()) or location
+    if len(description) > _MAX_DESCRIPTION_CHARACTERS:
+        description = description[: _MAX_DESCRIPTION_CHARACTERS - 1] + "…"
+    return f"Deprecated. {description}" if deprecated else description
 
 
 def _may_stream(document: OpenApiDocument, operation: Mapping[str, Any]) -> bool:
-    """Whether a successful answer of the operation may be a stream."""
+    """Return whether a successful answer of the operation may be a stream."""
     responses = operation.get("responses")
     for status, node in (responses if isinstance(responses, Mapping) else {}).items():
         if str(status).startswith("2"):

@@ -1,4 +1,4 @@
-"""One operation of a document: its parameters and its body as parameters of a tool."""
+"""Converts the parameters and the body of an operation to the parameters of a tool."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ _BODY_TYPES = {"application/x-www-form-urlencoded": "form", "multipart/form-data
 
 @dataclass(slots=True)
 class OperationInputs:
-    """What a tool made from an operation takes, gathered part by part."""
+    """The parameters of a tool that is created from an operation, collected step by step."""
 
     properties: dict[str, Any] = field(default_factory=dict)
     required: list[str] = field(default_factory=list)
@@ -29,21 +29,22 @@ class OperationInputs:
     body: dict[str, Any] = field(default_factory=dict)
 
     def add_parameter(self, name: str, schema: dict[str, Any], place: ParameterPlacement, *, required: bool) -> str:
-        """Add a parameter under its own name, or with its place before it where that is taken; gives the name back."""
-        free = name
-        while free in self.properties:
-            free = f"{place.place}_{free}"
-        self.properties[free] = schema
+        """Add a parameter, prefixed with its place if the name is taken. Return its name."""
+        free_name = name
+        while free_name in self.properties:
+            free_name = f"{place.place}_{free_name}"
+        self.properties[free_name] = schema
         if required:
-            self.required.append(free)
-        self.places[free] = place if free == name else place.model_copy(update={"name": place.name or name})
-        return free
+            self.required.append(free_name)
+        is_renamed = free_name != name
+        self.places[free_name] = place.model_copy(update={"name": place.name or name}) if is_renamed else place
+        return free_name
 
 
 def add_parameters(
     document: OpenApiDocument, schemas: SchemaConverter, inputs: OperationInputs, parameters: list[Any], location: str
 ) -> None:
-    """Add an operation's parameters; those that cannot be sent are named. Raises: `LookupError` for one that is required."""
+    """Add an operation's parameters. Unsupported ones are skipped. Raises: `LookupError` if one is required."""
     for node in parameters:
         parameter = document.resolve_node(node)
         name, place = parameter.get("name"), parameter.get("in")
@@ -53,7 +54,7 @@ def add_parameters(
             continue
         required = parameter.get("required") is True or place == "path"
         try:
-            sent, schema = _place_parameter(parameter, str(place), schemas)
+            placement, schema = _place_parameter(parameter, str(place), schemas)
         except LookupError as error:
             if required:
                 raise
@@ -65,32 +66,35 @@ def add_parameters(
             document.skipped_parts.append(
                 (location, f"parameter {name}: reserved characters are percent-encoded all the same")
             )
-        inputs.add_parameter(name, schema, sent, required=required)
+        inputs.add_parameter(name, schema, placement, required=required)
 
 
 def _place_parameter(
     parameter: Mapping[str, Any], place: str, schemas: SchemaConverter
 ) -> tuple[ParameterPlacement, dict[str, Any]]:
-    where = cast("ParameterLocation", place)
+    """Return the placement and the schema of a parameter. Raises: `LookupError` if it is not supported."""
+    location = cast("ParameterLocation", place)
     content = parameter.get("content")
     if isinstance(content, Mapping) and content:
-        kind, media = next(iter(content.items()))
-        if "json" not in kind:
-            raise LookupError(f"content of type {kind} is not supported")
-        return ParameterPlacement(place=where, style="json"), schemas.convert(media.get("schema", {}))
+        media_type, media = next(iter(content.items()))
+        if "json" not in media_type:
+            raise LookupError(f"content of type {media_type} is not supported")
+        return ParameterPlacement(place=location, style="json"), schemas.convert(media.get("schema", {}))
     style = parameter.get("style") or _STYLES[place][0]
     if style not in _STYLES[place]:
         raise LookupError(f"style {to_short_text(style)} is not supported in a {place}")
     schema = schemas.convert(parameter.get("schema", {}))
-    default = style in ("form", "deepObject")
+    default_explode = style in ("form", "deepObject")
     explode = parameter.get("explode")
-    explode = explode if isinstance(explode, bool) else default
+    explode = explode if isinstance(explode, bool) else default_explode
     if style == "deepObject" and not explode:
         raise LookupError("style deepObject without explode is not supported")
-    shown = "" if style == _STYLES[place][0] else style
-    return ParameterPlacement(
-        place=where, style=cast("ParameterStyle", shown), explode=None if explode == default else explode
-    ), schema
+    placement = ParameterPlacement(
+        place=location,
+        style=cast("ParameterStyle", "" if style == _STYLES[place][0] else style),
+        explode=None if explode == default_explode else explode,
+    )
+    return placement, schema
 
 
 def add_body(
@@ -98,7 +102,8 @@ def add_body(
 ) -> None:
     """Add a request body. The fields of an object become parameters; anything else is one parameter, `body`.
 
-    Raises: `LookupError` for a body that is required and of no supported type.
+    Raises:
+        LookupError: The body is required, and no media type of it is supported.
     """
     request = document.resolve_node(node)
     content = request.get("content")
@@ -107,32 +112,32 @@ def add_body(
         return
     chosen = _choose_media_type(content)
     if chosen is None:
-        why = f"its body is {', '.join(list(content)[:5])}, none of which is supported"
+        reason = f"its body is {', '.join(list(content)[:5])}, none of which is supported"
         if required:
-            raise LookupError(why)
-        document.skipped_parts.append((location, f"{why}; it is sent without one"))
+            raise LookupError(reason)
+        document.skipped_parts.append((location, f"{reason}; it is sent without one"))
         return
-    media_type, kind = chosen
+    media_type, body_type = chosen
     media = document.resolve_node(content[media_type])
-    inputs.body = {"body_type": kind, "body_required": required and kind in ("json", "form", "multipart")}
-    if kind in ("json", "text") and media_type not in ("application/json", "text/plain", "*/*"):
+    inputs.body = {"body_type": body_type, "body_required": required and body_type in ("json", "form", "multipart")}
+    if body_type in ("json", "text") and media_type not in ("application/json", "text/plain", "*/*"):
         inputs.body["content_type"] = media_type
-    if kind in ("form", "multipart") and "encoding" in media:
+    if body_type in ("form", "multipart") and "encoding" in media:
         document.skipped_parts.append((location, "the encoding of single fields of its body is not followed"))
-    schema = schemas.convert(media.get("schema", {}), convert_files=kind in ("multipart", "binary"))
-    if kind == "binary":
+    schema = schemas.convert(media.get("schema", {}), convert_files=body_type in ("multipart", "binary"))
+    if body_type == "binary":
         schema = {**FILE_SCHEMA, **{key: schema[key] for key in ("description",) if key in schema}}
         inputs.body["content_type"] = "" if "*" in media_type else media_type
-    if kind not in ("text", "binary") and _is_flat_object(schema, required=required):
+    if body_type not in ("text", "binary") and _is_flat_object(schema, required=required):
         for name, inner in schema["properties"].items():
             inputs.add_parameter(
                 name, inner, ParameterPlacement(place="body"), required=name in schema.get("required", ())
             )
-            if kind == "multipart" and _has_file(inner):
+            if body_type == "multipart" and _has_file(inner):
                 inputs.body["files"] = (*inputs.body.get("files", ()), name)
         return
-    if kind == "multipart":
-        raise LookupError("its multipart body is no plain object of fields")
+    if body_type == "multipart":
+        raise LookupError("its multipart body is not a plain object of fields")
     if isinstance(request.get("description"), str):
         schema = schemas.convert({"description": request["description"]}) | schema
     inputs.body["body_param"] = inputs.add_parameter(
@@ -142,7 +147,7 @@ def add_body(
 
 
 def _choose_media_type(content: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The media type to send, best known first, and the body type it is."""
+    """Choose the media type to send, JSON first. Return it with its body type."""
     kinds = {media: media.partition(";")[0].strip().lower() for media in content}
     for media, kind in kinds.items():
         if kind == "application/json" or kind.endswith("+json") or kind == "*/*":
@@ -159,7 +164,7 @@ def _choose_media_type(content: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _is_flat_object(schema: Mapping[str, Any], *, required: bool) -> bool:
-    """Whether a body is a plain object whose fields can be parameters of their own."""
+    """Return whether a body is a plain object whose fields can be parameters of the tool."""
     if schema.get("type", "object") != "object" or not schema.get("properties") or schema.get("additionalProperties"):
         return False
     if any(

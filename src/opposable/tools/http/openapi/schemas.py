@@ -1,16 +1,18 @@
-"""A document's schemas as plain JSON Schema that stands alone: references put in place, OpenAPI's own words left out."""
+"""Converts a document's schemas to self-contained JSON Schema, with references inlined or moved to `$defs`."""
 
 import re
+from dataclasses import dataclass, replace
 from typing import Any
 
 from opposable.tools.http.openapi.document import OpenApiDocument, is_small
 from opposable.tools.http.request_body import FILE_SCHEMA
 
 MAX_INLINED_NODES = 400
-"""Nodes put in place for one tool before references are kept as `$defs`."""
+"""Nodes that are inlined for one tool; further references refer to `$defs`."""
 MAX_SCHEMA_NODES = 20_000
+MAX_REFERENCE_DEPTH = 60
 MAX_VALUE_NODES = 5_000
-"""Nodes of a default, a constant or an enumeration; larger ones are left out."""
+"""Nodes of a default, a constant or an enumeration. Larger ones are left out."""
 MAX_DESCRIPTION_CHARACTERS = 300
 _COPIED_KEYWORDS = frozenset(
     (
@@ -25,169 +27,160 @@ _BINARY_FORMATS = frozenset({"binary", "byte"})
 
 
 class SchemaTooLarge(Exception):
-    """A schema has more nodes than a tool can be told of."""
+    """A schema has more than `MAX_SCHEMA_NODES` nodes, or is nested too deeply."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """How a node is converted.
+
+    `inline` says whether references are inlined, `convert_files` whether binary strings become files.
+    `reference_path` holds the references that lead to the node.
+    """
+
+    inline: bool
+    convert_files: bool
+    reference_path: tuple[str, ...] = ()
 
 
 class SchemaConverter:
-    """The schemas of one tool. `definitions` are those that recur, or came after the budget for inlining was spent."""
+    """Converts the schemas of one tool.
+
+    `definitions` are the schemas that are not inlined: recursive ones, and those after `MAX_INLINED_NODES`.
+    """
 
     def __init__(self, document: OpenApiDocument, location: str) -> None:
         self._document = document
         self._location = location
         self._inlined_nodes = 0
         self._node_count = 0
-        self._definition_names: dict[str, str] = {}  # reference -> name in $defs
+        self._definition_names: dict[str, str] = {}  # by reference
         self.definitions: dict[str, Any] = {}
 
     def convert(self, node: Any, *, convert_files: bool = False) -> dict[str, Any]:
-        """One schema, whole. With `files`, binary strings become files. Raises: `TooLarge`."""
-        told = self._convert_node(node, (), inline=True, convert_files=convert_files)
-        while pending := [one for one in self._definition_names.items() if one[1] not in self.definitions]:
+        """Convert one schema. With `convert_files`, binary strings become files. Raises: `SchemaTooLarge`."""
+        converted = self._convert_node(node, _Context(inline=True, convert_files=convert_files))
+        while pending := [item for item in self._definition_names.items() if item[1] not in self.definitions]:
             for reference, name in pending:
-                self.definitions[name] = self._convert_target(reference, (), inline=False, convert_files=convert_files)
-        return told
+                context = _Context(inline=False, convert_files=convert_files)
+                self.definitions[name] = self._convert_target(reference, context)
+        return converted
 
-    def _convert_node(
-        self, node: Any, reference_path: tuple[str, ...], *, inline: bool, convert_files: bool
-    ) -> dict[str, Any]:
+    def _convert_node(self, node: Any, context: _Context) -> dict[str, Any]:
         self._node_count += 1
-        if self._node_count > MAX_SCHEMA_NODES or len(reference_path) > 60:
+        if self._node_count > MAX_SCHEMA_NODES or len(context.reference_path) > MAX_REFERENCE_DEPTH:
             raise SchemaTooLarge
         if not isinstance(node, dict):
             return {} if node is not False else {"not": {}}
         if isinstance(node.get("$ref"), str):
-            return self._convert_reference(node, reference_path, inline=inline, convert_files=convert_files)
-        if convert_files and node.get("type") == "string" and _is_file(node):
+            return self._convert_reference(node, context)
+        if context.convert_files and node.get("type") == "string" and _is_file(node):
             return {**FILE_SCHEMA, **self._convert_description(node)}
-        told: dict[str, Any] = self._convert_type(node) | self._convert_description(node)
+        converted: dict[str, Any] = self._convert_type(node) | self._convert_description(node)
         for key, value in node.items():
             if key in _COPIED_KEYWORDS and is_small(value, MAX_VALUE_NODES):
-                told[key] = value
+                converted[key] = value
             elif key in _SUBSCHEMA_KEYWORDS:
-                told[key] = self._convert_node(value, reference_path, inline=inline, convert_files=convert_files)
+                converted[key] = self._convert_node(value, context)
             elif key in _SUBSCHEMA_LIST_KEYWORDS and isinstance(value, list):
-                told[key] = [
-                    self._convert_node(item, reference_path, inline=inline, convert_files=convert_files)
-                    for item in value
-                ]
+                converted[key] = [self._convert_node(item, context) for item in value]
             elif key in _SUBSCHEMA_MAP_KEYWORDS and isinstance(value, dict):
-                told[key] = {
-                    name: self._convert_node(one, reference_path, inline=inline, convert_files=convert_files)
-                    for name, one in value.items()
-                }
-        told |= self._convert_properties(node, reference_path, inline=inline, convert_files=convert_files)
+                converted[key] = {name: self._convert_node(inner, context) for name, inner in value.items()}
+        converted |= self._convert_properties(node, context)
         if "default" in node and is_small(node["default"], MAX_VALUE_NODES):
-            told["default"] = node["default"]
+            converted["default"] = node["default"]
         return (
-            _convert_exclusive_bounds(told, node)
+            _convert_exclusive_bounds(converted, node)
             if self._document.is_openapi_30
-            else told | _get_exclusive_bounds(node)
+            else converted | _get_exclusive_bounds(node)
         )
 
-    def _convert_properties(
-        self, node: dict[str, Any], reference_path: tuple[str, ...], *, inline: bool, convert_files: bool
-    ) -> dict[str, Any]:
-        told: dict[str, Any] = {}
+    def _convert_properties(self, node: dict[str, Any], context: _Context) -> dict[str, Any]:
+        converted: dict[str, Any] = {}
         properties = node.get("properties")
         if isinstance(properties, dict):
-            kept = {name: one for name, one in properties.items() if not self._is_read_only(one)}
-            told["properties"] = {
-                str(name): self._convert_node(one, reference_path, inline=inline, convert_files=convert_files)
-                for name, one in kept.items()
+            writable = {name: inner for name, inner in properties.items() if not self._is_read_only(inner)}
+            converted["properties"] = {
+                str(name): self._convert_node(inner, context) for name, inner in writable.items()
             }
-            dropped = set(properties) - set(kept)
-            required = [name for name in node.get("required", []) if isinstance(name, str) and name not in dropped]
+            read_only = set(properties) - set(writable)
+            required = [name for name in node.get("required", []) if isinstance(name, str) and name not in read_only]
+        elif isinstance(node.get("required"), list):
+            required = [name for name in node["required"] if isinstance(name, str)]
         else:
-            required = (
-                [name for name in node.get("required", []) if isinstance(name, str)]
-                if isinstance(node.get("required"), list)
-                else []
-            )
+            required = []
         if required:
-            told["required"] = required
-        more = node.get("additionalProperties")
-        if isinstance(more, bool):
-            told["additionalProperties"] = more
-        elif isinstance(more, dict):
-            told["additionalProperties"] = self._convert_node(
-                more, reference_path, inline=inline, convert_files=convert_files
-            )
-        return told
+            converted["required"] = required
+        additional = node.get("additionalProperties")
+        if isinstance(additional, bool):
+            converted["additionalProperties"] = additional
+        elif isinstance(additional, dict):
+            converted["additionalProperties"] = self._convert_node(additional, context)
+        return converted
 
     def _is_read_only(self, node: Any) -> bool:
         return isinstance(node, dict) and node.get("readOnly") is True
 
-    def _convert_reference(
-        self, node: dict[str, Any], reference_path: tuple[str, ...], *, inline: bool, convert_files: bool
-    ) -> dict[str, Any]:
+    def _convert_reference(self, node: dict[str, Any], context: _Context) -> dict[str, Any]:
         reference = node["$ref"]
-        beside = self._convert_description(node)
+        siblings = self._convert_description(node)
         try:
             self._document.resolve_reference(reference)
         except LookupError as error:
             self._document.skipped_parts.append((self._location, f"a schema {error}; any value is taken in its place"))
-            return beside
-        if inline and reference not in reference_path and self._inlined_nodes < MAX_INLINED_NODES:
+            return siblings
+        if context.inline and reference not in context.reference_path and self._inlined_nodes < MAX_INLINED_NODES:
             before = self._node_count
-            told = self._convert_target(reference, reference_path, inline=True, convert_files=convert_files)
+            converted = self._convert_target(reference, context)
             self._inlined_nodes += self._node_count - before
-            return told | beside
-        return {"$ref": f"#/$defs/{self._get_definition_name(reference)}"} | beside
+            return converted | siblings
+        return {"$ref": f"#/$defs/{self._get_definition_name(reference)}"} | siblings
 
-    def _convert_target(
-        self, reference: str, reference_path: tuple[str, ...], *, inline: bool, convert_files: bool
-    ) -> dict[str, Any]:
-        return self._convert_node(
-            self._document.resolve_reference(reference),
-            (*reference_path, reference),
-            inline=inline,
-            convert_files=convert_files,
-        )
+    def _convert_target(self, reference: str, context: _Context) -> dict[str, Any]:
+        context = replace(context, reference_path=(*context.reference_path, reference))
+        return self._convert_node(self._document.resolve_reference(reference), context)
 
     def _get_definition_name(self, reference: str) -> str:
         if reference not in self._definition_names:
-            plain = re.sub(r"[^A-Za-z0-9_-]+", "_", reference.rpartition("/")[2]) or "schema"
+            base_name = re.sub(r"[^A-Za-z0-9_-]+", "_", reference.rpartition("/")[2]) or "schema"
             taken = set(self._definition_names.values())
-            name, count = plain, 1
+            name, count = base_name, 1
             while name in taken:
                 count += 1
-                name = f"{plain}_{count}"
+                name = f"{base_name}_{count}"
             self._definition_names[reference] = name
         return self._definition_names[reference]
 
     def _convert_type(self, node: dict[str, Any]) -> dict[str, Any]:
-        told: dict[str, Any] = {}
-        kind = node.get("type")
+        converted: dict[str, Any] = {}
+        json_type = node.get("type")
         nullable = self._document.is_openapi_30 and node.get("nullable") is True
-        if isinstance(kind, str | list):
-            kinds = [kind] if isinstance(kind, str) else list(kind)
-            kinds += ["null"] if nullable and "null" not in kinds else []
-            told["type"] = kinds[0] if len(kinds) == 1 else kinds
+        if isinstance(json_type, str | list):
+            types = [json_type] if isinstance(json_type, str) else list(json_type)
+            types += ["null"] if nullable and "null" not in types else []
+            converted["type"] = types[0] if len(types) == 1 else types
         values = node.get("enum")
         if isinstance(values, list) and values and is_small(values, MAX_VALUE_NODES):
-            told["enum"] = [*values, None] if nullable and None not in values else values
-        return told
+            converted["enum"] = [*values, None] if nullable and None not in values else values
+        return converted
 
     def _convert_description(self, node: dict[str, Any]) -> dict[str, Any]:
         text = node.get("description")
         if not isinstance(text, str) or not text.strip():
             return {}
-        plain = " ".join(text.split())
-        return {
-            "description": plain
-            if len(plain) <= MAX_DESCRIPTION_CHARACTERS
-            else plain[: MAX_DESCRIPTION_CHARACTERS - 1] + "…"
-        }
+        text = " ".join(text.split())
+        is_long = len(text) > MAX_DESCRIPTION_CHARACTERS
+        return {"description": text[: MAX_DESCRIPTION_CHARACTERS - 1] + "…" if is_long else text}
 
 
 def remove_patterns(schema: Any) -> Any:
-    """A schema without its regular expressions: for those that only other languages understand."""
+    """Remove regular expressions, which may be written for another language."""
     if isinstance(schema, list):
         return [remove_patterns(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     return {
-        key: {name: remove_patterns(one) for name, one in value.items()}
+        key: {name: remove_patterns(inner) for name, inner in value.items()}
         if key == "properties"
         else remove_patterns(value)
         for key, value in schema.items()
@@ -206,7 +199,7 @@ def _get_exclusive_bounds(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _convert_exclusive_bounds(converted: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
-    """OpenAPI 3.0 says `exclusiveMinimum: true` beside `minimum`; JSON Schema has the number there."""
+    """Convert OpenAPI 3.0's `minimum` with `exclusiveMinimum: true` to JSON Schema's `exclusiveMinimum` number."""
     for side in ("inimum", "aximum"):
         if node.get(f"exclusiveM{side}") is True and f"m{side}" in converted:
             converted[f"exclusiveM{side}"] = converted.pop(f"m{side}")

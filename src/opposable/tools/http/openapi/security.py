@@ -1,4 +1,4 @@
-"""What an operation needs to prove who calls: one way of authentication, its secrets named after its scheme."""
+"""The authentication of an operation: one of its security requirements, with secrets named after the scheme."""
 
 import re
 from collections.abc import Mapping
@@ -11,40 +11,43 @@ from opposable.tools.http.openapi.document import OpenApiDocument, to_short_text
 
 @dataclass(frozen=True, slots=True)
 class OperationAuth:
-    """How a request is authenticated: `auth`, and `headers` where a second key is needed."""
+    """How a request is authenticated: `auth`, and `headers` for further keys."""
 
     auth: AuthConfig
     headers: Mapping[str, str]
 
 
 def get_operation_auth(document: OpenApiDocument, operation: Mapping[str, Any], prefix: str) -> OperationAuth:
-    """The first way of an operation that can be used; plain keys and tokens before OAuth.
+    """Return the first supported requirement of an operation; plain keys and tokens are preferred to OAuth.
 
-    Secrets are `env:SCHEME_TOKEN`, `env:SCHEME_API_KEY`, `env:SCHEME_USERNAME` and `env:SCHEME_PASSWORD`, with the prefix
-    before. Raises: `LookupError` where every way needs what cannot be sent.
+    Secrets are `env:SCHEME_TOKEN`, `env:SCHEME_API_KEY`, `env:SCHEME_USERNAME` and `env:SCHEME_PASSWORD`, with the
+    prefix first.
+
+    Raises:
+        LookupError: No requirement is supported.
     """
-    wanted = operation.get("security", document.root.get("security", []))
-    ways = [way for way in wanted if isinstance(way, Mapping)] if isinstance(wanted, list) else []
-    if not ways or any(not way for way in ways):
+    security = operation.get("security", document.root.get("security", []))
+    requirements = [item for item in security if isinstance(item, Mapping)] if isinstance(security, list) else []
+    if not requirements or any(not requirement for requirement in requirements):
         return OperationAuth(AuthConfig(), {})
-    found: list[tuple[int, OperationAuth]] = []
+    candidates: list[tuple[int, OperationAuth]] = []
     reasons: list[str] = []
-    for way in ways:
+    for requirement in requirements:
         try:
-            found.append(_create_operation_auth(document, list(way), prefix))
+            candidates.append(_create_operation_auth(document, list(requirement), prefix))
         except LookupError as error:
             reasons.append(str(error))
-    if not found:
+    if not candidates:
         raise LookupError(f"cannot be authenticated: {'; '.join(reasons)}")
-    return min(found, key=lambda one: one[0])[1]
+    return min(candidates, key=lambda candidate: candidate[0])[1]
 
 
 def _create_operation_auth(document: OpenApiDocument, names: list[str], prefix: str) -> tuple[int, OperationAuth]:
     auths = [_create_auth_config(document, name, prefix) for name in names]
-    extra = [auth for auth in auths if auth.type == "api_key" and auth.place == "header"]
-    main = next((auth for auth in auths if auth not in extra), extra[0] if extra else auths[0])
+    header_keys = [auth for auth in auths if auth.type == "api_key" and auth.place == "header"]
+    main = next((auth for auth in auths if auth not in header_keys), auths[0])
     others = [auth for auth in auths if auth is not main]
-    if any(auth not in extra for auth in others):
+    if any(auth not in header_keys for auth in others):
         raise LookupError(f"{' and '.join(names)} are needed together")
     return _get_preference_cost(document, names), OperationAuth(main, {auth.name: auth.token for auth in others})
 
@@ -73,7 +76,7 @@ def _create_auth_config(document: OpenApiDocument, name: str, prefix: str) -> Au
             return AuthConfig(type="basic", username=f"env:{variable}_USERNAME", password=f"env:{variable}_PASSWORD")
         case "apiKey", _ if scheme.get("in") in ("header", "query", "cookie") and isinstance(scheme.get("name"), str):
             return AuthConfig(type="api_key", token=f"env:{variable}_API_KEY", name=scheme["name"], place=scheme["in"])
-        case kind, way:
+        case scheme_type, scheme_name:
             raise LookupError(
-                f"the security scheme {name} ({' '.join(filter(None, (to_short_text(kind), way)))}) is not supported"
+                f"the security scheme {name} ({' '.join(filter(None, (to_short_text(scheme_type), scheme_name)))}) is not supported"
             )
