@@ -1,4 +1,4 @@
-"""The commands on failures that are remembered, and on measuring runs."""
+"""The commands for stored failures."""
 
 import asyncio
 
@@ -13,12 +13,12 @@ from opposable.store import open_store
 
 
 @pytest.fixture
-def said(tmp_path, monkeypatch):
-    """Runs a command over a store in which one failure is remembered."""
-    url = f"sqlite:///{tmp_path / 'kept.sqlite'}"
+def failures_command(tmp_path, monkeypatch):
+    """Run a command over a store with one failure; returns the runner and the id of the failure."""
+    url = f"sqlite:///{tmp_path / 'store.sqlite'}"
     monkeypatch.setenv("OPPOSABLE_DATABASE_URL", url)
 
-    async def remember():
+    async def store_failure():
         async with open_store(url) as store, FailureMemory(store.failures) as memory:
             failure = memory.with_scope("shop").record_failure(
                 "cancel", "", "failed", {"order": "17"}, "There is no order '17'."
@@ -26,7 +26,7 @@ def said(tmp_path, monkeypatch):
             memory.correct(failure, {"given": {"order": "17"}, "right": {"order": "A-17"}})
             return failure
 
-    failure = asyncio.run(remember())
+    failure = asyncio.run(store_failure())
 
     def run(*words: str):
         done = CliRunner().invoke(cli, ["failures", *words])
@@ -37,8 +37,8 @@ def said(tmp_path, monkeypatch):
     return run, failure
 
 
-def test_a_failure_is_listed_shown_pinned_and_forgotten(said):
-    run, failure = said
+def test_a_failure_is_listed_shown_pinned_and_deleted(failures_command):
+    run, failure = failures_command
     [listed] = orjson.loads(run("list", "--json"))["failures"]
     assert (listed["failure_id"], listed["tool_id"], listed["agent_id"]) == (failure, "cancel", "shop")
     assert orjson.loads(run("list", "--tool", "other", "--json")) == {"failures": []}
@@ -53,29 +53,12 @@ def test_a_failure_is_listed_shown_pinned_and_forgotten(said):
     assert orjson.loads(run("list", "--json")) == {"failures": []}
 
 
-def test_what_cannot_be_meant_is_told(said):
-    run, _ = said
+def test_invalid_input_is_reported(failures_command):
+    run, _ = failures_command
     with pytest.raises(BadInput, match="There is no failure 'zz'"):
         run("show", "zz")
     with pytest.raises(BadInput, match="either the id"):
         run("forget")
-    with pytest.raises(BadInput, match="goes with --tool"):
+    with pytest.raises(BadInput, match="--agent needs --tool"):
         run("forget", "3f", "--agent", "shop")
-    assert "0 failures of other are forgotten" in run("forget", "--tool", "other")
-
-
-def test_runs_are_measured_by_kind_and_variant():
-    done = CliRunner().invoke(cli, ["eval", "runs", "--kind", "switching tool", "--only", "all guards", "--json"])
-    assert done.exit_code == 0
-    row = orjson.loads(done.stdout)["all guards"]
-    assert (row["success %"], row["repeats"], row["failed"]) == (100.0, 0, [])
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [(("--only", "some guards"), "--only takes one of 'all guards'"), (("--raw",), "name one with --model")],
-)
-def test_what_cannot_be_measured_is_told(options, told):
-    done = CliRunner().invoke(cli, ["eval", "runs", *options])
-    assert isinstance(done.exception, BadInput)
-    assert told in str(done.exception)
+    assert "0 failures of other are deleted" in run("forget", "--tool", "other")

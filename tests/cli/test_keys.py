@@ -1,4 +1,4 @@
-"""The commands for keys, and a service that they open and close to others."""
+"""The commands for API keys."""
 
 import json
 
@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 from opposable.cli import cli
 
 
-def test_a_key_is_made_listed_and_revoked(tmp_path, monkeypatch):
+def test_a_key_is_created_listed_and_revoked(tmp_path, monkeypatch):
     monkeypatch.setenv("OPPOSABLE_HOME", str(tmp_path))
     monkeypatch.setenv("OPPOSABLE_DATABASE_URL", "")
     monkeypatch.chdir(tmp_path)
@@ -16,11 +16,11 @@ def test_a_key_is_made_listed_and_revoked(tmp_path, monkeypatch):
     def run(*words: str):
         return runner.invoke(cli, ["keys", *words])
 
-    made = run("create", "前端", "--scope", "chat", "-s", "tools:read", "--rate", "60/60", "--budget", "1000")
-    assert made.exit_code == 0, made.output
-    key = made.stdout.strip()
+    created = run("create", "前端", "--scope", "chat", "-s", "tools:read", "--rate", "60/60", "--budget", "1000")
+    assert created.exit_code == 0, created.output
+    key = created.stdout.strip()
     listed = json.loads(run("list", "--json").stdout)["keys"]
-    assert [(one["name"], one["scopes"], one["token_budget"]) for one in listed] == [
+    assert [(row["name"], row["scopes"], row["token_budget"]) for row in listed] == [
         ("前端", ["chat", "tools:read"], 1000)
     ]
     assert key.startswith(listed[0]["prefix"])

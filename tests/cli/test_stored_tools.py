@@ -1,11 +1,11 @@
-"""Tools of one's own on the command line: kept, listed, used, switched, given on."""
+"""The commands for stored tools."""
 
 import sys
 from pathlib import Path
 
 import orjson
 import pytest
-from tests.cli.test_cli import opposable
+from tests.cli.program import run_program
 
 pytestmark = pytest.mark.anyio
 
@@ -21,53 +21,53 @@ WEATHER = {
 }
 
 
-def spec_file(folder: Path, *specs: dict) -> str:
+def write_specs(folder: Path, *specs: dict) -> str:
     path = folder / "tools.json"
     path.write_bytes(orjson.dumps(list(specs)))
     return str(path)
 
 
-async def test_a_kept_tool_is_there_from_then_on_until_it_is_forgotten(tmp_path):
-    added = await opposable(tmp_path, "tools", "add", spec_file(tmp_path, CALCULATOR), "--json")
-    assert (added.code, added.said["tools"][0]["set_aside"]) == (0, {})
-    called = await opposable(tmp_path, "tools", "call", "计算器", '{"expression": "25*4"}')
+async def test_a_stored_tool_is_available_until_it_is_deleted(tmp_path):
+    added = await run_program(tmp_path, "tools", "add", write_specs(tmp_path, CALCULATOR), "--json")
+    assert (added.code, added.json["tools"][0]["set_aside"]) == (0, {})
+    called = await run_program(tmp_path, "tools", "call", "计算器", '{"expression": "25*4"}')
     assert (called.code, called.out) == (0, '{"expression":"25*4","result":100}\n')
-    assert (await opposable(tmp_path, "tools", "disable", "计算器")).code == 0
-    assert (await opposable(tmp_path, "tools", "call", "计算器", "{}")).code == 2
-    health = await opposable(tmp_path, "tools", "health", "--json")
-    assert (health.code, health.said["tools"][0]["enabled"]) == (0, False)
-    assert (await opposable(tmp_path, "tools", "rm", "计算器")).code == 0
-    again = await opposable(tmp_path, "tools", "rm", "计算器")
-    assert (again.code, again.err) == (2, "Error: No tool named '计算器' is kept. None is kept yet.\n")
+    assert (await run_program(tmp_path, "tools", "disable", "计算器")).code == 0
+    assert (await run_program(tmp_path, "tools", "call", "计算器", "{}")).code == 2
+    health = await run_program(tmp_path, "tools", "health", "--json")
+    assert (health.code, health.json["tools"][0]["enabled"]) == (0, False)
+    assert (await run_program(tmp_path, "tools", "rm", "计算器")).code == 0
+    again = await run_program(tmp_path, "tools", "rm", "计算器")
+    assert (again.code, again.err) == (2, "Error: No tool named '计算器' is stored. No tool is stored yet.\n")
 
 
-async def test_what_cannot_be_used_is_not_kept_and_the_variable_it_wants_is_named(tmp_path):
-    added = await opposable(tmp_path, "tools", "add", spec_file(tmp_path, WEATHER))
+async def test_an_unusable_tool_is_not_stored_and_its_variable_is_named(tmp_path):
+    added = await run_program(tmp_path, "tools", "add", write_specs(tmp_path, WEATHER))
     assert added.code == 1
     assert "NO_SUCH_TOKEN" in added.err
-    assert (await opposable(tmp_path, "tools", "export")).out == "[]\n"
+    assert (await run_program(tmp_path, "tools", "export")).out == "[]\n"
 
 
 async def test_an_export_can_be_imported_elsewhere(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    await opposable(tmp_path / "a", "tools", "add", spec_file(tmp_path, CALCULATOR))
-    await opposable(tmp_path / "a", "tools", "export", str(tmp_path / "out.json"))
-    done = await opposable(tmp_path / "b", "tools", "import", str(tmp_path / "out.json"))
+    await run_program(tmp_path / "a", "tools", "add", write_specs(tmp_path, CALCULATOR))
+    await run_program(tmp_path / "a", "tools", "export", str(tmp_path / "out.json"))
+    done = await run_program(tmp_path / "b", "tools", "import", str(tmp_path / "out.json"))
     assert done.code == 0
-    taken = await opposable(tmp_path / "b", "tools", "import", str(tmp_path / "out.json"))
+    taken = await run_program(tmp_path / "b", "tools", "import", str(tmp_path / "out.json"))
     assert (taken.code, "already" in taken.err) == (1, True)
 
 
-async def test_an_mcp_server_is_kept_by_its_program(tmp_path):
+async def test_an_mcp_server_is_stored_with_its_command_line(tmp_path):
     program = f"{sys.executable} -m mcp_server_time --local-timezone UTC"
-    added = await opposable(tmp_path, "tools", "add-mcp", program, "--name", "clock")
+    added = await run_program(tmp_path, "tools", "add-mcp", program, "--name", "clock")
     assert (added.code, added.out) == (0, "✓ clock_get_current_time\n✓ clock_convert_time\n")
-    called = await opposable(tmp_path, "tools", "call", "clock.get_current_time", '{"timezone": "Asia/Shanghai"}')
+    called = await run_program(tmp_path, "tools", "call", "clock.get_current_time", '{"timezone": "Asia/Shanghai"}')
     assert (called.code, "Asia/Shanghai" in called.out) == (0, True)
 
 
-async def test_an_openapi_document_becomes_tools_and_what_is_left_out_is_told(tmp_path):
+async def test_an_openapi_document_becomes_tools_and_skipped_operations_are_reported(tmp_path):
     document = {
         "openapi": "3.1.0",
         "info": {"title": "t", "version": "1"},
@@ -86,36 +86,36 @@ async def test_an_openapi_document_becomes_tools_and_what_is_left_out_is_told(tm
     }
     path = tmp_path / "openapi.json"
     path.write_bytes(orjson.dumps(document))
-    done = await opposable(tmp_path, "tools", "import-openapi", str(path), "--prefix", "shop", "--json")
-    assert done.said["tools"][0]["accepted"] == ["shop_order"]
-    assert done.said["left_out"] == {"TRACE /orders/{id}": "this method is not called"}
+    done = await run_program(tmp_path, "tools", "import-openapi", str(path), "--prefix", "shop", "--json")
+    assert done.json["tools"][0]["accepted"] == ["shop_order"]
+    assert done.json["left_out"] == {"TRACE /orders/{id}": "this method is not called"}
 
 
-async def test_skills_of_a_folder_are_kept(tmp_path):
+async def test_the_skills_of_a_folder_are_stored(tmp_path):
     folder = tmp_path / "skills" / "greet"
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text("---\nname: greet\ndescription: 打招呼\n---\nSay hello.\n")
-    assert (await opposable(tmp_path, "tools", "add-skill", "skills")).code == 0
-    found = await opposable(tmp_path, "tools", "search", "打招呼", "--json")
-    assert found.said["tools"][0]["tool_id"] == "greet"
+    assert (await run_program(tmp_path, "tools", "add-skill", "skills")).code == 0
+    matches = await run_program(tmp_path, "tools", "search", "打招呼", "--json")
+    assert matches.json["tools"][0]["tool_id"] == "greet"
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
-        (("add", "none.json"), "none.json cannot be read"),
-        (("add", "/dev/null"), "/dev/null describes no tool: it is empty"),
+        (("add", "none.json"), "Cannot read none.json"),
+        (("add", "/dev/null"), "/dev/null contains no tool spec: it is empty"),
         (("add-mcp", "python"), "--name"),
         (("add-mcp", "python 'x", "--name", "db"), "no closing quotation"),
-        (("export", "none/tools.json"), "none/tools.json cannot be written"),
-        (("add-skill", "none"), "no folder none"),
+        (("export", "none/tools.json"), "Cannot write none/tools.json"),
+        (("add-skill", "none"), "The folder none does not exist"),
         (("add-mcp", "ws://localhost:8080/mcp", "--name", "db"), "WebSocket"),
         (("import-openapi", "none.yaml"), "none.yaml cannot be read"),
     ],
 )
-async def test_what_was_given_wrong_is_told_in_a_sentence(tmp_path, args, said):
-    done = await opposable(tmp_path, "tools", *args)
-    assert (done.code, said in done.err, "Traceback" in done.err) == (2, True, False)
+async def test_invalid_input_is_reported_in_one_sentence(tmp_path, args, message):
+    done = await run_program(tmp_path, "tools", *args)
+    assert (done.code, message in done.err, "Traceback" in done.err) == (2, True, False)
 
 
 async def test_the_tools_are_served_to_mcp_clients(tmp_path):
@@ -134,7 +134,7 @@ async def test_the_tools_are_served_to_mcp_clients(tmp_path):
         assert (result.is_error, result.structured_content) == (False, {"expression": "25*4", "result": 100})
 
 
-async def test_a_row_of_the_tools_table_is_kept_as_it_stands(tmp_path):
+async def test_a_row_of_the_tools_table_is_stored_unchanged(tmp_path):
     row = {
         "id": "t-1",
         "name": "calculate",
@@ -147,24 +147,24 @@ async def test_a_row_of_the_tools_table_is_kept_as_it_stands(tmp_path):
         "response_transform": {},
         "enabled": True,
     }
-    added = await opposable(tmp_path, "tools", "add", spec_file(tmp_path, row), "--json")
-    assert (added.code, added.said["tools"][0]["accepted"]) == (0, ["calculate"])
+    added = await run_program(tmp_path, "tools", "add", write_specs(tmp_path, row), "--json")
+    assert (added.code, added.json["tools"][0]["accepted"]) == (0, ["calculate"])
     for name in ("calculate", "t-1"):
-        called = await opposable(tmp_path, "tools", "call", name, '{"expression": "25*4"}', "--json")
+        called = await run_program(tmp_path, "tools", "call", name, '{"expression": "25*4"}', "--json")
         assert (called.code, "100" in called.out) == (0, True)
-    twin = await opposable(tmp_path, "tools", "add", spec_file(tmp_path, row | {"id": "t-2"}))
-    assert (twin.code, twin.err) == (1, "✗ t-2: There is another tool of the name 'calculate'; choose another name.\n")
+    twin = await run_program(tmp_path, "tools", "add", write_specs(tmp_path, row | {"id": "t-2"}))
+    assert (twin.code, twin.err) == (1, "✗ t-2: Another tool has the name 'calculate'. Choose a different name.\n")
 
 
-async def test_a_tool_may_depend_on_built_in_kept_and_new_ones_in_any_order(tmp_path):
+async def test_a_tool_may_depend_on_built_in_stored_and_new_tools_in_any_order(tmp_path):
     time = {"endpoint": {"url_template": "internal://time"}}
     specs = [{"tool_id": "a", "dependencies": ["z", "calculator"], **time}, {"tool_id": "z", **time}]
-    assert (await opposable(tmp_path, "tools", "add", spec_file(tmp_path, *specs))).out == "✓ z\n✓ a\n"
+    assert (await run_program(tmp_path, "tools", "add", write_specs(tmp_path, *specs))).out == "✓ z\n✓ a\n"
     later = {"tool_id": "b", "dependencies": ["a"], **time}
-    assert (await opposable(tmp_path, "tools", "add", spec_file(tmp_path, later))).out == "✓ b\n"
-    assert (await opposable(tmp_path, "tools", "call", "a", "{}")).code == 0
-    health = await opposable(tmp_path, "tools", "health", "--json")
-    assert (health.code, [one["tool_id"] for one in health.said["tools"]]) == (0, ["z", "a", "b"])
+    assert (await run_program(tmp_path, "tools", "add", write_specs(tmp_path, later))).out == "✓ b\n"
+    assert (await run_program(tmp_path, "tools", "call", "a", "{}")).code == 0
+    health = await run_program(tmp_path, "tools", "health", "--json")
+    assert (health.code, [tool["tool_id"] for tool in health.json["tools"]]) == (0, ["z", "a", "b"])
     ring = [{"tool_id": "x", "dependencies": ["y"], **time}, {"tool_id": "y", "dependencies": ["x"], **time}]
-    circle = await opposable(tmp_path, "tools", "add", spec_file(tmp_path, *ring))
+    circle = await run_program(tmp_path, "tools", "add", write_specs(tmp_path, *ring))
     assert (circle.code, circle.out, circle.err.count("It depends on")) == (1, "", 2)

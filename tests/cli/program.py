@@ -1,0 +1,114 @@
+"""The command line as a program of its own: helpers that run it and serve its models."""
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+import pytest
+from aiohttp import web
+from tests.models.chat_server import (
+    ChatServer,
+    build_delta,
+    chat_server,
+    respond_events,
+)
+
+NOWHERE = "http://127.0.0.1:9/v1#m"
+"""The address of a server that does not exist."""
+
+SQL_REPLY = "```sql\nSELECT name, price FROM items ORDER BY price DESC\n```"
+"""The reply of a model that writes SQL; the table is `item`."""
+
+
+@dataclass(frozen=True)
+class ProgramResult:
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+    @property
+    def json(self) -> dict:
+        """The one JSON object on standard output."""
+        return orjson.loads(self.out)
+
+
+async def start_program(
+    folder: Path, *args: str | bytes, stdin: int = asyncio.subprocess.PIPE, env: dict[str, str] | None = None
+) -> asyncio.subprocess.Process:
+    inherited = {name: value for name, value in os.environ.items() if name in ("PATH", "SYSTEMROOT", "LANG", "LC_ALL")}
+    own = {"HOME": str(folder), "OPPOSABLE_HOME": str(folder / "cache"), "NO_PROXY": "127.0.0.1"}
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "opposable", *args),
+        cwd=folder,
+        env={**inherited, "PYTHONIOENCODING": "utf-8", **own, **(env or {})},
+        stdin=stdin,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def run_program(
+    folder: Path, *args: str | bytes, stdin: bytes = b"", env: dict[str, str] | None = None, within: float = 60
+) -> ProgramResult:
+    started = time.perf_counter()
+    process = await start_program(folder, *args, env=env)
+    try:
+        async with asyncio.timeout(within):
+            out, err = await process.communicate(stdin)
+    except TimeoutError:
+        process.kill()
+        await process.communicate()
+        raise
+    assert process.returncode is not None
+    return ProgramResult(process.returncode, out.decode(), err.decode(), time.perf_counter() - started)
+
+
+@asynccontextmanager
+async def run_with_model(
+    folder: Path, *args: str, answers: list, **more
+) -> AsyncIterator[tuple[ProgramResult, ChatServer]]:
+    """Run the program with a model that gives these answers."""
+    async with chat_server(*answers) as server:
+        yield await run_program(folder, *args, "--model", f"{server.url}#m", **more), server
+
+
+def respond_text_deltas(*pieces: str):
+    return respond_events(*(build_delta(content=piece) for piece in pieces), build_delta("stop"))
+
+
+def respond_call(name: str, **arguments):
+    call = {"index": 0, "id": "c1", "function": {"name": name, "arguments": orjson.dumps(arguments).decode()}}
+    return respond_events(build_delta(tool_calls=[call]), build_delta("tool_calls"))
+
+
+async def wait_until(condition) -> None:
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 - the condition changes in another process
+            await asyncio.sleep(0.01)
+
+
+async def respond_endlessly(request: web.Request) -> web.StreamResponse:
+    """Stream an answer that never ends."""
+    response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+    await response.prepare(request)
+    for number in range(10_000):
+        await response.write(b"data: " + orjson.dumps(build_delta(content=f"word{number} ")) + b"\n\n")
+        await asyncio.sleep(0.02)
+    return response
+
+
+needs_posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and terminals of POSIX")
+
+
+async def assert_one_sentence(folder: Path, args, code: int, sentence: str, **more) -> None:
+    done = await run_program(folder, *args, **more)
+    assert (done.code, done.out, done.err.count("\n")) == (code, "", 1)
+    assert done.err.startswith("Error: ")
+    assert sentence in done.err

@@ -1,0 +1,230 @@
+"""How the program ends: exit codes, and one sentence for each error."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+from tests.cli.program import (
+    NOWHERE,
+    assert_one_sentence,
+    needs_posix,
+    respond_endlessly,
+    run_program,
+    start_program,
+    wait_until,
+)
+from tests.models.chat_server import (
+    build_delta,
+    chat_server,
+    respond_events,
+    respond_json,
+    respond_text,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+@needs_posix
+@pytest.mark.parametrize("json_too", [False, True])
+async def test_an_interrupted_task_ends_with_130(tmp_path: Path, json_too: bool) -> None:
+    async with chat_server(respond_endlessly) as server:
+        process = await start_program(
+            tmp_path, "run", "go", "--model", f"{server.url}#m", *(["--json"] if json_too else [])
+        )
+        await wait_until(lambda: bool(server.bodies))
+        await asyncio.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        out, err = await asyncio.wait_for(process.communicate(), 20)
+    assert process.returncode == 130
+    if json_too:
+        assert orjson.loads(out) == {"error": {"kind": "Interrupted", "message": "Stopped."}}
+        assert err == b""
+    else:
+        assert out.startswith(b"word0 word1 ")
+        assert err == b"Stopped.\n"
+
+
+@needs_posix
+@pytest.mark.parametrize("args", ["--help", "tools list", "tools show calculator", "models list --json"])
+async def test_a_closed_pipe_causes_no_traceback(tmp_path: Path, args: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "opposable", *args.split()),
+        cwd=tmp_path,
+        stdout=writing,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    os.close(writing)
+    _, err = await asyncio.wait_for(process.communicate(), 60)
+    assert err == b""
+    assert process.returncode in (0, 1)
+
+
+@needs_posix
+async def test_a_pipe_closed_during_an_answer_causes_no_traceback(tmp_path: Path) -> None:
+    async with chat_server(respond_endlessly) as server:
+        process = await start_program(tmp_path, "run", "go", "--model", f"{server.url}#m")
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert (await process.stdout.read(6)).startswith(b"word0")
+        process.stdout._transport.close()  # type: ignore[attr-defined]  # asyncio has no other way to close a reader
+        err = await asyncio.wait_for(process.stderr.read(), 20)
+        assert (await process.wait(), err) == (1, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("args", ["tools list", "tools list --json"])
+async def test_a_full_disk_is_reported(tmp_path: Path, args: str) -> None:
+    full = os.open("/dev/full", os.O_WRONLY)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "opposable", *args.split()),
+        cwd=tmp_path,
+        stdout=full,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    os.close(full)
+    _, err = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode == 1
+    assert err == b"Error: The operating system reported: [Errno 28] No space left on device.\n"
+
+
+BAD = {
+    "no such database": (("ask", "x", "--db", "none.db"), 2, "File `none.db` does not exist. Use duckdb:///path"),
+    "no database": (("ask", "x"), 2, "No database is given. Pass one: --db"),
+    "broken database": (
+        ("ask", "x", "--db", "broken.sqlite"),
+        2,
+        "SQLite cannot read `broken.sqlite`; the file may be damaged",
+    ),
+    "empty database": (("ask", "x", "--db", "empty.db"), 2, "`empty.db` is empty"),
+    "a text file": (("ask", "x", "--db", "a.txt"), 2, "`a.txt` is not a DuckDB or SQLite database"),
+    "a directory": (("ask", "x", "--db", "."), 2, "`.` is a directory"),
+    "another kind of database": (("ask", "x", "--db", "oracle://x/y"), 2, "`oracle:` databases are not supported"),
+    "chat without its database": (("chat", "--db", "none.db"), 2, "File `none.db` does not exist"),
+    "tools of no database": (("tools", "list", "--db", "none.db"), 2, "File `none.db` does not exist"),
+    "unknown model": (("run", "x", "-m", "gpt"), 2, "There is no model named 'gpt'. Use one of these forms: local"),
+    "no model's name": (("run", "x", "-m", "openai:"), 2, "There is no model named 'openai:'"),
+    "missing key": (
+        ("run", "x", "-m", "openai:o"),
+        2,
+        "openai:o needs an API key. Set the environment variable OPENAI_AP",
+    ),
+    "URL without a name": (
+        ("run", "x", "-m", "http://127.0.0.1:9/v1"),
+        2,
+        "is not the name of a model. Write the base U",
+    ),
+    "URL without a host": (("run", "x", "-m", "http://#m"), 2, "is not the name of a model"),
+    "wrong port": (("run", "x", "-m", "http://127.0.0.1:99999/v1#m"), 1, "is not a URL. Use one such as http://"),
+    "nobody listens": (("run", "x", "-m", NOWHERE), 1, "Cannot reach the model server at http://127.0.0.1:9/v1/"),
+    "no such host": (("run", "x", "-m", "http://nosuch.invalid/v1#m"), 1, "Cannot reach the model server at"),
+    "no such tool": (("tools", "call", "calculater"), 2, "no tool named 'calculater'. Did you mean calculator?"),
+    "no such tool to show": (("tools", "show", "file-serch"), 2, "Did you mean file_search? The tools are: echo, calc"),
+    "no such tool to offer": (
+        ("run", "x", "-t", "zzz", "-m", NOWHERE),
+        2,
+        "There is no tool named 'zzz'. The tools ar",
+    ),
+    "no JSON": (("tools", "call", "echo", "{text: hi}"), 2, "The arguments are not JSON ("),
+    "no object": (("tools", "call", "echo", '["hi"]'), 2, "The arguments must be a JSON object, such as"),
+    "empty question": (("run", " \n", "-m", NOWHERE), 2, "The task is empty. Describe in a sentence what to do."),
+    "no such root": (
+        ("run", "x", "--root", "none", "-m", NOWHERE),
+        2,
+        "The folder none does not exist. Pass an existing",
+    ),
+    "no GGUF file": (("run", "x", "-m", "local:none.gguf"), 2, "Cannot read the model file none.gguf: No such file"),
+    "a GGUF file cut short": (
+        ("run", "x", "-m", "local:short.gguf"),
+        1,
+        "llama.cpp cannot load short.gguf: the file ma",
+    ),
+    "text as GGUF": (("run", "x", "-m", "local:a.txt"), 2, "a.txt is not a GGUF file (missing magic bytes). Pass"),
+    "half a character": (("ask", "x", "--db", b"\xff.db"), 2, ".db` does not exist. Use duckdb:///path"),
+    "half a character in a tool": (("tools", "show", b"n\xff"), 2, "There is no tool named 'n"),
+    "unknown command": (("rum", "x"), 2, "No such command 'rum'."),
+    "unknown option": (("run", "x", "--modle", "m"), 2, "No such option"),
+    "missing argument": (("tools", "call"), 2, "Missing argument 'name'."),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+async def test_invalid_input_is_reported_in_one_sentence(workspace: Path, what: str) -> None:
+    args, code, sentence = BAD[what]
+    await assert_one_sentence(workspace, args, code, sentence)
+
+
+@pytest.mark.parametrize("what", ["a text file", "nobody listens", "half a character", "no JSON", "unknown option"])
+async def test_invalid_input_is_reported_as_json_with_the_option(workspace: Path, what: str) -> None:
+    args, code, sentence = BAD[what]
+    done = await run_program(workspace, *args, "--json")
+    kind = "ModelUnavailable" if what == "nobody listens" else "BadInput"
+    assert done.json == {"error": {"kind": kind, "message": done.json["error"]["message"]}}
+    assert sentence in done.json["error"]["message"]
+    assert (done.code, done.err) == (code, "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (
+            respond_json({"error": {"message": "wrong key sk-very-secret"}}, status=401),
+            "refused the key (HTTP 401): wrong key *",
+        ),
+        (respond_json({"error": {"message": "no model m here"}}, status=404), "answered HTTP 404: no model m here"),
+        (respond_text("<html>not here</html>", status=404), "usually ends in /v1."),
+        (respond_text("<html>welcome</html>"), "is not JSON ('<html>welcome</html>')"),
+        (respond_json({"hello": "world"}), "returned neither text nor a call"),
+        (respond_events(build_delta(content=""), build_delta("stop")), "returned neither text nor a call"),
+    ],
+    ids=["wrong key", "unknown model", "wrong path", "a web page", "no completion", "silence"],
+)
+async def test_a_useless_answer_of_a_server_is_reported_without_the_key(tmp_path: Path, answer, sentence: str) -> None:
+    async with chat_server(answer) as server:
+        args = ("run", "x", "-m", f"{server.url}#m")
+        await assert_one_sentence(tmp_path, args, 1, sentence, env={"OPPOSABLE_API_KEY": "sk-very-secret"})
+    assert server.headers[0]["Authorization"] == "Bearer sk-very-secret"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="fills the backlog of a socket")
+async def test_a_silent_address_is_reported_in_time(tmp_path: Path) -> None:
+    import socket
+
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(0)
+        full = [socket.socket() for _ in range(3)]
+        for one in full:
+            one.setblocking(False)
+            one.connect_ex(silent.getsockname())
+        done = await run_program(tmp_path, "run", "x", "-m", f"http://127.0.0.1:{silent.getsockname()[1]}/v1#m")
+        for one in full:
+            one.close()
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert done.seconds < 20
+
+
+async def test_a_bug_is_reported_in_one_sentence_too(tmp_path: Path) -> None:
+    args = (
+        sys.executable,
+        "-c",
+        "from opposable.app import models; models.list_model_kinds = None\nfrom opposable.cli import main\nmain()",
+    )
+    ends = []
+    for more in ({}, {"OPPOSABLE_DEBUG": "1"}):
+        process = await asyncio.create_subprocess_exec(
+            *(*args, "models", "list"), cwd=tmp_path, env={**os.environ, **more}, stderr=asyncio.subprocess.PIPE
+        )
+        _, err = await process.communicate()
+        ends.append((process.returncode, err.decode()))
+    assert ends[0] == (
+        1,
+        "Error: Opposable itself failed (TypeError: 'NoneType' object is not callable). "
+        "Please report it. With OPPOSABLE_DEBUG=1, the same command prints a traceback.\n",
+    )
+    assert ends[1][1].startswith("Traceback ")

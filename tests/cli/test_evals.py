@@ -1,0 +1,49 @@
+"""The commands for evaluations."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+from tests.cli.program import SQL_REPLY, run_with_model
+from tests.models.chat_server import (
+    build_completion,
+)
+from typer.testing import CliRunner
+
+from opposable.cli import cli
+from opposable.domain.errors import BadInput
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_set_of_questions_is_evaluated_with_each_answerer(workspace: Path) -> None:
+    line = {
+        "id": "q1",
+        "db": "shop",
+        "question": "What does each item cost?",
+        "gold_sql": "SELECT name, price FROM item",
+    }
+    (workspace / "questions.jsonl").write_bytes(orjson.dumps(line))
+    args = ("eval", "sql", ".", "--only", "one prompt", "--only", "team", "--report", "r.html", "--json")
+    async with run_with_model(workspace, *args, answers=[build_completion(SQL_REPLY)]) as (done, _):
+        assert done.code == 0, done.err
+        scores = {name: (score["accuracy"], score["executable"]) for name, score in done.json.items()}
+    assert scores == {"one prompt": (0.0, 0.0), "team": (100.0, 100.0)}
+    assert "What does each item cost?" in (workspace / "r.html").read_text()
+
+
+def test_runs_are_evaluated_by_kind_and_variant():
+    done = CliRunner().invoke(cli, ["eval", "runs", "--kind", "switching tool", "--only", "all guards", "--json"])
+    assert done.exit_code == 0
+    row = orjson.loads(done.stdout)["all guards"]
+    assert (row["success %"], row["repeats"], row["failed"]) == (100.0, 0, [])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [(("--only", "some guards"), "--only takes one of 'all guards'"), (("--raw",), "Pass one with --model")],
+)
+def test_invalid_options_are_reported(options, message):
+    done = CliRunner().invoke(cli, ["eval", "runs", *options])
+    assert isinstance(done.exception, BadInput)
+    assert message in str(done.exception)

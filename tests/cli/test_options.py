@@ -1,0 +1,48 @@
+"""Settings, standard input and arguments are checked."""
+
+from pathlib import Path
+
+import pytest
+from tests.cli.program import NOWHERE, assert_one_sentence
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    ("env", "sentence"),
+    [
+        ({"OPPOSABLE_TURNS": "abc"}, "The setting OPPOSABLE_TURNS is invalid: "),
+        ({"OPPOSABLE_SECONDS": "soon"}, "The setting OPPOSABLE_SECONDS is invalid: "),
+        ({"OPPOSABLE_ROOTS": "docs"}, 'Write lists as JSON, such as ["docs", "logs"].'),
+        ({"OPPOSABLE_MODEL": "nothing"}, "There is no model named 'nothing'."),
+    ],
+)
+async def test_an_invalid_setting_is_reported_by_name(tmp_path: Path, env: dict[str, str], sentence: str) -> None:
+    await assert_one_sentence(tmp_path, ("run", "x"), 2, sentence, env=env)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"OPPOSABLE_TURNS=abc\n", "The setting OPPOSABLE_TURNS is invalid: "),
+        (b"OPPOSABLE_TURNS=1\nOPPOSABLE_MODEL=nothing\n", "There is no model named 'nothing'."),
+        (b"OPPOSABLE_MODEL=\xff\xfe\n", "The file .env in this folder cannot be read: "),
+    ],
+)
+async def test_an_invalid_env_file_is_reported(tmp_path: Path, content: bytes, sentence: str) -> None:
+    (tmp_path / ".env").write_bytes(content)
+    await assert_one_sentence(tmp_path, ("run", "x"), 2, sentence)
+
+
+@pytest.mark.parametrize(
+    ("stdin", "sentence"),
+    [
+        (b"x" * 200_000, "The task has 200,000 characters; the maximum is 100,000."),
+        ("很".encode() * 200_000, "The task has 200,000 characters; the maximum is 100,000."),
+        (b"what\xff", "Standard input is not UTF-8 text (invalid byte at position 5)."),
+        (b"", "The task is empty. Describe in a sentence what to do."),
+    ],
+    ids=["too long", "too long in Chinese", "no UTF-8", "nothing"],
+)
+async def test_a_task_from_standard_input_is_checked(tmp_path: Path, stdin: bytes, sentence: str) -> None:
+    await assert_one_sentence(tmp_path, ("run", "-", "-m", NOWHERE), 2, sentence, stdin=stdin)

@@ -1,0 +1,288 @@
+"""The commands `run`, `ask` and `chat`."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.program import (
+    NOWHERE,
+    SQL_REPLY,
+    needs_posix,
+    respond_call,
+    respond_endlessly,
+    respond_text_deltas,
+    run_program,
+    run_with_model,
+    wait_until,
+)
+from tests.models.chat_server import (
+    build_completion,
+    chat_server,
+    respond_json,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_task_is_run_with_its_trace_on_standard_error(tmp_path: Path) -> None:
+    answers = [respond_call("calculator", expression="17 * 23"), respond_text_deltas("It is ", "391", ".")]
+    async with run_with_model(tmp_path, "run", "What is 17 * 23?", answers=answers) as (done, server):
+        assert (done.code, done.out) == (0, "It is 391.\n")
+    first, second = done.err.splitlines()
+    assert first == '→ calculator{"expression":"17 * 23"}'
+    assert second.startswith('  ✓ {"expression":"17 * 23","result":391} 0.')
+    assert [m["role"] for m in server.bodies[1]["messages"]] == ["system", "user", "assistant", "tool"]
+
+
+async def test_json_output_is_one_object_and_nothing_else(tmp_path: Path) -> None:
+    answers = [respond_call("calculator", expression="17 * 23"), respond_text_deltas("是", "391。")]
+    async with run_with_model(tmp_path, "run", "-", "--json", answers=answers, stdin="17 乘 23 是多少？".encode()) as (
+        done,
+        _,
+    ):
+        said = done.json
+    assert said["tool_calls"][0].pop("seconds") >= 0
+    assert said == {
+        "text": "是391。",
+        "reason": "answer",
+        "turns": 2,
+        "usage": {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0, "model_calls": 2},
+        "cost": None,
+        "tool_calls": [
+            {
+                "call_id": "c1",
+                "name": "calculator",
+                "arguments": {"expression": "17 * 23"},
+                "success": True,
+                "result": '{"expression":"17 * 23","result":391}',
+                "failure": None,
+                "attempts": 1,
+                "cached": False,
+                "cut": 0,
+                "handle": "",
+                "repairs": [],
+            }
+        ],
+    }
+    assert (done.code, done.err.count("\n")) == (0, 2)
+
+
+async def test_only_the_named_tools_are_sent_to_the_model(tmp_path: Path) -> None:
+    args = ("run", "hi", "--tool", "echo", "-t", "time")
+    async with run_with_model(tmp_path, *args, answers=[respond_text_deltas("hi")]) as (done, server):
+        assert [tool["function"]["name"] for tool in server.bodies[0]["tools"]] == ["echo", "time"]
+    assert done.code == 0
+
+
+async def test_a_limit_that_ends_a_run_is_reported(tmp_path: Path) -> None:
+    answers = [respond_call("echo", text="again"), respond_text_deltas("I got no further.")]
+    async with run_with_model(tmp_path, "run", "hi", answers=answers, env={"OPPOSABLE_TURNS": "1"}) as (done, _):
+        assert (done.code, done.out) == (0, "I got no further.\n")
+    assert done.err.endswith("The run ended at its limit of model replies.\n")
+
+
+QUERY = "SELECT name, price, note FROM item ORDER BY price DESC"
+
+
+async def test_a_question_is_answered_with_its_sql_and_a_table(workspace: Path) -> None:
+    answers = [respond_call("sql_execute", sql=QUERY), respond_text_deltas("The bolt \x1b[31mcosts most.")]
+    args = ("ask", "What costs most?", "--db", "shop.sqlite", "--agent")
+    async with run_with_model(workspace, *args, answers=answers) as (done, _):
+        assert done.code == 0
+    assert done.out.startswith(f"SQL  {QUERY}\n")
+    assert done.out.endswith("The bolt ␛[31mcosts most.\n")
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in done.out.splitlines() if "│" in line]
+    assert rows == [["[red]bolt[/]", "1.5", "NULL"], [":smile: ␛[2Jnut", "0.25", "螺母"]]
+    assert "\x1b" not in done.out + done.err
+
+
+async def test_an_answer_of_an_agent_as_json(workspace: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(workspace / "shop.duckdb")) as shop:
+        shop.execute("CREATE TABLE item AS SELECT 'bolt' AS name, 1.5 AS price")
+    answers = [respond_call("sql_execute", sql="SELECT name, price FROM item"), respond_text_deltas("螺栓 1.5 元。")]
+    args = ("ask", "螺栓多少钱？", "--db", "duckdb:///shop.duckdb", "--agent", "--json")
+    async with run_with_model(workspace, *args, answers=answers) as (done, server):
+        assert done.json == {
+            "answer": "螺栓 1.5 元。",
+            "sql": "SELECT name, price FROM item",
+            "columns": ["name", "price"],
+            "rows": [["bolt", 1.5]],
+            "truncated": False,
+            "chart": None,
+            "assumptions": [],
+            "corrections": [],
+            "confidence": 0.5,
+            "usage": {"total_tokens": 0, "model_calls": 2},
+        }
+    assert done.code == 0
+    assert done.err.startswith("→ sql_execute")
+    assert "你回答关于 duckdb 数据库的问题" in server.bodies[0]["messages"][0]["content"]
+
+
+async def test_the_team_answers_with_sql_table_chart_and_corrections(workspace: Path) -> None:
+    args = ("ask", "What does each item cost?", "--db", "shop.sqlite")
+    async with run_with_model(workspace, *args, answers=[build_completion(SQL_REPLY)]) as (done, _):
+        assert done.code == 0
+    assert done.out.startswith("SQL  SELECT name, price FROM item ORDER BY price DESC\ncorrected  table items → item\n")
+    assert "price by name\n[red]bolt[/]     ████" in done.out
+    assert done.out.endswith("\n2 results: [red]bolt[/] 1.5; :smile: ␛[2Jnut 0.25.\n")
+    assert "· sql_generator" in done.err
+    assert "→ sql_execute" in done.err
+    assert "\x1b" not in done.out + done.err
+
+
+async def test_the_labels_of_an_answer_are_in_the_language_of_the_question(workspace: Path) -> None:
+    doubtful = [build_completion(SQL_REPLY.replace("ORDER", "WHERE name = 'tee' ORDER"))] * 9
+    async with run_with_model(workspace, "ask", "tee 每个多少钱？", "--db", "shop.sqlite", answers=doubtful) as (
+        done,
+        _,
+    ):
+        assert done.code == 0
+    assert "\n已更正  表 items → item\n注意  没有 name 为“tee”的数据\n" in done.out
+    assert done.out.endswith("\n没有符合条件的数据。\n")
+    assert "· sql_generator  还没有写出 SQL\n" in done.err
+
+
+async def test_the_answer_of_the_team_as_json(workspace: Path) -> None:
+    args = ("ask", "每种商品多少钱？", "--db", "shop.sqlite", "--json")
+    async with run_with_model(workspace, *args, answers=[build_completion(SQL_REPLY)]) as (done, _):
+        assert done.json == {
+            "answer": "共 2 条结果：[red]bolt[/] 1.5；:smile: \x1b[2Jnut 0.25。",
+            "sql": "SELECT name, price FROM item ORDER BY price DESC",
+            "columns": ["name", "price"],
+            "rows": [["[red]bolt[/]", 1.5], [":smile: \x1b[2Jnut", 0.25]],
+            "truncated": False,
+            "chart": {"type": "bar", "x": "name", "y": ["price"]},
+            "assumptions": [],
+            "corrections": ["表 items → item"],
+            "confidence": 0.5,
+            "usage": {"total_tokens": 18, "model_calls": 1},
+        }
+
+
+async def test_a_semantic_model_answers_without_the_model(workspace: Path) -> None:
+    (workspace / "model.yaml").write_text(
+        "metrics:\n  dearest:\n    expr: MAX(price)\n    table: item\n    synonyms: [highest price, 最高价]\n"
+    )
+    args = ("ask", "最高价是多少？", "--db", "shop.sqlite", "--semantics", "model.yaml", "--json", "-m", NOWHERE)
+    done = await run_program(workspace, *args)
+    assert (done.json["answer"], done.json["usage"]) == ("答案是 1.5。", {"total_tokens": 0, "model_calls": 0})
+
+
+class Terminal:
+    """The program in a pseudo-terminal."""
+
+    def __init__(self) -> None:
+        self.seen = ""
+        self._master, self._slave = os.openpty()
+        self.process: asyncio.subprocess.Process | None = None
+
+    async def open(self, folder: Path, *args: str) -> None:
+        own = (
+            "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+        )
+        self.process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", own, sys.executable, "-m", "opposable", *args),
+            cwd=folder,
+            env={"PATH": os.environ["PATH"], "HOME": str(folder), "TERM": "xterm", "PYTHONIOENCODING": "utf-8"},
+            stdin=self._slave,
+            stdout=self._slave,
+            stderr=self._slave,
+            start_new_session=True,
+        )
+        os.close(self._slave)
+        asyncio.get_running_loop().add_reader(self._master, self._read)
+
+    def _read(self) -> None:
+        try:
+            self.seen += os.read(self._master, 65536).decode("utf-8", "replace")
+        except OSError:  # the program is gone
+            asyncio.get_running_loop().remove_reader(self._master)
+
+    def type(self, keys: str) -> None:
+        self.seen = ""
+        os.write(self._master, keys.encode())
+
+    async def shows(self, text: str) -> None:
+        try:
+            await wait_until(lambda: text in self.seen)
+        except TimeoutError:
+            pytest.fail(f"{text!r} was not shown: {self.seen!r}")
+
+    async def close(self) -> int:
+        assert self.process is not None
+        try:
+            return await asyncio.wait_for(self.process.wait(), 20)
+        finally:
+            asyncio.get_running_loop().remove_reader(self._master)
+            os.close(self._master)
+
+
+@needs_posix
+async def test_a_conversation_in_a_terminal(tmp_path: Path) -> None:
+    answers = [
+        *(respond_call("echo", text="one"), respond_text_deltas("First \x1b]0;gotcha\x07answer.")),
+        respond_endlessly,
+        respond_text_deltas("Third answer."),
+    ]
+    async with chat_server(*answers) as server:
+        terminal = Terminal()
+        await terminal.open(tmp_path, "chat", "--model", f"{server.url}#m")
+        await terminal.shows("Ctrl-D ends")
+        await terminal.shows("> ")
+        terminal.type("first question\n")
+        await terminal.shows("echo")
+        await terminal.shows("First ␛]0;gotcha␇answer.")
+        await terminal.shows("> ")
+        terminal.type("second question\n")
+        await terminal.shows("word3 ")
+        terminal.type("\x03")
+        await terminal.shows("stopped")
+        await terminal.shows("> ")
+        terminal.type("\x03")
+        await terminal.shows("(Ctrl-D ends the conversation)")
+        terminal.type("第三个问题\n")
+        await terminal.shows("Third answer.")
+        await terminal.shows("> ")
+        terminal.type("\x04")
+        assert await terminal.close() == 0
+        assert "Traceback" not in terminal.seen
+    said = [(m["role"], m["content"]) for m in server.bodies[-1]["messages"][1:]]
+    assert said == [
+        ("user", "first question"),
+        ("assistant", None),
+        ("tool", "one"),
+        ("assistant", "First \x1b]0;gotcha\x07answer."),
+        ("user", "第三个问题"),
+    ]
+
+
+async def test_a_conversation_through_a_pipe_continues_after_errors(tmp_path: Path) -> None:
+    answers = [respond_json({"error": {"message": "broken"}}, status=400), respond_text_deltas("better")]
+    stdin = b"one\n\n" + b"x" * 150_000 + b"\nbad \xff byte\n/exit\nnot read\n"
+    async with run_with_model(tmp_path, "chat", answers=answers, stdin=stdin) as (done, server):
+        assert (done.code, done.out) == (0, "better\n")
+    lines = done.err.splitlines()
+    assert lines[0] == "m · 6 tools · Ctrl-C stops an answer, Ctrl-D ends"
+    assert lines[1].startswith("Error: The model server at ")
+    assert lines[2].startswith("Error: The task has 150,000 characters")
+    assert len(lines) == 3
+    assert server.bodies[-1]["messages"][1:] == [{"role": "user", "content": "bad � byte"}]
+
+
+async def test_a_conversation_without_input_ends(tmp_path: Path) -> None:
+    done = await run_program(tmp_path, "chat", "-m", NOWHERE)
+    assert (done.code, done.out, done.err.count("\n")) == (0, "", 1)
+
+
+async def test_a_conversation_over_a_database(workspace: Path) -> None:
+    answers = [respond_call("sql_execute", sql="SELECT count(*) AS n FROM item"), respond_text_deltas("Two.")]
+    async with run_with_model(workspace, "chat", "--db", "shop.sqlite", answers=answers, stdin=b"How many?\n") as (
+        done,
+        server,
+    ):
+        assert (done.code, done.out) == (0, "Two.\n")
+    assert '"rows":[[2]]' in server.bodies[1]["messages"][-1]["content"]

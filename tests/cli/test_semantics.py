@@ -1,0 +1,23 @@
+"""The commands for semantic models."""
+
+from pathlib import Path
+
+import pytest
+from tests.cli.program import run_program
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_semantic_model_is_drafted_and_linted(workspace: Path) -> None:
+    done = await run_program(workspace, "semantics", "init", "--db", "shop.sqlite", "-o", "drafted.yaml")
+    assert (done.code, done.out) == (0, "")
+    assert "drafted.yaml is written" in done.err
+    done = await run_program(workspace, "semantics", "lint", "drafted.yaml", "--db", "shop.sqlite", "--json")
+    assert (done.code, done.json["errors"]) == (0, 0)
+    (workspace / "wrong.yaml").write_text("metrics:\n  dearest: {expr: MAX(prise), table: item}\n")
+    done = await run_program(workspace, "semantics", "lint", "wrong.yaml", "--db", "shop.sqlite")
+    assert done.code == 1
+    assert "error  wrong.yaml, line 2: metrics.dearest.expr: " in done.out
+    assert "price" in done.out
+    done = await run_program(workspace, "semantics", "init", "--db", "shop.sqlite", "-o", "wrong.yaml")
+    assert (done.code, "wrong.yaml already exists" in done.err) == (2, True)
