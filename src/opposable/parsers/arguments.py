@@ -4,12 +4,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from opposable.domain.json_text import parse_json
 from opposable.parsers.lenient_json import (
     LenientJsonParser,
     Repairs,
     UnreadableText,
     parse_lenient,
-    parse_strict,
     skip_space,
 )
 from opposable.parsers.schema_coercion import SchemaNode, coerce_value
@@ -118,7 +118,7 @@ def _unwrap_object(raw_arguments: Any, schema: SchemaNode, repairs: Repairs) -> 
 def _decode_text(text: str, schema: SchemaNode, repairs: Repairs) -> Any:
     """Decode the text of the arguments, which may be in a code fence."""
     try:
-        return parse_strict(text)
+        return parse_json(text)
     except ValueError:
         pass
     if not text.strip():

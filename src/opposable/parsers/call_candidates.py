@@ -3,10 +3,11 @@
 import re
 from dataclasses import dataclass
 
+from opposable.domain.json_text import parse_json
 from opposable.parsers import pythonic
 from opposable.parsers.call_section import CallSection, CallSpan, JsonCall
 from opposable.parsers.json_calls import FIRST_KEYS, RawCall, classify_value, find_broken_call
-from opposable.parsers.lenient_json import LenientJsonParser, Repairs, UnreadableText, parse_strict, skip_space
+from opposable.parsers.lenient_json import LenientJsonParser, Repairs, UnreadableText, parse_json, skip_space
 from opposable.parsers.markers import OPENERS, TAGGED_CALL_STARTS, compile_alternatives
 from opposable.parsers.tool_names import ToolIndex
 
@@ -138,7 +139,7 @@ def _to_span(call: RawCall, repairs: Repairs, parser: str) -> CallSpan:
 def _parse_json_value(body: str, at: int, repairs: Repairs) -> tuple[object, int]:
     if at == 0:
         try:
-            return parse_strict(body), len(body)
+            return parse_json(body), len(body)
         except ValueError:
             pass
     value, at = LenientJsonParser(body, repairs).parse_value(at)

@@ -1,12 +1,11 @@
 """Parsing of JSON as models write it: repairs the notation, never guesses."""
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
+from opposable.domain.json_text import parse_json
 
 MAX_DEPTH = 100
 
@@ -14,7 +13,6 @@ _SPACE = re.compile(r"(?:[\s\u3000\ufeff\u200b]+|//[^\n]*|#[^\n]*|/\*.{0,2000}?\
 _BLANK = re.compile(r"\s*")
 _NUMBER = re.compile(r"[+-]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _WORD = re.compile(r"[^\W\d][\w.$-]*")
-_LONG_NUMBER = re.compile(r"\d{17}")
 _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _CLOSING_QUOTE = {'"': '"', "'": "'", "“": "”", "”": "”", "‘": "’", "’": "’", "`": "`", "＂": "＂", "「": "」"}
 _STRING_MARKS = ("<escape>", '<|"|>')
@@ -51,24 +49,6 @@ class Repairs:
         return iter(self.entries)
 
 
-def parse_strict(text: str) -> Any:
-    """Parse JSON text.
-
-    Raises:
-        ValueError: The text is not JSON.
-    """
-    if _LONG_NUMBER.search(text):  # orjson would round integers beyond 64 bits
-        try:
-            return json.loads(text, parse_constant=_reject_constant)
-        except RecursionError as error:
-            raise ValueError("nested too deeply") from error
-    return orjson.loads(text)
-
-
-def _reject_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
 def parse_lenient(text: str, repairs: Repairs) -> Any:
     """Parse the one value in `text`, repairing and recording errors of notation.
 
@@ -76,7 +56,7 @@ def parse_lenient(text: str, repairs: Repairs) -> Any:
         UnreadableText: The text cannot be parsed without guessing.
     """
     try:
-        return parse_strict(text)
+        return parse_json(text)
     except ValueError:
         pass
     value, end = LenientJsonParser(text, repairs).parse_value(0)
@@ -235,7 +215,7 @@ class LenientJsonParser:
         Return it as text if it has leading zeros, as account numbers do. The schema decides its type.
         """
         try:
-            return parse_strict(text)  # type: ignore[no-any-return]
+            return parse_json(text)  # type: ignore[no-any-return]
         except ValueError:
             digits = text.replace("_", "")
         if digits[0] == "0" and digits.isdigit():

@@ -4,7 +4,8 @@ import re
 from typing import Any
 
 from opposable.domain.json_pointer import resolve_pointer
-from opposable.parsers.lenient_json import Repairs, UnreadableText, parse_lenient, parse_strict
+from opposable.domain.json_text import parse_json
+from opposable.parsers.lenient_json import Repairs, UnreadableText, parse_lenient
 
 _INTEGER = re.compile(r"[+-]?\d{1,300}")
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
@@ -278,7 +279,7 @@ def _parse_scalar(text: str, types: frozenset[str]) -> Any:
 
 def _parse_container(text: str, default: str, repairs: Repairs) -> Any:
     try:
-        return parse_strict(text)
+        return parse_json(text)
     except ValueError:
         pass
     new_repairs = Repairs()
@@ -301,7 +302,7 @@ def _parse_escaped_json(text: str, repairs: Repairs) -> Any:
     if '\\"' not in text or _BARE_QUOTE.search(text):
         return None
     try:
-        value = parse_strict(parse_strict(f'"{text}"'))
+        value = parse_json(parse_json(f'"{text}"'))
     except (ValueError, TypeError):
         return None
     repairs.add("escaped quotation marks")

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from html import unescape
 from typing import Any
 
+from opposable.domain.json_text import parse_json
 from opposable.parsers.arguments import WRAPPER_KEYS, ParsedArguments, coerce_arguments
 from opposable.parsers.bracket_scanner import BracketScan
-from opposable.parsers.lenient_json import Repairs, UnreadableText, parse_strict
+from opposable.parsers.lenient_json import Repairs, UnreadableText
 from opposable.parsers.markers import (
     CLOSERS,
     OPENERS,
@@ -330,7 +331,7 @@ def _coerce_tag_value(value: TagValue, schema: SchemaNode, repairs: Repairs) -> 
         text = match[1]
     if not types and value.type_name and value.type_name not in ("true", "string"):
         try:
-            return parse_strict(text)
+            return parse_json(text)
         except ValueError:
             return text
     return coerce_text(text, schema, repairs)
