@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 import orjson
 
+from opposable.domain.argument_problems import must_be
 from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments, ToolFailed, ToolRefused
 from opposable.safety.network.guarded_client import GuardedClient, HttpRequest
 from opposable.safety.network.request_headers import is_settable_header, is_valid_header_value
@@ -67,7 +68,7 @@ class ApiCaller:
         if method not in self._methods:
             raise ToolRefused(f"{method} is not allowed here; the methods are {', '.join(self._methods)}.")
         if body is not None and method in ("GET", "HEAD"):
-            raise InvalidArguments((FieldProblem("body", f"must be left out: a {method} has none"),))
+            raise InvalidArguments((FieldProblem("body", must_be(f"left out: a {method} has none")),))
         target = self._client.guard.check_url(url)
         if not self._is_allowed_target(target):
             raise ToolRefused(
@@ -102,7 +103,7 @@ def _validate_headers(headers: dict[str, str]) -> dict[str, str]:
         if not is_settable_header(name):
             raise InvalidArguments((FieldProblem(f"headers.{name}"[:80], "is no header that can be set"),))
         if not is_valid_header_value(value):
-            raise InvalidArguments((FieldProblem(f"headers.{name}", "must be one line of text"),))
+            raise InvalidArguments((FieldProblem(f"headers.{name}", must_be("one line of text")),))
     return {name.lower(): value for name, value in headers.items()}
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin
 
+from opposable.domain.argument_problems import must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolUnavailable
 from opposable.safety.network.guarded_client import GuardedClient, HttpRequest
 from opposable.safety.network.response_body import decode_body, read_body
@@ -49,7 +50,7 @@ class WebScraper:
             ToolFailed: the server says no, or what it has is no text.
         """
         if not 1 <= limit <= MAX_TEXT_CHARACTERS:
-            raise InvalidArguments((FieldProblem("limit", f"must be 1 to {MAX_TEXT_CHARACTERS}", str(limit)),))
+            raise InvalidArguments((FieldProblem("limit", must_be(f"1 to {MAX_TEXT_CHARACTERS}"), str(limit)),))
         request = HttpRequest(
             "GET", url, {"accept": "text/html, text/*;q=0.9"}, seconds=_TIMEOUT_SECONDS, max_redirects=_MAX_REDIRECTS
         )

@@ -9,6 +9,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from opposable.domain.argument_problems import must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.lexer import split_segments
@@ -140,7 +141,7 @@ class _Binder:
 
     def _add_parameter(self, name: str, value: Any, index: int = 0) -> str:
         if value is not None and not isinstance(value, _SCALAR_TYPES):
-            problem = f"must be text, a number, true, false, null or a list of these, not {type(value).__name__}"
+            problem = must_be(f"text, a number, true, false, null or a list of these, not {type(value).__name__}")
             self.problems.append(FieldProblem(f"parameters.{name}", problem))
         key = self._keys.setdefault((name, index), f"{self.key_prefix}{len(self._keys) + 1}")
         self.values[key] = value

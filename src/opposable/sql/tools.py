@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from opposable.domain.argument_problems import must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolRefused
 from opposable.sql.database import Database, QueryLimits, QueryResult
 from opposable.sql.function_allowlist import Dialect
@@ -139,7 +140,7 @@ class SqlTools:
             limit: The most rows to return, 1 to 1000.
         """
         if limit < 1:
-            raise InvalidArguments((FieldProblem("limit", "must be 1 to 1000", str(limit)),))
+            raise InvalidArguments((FieldProblem("limit", must_be("1 to 1000"), str(limit)),))
         bound = bind_placeholders(
             sql, self._database.dialect, parameters, identifiers=(await self._database.get_schema()).names
         )

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from opposable.builtin_tools.browser.page_content import find_similar_selectors, list_elements, list_links
 from opposable.builtin_tools.browser.sessions import BrowserSessions
+from opposable.domain.argument_problems import must_be
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolRefused, ToolUnavailable
 from opposable.safety.filesystem.allowed_roots import AllowedRoots
@@ -191,7 +192,7 @@ class BrowserNavigator:
         if "selector" in first_line.lower() and (
             "parsing" in first_line.lower() or "not a valid" in first_line.lower()
         ):
-            problem = "must be a CSS selector such as #submit, a.more, or text=Sign in"
+            problem = must_be("a CSS selector such as #submit, a.more, or text=Sign in")
             return InvalidArguments((FieldProblem("selector", problem, repr(subject[:100])),))
         if "net::" in first_line:
             return ToolUnavailable(f"{subject} cannot be loaded: {first_line.partition('net::')[2].split(' ')[0]}.")
