@@ -50,13 +50,13 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize(("arguments", "problems"), PROBLEMS)
-def test_each_problem_is_told_by_field(arguments, problems):
+def test_each_problem_is_reported_by_field(arguments, problems):
     with pytest.raises(InvalidArguments) as raised:
         compile_validator(SCHEMA)(arguments)
     assert list(raised.value.problems) == problems
 
 
-def test_what_fits_passes():
+def test_valid_arguments_pass():
     compile_validator(SCHEMA)({"city": "北京", "days": 3, "unit": "C", "tags": [1.5, None], "at": {"x": 1}})
     compile_validator({"properties": {}})({"anything": 1})
 

@@ -45,7 +45,7 @@ def create_library(shop=None, **more) -> ToolLibrary:
     return library
 
 
-async def test_an_agent_has_what_is_bound_and_on_and_nothing_else():
+async def test_an_agent_has_only_the_tools_of_its_enabled_bindings():
     library = create_library()
     bound = library.with_bindings([create_binding(), create_binding("add", enabled=False), create_binding("ghost")])
     assert bound.names == ("shop_price", "shop_stock")
@@ -80,7 +80,7 @@ INVALID_BINDINGS = [
 
 
 @pytest.mark.parametrize(("config", "reason"), INVALID_BINDINGS)
-def test_a_binding_that_does_not_fit_is_set_aside_with_the_reason(config, reason):
+def test_an_invalid_binding_is_rejected_with_the_reason(config, reason):
     bound = create_library().with_bindings([AgentToolBinding(tool_id="shop", config=config), create_binding("add")])
     assert bound.names == ("add",)
     assert reason in bound.rejected_bindings["shop"]
@@ -140,7 +140,7 @@ async def test_alternatives_are_those_the_agent_has():
     assert library.with_bindings([create_binding()]).find_alternatives("shop") == []
 
 
-async def test_allowances_are_shared_and_an_own_one_comes_on_top():
+async def test_rate_limits_are_shared_and_a_bindings_own_applies_in_addition():
     library = create_library(rate_limit=RateLimit(calls=3, seconds=60))
     plain, strict = (
         library.with_bindings([create_binding()]),
@@ -155,7 +155,7 @@ async def test_allowances_are_shared_and_an_own_one_comes_on_top():
     assert [await call(plain), await call(library)] == ["rate_limited", "rate_limited"]
 
 
-async def test_kept_results_are_shared_where_the_binding_is_the_same():
+async def test_cached_results_are_shared_between_equal_bindings():
     shop = Shop()
     library = create_library(shop, idempotent=True, cache_seconds=60)
     same, other = (

@@ -1,4 +1,4 @@
-"""What stands around a call where the tool's spec asks for it."""
+"""The policies of calls: approval, cache, circuit breaker, rate limits and retries."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ FAST_RETRIES = ToolRetryOptions(max_attempts=3, first_wait_seconds=0.001, max_wa
 
 
 class ManualClock:
-    """Time that passes when it is told to."""
+    """A clock that moves only when a test sets `now`."""
 
     def __init__(self):
         self.now = 1000.0
@@ -30,7 +30,7 @@ class ManualClock:
 
 
 class FlakyService:
-    """Something behind a tool that does as it is told; `seen` keeps what it was called with."""
+    """A service that answers from a script; `seen` lists the arguments of its calls."""
 
     def __init__(self, *script):
         self.script = list(script)
@@ -63,7 +63,7 @@ def create_library(
 DOWN = ToolUnavailable("The far service is down.")
 
 
-async def test_a_circuit_opens_rests_lets_one_call_through_and_closes():
+async def test_a_circuit_opens_allows_one_trial_call_and_closes():
     clock, service = ManualClock(), FlakyService(DOWN)
 
     async def fetch_copy(key: str = "") -> str:
@@ -119,7 +119,7 @@ async def test_while_half_open_one_call_is_tried_and_a_cancelled_one_decides_not
 
 
 @pytest.mark.parametrize("error", [ToolRefused("no"), ToolFailed("broke"), ValueError("x")])
-async def test_what_a_tool_answers_badly_opens_no_circuit(error):
+async def test_failures_with_an_answer_do_not_open_the_circuit(error):
     library = create_library(FlakyService(error), breaking=CircuitBreakerOptions(0.5, 2, 60, 30))
     for _ in range(10):
         await library.call("fetch", {})
@@ -144,7 +144,7 @@ async def test_time_outs_open_a_circuit_and_good_answers_keep_it_closed():
     assert library.get_health("sometimes").failures == {"timeout": 3}
 
 
-async def test_without_breaking_a_tool_is_never_out_of_service():
+async def test_without_a_circuit_breaker_a_tool_is_never_out_of_service():
     library = create_library(FlakyService(DOWN), breaking=None)
     for _ in range(20):
         await library.call("fetch", {})
@@ -169,7 +169,7 @@ async def test_the_key_of_a_call_is_its_callers_where_there_is_one():
 
 
 @pytest.mark.parametrize("error", [ToolRefused("no"), ToolFailed("broke"), ValueError("x")])
-async def test_only_what_did_not_answer_is_tried_again(error):
+async def test_only_unanswered_calls_are_retried(error):
     service = FlakyService(error, "here")
     result = await create_library(service, idempotent=True).call("fetch", {})
     assert (result.attempts, len(service.seen)) == (1, 1)
@@ -196,7 +196,7 @@ async def test_retries_end_with_the_calls_time():
     assert (await never.call("fetch", {})).attempts == 1
 
 
-async def test_a_call_that_told_pieces_is_not_made_again():
+async def test_a_call_that_reported_deltas_is_not_retried():
     tries = []
 
     async def far(context: CallContext) -> str:
@@ -205,10 +205,10 @@ async def test_a_call_that_told_pieces_is_not_made_again():
         context.report("half")
         raise DOWN
 
-    told = []
+    deltas = []
     library = ToolLibrary([FunctionTool(far, idempotent=True)], retries=FAST_RETRIES)
-    result = await library.call("far", {}, CallContext(report=told.append))
-    assert (result.attempts, told, len(tries)) == (1, ["half"], 1)
+    result = await library.call("far", {}, CallContext(report=deltas.append))
+    assert (result.attempts, deltas, len(tries)) == (1, ["half"], 1)
 
 
 async def test_a_rate_limit_says_when_and_holds_under_concurrency():
@@ -238,7 +238,7 @@ async def test_a_shared_limiter_counts_for_several_libraries():
     assert (await second.call("fetch", {})).failure == "rate_limited"
 
 
-async def test_a_limiter_that_cannot_be_reached_lets_nothing_through():
+async def test_calls_are_refused_while_the_rate_limiter_cannot_be_reached():
     class Gone:
         async def hit(self, key, limit):
             raise ToolUnavailable("The limiter does not answer.")
@@ -248,7 +248,7 @@ async def test_a_limiter_that_cannot_be_reached_lets_nothing_through():
     assert (result.failure, result.content, service.seen) == ("unavailable", "The limiter does not answer.", [])
 
 
-async def test_results_are_kept_by_arguments_for_their_time():
+async def test_results_are_cached_by_arguments_until_they_expire():
     clock, service = ManualClock(), FlakyService("one", "two", "three")
     library = create_library(service, clock=clock, idempotent=True, cache_seconds=60)
     results = [await library.call("fetch", {"key": key}) for key in ("a", "b", "a")]
@@ -258,7 +258,7 @@ async def test_results_are_kept_by_arguments_for_their_time():
     assert (late.content, late.cached) == ("three", False)
 
 
-async def test_failures_are_never_kept():
+async def test_failures_are_never_cached():
     service = FlakyService(ToolFailed("broke"), "here", "there")
     library = create_library(service, idempotent=True, cache_seconds=60)
     results = [await library.call("fetch", {}) for _ in range(3)]
@@ -269,13 +269,13 @@ async def test_failures_are_never_kept():
     ]
 
 
-async def test_nothing_is_kept_of_tools_with_effects():
+async def test_results_of_tools_with_effects_are_never_cached():
     service = FlakyService("one", "two")
     library = create_library(service, cache_seconds=60, needs_approval=False)
     assert [(await library.call("fetch", {})).content for _ in range(2)] == ["one", "two"]
 
 
-async def test_what_a_caller_does_to_a_kept_value_stays_with_the_caller():
+async def test_a_caller_cannot_change_a_cached_value():
     async def rows() -> dict:
         """Rows."""
         return {"rows": [1, 2]}
@@ -287,7 +287,7 @@ async def test_what_a_caller_does_to_a_kept_value_stays_with_the_caller():
         result.data["rows"].append(3)
 
 
-async def test_kept_results_make_room_for_new_ones():
+async def test_old_cached_results_are_removed_for_new_ones():
     from opposable.tools.result_cache import ResultCache
 
     cache = ResultCache(ManualClock(), max_characters=1000)
@@ -297,7 +297,7 @@ async def test_kept_results_make_room_for_new_ones():
     assert [n for n in range(20) if cache.get(("", "", f"{n:02}")) is not None] == [0, *range(11, 20)]
 
 
-async def test_without_anyone_to_ask_a_call_that_needs_approval_is_denied():
+async def test_without_an_approval_handler_a_call_that_needs_approval_is_denied():
     service = FlakyService("here")
     library = create_library(service, needs_approval=True)
     result = await library.call("fetch", {})
@@ -310,7 +310,7 @@ async def test_without_anyone_to_ask_a_call_that_needs_approval_is_denied():
     assert service.seen == []
 
 
-async def test_a_person_says_yes_or_no_and_is_not_asked_about_wrong_arguments():
+async def test_approval_is_requested_for_valid_arguments_only():
     asked = []
 
     async def approve(request: ApprovalRequest):
@@ -357,7 +357,7 @@ async def test_the_arguments_approved_are_those_that_run():
     assert [key for key, _ in service.seen] == ["small"]
 
 
-async def test_a_persons_time_is_not_the_tools():
+async def test_the_time_of_an_approval_does_not_count_for_the_timeout():
     async def slow(request):
         await asyncio.sleep(0.1)
         return Approved()
@@ -366,7 +366,7 @@ async def test_a_persons_time_is_not_the_tools():
     assert (await library.call("fetch", {})).content == "here"
 
 
-async def test_an_approver_that_breaks_lets_nothing_through():
+async def test_calls_are_refused_if_the_approval_handler_raises():
     async def broken(request):
         raise RuntimeError("the page is gone")
 
@@ -375,7 +375,7 @@ async def test_an_approver_that_breaks_lets_nothing_through():
     assert (result.failure, service.seen) == ("denied", [])
 
 
-async def test_a_tools_own_time_out_is_told_as_one_in_its_own_words():
+async def test_a_tools_own_timeout_is_reported_with_its_own_message():
     class QueryTimedOut(ToolFailed, TimeoutError):
         pass
 
@@ -406,7 +406,7 @@ async def test_any_argument_passes_unchanged_through_the_rules(value):
     assert repr(seen) == repr([value])
 
 
-async def test_a_tool_that_is_cancelled_from_within_fails_and_takes_nobody_along():
+async def test_a_tool_that_cancels_itself_fails_alone():
     async def lost() -> None:
         """Lose the connection."""
         raise asyncio.CancelledError

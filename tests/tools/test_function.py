@@ -80,7 +80,7 @@ def test_annotations_with_field_describe_and_bound():
     }
 
 
-def test_nested_models_are_put_in_place_and_recursive_ones_are_kept_by_reference():
+def test_nested_models_are_inlined_and_recursive_ones_referenced():
     def f(points: list[Point], tree: Node) -> int:
         return 1
 
@@ -95,7 +95,7 @@ def test_nested_models_are_put_in_place_and_recursive_ones_are_kept_by_reference
     assert list(schema["$defs"]) == ["Node"]
 
 
-def test_a_parameter_named_title_or_with_an_underscore_is_kept():
+def test_a_parameter_named_title_or_with_an_underscore_is_supported():
     def f(title: str, _secret: int = 1, model_config: str = "", schema: str = "") -> str:
         return title
 
@@ -126,7 +126,7 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize(("arguments", "problems"), PROBLEMS)
-async def test_what_does_not_fit_is_told_by_field(arguments, problems):
+async def test_invalid_arguments_are_reported_by_field(arguments, problems):
     with pytest.raises(InvalidArguments) as caught:
         FunctionTool(search).check(arguments)
     assert list(caught.value.problems) == problems
@@ -160,7 +160,7 @@ async def test_async_sync_and_callable_objects_run():
     assert await FunctionTool(Doubler(), tool_id="double").run({"a": 4}, NO_CONTEXT) == 8
 
 
-async def test_the_context_is_given_and_not_told():
+async def test_the_context_is_passed_and_not_in_the_schema():
     def f(a: int, context: CallContext) -> str:
         return f"{context.call_id}:{a}"
 
@@ -227,7 +227,7 @@ def no_schema(a: threading.Lock) -> int:
 
 
 @pytest.mark.parametrize("function", [star, keywords, unknown_type, no_schema, 5, object()])
-def test_what_cannot_be_described_is_refused_with_a_reason(function):
+def test_a_function_that_cannot_be_described_is_refused(function):
     with pytest.raises(ToolRegistrationError):
         FunctionTool(function)
 

@@ -119,7 +119,7 @@ INVALID_SPECS = [
 
 
 @pytest.mark.parametrize(("more", "reason"), INVALID_SPECS)
-def test_what_is_not_there_or_does_not_fit_is_told(more, reason):
+def test_a_missing_or_unsuitable_object_is_reported(more, reason):
     with pytest.raises(BadInput) as raised:
         create_tools(spec(**more), allowed=ALLOWED)
     assert str(raised.value).startswith("till: ")
@@ -145,7 +145,7 @@ ATTACKS = [
 
 
 @pytest.mark.parametrize(("more", "allowed"), ATTACKS)
-def test_nothing_but_what_the_owner_allows_is_imported_or_made(more, allowed):
+def test_only_allowed_modules_are_imported(more, allowed):
     with pytest.raises(BadInput):
         create_tools(spec(**more)) if allowed is None else create_tools(spec(**more), allowed=allowed)
 
@@ -164,6 +164,6 @@ async def test_harmless_built_in_functions_may_be_named_without_asking(module, n
     assert (await library.call("mine", arguments)).data == data
 
 
-def test_a_kind_that_is_not_made_here_is_told(tmp_path):
+def test_a_spec_of_another_type_is_refused(tmp_path):
     with pytest.raises(BadInput):
         create_tools(SkillSpec(tool_id="skill", path=tmp_path / "none"))

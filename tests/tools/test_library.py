@@ -28,13 +28,13 @@ def file_search(query: str, limit: int = 20) -> str:
     return query
 
 
-async def test_a_call_brings_its_value_as_text_and_data():
+async def test_a_call_returns_its_value_as_text_and_data():
     result = await ToolLibrary([add]).call("add", {"a": 2, "b": 3}, CallContext(call_id="c1"))
     assert (result.call_id, result.name, result.content, result.data, result.failure) == ("c1", "add", "5", 5, None)
     assert result.seconds > 0
 
 
-async def test_wrong_arguments_are_told_in_the_words_of_the_run():
+async def test_invalid_arguments_are_reported_in_the_language_of_the_run():
     library = ToolLibrary([file_search])
     english = await library.call("file_search", {"limit": "x"})
     chinese = await library.call("file_search", {"limit": "x"}, CHINESE)
@@ -65,7 +65,7 @@ async def test_wrong_arguments_are_told_in_the_words_of_the_run():
         (RecursionError(), "failed", "f failed: RecursionError"),
     ],
 )
-async def test_every_failure_has_its_kind_and_a_sentence(error, failure, content):
+async def test_every_failure_has_a_kind_and_a_message(error, failure, content):
     def f() -> None:
         raise error
 
@@ -107,7 +107,7 @@ def test_a_taken_name_is_refused():
         ToolLibrary([add, add])
 
 
-def test_what_is_no_tool_is_refused():
+def test_a_value_that_is_not_a_tool_is_refused():
     with pytest.raises(ToolRegistrationError, match="not a tool"):
         ToolLibrary([5])
 
@@ -185,7 +185,7 @@ def test_definitions_are_the_same_object_until_a_tool_is_added():
         ({"a": 1}, (), "21"),
     ],
 )
-async def test_a_null_for_what_need_not_be_given_is_left_out(given, repairs, content):
+async def test_a_null_for_an_optional_argument_is_removed(given, repairs, content):
     def total(a: int, limit: int = 20, maybe: int | None = 5) -> int:
         """Add up."""
         return a + limit if maybe in (5, None) else 0
@@ -194,7 +194,7 @@ async def test_a_null_for_what_need_not_be_given_is_left_out(given, repairs, con
     assert (result.failure, result.repairs, result.content) == (None, repairs, content)
 
 
-async def test_a_null_for_what_must_be_given_is_told():
+async def test_a_null_for_a_required_argument_is_reported():
     def total(a: int) -> int:
         """Add up."""
         return a

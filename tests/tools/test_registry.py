@@ -67,7 +67,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("more", "tools", "reason"), REFUSED)
-def test_what_cannot_be_registered_is_told_and_changes_nothing(more, tools, reason):
+def test_an_invalid_spec_is_reported_and_changes_nothing(more, tools, reason):
     library = ToolLibrary([add])
     given = spec(**{"tool_id": "shop", **more})
     assert library.register(given, tools) == Registration(tool_id=given.tool_id, set_aside={given.tool_id: reason})
@@ -86,7 +86,7 @@ INVALID_DEFINITIONS = [
 
 
 @pytest.mark.parametrize(("schema", "reason"), INVALID_DEFINITIONS)
-def test_one_bad_schema_is_set_aside_and_the_rest_work(schema, reason):
+def test_a_tool_with_an_invalid_schema_is_rejected_and_the_others_work(schema, reason):
     library = ToolLibrary()
     done = library.register(
         spec(), [RawTool("shop.good"), RawTool("shop.bad", parameters=schema), RawTool("shop.fine")]
@@ -96,7 +96,7 @@ def test_one_bad_schema_is_set_aside_and_the_rest_work(schema, reason):
     assert reason in done.set_aside["shop.bad"]
 
 
-def test_actions_of_other_tools_and_repeated_ones_are_set_aside():
+def test_actions_with_foreign_or_repeated_ids_are_rejected():
     library = ToolLibrary()
     done = library.register(spec(), [RawTool("shop.a"), RawTool("shopping.a"), RawTool("shop.a", "other")])
     assert done.accepted == ("shop_a",)
@@ -121,7 +121,7 @@ IDS = [
 ]
 
 
-async def test_every_id_gets_a_name_of_its_own_that_providers_take_and_leads_back():
+async def test_every_id_has_a_unique_safe_name_that_leads_back_to_it():
     library = ToolLibrary([RawTool(one, "same") for one in IDS])
     names = library.names
     assert len(set(names)) == len(IDS)
@@ -132,7 +132,7 @@ async def test_every_id_gets_a_name_of_its_own_that_providers_take_and_leads_bac
     assert again.names == names
 
 
-async def test_two_ids_with_one_name_are_told_apart_and_found_by_id():
+async def test_two_ids_with_the_same_safe_name_get_different_names():
     library = ToolLibrary([FunctionTool(add, tool_id="math.add"), FunctionTool(lambda_like, tool_id="math_add")])
     first, second = library.names
     assert first == "math_add"
@@ -148,7 +148,7 @@ def lambda_like(a: int, b: int) -> str:
 
 
 @pytest.mark.parametrize("tool_id", ["a b", "a/b", "", "x" * 101])
-def test_an_id_that_is_none_is_refused(tool_id):
+def test_an_invalid_tool_id_is_refused(tool_id):
     with pytest.raises(ToolRegistrationError, match="not a valid tool id"):
         ToolLibrary([RawTool(tool_id, "fine")])
 
@@ -173,7 +173,7 @@ async def test_a_tool_taken_out_while_it_runs_ends_its_call():
     assert (await running).content == "done"
 
 
-async def test_a_tool_that_is_off_is_kept_but_neither_told_nor_run():
+async def test_a_disabled_tool_stays_registered_and_is_neither_listed_nor_run():
     library = ToolLibrary([add, lambda_like])
     assert library.search("add integers")
     assert library.disable("add")
@@ -189,7 +189,7 @@ async def test_a_tool_that_is_off_is_kept_but_neither_told_nor_run():
     assert not library.enable("nothing")
 
 
-def test_a_spec_that_is_off_is_registered_off():
+def test_a_disabled_spec_is_registered_disabled():
     library = ToolLibrary()
     assert library.register(spec(enabled=False), [RawTool("shop")]).has_tools
     assert (library.names, library.get_spec("shop").enabled) == ((), False)
@@ -299,6 +299,6 @@ async def test_calls_of_one_batch_have_ids_of_their_own():
 @pytest.mark.parametrize("name", ["say", "说", "taken", "two words", ""])
 async def test_a_spec_may_name_its_tool_for_models(name):
     library = ToolLibrary([RawTool("taken")])
-    told = "say" if name == "say" else "a"
-    assert library.register(spec("a", name=name), [RawTool("a")]).accepted == (told,)
-    assert (await library.call("a", {})).name == told
+    expected = "say" if name == "say" else "a"
+    assert library.register(spec("a", name=name), [RawTool("a")]).accepted == (expected,)
+    assert (await library.call("a", {})).name == expected

@@ -1,4 +1,4 @@
-"""Results longer than a model is told at once."""
+"""Results longer than a model gets at once."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def book(pages: int = 100) -> str:
     return "".join(f"page {n:04}\n" for n in range(pages))
 
 
-async def test_head_and_tail_are_told_and_how_to_read_on():
+async def test_a_long_result_shows_head_tail_and_how_to_read_on():
     library = ToolLibrary([book], max_result_characters=200)
     result = await library.call("book", {}, RUN)
     assert (result.handle, result.cut) == ("result_1", 800)
@@ -73,7 +73,7 @@ async def test_another_run_cannot_read_it(context):
     assert library.read_result("run1", handle) == book()
 
 
-async def test_outside_of_a_run_and_of_failures_nothing_is_put_aside():
+async def test_only_results_of_runs_without_failure_are_stored():
     def broken() -> None:
         """Break."""
         raise ValueError("x" * 5000)
@@ -84,7 +84,7 @@ async def test_outside_of_a_run_and_of_failures_nothing_is_put_aside():
     assert (failed.handle, failed.failure) == ("", "failed")
 
 
-def test_the_shelf_makes_room():
+def test_the_store_removes_the_oldest_results():
     shelf = ResultStore(max_characters=100)
     handles = [shelf.put("r", "x" * 40) for _ in range(3)]
     assert [shelf.get("r", handle) is None for handle in handles] == [True, False, False]

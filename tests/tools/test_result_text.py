@@ -1,4 +1,4 @@
-"""What comes of a try: failures that a tool tells in a value."""
+"""The failures that a tool reports in its value."""
 
 import pytest
 
@@ -25,12 +25,12 @@ from opposable.tools.result_text import find_failure_in_value
         ("error: no", False),
     ],
 )
-def test_a_body_that_tells_of_an_error_is_a_failure(value, failed):
+def test_a_body_that_reports_an_error_is_a_failure(value, failed):
     assert find_failure_in_value(value) == ("failed" if failed else None)
 
 
 @pytest.mark.anyio
-async def test_what_the_body_says_is_told_whole():
+async def test_the_whole_body_of_a_failure_is_reported():
     def hold(branch: str) -> dict[str, object]:
         """Put a book on hold."""
         return {"status": 422, "error": "branch must be one of CEN, RIV"}

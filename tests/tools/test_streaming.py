@@ -39,25 +39,25 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize(("function", "data", "told"), KINDS)
-async def test_each_piece_is_told_and_the_result_is_all_of_them(function, data, told):
+@pytest.mark.parametrize(("function", "data", "deltas"), KINDS)
+async def test_each_delta_is_reported_and_the_result_joins_them(function, data, deltas):
     heard = []
     library = ToolLibrary([function])
     result = await library.call(function.__name__, {"to": 3}, CallContext(report=heard.append))
     await asyncio.sleep(0)
-    assert (result.data, heard) == (data, told)
+    assert (result.data, heard) == (data, deltas)
     assert (await library.call(function.__name__, {"to": 3}, NO_CONTEXT)).data == data
     assert library.can_stream(function.__name__)
 
 
 @pytest.mark.parametrize("function", [count_async, count])
-async def test_no_piece_is_an_empty_text_and_wrong_arguments_are_told(function):
+async def test_no_deltas_are_an_empty_text_and_invalid_arguments_are_reported(function):
     library = ToolLibrary([function])
     assert (await library.call(function.__name__, {"to": 0})).data == ""
     assert (await library.call(function.__name__, {"to": "x"})).failure == "invalid_arguments"
 
 
-async def test_a_generator_that_breaks_fails_after_what_it_told():
+async def test_a_generator_that_raises_fails_after_its_reported_deltas():
     def half():
         """Half."""
         yield "a"

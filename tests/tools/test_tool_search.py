@@ -79,11 +79,11 @@ def test_the_tool_that_fits_comes_first(library, need, tool_id):
 
 
 @pytest.mark.parametrize("need", ["", "the of and", "量子", "zzz", "!?"])
-def test_a_need_without_known_words_finds_nothing(library, need):
+def test_a_query_without_known_words_finds_nothing(library, need):
     assert library.search(need) == []
 
 
-def test_scores_fall_and_no_more_come_than_asked_for(library):
+def test_matches_are_sorted_by_score_and_limited(library):
     found = library.search("search the weather forecast for files", limit=3)
     scores = [one.score for one in found]
     assert len(found) == 3
@@ -98,7 +98,7 @@ def test_among_equals_the_higher_priority_comes_first():
     assert [one.name for one in library.search("translate")] == ["high", "middle", "low"]
 
 
-def test_what_is_registered_or_taken_out_later_is_found_or_not():
+def test_the_search_follows_registrations_and_removals():
     library = ToolLibrary([RawTool("one", "Translate a text.")])
     assert [one.name for one in library.search("translate")] == ["one"]
     library.register(RawTool("two", "Translate a page."))
@@ -107,7 +107,7 @@ def test_what_is_registered_or_taken_out_later_is_found_or_not():
     assert [one.name for one in library.search("translate")] == ["two"]
 
 
-def test_an_index_forgets_what_is_taken_out():
+def test_an_index_removes_all_data_of_a_key():
     index = SearchIndex()
     for n in range(50):
         index.add(n, [("alpha beta", 1.0), (f"word{n}", 2.0)])
@@ -143,7 +143,7 @@ def test_one_of_ten_thousand_is_found_and_an_alternative_to_it():
     assert library.get_unknown_tool_message("zzz") == "There is no tool named 'zzz'. The tools are: search_tools."
 
 
-async def test_the_search_tool_tells_what_it_found(library):
+async def test_the_search_tool_lists_the_matches(library):
     result = await library.call("search_tools", {"need": "天气"})
     names = [one["name"] for one in result.data["tools"]]
     assert library.find_tool(names[0]).tool_id == "weather.now"

@@ -1,4 +1,4 @@
-"""An endpoint as a tool: the right bytes go out, and what comes back is told without secrets."""
+"""An endpoint as a tool: the right bytes go out, and the answer has no secrets."""
 
 import asyncio
 import base64
@@ -183,7 +183,7 @@ async def test_headers_cookies_and_fixed_headers_are_sent(server, make):
         ("POST", {}, "键", None),
     ],
 )
-async def test_what_changes_something_is_told_the_key_of_its_call(server, make, method, headers, key, sent):
+async def test_methods_that_change_something_send_the_idempotency_key(server, make, method, headers, key, sent):
     await make("/x", method=method, headers=headers).run({}, CallContext(idempotency_key=key))
     [seen] = server.seen
     assert (seen.headers.get("idempotency-key"), "x-evil" in seen.headers) == (sent, False)
@@ -319,7 +319,7 @@ async def test_files_are_sent_as_multipart(server, make):
 @pytest.mark.parametrize(
     "given", [{"base64": "***"}, {"text": "a", "base64": "YQ=="}, {}, 3, {"text": "a", "content_type": "a\r\nb"}]
 )
-async def test_a_file_that_is_none_is_told(make, given):
+async def test_an_invalid_file_argument_is_reported(make, given):
     tool = make(method="POST", parameters=create_schema(f=ANY), body_type="multipart", files=("f",))
     with pytest.raises(InvalidArguments):
         await tool.run({"f": given}, NO_CONTEXT)
@@ -410,7 +410,7 @@ def test_an_endpoint_that_cannot_work_is_refused_when_registered(spec, said):
         ({"type": "object", "properties": {}}, {"extract": "a.[b"}, "not a valid JMESPath expression"),
     ],
 )
-def test_a_schema_or_extract_that_is_none_is_refused_when_registered(schema, transform, said):
+def test_an_invalid_schema_or_extract_is_refused_at_registration(schema, transform, said):
     spec = HttpToolSpec(
         tool_id="t", endpoint={"url_template": "https://a.example/x"}, parameters=schema, response_transform=transform
     )
@@ -427,7 +427,7 @@ def test_a_secret_in_place_of_a_reference_is_refused_and_not_repeated(auth):
     assert KEY not in str(caught.value)
 
 
-async def test_a_variable_that_is_gone_is_told_at_the_call(server, make):
+async def test_a_missing_environment_variable_is_reported_at_the_call(server, make):
     environ = dict(ENVIRON)
     tool = make(auth={"type": "bearer", "token": "env:KEY"}, environ=environ)
     del environ["KEY"]
@@ -467,15 +467,15 @@ def test_internal_endpoints_mean_built_in_tools():
         ({"a": "y" * 50}, "application/json", {"max_characters": 8}, '{"a":"yy…'),
     ],
 )
-async def test_an_answer_is_told(server, make, body, content_type, transform, expected):
+async def test_an_answer_is_converted_to_its_value(server, make, body, content_type, transform, expected):
     set_answer(server, body, content_type=content_type)
     assert await make(transform=transform).run({}, NO_CONTEXT) == expected
 
 
-async def test_head_tells_the_headers(server, make):
+async def test_a_head_request_returns_the_headers(server, make):
     set_answer(server, b"12345", content_type="text/plain", ETag="x1")
-    told = await make(method="HEAD").run({}, NO_CONTEXT)
-    assert told == {"status": 200, "headers": {"content-type": "text/plain", "content-length": "5", "etag": "x1"}}
+    result = await make(method="HEAD").run({}, NO_CONTEXT)
+    assert result == {"status": 200, "headers": {"content-type": "text/plain", "content-length": "5", "etag": "x1"}}
 
 
 @pytest.mark.parametrize(
@@ -486,7 +486,7 @@ async def test_head_tells_the_headers(server, make):
         ({"a": "x"}, {"extract": "sum(a)"}, "does not have the form"),
     ],
 )
-async def test_an_answer_that_cannot_be_told_is_a_failure(server, make, body, transform, said):
+async def test_an_unusable_answer_is_a_failure(server, make, body, transform, said):
     set_answer(server, body)
     with pytest.raises(ToolFailed, match=said):
         await make(transform=transform).run({}, NO_CONTEXT)
@@ -505,8 +505,8 @@ async def test_reading_stops_at_the_cap(server, make):
         return response
 
     server.answer = endless
-    told = await make(transform={"max_bytes": 300_000}).run({}, NO_CONTEXT)
-    assert len(told) == 300_002
+    result = await make(transform={"max_bytes": 300_000}).run({}, NO_CONTEXT)
+    assert len(result) == 300_002
     assert sent < 50_000_000
 
 
@@ -585,13 +585,13 @@ async def test_no_secret_comes_back(server, make, body, status, auth):
     tool = make(auth=auth, headers={"X-Second": "env:KEY"}, method="GET")
     library = ToolLibrary([tool])
     result = await library.call("shop.item", {})
-    told = repr(result)
+    text = repr(result)
     secrets = [KEY, ENVIRON["PASSWORD"]] if auth["type"] == "basic" else [KEY]
     for secret in secrets:
-        assert secret not in told
-        assert json.dumps(secret)[1:-1] not in told
-        assert base64.b64encode(secret.encode()).decode() not in told
-    assert base64.b64encode(f"ann:{ENVIRON['PASSWORD']}".encode()).decode() not in told or auth["type"] != "basic"
+        assert secret not in text
+        assert json.dumps(secret)[1:-1] not in text
+        assert base64.b64encode(secret.encode()).decode() not in text
+    assert base64.b64encode(f"ann:{ENVIRON['PASSWORD']}".encode()).decode() not in text or auth["type"] != "basic"
     assert KEY in str(server.seen)
 
 
@@ -710,13 +710,13 @@ async def test_a_streaming_answer_is_reported_as_it_comes(
         return response
 
     server.answer = answer
-    told: list[str] = []
+    deltas: list[str] = []
     tool = make(mode=mode, transform={"extract": extract})
-    assert await tool.run({}, CallContext(report=told.append)) == value
-    assert told == reported
+    assert await tool.run({}, CallContext(report=deltas.append)) == value
+    assert deltas == reported
 
 
-async def test_pieces_come_before_the_answer_ends(server, make):
+async def test_deltas_are_reported_before_the_answer_ends(server, make):
     first = asyncio.Event()
 
     async def answer(request):
@@ -728,18 +728,18 @@ async def test_pieces_come_before_the_answer_ends(server, make):
         return response
 
     server.answer = answer
-    told: list[str] = []
+    deltas: list[str] = []
 
     def report(text: str) -> None:
-        told.append(text)
+        deltas.append(text)
         first.set()
 
     tool = make(auth={"type": "bearer", "token": "env:KEY"})
     assert await tool.run({}, CallContext(report=report)) == "one\n***"
-    assert told == ["one\n", "***\n"]
+    assert deltas == ["one\n", "***\n"]
 
 
-async def test_a_secret_across_two_pieces_is_not_in_the_answer(server, make):
+async def test_a_secret_split_between_two_deltas_is_redacted(server, make):
     events = "".join(f"data: {json.dumps({'t': part})}\n\n" for part in (KEY[:7], KEY[7:]))
     set_answer(server, events.encode(), content_type="text/event-stream")
     tool = make(auth={"type": "bearer", "token": "env:KEY"}, transform={"extract": "t"})
@@ -756,7 +756,7 @@ async def test_an_answer_nested_too_deeply_is_a_failure_or_text(server, make):
 @pytest.mark.parametrize(
     "charset", ["idna", "punycode", "unicode_escape", "undefined", "hex", "nonsense", "\x00", "utf-7"]
 )
-async def test_a_charset_that_is_none_is_no_trouble(server, make, charset):
+async def test_an_unknown_charset_is_ignored(server, make, charset):
     set_answer(server, "价格".encode("gbk"), content_type=f'text/plain; charset="{charset}"'.replace("\x00", "-"))
     assert await make().run({}, NO_CONTEXT) == "价格"
 

@@ -1,4 +1,4 @@
-"""Programs of npm for the tests, installed once a machine by the lock file beside this one, with the node of the venv."""
+"""The npm programs that the tests use, installed once per machine with the node of the venv."""
 
 import hashlib
 import os

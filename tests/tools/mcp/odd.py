@@ -1,4 +1,4 @@
-"""The odd server from the tests' side: its tools, its spec, and waiting for what must come."""
+"""Helpers for tests of the odd server: its tools, its spec, and waiting."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ def create_tool_json(name: str, description: str = "", schema: dict | None = Non
 
 
 def write_tools(path: Path, *tools: dict) -> Path:
-    """Set the server's tools; a name stands for a tool that takes anything."""
+    """Set the server's tools; a string is the name of a tool that accepts anything."""
     fresh = path.with_suffix(".new")
     fresh.write_text(json.dumps([create_tool_json(one) if isinstance(one, str) else one for one in tools]))
     fresh.replace(path)

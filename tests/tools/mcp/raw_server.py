@@ -1,4 +1,4 @@
-"""A server of 2025-06-18 by hand, which tells its tools as they stand in a file, well-formed or not."""
+"""A hand-written server of protocol 2025-06-18 that lists the tools of a file, well-formed or not."""
 
 import json
 import sys

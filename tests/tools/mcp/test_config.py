@@ -66,7 +66,7 @@ def test_the_usual_file_is_read():
         ({"mcpServers": {"a": {"command": "x", "env": {"KEY": 17}}}}, "a: env.KEY: Input should be a valid string"),
     ],
 )
-def test_what_cannot_be_used_is_told_by_server(given, said):
+def test_an_invalid_configuration_names_the_server(given, said):
     with pytest.raises(BadInput) as caught:
         read_servers(given)
     assert said in str(caught.value)
@@ -107,7 +107,7 @@ def test_references_are_resolved_and_known_as_secrets(monkeypatch):
         ("one\r\nInjected: two", "a: the value of X contains a line break or control character. Remove it."),
     ],
 )
-def test_a_value_that_cannot_be_used_is_told_before_it_is_sent(monkeypatch, value, said):
+def test_an_invalid_value_is_reported_before_it_is_sent(monkeypatch, value, said):
     monkeypatch.delenv("MCP_TEST_TOKEN", raising=False)
     with pytest.raises(BadInput) as caught:
         resolve_references({"X": value}, "a")

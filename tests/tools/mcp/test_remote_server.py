@@ -84,7 +84,7 @@ class TestRealServers:
             failure, said = await call_for_text(server, "get_current_time", timezone="Nowhere")
             assert (failure, "Invalid timezone" in said) == ("failed", True)
 
-    async def test_the_git_server_tells_of_a_repository(self, tmp_path):
+    async def test_the_git_server_describes_a_repository(self, tmp_path):
         from git import Repo
 
         Repo.init(tmp_path)
@@ -106,7 +106,7 @@ class TestRealServers:
             assert (failure, "Access denied" in said) == ("failed", True)
 
     @pytest.mark.parametrize("way", ["stdio", "http"])
-    async def test_the_everything_server_brings_every_kind_of_content(self, way):
+    async def test_the_everything_server_returns_every_type_of_content(self, way):
         async with contextlib.AsyncExitStack() as stack:
             made = McpServerSpec(tool_id="every", command=NODE, args=(get_everything_script(),))
             if way == "http":
@@ -170,7 +170,7 @@ class TestDeath:
             async with start_server(command, port) as program:
                 assert await call_for_text(server, "pid") == (None, str(program.pid))
 
-    async def test_a_session_forgotten_by_a_restarted_server_is_begun_anew(self):
+    async def test_a_session_lost_by_a_restarted_server_is_replaced(self):
         port = free_port()
         env = os.environ | {"PORT": str(port)}
         command = [NODE, get_everything_script(), "streamableHttp"]
@@ -183,7 +183,7 @@ class TestDeath:
                 await call_for_text(server, "echo", message="2")  # may be the one that finds out
                 assert await call_for_text(server, "echo", message="3") == (None, "Echo: 3")
 
-    async def test_a_server_dead_on_arrival_says_why_and_is_tried_again(self, tools):
+    async def test_a_server_that_exits_at_once_says_why_and_is_retried(self, tools):
         late = tools.with_name("late.py")
         late.write_text("import sys; sys.exit('no licence found')")
         made = McpServerSpec(tool_id="odd", command=sys.executable, args=(str(late), str(tools)))
@@ -215,7 +215,7 @@ class TestDeath:
             ({"command": "sleep", "env": {"KEY": "env:NO_SUCH_VARIABLE"}}, "odd: KEY refers to the environment"),
         ],
     )
-    async def test_what_cannot_be_reached_says_why(self, fields, reason):
+    async def test_an_unreachable_server_says_why(self, fields, reason):
         server = McpServer(McpServerSpec(tool_id="odd", **fields))
         registration = await server.open()
         await server.aclose()
@@ -252,7 +252,7 @@ class TestCalls:
             assert await call_for_text(server, "pid") == before
             assert [one.name for one in server.tools] == ["pid", "die", "sleep", "echo"]
 
-    async def test_a_server_that_gives_no_more_answers_is_started_anew(self, tools, monkeypatch):
+    async def test_a_server_that_stops_answering_is_restarted(self, tools, monkeypatch):
         monkeypatch.setattr("opposable.tools.mcp.connection.PROBE_TIMEOUT_SECONDS", 0.3)
         async with McpServer(create_spec(tools, timeout=0.3)) as server:
             before = int((await call_tool(server, "pid")).content)
@@ -279,7 +279,7 @@ class TestCalls:
             await wait_until(tools.with_suffix(".cancelled").exists)
             assert (await call_for_text(server, "pid"))[0] is None
 
-    async def test_progress_is_told_in_order(self, tools):
+    async def test_progress_is_reported_in_order(self, tools):
         write_tools(
             tools, create_tool_json("steps", schema={"type": "object", "properties": {"steps": {"type": "integer"}}})
         )
@@ -293,7 +293,7 @@ class TestCalls:
             failure, said = await call_for_text(server, "sleep", seconds="long")
             assert (failure, "seconds" in said) == ("invalid_arguments", True)
 
-    async def test_every_way_of_failing_is_a_failure(self, tools):
+    async def test_every_failure_of_a_server_is_a_failed_result(self, tools):
         write_tools(
             tools, "fails", "unknown", create_tool_json("broken", outputSchema={"type": "object", "required": ["x"]})
         )
@@ -323,7 +323,7 @@ class TestCalls:
             result = await ToolLibrary(server.tools).call(only.definition.name, {"话": "天地玄黄"})
             assert (result.failure, json.loads(result.content)) == (None, {"话": "天地玄黄"})
 
-    async def test_two_servers_with_the_same_tools_keep_apart(self, tools):
+    async def test_two_servers_with_the_same_tools_are_separate(self, tools):
         async with McpServer(create_spec(tools, "one")) as one, McpServer(create_spec(tools, "two")) as two:
             library = ToolLibrary([*one.tools, *two.tools])
             pids = [(await library.call(name, {})).content for name in ("one_pid", "two_pid")]
@@ -331,14 +331,14 @@ class TestCalls:
 
 
 class TestSecrets:
-    async def test_a_program_gets_no_secret_of_ours(self, tools, monkeypatch):
+    async def test_a_program_does_not_inherit_our_environment(self, tools, monkeypatch):
         monkeypatch.setenv("OPENAI_API_KEY", "sk-parent-secret")
         write_tools(tools, "env")
         async with McpServer(create_spec(tools, env={"MODE": "test"})) as server:
             given = json.loads((await call_tool(server, "env")).content)
         assert (given["MODE"], "PATH" in given, "OPENAI_API_KEY" in given) == ("test", True, False)
 
-    async def test_a_secret_given_by_reference_comes_back_nowhere(self, tools, monkeypatch, caplog):
+    async def test_a_secret_given_by_reference_is_redacted_everywhere(self, tools, monkeypatch, caplog):
         caplog.set_level(logging.DEBUG)
         monkeypatch.setenv("ODD_TOKEN", "s3cr3t-t0ken-of-the-test")
         write_tools(tools, "env", "fails")
@@ -348,7 +348,7 @@ class TestSecrets:
         assert results[1].content == "it broke: [redacted]"
         assert "s3cr3t-t0ken" not in repr(results) + caplog.text
 
-    async def test_a_secret_in_the_last_words_of_a_program_is_taken_out(self, monkeypatch):
+    async def test_a_secret_in_the_output_of_a_program_is_redacted(self, monkeypatch):
         monkeypatch.setenv("ODD_TOKEN", "s3cr3t-t0ken-of-the-test")
         code = "import os, sys; sys.exit('bad token ' + os.environ['T'])"
         server = McpServer(
@@ -362,7 +362,7 @@ class TestSecrets:
 
 
 class TestTrust:
-    async def test_tools_that_come_and_go_are_told_of(self, tools):
+    async def test_added_and_removed_tools_are_reported(self, tools):
         seen: list[list[str]] = []
         made = McpServer(create_spec(tools), on_tools_changed=lambda _, now: seen.append([one.name for one in now]))
         async with made as server:
@@ -376,15 +376,15 @@ class TestTrust:
                 "The MCP server odd does not offer pid any more.",
             )
 
-    @pytest.mark.parametrize("kept", ["memory", "file", "table"])
-    async def test_a_changed_tool_is_quarantined_until_it_is_accepted(self, tools, tmp_path, kept):
+    @pytest.mark.parametrize("pin_store", ["memory", "file", "table"])
+    async def test_a_changed_tool_is_quarantined_until_it_is_accepted(self, tools, tmp_path, pin_store):
         async with open_store(f"sqlite:///{tmp_path}/store.db") as store:
             kinds = {
                 "memory": MemoryPinStore(),
-                "file": FilePinStore(tmp_path / "kept" / "pins.json"),
+                "file": FilePinStore(tmp_path / "pin_store" / "pins.json"),
                 "table": store.pins,
             }
-            await self.quarantined_until_accepted(tools, kinds[kept])
+            await self.quarantined_until_accepted(tools, kinds[pin_store])
 
     async def quarantined_until_accepted(self, tools: Path, pins: PinStore) -> None:
         write_tools(tools, create_tool_json("echo", "Repeats."), "pid")
@@ -440,7 +440,7 @@ class TestTrust:
             await server.recheck_pins()
             assert [one.name for one in server.tools] == ["pid"]
 
-    async def test_a_damaged_file_of_pins_lets_nothing_in(self, tools, tmp_path):
+    async def test_a_damaged_pin_file_blocks_all_tools(self, tools, tmp_path):
         path = tmp_path / "pins.json"
         path.write_text("{")
         server = McpServer(create_spec(tools), FilePinStore(path))
@@ -449,7 +449,7 @@ class TestTrust:
         assert registration.accepted == ()
         assert "contains no readable pins" in registration.set_aside["odd"]
 
-    async def test_one_bad_tool_is_set_aside_and_the_rest_work(self, tools):
+    async def test_one_malformed_tool_is_rejected_and_the_others_work(self, tools):
         write_tools(
             tools,
             "echo",
@@ -485,7 +485,7 @@ class TestTrust:
             assert set_aside["bare"] == "it is malformed: inputSchema: Field required"
             assert await call_for_text(server, "echo") == (None, "raw")
 
-    async def test_what_a_server_writes_of_its_tools_has_no_power(self, tools):
+    async def test_texts_of_a_server_are_sanitized(self, tools):
         hidden = "\U000e0049\U000e0047\u202e\u200b\x07"
         write_tools(
             tools,
@@ -502,7 +502,7 @@ class TestTrust:
         assert len(description) == 4_001
         assert only.definition.parameters["properties"]["a"] == {"type": "string", "description": "an a"}
 
-    async def test_names_that_providers_would_confuse_are_kept_apart(self, tools):
+    async def test_names_that_providers_would_confuse_are_made_unique(self, tools):
         write_tools(tools, "a.b", "a_b", "pid")
         async with McpServer(create_spec(tools)) as server:
             names = [one.definition.name for one in server.tools]

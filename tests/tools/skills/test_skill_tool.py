@@ -56,7 +56,7 @@ def load_actions(folder, sandbox):
     return {tool.tool_id: tool for tool in create_skill_tools(load_skill(folder), sandbox)}
 
 
-async def test_a_skill_without_scripts_brings_its_instructions_and_files(tmp_path, sandbox):
+async def test_a_skill_without_scripts_has_tools_for_its_instructions_and_files(tmp_path, sandbox):
     folder = write_skill(tmp_path, "report", {"SKILL.md": REPORT, "references/style.md": "Short sentences."})
     tools = load_actions(folder, sandbox)
     assert list(tools) == ["weekly-report", "weekly-report.read"]
@@ -89,9 +89,9 @@ async def test_a_chinese_skill_is_called_through_the_library(tmp_path, sandbox):
     text = "---\nname: 周报\ndescription: 按公司格式撰写周报\n---\n先看数据，再写结论。\n"
     folder = write_skill(tmp_path, "周报", {"SKILL.md": text, "scripts/统计.py": WORDS})
     library = ToolLibrary(create_skill_tools(load_skill(folder), sandbox))
-    told = await library.call("周报", {})
-    assert told.data["instructions"] == "先看数据，再写结论。"
-    assert told.data["files"] == ["scripts/统计.py"]
+    result = await library.call("周报", {})
+    assert result.data["instructions"] == "先看数据，再写结论。"
+    assert result.data["files"] == ["scripts/统计.py"]
     counted = await library.call("周报.统计", {"input": '{"text": "你好 世界"}'})
     assert counted.data == {"words": 2, "text": "你好 世界"}
 
@@ -198,10 +198,10 @@ async def test_output_is_a_value_or_text(tmp_path, sandbox, script, expected):
 )
 async def test_a_script_that_fails_says_so_in_a_sentence(tmp_path, sandbox, script, failure, said):
     folder = write_skill(tmp_path, "x", {"SKILL.md": BODY, "scripts/go.py": script})
-    told = await ToolLibrary(create_skill_tools(load_skill(folder), sandbox)).call("x.go", {})
-    assert told.failure == failure
-    assert said in told.content
-    assert "Traceback" not in told.content
+    result = await ToolLibrary(create_skill_tools(load_skill(folder), sandbox)).call("x.go", {})
+    assert result.failure == failure
+    assert said in result.content
+    assert "Traceback" not in result.content
 
 
 async def test_reading_stays_inside_the_folder(tmp_path, sandbox):
@@ -241,12 +241,12 @@ INVALID_SKILLS = [
 
 
 @pytest.mark.parametrize(("files", "reason"), INVALID_SKILLS, ids=[reason for _, reason in INVALID_SKILLS])
-def test_a_bad_skill_is_told_why(tmp_path, files, reason):
+def test_an_invalid_skill_is_rejected_with_the_reason(tmp_path, files, reason):
     with pytest.raises(BadInput, match=reason):
         load_skill(write_skill(tmp_path, "bad", files))
 
 
-def test_scanning_keeps_the_good_and_sets_the_bad_aside(tmp_path):
+def test_a_scan_returns_valid_skills_and_rejects_invalid_ones(tmp_path):
     write_skill(tmp_path, "skills/a", {"SKILL.md": REPORT})
     write_skill(tmp_path, "skills/deep/b", {"SKILL.md": "---\nname: b\ndescription: B.\n---\n"})
     bad = write_skill(tmp_path, "skills/c", {"SKILL.md": "---\nname: [\n---\n"})
@@ -282,7 +282,7 @@ def test_links_and_what_cannot_run_are_left_out_with_a_reason(tmp_path):
     assert [script.name for script in skill.scripts] == ["a"]
 
 
-async def test_a_spec_names_and_describes_the_skill_anew(tmp_path, sandbox):
+async def test_a_spec_replaces_the_name_and_description_of_the_skill(tmp_path, sandbox):
     folder = write_skill(tmp_path, "report", {"SKILL.md": REPORT})
     [tool] = tools_from_skill_spec(SkillSpec(tool_id="report", path=folder, description="Mine.", timeout=5), sandbox)
     assert (tool.tool_id, tool.definition.description, tool.timeout) == ("report", "Mine.", 5)

@@ -143,9 +143,9 @@ async def test_every_operation_arrives_with_the_right_bytes(airflow):
                 places = tool.spec.endpoint.places
                 taken = {getattr(place, "name", ""): name for name, place in places.items()}
                 arguments |= {taken.get(name, name): value for name, value in expected["body"].items()}
-        told = await tool.run(arguments, NO_CONTEXT)
+        result = await tool.run(arguments, NO_CONTEXT)
         name = operation["operationId"]
-        assert told == ({"operation": name} if method != "head" else told), name
+        assert result == ({"operation": name} if method != "head" else result), name
         got = came[name]
         assert {key: got[key] for key in expected} == expected, name
         assert {header: got["headers"][header] for header in headers} == headers
