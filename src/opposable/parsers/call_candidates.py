@@ -7,7 +7,7 @@ from opposable.domain.json_text import parse_json
 from opposable.parsers import pythonic
 from opposable.parsers.call_section import CallSection, CallSpan, JsonCall
 from opposable.parsers.json_calls import FIRST_KEYS, RawCall, classify_value, find_broken_call
-from opposable.parsers.lenient_json import LenientJsonParser, Repairs, UnreadableText, parse_json, skip_space
+from opposable.parsers.lenient_json import LenientJsonParser, Repairs, UnreadableText, skip_space
 from opposable.parsers.markers import OPENERS, TAGGED_CALL_STARTS, compile_alternatives
 from opposable.parsers.tool_names import ToolIndex
 
