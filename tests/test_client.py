@@ -1,4 +1,4 @@
-"""The client of a service, against the service."""
+"""The service client, against a real service."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ SUM = reply_with_calls(tool_call("calculator", '{"expression": "25*4"}', "c1"))
 
 
 @asynccontextmanager
-async def client_of(folder, *lines):
+async def open_client(folder, *lines):
     async with (
         serve_service(folder, ScriptedModel(*lines)) as (session, service),
         Client(str(session._base_url)) as client,
@@ -26,29 +26,29 @@ async def client_of(folder, *lines):
         yield client, service
 
 
-async def test_it_chats_and_reads_conversations_and_runs(tmp_path):
-    async with client_of(tmp_path, SUM, "一共 100。") as (client, _):
+async def test_the_client_chats_and_reads_conversations_and_runs(tmp_path):
+    async with open_client(tmp_path, SUM, "一共 100。") as (client, _):
         answer = await client.chat("请计算", conversation_id="v1", max_tool_calls=3)
         assert (answer.response, answer.conversation_id, answer.tool_calls[0]["tool"]) == (
             "一共 100。",
             "v1",
             "calculator",
         )
-        kept = await client.get_conversation("v1")
-        assert [message["role"] for message in kept.messages] == ["user", "assistant", "tool", "assistant"]
-        assert [one.conversation_id async for one in client.list_conversations()] == ["v1"]
+        conversation = await client.get_conversation("v1")
+        assert [message["role"] for message in conversation.messages] == ["user", "assistant", "tool", "assistant"]
+        assert [conversation.conversation_id async for conversation in client.list_conversations()] == ["v1"]
         run = await client.get_run(answer.meta["run_id"])
         assert (run.status, run.tool_calls) == ("finished", 1)
-        assert [one.kind async for one in client.follow_run(run.run_id)][-1] == "run_finished"
+        assert [event.kind async for event in client.follow_run(run.run_id)][-1] == "run_finished"
         assert not await client.cancel_run(run.run_id)
         await client.delete_conversation("v1")
-        with pytest.raises(ServiceError, match="no conversation 'v1'") as told:
+        with pytest.raises(ServiceError, match="no conversation 'v1'") as caught:
             await client.get_conversation("v1")
-        assert (told.value.status, told.value.kind) == (404, "not_found")
+        assert (caught.value.status, caught.value.kind) == (404, "not_found")
 
 
-async def test_it_streams_and_decides(tmp_path):
-    async with client_of(tmp_path, SUM, "一共 100。") as (client, service):
+async def test_the_client_streams_and_decides_approvals(tmp_path):
+    async with open_client(tmp_path, SUM, "一共 100。") as (client, service):
         tools = (AgentToolBinding(tool_id="calculator"),)
         await service.store.agents.add(AgentSpec(agent_id="careful", tools=tools, needs_approval=("calculator",)))
         text, results = "", []
@@ -56,20 +56,20 @@ async def test_it_streams_and_decides(tmp_path):
             async for event in events:
                 text += event.content
                 if event.kind == "approval_needed":
-                    [waiting] = [one async for one in client.list_approvals()]
+                    [waiting] = [approval async for approval in client.list_approvals()]
                     assert (await client.decide_approval(waiting, "approve")).status == "approved"
                 elif event.kind == "tool_finished":
                     results.append(event.data["success"])
         assert (text, results) == ("一共 100。", [True])
 
 
-async def test_a_service_that_is_not_there_is_told_in_a_sentence():
+async def test_an_unreachable_service_is_reported():
     async with Client("http://127.0.0.1:9") as client:
         with pytest.raises(ServiceError, match="The service cannot be reached"):
             await client.chat("hi")
 
 
-def test_importing_the_package_does_not_load_it():
+def test_importing_the_package_does_not_import_the_client():
     code = "import sys, opposable; print('opposable.client' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -126,10 +126,8 @@ def evaluate_runs(
     suite = load_scenarios(scenario_folder)
     available = suite.held_out_scenarios if held_out else suite.scenarios
     kinds = list(dict.fromkeys(scenario.kind for scenario in available))
-    for names, valid_names, option in ((only, list(VARIANTS), "--only"), (kind, kinds, "--kind")):
-        for name in names or ():
-            if name not in valid_names:
-                raise BadInput(f"{option} takes one of {', '.join(map(repr, valid_names))}, not {name!r}.")
+    _check_choices("--only", only, list(VARIANTS))
+    _check_choices("--kind", kind, kinds)
     models = suite.scripted_models
     if unwrapped and model is None:
         raise BadInput("--raw needs a real model. Pass one with --model.")
@@ -184,12 +182,14 @@ async def _score_variants(
     return sheets
 
 
+def _check_choices(option: str, names: list[str] | None, valid_names: list[str]) -> None:
+    for name in names or ():
+        if name not in valid_names:
+            raise BadInput(f"{option} takes one of {', '.join(map(repr, valid_names))}, not {name!r}.")
+
+
 def _select_answerers(available: dict[str, AnswererFactory], only: list[str] | None) -> dict[str, AnswererFactory]:
-    for name in only or ():
-        if name not in available:
-            raise BadInput(
-                f"--only takes one of {', '.join(repr(valid_name) for valid_name in available)}, not {name!r}."
-            )
+    _check_choices("--only", only, list(available))
     return {name: answerer for name, answerer in available.items() if not only or name in only}
 
 

@@ -4,6 +4,7 @@ import asyncio
 from typing import Annotated
 
 import typer
+from rich.console import RenderableType
 
 from opposable.app.models import check_model as probe_model
 from opposable.app.models import list_model_kinds, pull_embedded, select_best_mode
@@ -79,28 +80,28 @@ def check_model(
     if json:
         print(to_json({"model": name, "best": best_mode if passed else None, "ways": _results_to_json(results)}))
     else:
-        rows = [
-            (
-                result_of_best.question.capability,
-                *("✓" if mode_results[index].passed else "✗" for mode_results in results.values()),
-            )
-            for index, result_of_best in enumerate(results[best_mode])
-        ]
-        rows += [
-            ("correct", *(str(sum(result.passed for result in mode_results)) for mode_results in results.values())),
-            ("tokens", *(str(sum(result.tokens for result in mode_results)) for mode_results in results.values())),
-            (
-                "seconds",
-                *(f"{sum(result.seconds for result in mode_results):.1f}" for mode_results in results.values()),
-            ),
-        ]
-        out.print(render_table(("", *results), rows))
+        out.print(_render_results(results))
         out.print(
             f"Best for {name}: {best_mode}; saved." if passed else "No calling mode gave a correct answer.",
             markup=False,
         )
     if not passed:
         raise typer.Exit(1)
+
+
+def _render_results(results: dict[CallingMode, list[ProbeResult]]) -> RenderableType:
+    """Render a row for each question, and the totals, with a column for each mode."""
+    columns = list(results.values())
+    rows = [
+        (same_question[0].question.capability, *("✓" if result.passed else "✗" for result in same_question))
+        for same_question in zip(*columns, strict=True)
+    ]
+    rows += [
+        ("correct", *(str(sum(result.passed for result in column)) for column in columns)),
+        ("tokens", *(str(sum(result.tokens for result in column)) for column in columns)),
+        ("seconds", *(f"{sum(result.seconds for result in column):.1f}" for column in columns)),
+    ]
+    return render_table(("", *results), rows)
 
 
 def _results_to_json(results: dict[CallingMode, list[ProbeResult]]) -> dict[str, list[dict[str, object]]]:
