@@ -8,6 +8,9 @@ from urllib.parse import unquote
 
 from opposable.domain.errors import BadInput
 from opposable.sql.database import Database
+from opposable.sql.duckdb.engine import open_duckdb
+from opposable.sql.postgres.engine import open_postgres
+from opposable.sql.sqlite.engine import open_sqlite
 
 DATABASE_URL_FORMS = "duckdb:///path/to/file, sqlite:///path/to/file, the path of a DuckDB or SQLite file, or postgresql://user:password@host/database"
 
@@ -20,8 +23,6 @@ async def open_database(url: str) -> Database:
     """
     _silence_sqlglot_warnings()
     if re.match(r"\s*postgres(ql)?(\+\w+)?://", url, re.IGNORECASE):
-        from opposable.sql.postgres.engine import open_postgres
-
         return await open_postgres(url)
     kind, path = _parse_location(url)
     engine = detect_file_kind(path)
@@ -29,12 +30,8 @@ async def open_database(url: str) -> Database:
         raise BadInput(f"`{path}` is a {_ENGINE_NAMES[engine]} file. Use {engine}:///{path} or the path alone.")
     match engine:
         case "duckdb":
-            from opposable.sql.duckdb.engine import open_duckdb
-
             return await open_duckdb(path)
         case "sqlite":
-            from opposable.sql.sqlite.engine import open_sqlite
-
             return await open_sqlite(path)
 
 
