@@ -78,16 +78,7 @@ async def execute_calls(
         context: The context of the run.
         turn: The turn of the run, part of each idempotency key: call ids can recur in a run.
     """
-    if remaining is not None:
-        message = sentences.call_limit_message(context.language)
-        resolved_calls = [
-            resolved_call
-            if index < remaining
-            else replace(
-                resolved_call, failure=ToolResult(resolved_call.call.id, resolved_call.call.name, message, "refused")
-            )
-            for index, resolved_call in enumerate(resolved_calls)
-        ]
+    resolved_calls = _refuse_calls_beyond(resolved_calls, remaining, context.language)
     for resolved_call in resolved_calls:
         yield ToolStarted(resolved_call.call)
     if len(resolved_calls) == 1 and not library.can_stream(resolved_calls[0].call.name):
@@ -119,6 +110,20 @@ def cancel_call(call: ToolCall, language: Language) -> ToolFinished:
     return ToolFinished(
         call, ToolResult(call.id, call.name, sentences.cancelled_call_message(call.name, language), "cancelled")
     )
+
+
+def _refuse_calls_beyond(
+    resolved_calls: Sequence[ResolvedCall], remaining: int | None, language: Language
+) -> Sequence[ResolvedCall]:
+    if remaining is None or len(resolved_calls) <= remaining:
+        return resolved_calls
+    message = sentences.call_limit_message(language)
+    allowed = max(remaining, 0)
+    refused = [
+        replace(refused, failure=ToolResult(refused.call.id, refused.call.name, message, "refused"))
+        for refused in resolved_calls[allowed:]
+    ]
+    return [*resolved_calls[:allowed], *refused]
 
 
 def _resolve_call(call: ToolCall, library: ToolLibrary, language: Language) -> ResolvedCall:
