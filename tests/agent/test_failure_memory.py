@@ -232,9 +232,9 @@ async def test_other_tools_are_ranked_by_how_their_calls_ended_in_any_process(st
     async def get_advice(memory: FailureMemory) -> str:
         asked = [tool_call("page", f'{{"url": "u{n}"}}', f"c{n}") for n in range(3)]
         model = ScriptedModel(*map(scripted_calls, asked), "done")
-        await Agent(model, [page("page"), page("page_a"), page("page_b")], assistance=True, failure_memory=memory.with_scope()).run(
-            "Read the page."
-        )
+        await Agent(
+            model, [page("page"), page("page_a"), page("page_b")], assistance=True, failure_memory=memory.with_scope()
+        ).run("Read the page.")
         return model.requests[3].messages[-1].content
 
     assert "these may do: page_a, page_b" in await get_advice(FailureMemory())

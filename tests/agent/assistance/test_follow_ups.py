@@ -35,7 +35,9 @@ def build_library(*changing, reading=()) -> ToolLibrary:
 
 
 async def collect_events(model, tools, said, **more):
-    async with aclosing(run_agent(model, tools, [user_message(said)], options=ASKED, **{"assistance": True} | more)) as events:
+    async with aclosing(
+        run_agent(model, tools, [user_message(said)], options=ASKED, **{"assistance": True} | more)
+    ) as events:
         return [event async for event in events]
 
 

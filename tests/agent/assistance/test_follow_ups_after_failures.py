@@ -36,7 +36,9 @@ def close(ticket: str) -> str:
 
 
 async def collect_events(model, library, said="go", **more):
-    async with aclosing(run_agent(model, library, [user_message(said)], options=ASKED, **{"assistance": True} | more)) as events:
+    async with aclosing(
+        run_agent(model, library, [user_message(said)], options=ASKED, **{"assistance": True} | more)
+    ) as events:
         return [event async for event in events]
 
 

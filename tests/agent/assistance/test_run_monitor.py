@@ -64,7 +64,9 @@ def call_click(selector: str, n: int = 0):
 async def collect_events(model, tools=(click, look), said="click it", **more):
     library = tools if isinstance(tools, ToolLibrary) else ToolLibrary(tools)
     options = ModelOptions(stream=False)
-    async with aclosing(run_agent(model, library, (user_message(said),), options=options, **{"assistance": True} | more)) as events:
+    async with aclosing(
+        run_agent(model, library, (user_message(said),), options=options, **{"assistance": True} | more)
+    ) as events:
         return [event async for event in events]
 
 
@@ -295,7 +297,9 @@ async def test_a_plain_run_has_no_decisions_and_is_sent_unchanged():
 
 
 async def test_everything_can_be_switched_off():
-    events = await collect_events(ScriptedModel(*[call_click("a.x", n) for n in range(4)], "done"), assistance=NO_GUARDS)
+    events = await collect_events(
+        ScriptedModel(*[call_click("a.x", n) for n in range(4)], "done"), assistance=NO_GUARDS
+    )
     assert made == ["a.x"] * 4
     assert decisions(events) == []
 
