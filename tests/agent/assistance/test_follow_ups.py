@@ -6,9 +6,9 @@ from dataclasses import replace
 import orjson
 import pytest
 
+from opposable.agent.agent import run_agent
 from opposable.agent.assistance.execution_context import ExecutionContext
 from opposable.agent.assistance.guard_options import ALL_GUARDS
-from opposable.agent.agent import run_agent
 from opposable.agent.assistance.tool_facts import ToolFacts
 from opposable.domain.errors import ToolFailed
 from opposable.domain.events import DecisionMade, Reply

@@ -5,10 +5,10 @@ from contextlib import aclosing
 import orjson
 import pytest
 
-from opposable.agent.failure_memory import FailureMemory
+from opposable.agent.agent import run_agent
 from opposable.agent.assistance.follow_ups import MAX_FAILURE_FOLLOW_UPS
 from opposable.agent.assistance.guard_options import NO_GUARDS
-from opposable.agent.agent import run_agent
+from opposable.agent.failure_memory import FailureMemory
 from opposable.domain.errors import ToolFailed, ToolRefused, ToolUnavailable
 from opposable.domain.events import DecisionMade
 from opposable.domain.messages import user_message

@@ -6,11 +6,10 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from opposable.agent.agent import Agent
-from opposable.agent.failure_memory import FailureMemory
+from opposable.agent.agent import Agent, run_agent
 from opposable.agent.assistance.guard_options import ALL_GUARDS, NO_GUARDS
+from opposable.agent.failure_memory import FailureMemory
 from opposable.agent.limits import Limits
-from opposable.agent.agent import run_agent
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import ModelUnavailable, ToolFailed, ToolRefused, ToolUnavailable
 from opposable.domain.events import DecisionMade, RunFinished, RunStarted, ToolFinished
