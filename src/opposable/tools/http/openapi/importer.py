@@ -125,25 +125,14 @@ def _create_spec(
 ) -> HttpToolSpec:
     method, _, path = location.partition(" ")
     schemas = SchemaConverter(document, location)
-    inputs = OperationInputs()
-    add_parameters(document, schemas, inputs, _get_parameters(document, item, operation), location)
-    for name in re.findall(r"\{([^{}]+)\}", path):
-        if not any(
-            _is_in_path(place) and (place.name or known) == name for known, place in _get_explicit_places(inputs)
-        ):
-            inputs.add_parameter(name, {"type": "string"}, ParameterPlacement(place="path"), required=True)
-            document.skipped_parts.append((location, f"parameter {name} is not described; it is taken as text"))
-    if "requestBody" in operation and method not in ("GET", "HEAD"):
-        add_body(document, schemas, inputs, operation["requestBody"], location)
-    elif "requestBody" in operation:
-        document.skipped_parts.append((location, f"a {method} has no body; it is sent without one"))
-    access = get_operation_auth(document, operation, prefix)
+    inputs = _collect_inputs(document, schemas, location, item, operation)
+    authentication = get_operation_auth(document, operation, prefix)
     endpoint = EndpointConfig.model_validate(
         {
             "url_template": f"{_get_server_url(document, item, operation, server)}{_to_url_template(path, inputs)}",
             "method": method,
-            "headers": dict(access.headers),
-            "auth": access.auth,
+            "headers": dict(authentication.headers),
+            "auth": authentication.auth,
             "places": _remove_default_places(inputs.places, method),
             "defaults": False,
             **inputs.body,
@@ -166,6 +155,29 @@ def _create_spec(
     )
     plan_endpoint(tool_id, endpoint, tuple(spec.parameters["properties"]))
     return spec
+
+
+def _collect_inputs(
+    document: OpenApiDocument,
+    schemas: SchemaConverter,
+    location: str,
+    item: Mapping[str, Any],
+    operation: Mapping[str, Any],
+) -> OperationInputs:
+    """Convert an operation's parameters and body. Raises: `LookupError` if a required one is not supported."""
+    method, _, path = location.partition(" ")
+    inputs = OperationInputs()
+    add_parameters(document, schemas, inputs, _get_parameters(document, item, operation), location)
+    described = {place.name or name for name, place in _get_explicit_places(inputs) if _is_in_path(place)}
+    for name in dict.fromkeys(re.findall(r"\{([^{}]+)\}", path)):
+        if name not in described:
+            inputs.add_parameter(name, {"type": "string"}, ParameterPlacement(place="path"), required=True)
+            document.skipped_parts.append((location, f"parameter {name} is not described; it is taken as text"))
+    if "requestBody" in operation and method not in ("GET", "HEAD"):
+        add_body(document, schemas, inputs, operation["requestBody"], location)
+    elif "requestBody" in operation:
+        document.skipped_parts.append((location, f"a {method} has no body; it is sent without one"))
+    return inputs
 
 
 def _get_info(document: OpenApiDocument) -> Mapping[str, Any]:

@@ -129,12 +129,7 @@ def add_body(
         schema = {**FILE_SCHEMA, **{key: schema[key] for key in ("description",) if key in schema}}
         inputs.body["content_type"] = "" if "*" in media_type else media_type
     if body_type not in ("text", "binary") and _is_flat_object(schema, required=required):
-        for name, inner in schema["properties"].items():
-            inputs.add_parameter(
-                name, inner, ParameterPlacement(place="body"), required=name in schema.get("required", ())
-            )
-            if body_type == "multipart" and _has_file(inner):
-                inputs.body["files"] = (*inputs.body.get("files", ()), name)
+        _add_body_fields(inputs, schema, body_type)
         return
     if body_type == "multipart":
         raise LookupError("its multipart body is not a plain object of fields")
@@ -144,6 +139,15 @@ def add_body(
         "body", schema, ParameterPlacement(place="body"), required=required
     )
     inputs.body["body_required"] = False
+
+
+def _add_body_fields(inputs: OperationInputs, schema: dict[str, Any], body_type: str) -> None:
+    """Add each field of an object as a parameter."""
+    for name, field_schema in schema["properties"].items():
+        is_required = name in schema.get("required", ())
+        inputs.add_parameter(name, field_schema, ParameterPlacement(place="body"), required=is_required)
+        if body_type == "multipart" and _has_file(field_schema):
+            inputs.body["files"] = (*inputs.body.get("files", ()), name)
 
 
 def _choose_media_type(content: Mapping[str, Any]) -> tuple[str, str] | None:
