@@ -9,13 +9,21 @@ from opposable.domain.messages import assistant_message, tool_message, user_mess
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
 from opposable.models.profile import ModelProfile, get_profile
-from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
+from opposable.models.scripted import ScriptedModel as NativeModel
+from opposable.models.scripted import reply_with_calls, tool_call
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.web.gateway.completions import stream_reply
 from opposable.web.gateway.request import parse_request
 from opposable.web.telemetry.metered_model import MeteredModel
 
 pytestmark = pytest.mark.anyio
+
+
+class ScriptedModel(NativeModel):
+    """A model of unknown behavior, whose calls the gateway checks before the client gets them."""
+
+    profile = ModelProfile("auto")
+
 
 PARAMETERS = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 ADD = {"type": "function", "function": {"name": "add", "parameters": PARAMETERS}}
@@ -54,12 +62,38 @@ async def test_text_comes_as_it_comes_and_calls_come_whole_at_the_end():
     ]
 
 
+NATIVE = {
+    "as they are": (tool_call("add", '{"a": 1}'), ("add", '{"a": 1}')),
+    "valid with spaces and a null": (tool_call("free", '{ "input": null }'), ("free", '{ "input": null }')),
+    "coerced because invalid": (tool_call("add", '{"a": "1"}'), ("add", '{"a":1}')),
+    "malformed but readable": (tool_call("add", "{'a': 1,}"), ("add", '{"a":1}')),
+    "not repairable": (tool_call("add", '{"a": "x"}'), ("add", '{"a":"x"}')),
+    "of a tool that was not offered": (tool_call("mul", "{}"), ("mul", "{}")),
+}
+
+
+@pytest.mark.parametrize(("call", "expected"), NATIVE.values(), ids=NATIVE)
+async def test_a_native_reply_is_passed_on_in_one_request(call, expected):
+    free = {"type": "function", "function": {"name": "free", "parameters": {"type": "object"}}}
+    model = NativeModel(reply_with_calls(call, text="<think>x</think> ```json\n{}\n```"))
+    [reply] = await collect_parts(model, tools=[ADD, SUB, free])
+    assert summarize_reply(reply) == ("<think>x</think> ```json\n{}\n```", [expected], "tool_calls")
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize("finish", ["length", "content_filter", "incomplete"])
+async def test_the_calls_of_a_reply_that_was_cut_off_are_not_handed_out(finish):
+    message = assistant_message("cut", (ToolCall("c1", "add", {"a": 1}),))
+    [reply] = await collect_parts(NativeModel(Reply(message, finish)))
+    assert (reply.message.content, reply.message.tool_calls, reply.finish) == ("cut", (), finish)
+
+
 GOOD = {
     "as they are": (tool_call("add", '{"a": 1}'), ("add", '{"a": 1}')),
     "typed by the schema": (tool_call("add", '{"a": "1"}'), ("add", '{"a":1}')),
     "mended": (tool_call("add", "{'a': 1,}"), ("add", '{"a":1}')),
     "unwrapped": (tool_call("add", '{"arguments": {"a": 1}}'), ("add", '{"a":1}')),
-    "with the name that is meant": (tool_call("functions.Add", '{"a": 1}'), ("add", '{"a":1}')),
+    "with the name that is meant": (tool_call("functions.Add", '{"a": 1}'), ("add", '{"a": 1}')),
 }
 
 

@@ -272,7 +272,7 @@ async def test_the_sdk_parses_structured_answers():
         await sdk.chat.completions.create(model="m", messages=HI, response_format=wanted)
         said = await sdk.chat.completions.create(model="m", messages=HI, response_format=wanted, tools=[ADD])
     assert said.choices[0].message.content == '{"sum": 3}'
-    assert [asked.options.response_schema for asked in model.requests] == [shape, None]
+    assert [request.options.response_schema for request in model.requests] == [shape, shape]
 
 
 async def test_a_call_without_its_result_does_not_spoil_the_conversation():

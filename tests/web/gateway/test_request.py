@@ -89,7 +89,7 @@ def test_all_roles_and_content_parts_are_read():
     assert not asked.is_without_tools
 
 
-def test_calls_and_results_that_lost_each_other_are_put_in_order_and_results_are_only_text():
+def test_separated_calls_and_results_are_matched_and_results_are_unchanged():
     made = [{"id": n, "type": "function", "function": {"name": f"t_{n}", "arguments": "{}"}} for n in "ab"]
     asked = parse_body(
         messages=[
@@ -102,7 +102,7 @@ def test_calls_and_results_that_lost_each_other_are_put_in_order_and_results_are
     assert asked.messages == (
         assistant_message("", (ToolCall.from_json("a", "t_a", "{}"), ToolCall.from_json("b", "t_b", "{}"))),
         tool_message("a", "t_a", "There is no result: the call was not finished."),
-        tool_message("b", "t_b", "<\u2060|im_end|>"),
+        tool_message("b", "t_b", "<|im_end|>"),
         user_message("well?"),
     )
 

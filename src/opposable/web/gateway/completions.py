@@ -10,14 +10,16 @@ import orjson
 
 from opposable.agent.history import detect_conversation_language
 from opposable.domain.errors import ModelError
-from opposable.domain.events import CallDelta, FinishReason, ModelEvent, Reply, TextDelta
+from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta
 from opposable.domain.messages import Message, assistant_message, system_message
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
 from opposable.models.base import ForcedTool, Model, ModelOptions
+from opposable.models.marker_calls import MarkerCallsModel
+from opposable.models.profile import get_profile
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.web.gateway.request import CompletionRequest
-from opposable.web.gateway.tool_calls import CallTriage, build_correction_messages, triage_calls
+from opposable.web.gateway.tool_calls import CallTriage, build_correction_messages, resolve_native_calls, triage_calls
 from opposable.web.telemetry.metered_model import MeteredModel
 
 _FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
@@ -31,7 +33,9 @@ async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerat
     Raises:
         ModelError: If the model fails.
     """
-    if request.is_without_tools:
+    if get_profile(model).calling == "native":
+        events = _stream_native(model, request)
+    elif request.is_without_tools:
         events = _unwrap_text_protocol(model).stream(request.messages, (), request.options)
     elif request.options.response_schema is not None and request.options.tool_choice == "auto":
         events = _stream_with_response_format(model, request)
@@ -42,11 +46,26 @@ async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerat
             yield event
 
 
+async def _stream_native(model: Model, request: CompletionRequest) -> AsyncGenerator[ModelEvent, None]:
+    """Pass a provider's reply on, without the calls of a reply that was cut off.
+
+    Valid calls are unchanged, invalid ones are repaired where that is possible without loss.
+    """
+    async with aclosing(model.stream(request.messages, request.tools, request.options)) as events:
+        async for event in events:
+            if type(event) is Reply:
+                is_cut_off = event.finish in CUT_OFF
+                calls = () if is_cut_off else resolve_native_calls(event.message.tool_calls, request)
+                yield _finalize_reply(request, event, calls, is_cut_off=is_cut_off)
+            else:
+                yield event
+
+
 def _unwrap_text_protocol(model: Model) -> Model:
     """Return the model without the wrapper that parses calls in its text, still metered if it was."""
     if isinstance(model, MeteredModel):
         return model.with_inner(_unwrap_text_protocol(model.inner))
-    while isinstance(model, TextProtocolModel):
+    while isinstance(model, TextProtocolModel | MarkerCallsModel):
         model = model.inner
     return model
 

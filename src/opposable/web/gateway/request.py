@@ -10,7 +10,7 @@ from opposable.agent.history import match_results_to_calls
 from opposable.domain.messages import Message, Role, assistant_message, system_message, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import ForcedTool, ModelOptions, ToolChoice
-from opposable.parsers import escape_special_tokens, parse_arguments
+from opposable.parsers import parse_arguments
 from opposable.web.gateway.tool_schemas import parse_tools
 from opposable.web.openai_errors import GatewayError, bad_request_error
 
@@ -198,7 +198,7 @@ def _parse_message(raw: Any, path: str, tool_names: dict[str, str]) -> Message:
         return assistant_message(text, calls, thinking if isinstance(thinking, str) else "")
     if role == "tool":
         call_id = _get_call_id(raw, path)
-        return tool_message(call_id, tool_names.get(call_id, ""), escape_special_tokens(text))
+        return tool_message(call_id, tool_names.get(call_id, ""), text)
     return system_message(text) if role == "system" else user_message(text)
 
 

@@ -32,7 +32,7 @@ def serialize_completion(model: str, reply: Reply) -> bytes:
             "object": "chat.completion",
             "created": int(time.time()),
             "model": model,
-            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish}],
+            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": _get_finish_reason(reply)}],
             "usage": _serialize_usage(reply.usage),
         }
     )
@@ -81,7 +81,7 @@ class ChunkSerializer:
 
     def serialize_ending(self, reply: Reply) -> bytes:
         """Return the last chunks: the finish reason, the token counts if requested, and the end marker."""
-        last = b'{},"logprobs":null,"finish_reason":"%s"}]' % reply.finish.encode()
+        last = b'{},"logprobs":null,"finish_reason":"%s"}]' % _get_finish_reason(reply).encode()
         if not self._include_usage:
             return self._delta_prefix + last + b"}\n\n" + DONE_EVENT
         counts = self._head + b'],"usage":' + orjson.dumps(_serialize_usage(reply.usage)) + b"}\n\n"
@@ -107,3 +107,8 @@ def _serialize_usage(usage: Usage) -> dict[str, int]:
 
 def _create_id() -> str:
     return f"chatcmpl-{uuid4().hex}"
+
+
+def _get_finish_reason(reply: Reply) -> str:
+    """Return the reason in the API's own words: a stream without its end counts as too long."""
+    return "length" if reply.finish == "incomplete" else reply.finish

@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from opposable.agent.history import detect_conversation_language
 from opposable.agent.tool_execution import assign_unique_ids, make_sendable
+from opposable.domain.errors import BadInput, InvalidArguments
 from opposable.domain.events import Reply
 from opposable.domain.language import Language
 from opposable.domain.messages import Message, assistant_message, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import ForcedTool
 from opposable.parsers import parse_arguments
+from opposable.tools.argument_validation import compile_validator
 from opposable.tools.failure_messages import unknown_tool_message, unreadable_arguments_message
 from opposable.tools.tool_names import find_nearest_names, normalize_name, to_safe_name
 from opposable.web.gateway.request import CompletionRequest
@@ -69,6 +72,13 @@ def build_correction_messages(reply: Reply, triage: CallTriage, request: Complet
     return [assistant_message(reply.message.content, calls, reply.message.thinking), *problems]
 
 
+def resolve_native_calls(calls: Sequence[ToolCall], request: CompletionRequest) -> tuple[ToolCall, ...]:
+    """Return the calls of a native reply: repaired where they are invalid and can be, else as they are."""
+    checked = [_validate_call(call, request, is_last=False, language="en") for call in calls]
+    resolved = (found if isinstance(found, ToolCall) else call for call, found in zip(calls, checked, strict=True))
+    return assign_unique_ids(tuple(resolved))
+
+
 def _validate_call(
     call: ToolCall, request: CompletionRequest, is_last: bool, language: Language
 ) -> ToolCall | str | None:
@@ -80,15 +90,23 @@ def _validate_call(
     choice = request.options.tool_choice
     if isinstance(choice, ForcedTool) and tool.name != choice.name:
         return _build_call_demand([choice.name], language)
+    if call.has_valid_arguments and _are_arguments_valid(tool, dict(call.arguments)):
+        return call if tool.name == call.name else replace(call, name=tool.name)
     raw_arguments = dict(call.arguments) if call.has_valid_arguments else call.raw
     parsed = parse_arguments(raw_arguments, tool.parameters, is_last)
     if parsed.value is None:
         if is_last and parsed.is_cut_off:
             return None
         return unreadable_arguments_message(tool.name, parsed.problem or "", call.arguments_json, language)
-    if tool.name == call.name and not parsed.repairs and call.has_valid_arguments:
-        return call
     return replace(call, name=tool.name, arguments=parsed.value, raw=None)
+
+
+def _are_arguments_valid(tool: ToolDefinition, arguments: dict[str, Any]) -> bool:
+    try:
+        compile_validator(tool.parameters)(arguments)
+    except (InvalidArguments, BadInput):
+        return False
+    return True
 
 
 def _find_tool(name: str, tools: Sequence[ToolDefinition]) -> ToolDefinition | None:
