@@ -10,7 +10,43 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "opposable"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
-NOT_MIRRORED: dict[str, str] = {}
+NOT_MIRRORED = {
+    "agent/assistance/test_follow_ups_after_failures.py": "follow-ups after failed calls; test_follow_ups.py is long",
+    "ask/intent/test_questions.py": "business questions end to end on public databases",
+    "ask/team/test_hostile_names.py": "hostile names of tables and columns, for the whole team",
+    "ask/team/test_obeyed_attacks.py": "a model that obeys injected text, for the whole team",
+    "ask/team/test_untrusted_cells.py": "hostile cells in answers, reports and the terminal",
+    "builtin_tools/test_as_tools.py": "schemas and argument variants of all built-in tools",
+    "cli/test_help.py": "--help of every command",
+    "evals/agent_runs/test_held_out_scenarios.py": "evals/agent_runs of the repository",
+    "evals/test_chinese_set.py": "evals/chinese of the repository",
+    "harmless/test_agent.py": "expert traces through the agent",
+    "parsers/test_forms.py": "every written form of a call",
+    "parsers/test_malformed_calls.py": "malformed calls in every form",
+    "parsers/test_no_calls.py": "texts without a call",
+    "parsers/test_texts.py": "text around calls, streamed",
+    "real/test_embedded_model.py": "the embedded model",
+    "service/test_kill.py": "processes that are killed",
+    "service/test_outage.py": "a database that is away",
+    "service/test_replicas.py": "several processes on one store",
+    "sql/test_attacks.py": "attacks on three engines",
+    "sql/test_queries.py": "public queries on three engines",
+    "test_architecture.py": "the structure of the code",
+    "test_docs.py": "README and docs",
+    "test_examples.py": "the programs in examples/",
+    "test_public_face.py": "the package's public names",
+    "tools/http/openapi/test_real_documents.py": "published OpenAPI documents",
+    "web/api/test_schemathesis.py": "generated requests to every route",
+    "web/api/test_scopes.py": "the scope of every route",
+    "web/gateway/test_clients.py": "public agent frameworks as clients, on a script",
+    "web/gateway/test_clients_real.py": "public agent frameworks as clients, on the embedded model",
+    "web/gateway/test_curl.py": "curl as a client",
+    "web/gateway/test_openai_sdk.py": "the OpenAI SDK as a client",
+    "web/mcp/test_conformance.py": "the MCP conformance suite",
+    "web/middleware/test_api_keys.py": "API keys over HTTP",
+    "web/telemetry/test_telemetry.py": "metrics, logs and traces over HTTP",
+    "web/test_leaving.py": "clients that disconnect",
+}
 """Test files without a module of their name -> what they cover."""
 
 

@@ -42,7 +42,7 @@ LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a page; `how` is what stands after the language."""
+    """A fenced block of a page; `how` is what follows the language."""
 
     page: Path
     line: int
@@ -68,7 +68,7 @@ def compiled(block: Block):
 
 
 def run(blocks: list[Block]) -> None:
-    """Run blocks in one namespace, as at the prompt of `python -m asyncio`; `# → …` tells a line that is printed."""
+    """Run blocks in one namespace, as at the prompt of `python -m asyncio`; `# → …` is a line that is printed."""
     names: dict[str, object] = {"__name__": "page"}
     with asyncio.Runner() as runner:
         for block in blocks:
@@ -87,7 +87,7 @@ async def evaluated(code, names: dict[str, object]) -> None:
 
 
 def compare(block: Block, printed: str) -> None:
-    """Every expected line is printed, in order and, where all are told, nothing else; … stands for anything."""
+    """Every expected line is printed, in order and, where all are words, nothing else; … is for anything."""
     expected = EXPECTED.findall(block.text)
     lines = [line for line in printed.splitlines() if line]
     if "local" not in block.how:
@@ -278,13 +278,13 @@ KNOWN = {
 
 @pytest.mark.parametrize(("page", "names"), KNOWN.items(), ids=list(KNOWN))
 def test_a_page_leaves_no_name_out(page, names):
-    told = set(re.findall(r"\w+", (ROOT / "docs" / page).read_text()))
-    assert [name for name in names if name not in told] == []
+    words = set(re.findall(r"\w+", (ROOT / "docs" / page).read_text()))
+    assert [name for name in names if name not in words] == []
 
 
 def test_every_public_name_is_on_some_page():
-    told = set(re.findall(r"\w+", "".join(page.read_text() for page in PAGES)))
-    assert [name for name in opposable.__all__ if name not in told] == []
+    words = set(re.findall(r"\w+", "".join(page.read_text() for page in PAGES)))
+    assert [name for name in opposable.__all__ if name not in words] == []
 
 
 @pytest.mark.parametrize(
@@ -308,8 +308,8 @@ def test_every_method_of_the_seed_documents_has_its_counterpart():
     defined = set(re.findall(r"^\s*(?:(?:async )?def|class|func \([^)]*\)|CREATE TABLE) (\w+)", said, re.MULTILINE))
     defined |= set(re.findall(r"^type (\w+) ", said, re.MULTILINE))
     defined |= set(re.findall(r"\b(?:self|planner|agent|runtime|tool_library|sql_tool)\.(?:\w+\.)?(\w+)\(", said))
-    told = set(re.findall(r"\w+", (ROOT / "docs" / "seeds.md").read_text()))
-    assert sorted(defined - told - {"__init__"}) == []
+    words = set(re.findall(r"\w+", (ROOT / "docs" / "seeds.md").read_text()))
+    assert sorted(defined - words - {"__init__"}) == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -16,17 +16,17 @@ class Missing:
 sys.meta_path.insert(0, Missing())
 import asyncio
 from opposable import Agent, ScriptedModel, tool
-from opposable.models.factory import build
-from opposable.models.scripted import call, calls
+from opposable.models.factory import create_model
+from opposable.models.scripted import reply_with_calls, tool_call
 
-build("http://127.0.0.1:1/v1#m")
+create_model("http://127.0.0.1:1/v1#m")
 
 @tool
 def add(a: int, b: int) -> int:
     '''Add.'''
     return a + b
 
-script = ScriptedModel(calls(call("add", "{{'a': 2, 'b': 3}}")), "5")
+script = ScriptedModel(reply_with_calls(tool_call("add", "{{'a': 2, 'b': 3}}")), "5")
 print(asyncio.run(Agent(script, [add]).run("2 + 3")).text)
 """
 EXTRAS = {

@@ -56,8 +56,8 @@ def import_openapi(
     Example: opposable tools import-openapi openapi.yaml --prefix shop --only orders
     """
     # lazy: OpenAPI documents need the extra "http"
-    from opposable.tools.http.openapi.document import read_document
-    from opposable.tools.http.openapi.importer import OpenApiImportResult, specs_from_openapi
+    from opposable.tools.http.openapi.document import read_document  # lazy: OpenAPI needs the extra "http"
+    from opposable.tools.http.openapi.importer import OpenApiImportResult, specs_from_openapi  # lazy: see above
 
     settings = read_settings()
 

@@ -166,7 +166,7 @@ def tools_from_object(obj: object, tool_id: str, *, timeout: float | None = None
 def _create_spec(tool: FunctionTool, options: ToolOptions) -> "FunctionToolSpec":
     from pydantic import ValidationError
 
-    from opposable.domain.specs import FunctionToolSpec
+    from opposable.domain.specs import FunctionToolSpec  # lazy: pydantic specs double the import time
 
     function = tool.function
     try:
