@@ -1,4 +1,4 @@
-"""The JSON form of calls, results, events, runs and executions, shared by the store, the API and the command line."""
+"""The JSON forms of calls, results, messages, events, runs and executions, shared by all packages."""
 
 from dataclasses import asdict, fields
 from typing import Any
@@ -16,6 +16,7 @@ from opposable.domain.events import (
     ToolFinished,
     ToolStarted,
 )
+from opposable.domain.messages import Message
 from opposable.domain.records import Execution, Run
 from opposable.domain.tools import ToolCall, ToolResult
 
@@ -46,6 +47,43 @@ def result_to_json(result: ToolResult, *, include_data: bool = False) -> dict[st
         "repairs": list(result.repairs),
     }
     return {**form, "data": result.data} if include_data else form
+
+
+def message_to_json(message: Message, *, include_parsing: bool = False) -> dict[str, Any]:
+    """Return a message without its empty fields. The arguments of calls are the JSON text that the model wrote.
+
+    Args:
+        message: The message.
+        include_parsing: Whether calls have how they were parsed (`dialect`, `repairs`, `truncated`), as stored ones do.
+    """
+    form: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        form["tool_calls"] = [
+            {"id": call.id, "name": call.name, "arguments": call.arguments_json}
+            | (
+                {"dialect": call.dialect, "repairs": list(call.repairs), "truncated": call.truncated}
+                if include_parsing
+                else {}
+            )
+            for call in message.tool_calls
+        ]
+    return form | {name: value for name in ("call_id", "name", "thinking") if (value := getattr(message, name))}
+
+
+def message_from_json(form: dict[str, Any]) -> Message:
+    """Return the message of a form with parsing details."""
+    calls = tuple(
+        ToolCall.from_json(
+            call["id"],
+            call["name"],
+            call["arguments"],
+            dialect=call["dialect"],
+            repairs=tuple(call["repairs"]),
+            truncated=call["truncated"],
+        )
+        for call in form.get("tool_calls", ())
+    )
+    return Message(**{**form, "tool_calls": calls})
 
 
 def event_to_json(event: Event) -> tuple[str, dict[str, Any]] | None:

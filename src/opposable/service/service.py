@@ -1,4 +1,4 @@
-"""The service: store, tools, models, agents and runs behind one object."""
+"""The service: one object with the store, tools, models, agents and runs."""
 
 import asyncio
 import contextlib

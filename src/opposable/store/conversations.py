@@ -9,10 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.dml import ReturningInsert
 
 from opposable.domain.errors import BadInput, StoreConflict
+from opposable.domain.json_forms import message_from_json, message_to_json
 from opposable.domain.messages import Message
 from opposable.domain.records import Conversation, ConversationTurn, Page, get_utc_now
 from opposable.store.database import StoreDatabase
-from opposable.store.message_json import message_from_json, message_to_json
 from opposable.store.pagination import fetch_newest_first
 from opposable.store.tables import conversations, messages
 
@@ -244,7 +244,7 @@ def _messages_to_rows(
             "conversation_id": conversation_id,
             "position": first_position + offset,
             "role": message.role,
-            "body": message_to_json(message),
+            "body": message_to_json(message, include_parsing=True),
             "created_at": timestamp,
             "turn_id": turn_id,
         }

@@ -9,6 +9,7 @@ from valkey.asyncio import Valkey
 from valkey.exceptions import ResponseError, ValkeyError
 
 from opposable.domain.errors import StoreUnavailable
+from opposable.domain.json_forms import message_from_json, message_to_json
 from opposable.domain.messages import Message
 from opposable.domain.records import Conversation, ConversationTurn, Page, get_utc_now
 from opposable.store.column_types import from_json, to_json
@@ -17,7 +18,6 @@ from opposable.store.conversations import (
     build_conversation_exists_error,
     build_conversation_missing_error,
 )
-from opposable.store.message_json import message_from_json, message_to_json
 from opposable.store.pagination import decode_cursor, encode_cursor, validate_limit
 
 KEY_NAMESPACE = "opposable"
@@ -110,7 +110,7 @@ class ValkeyConversationRepository:
             _get_index_key(conversation.owner),
             _get_index_key(None),
         ]
-        bodies = [to_json(message_to_json(message)) for message in new_messages]
+        bodies = [to_json(message_to_json(message, include_parsing=True)) for message in new_messages]
         expected = "" if expected_count is None else expected_count
         values = [conversation_id, _to_microseconds(get_utc_now()), expected, *bodies]
         with translate_valkey_errors():
@@ -142,7 +142,7 @@ class ValkeyConversationRepository:
             conversation.title,
             _to_microseconds(get_utc_now()),
             TURN_ID_TTL_SECONDS,
-            *(to_json(message_to_json(message)) for message in turn.messages),
+            *(to_json(message_to_json(message, include_parsing=True)) for message in turn.messages),
         ]
         with translate_valkey_errors():
             return bool(await self._append_turn_script(keys=keys, args=values))

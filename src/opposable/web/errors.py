@@ -92,6 +92,11 @@ def forbidden_error(message: str) -> ApiError:
     return ApiError(403, "forbidden", message)
 
 
+def missing_scope_error(scope: str) -> ApiError:
+    """Return a 403 error: the API key does not have the scope."""
+    return forbidden_error(f"This API key does not have the scope {scope!r}.")
+
+
 def conflict_error(message: str) -> ApiError:
     """Return a 409 error: the object exists already, was decided already, or has changed."""
     return ApiError(409, "conflict", message)

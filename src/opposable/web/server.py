@@ -58,7 +58,13 @@ def create_app(
         api_key: The key that every request except `/healthz` must carry, "" for none.
         max_body_bytes: The largest accepted request body.
     """
-    app = FastAPI(title="Opposable", version=version("opposable"), docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Opposable",
+        version=version("opposable"),
+        docs_url=None,
+        redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,
+    )
     if isinstance(backend, Service):
         app.state.service = backend
         install_admin(app, backend, api_key=api_key, max_body_bytes=max_body_bytes)

@@ -86,7 +86,7 @@ async def test_an_agent_with_a_database_is_asked_and_asks_itself(tmp_path, shop)
 @pytest.mark.parametrize(
     ("body", "status", "said"),
     [
-        ({"question": "x"}, 400, "The agent 'default' has no database, and the request names none."),
+        ({"question": "x"}, 400, "The agent 'default' has no database. Name one in the request."),
         ({"question": "x", "database": "none.db"}, 400, "File `none.db` does not exist"),
         ({"question": " ", "database": "none.db"}, 400, "The task is empty"),
         ({"database": "none.db"}, 422, "question"),

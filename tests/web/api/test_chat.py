@@ -129,7 +129,7 @@ REFUSED = {
     "no text": ({"message": 5}, {}, 422, "body.message: Input should be a valid string"),
     "a wrong limit": ({"message": "hi", "max_tokens": 0}, {}, 422, "body.max_tokens"),
     "a wrong id": ({"message": "hi", "conversation_id": "a/b"}, {}, 422, "body.conversation_id"),
-    "no such event": ({"message": "hi"}, {"Last-Event-ID": "x"}, 400, "Last-Event-ID is not the id"),
+    "no such event": ({"message": "hi"}, {"Last-Event-ID": "x"}, 400, "Last-Event-ID is not an event id"),
     "no such run": ({"message": "hi"}, {"Last-Event-ID": "x:1"}, 404, "There is no run 'x'."),
 }
 

@@ -29,7 +29,7 @@ async def test_a_key_is_kept_as_its_hash_and_told_once(tmp_path):
         )
         [listed] = (await ask.request_json("GET", "/api/keys"))["items"]
         assert made["key"].startswith(listed["prefix"])
-        assert made["kept"] == listed
+        assert made["details"] == listed
         assert made["key"] not in str(listed)
         [kept] = await ask.service.store.keys.list()
         assert made["key"] not in repr(kept)
@@ -69,7 +69,7 @@ async def test_from_the_first_key_on_everyone_needs_one_even_when_it_is_revoked(
             await asyncio.sleep(0.1)
         assert status == 401
         assert (await ask("GET", "/api/tools", key=made["key"])).status_code == 200
-        await ask.service.store.keys.revoke(made["kept"]["key_id"])
+        await ask.service.store.keys.revoke(made["details"]["key_id"])
         assert (await ask("GET", "/api/tools", key="")).status_code == 401
 
 

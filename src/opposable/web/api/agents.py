@@ -1,4 +1,4 @@
-"""The routes of agents: kept, changed, looked back at, carried elsewhere as YAML."""
+"""The routes of agents and their versions, with import and export as YAML."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -36,14 +36,14 @@ YAML_BODY: dict[str, Any] = {
 }
 YAML_RESPONSE: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "The agent.",
+        "description": "The agent as YAML.",
         "content": {YAML_MEDIA_TYPE: {"schema": {"type": "string"}, "example": "agent_id: clerk\n"}},
     }
 }
 
 
 class AgentResponse(BaseModel):
-    """An agent as it is kept; `version` grows with each change."""
+    """A stored agent. `version` grows with each change."""
 
     agent: AgentSpec
     version: int = Field(examples=[1])
@@ -51,24 +51,22 @@ class AgentResponse(BaseModel):
     updated_at: datetime | None = None
 
 
-@router.get("", dependencies=REQUIRE_READ, responses=error_responses(), summary="Agents, the last changed first")
+@router.get("", dependencies=REQUIRE_READ, responses=error_responses(), summary="List agents")
 async def list_agents(
     service: ServiceDep, after: AfterQuery = "", limit: LimitQuery = 100
 ) -> PageResponse[AgentResponse]:
-    """The agents there are."""
+    """List the agents, the last changed first."""
     page = await service.store.agents.list(after=after, limit=limit)
     return PageResponse(items=[to_agent_response(record) for record in page.items], next=page.next_cursor)
 
 
-@router.post(
-    "", status_code=201, dependencies=REQUIRE_WRITE, responses=error_responses(409), summary="Keep a new agent"
-)
+@router.post("", status_code=201, dependencies=REQUIRE_WRITE, responses=error_responses(409), summary="Create an agent")
 async def create_agent(service: ServiceDep, principal: PrincipalDep, spec: AgentSpecBody) -> AgentResponse:
-    """Keep a new agent as version 1."""
+    """Create an agent as version 1."""
     await authorize_agent(spec, service, principal)
     if await service.store.agents.get(spec.agent_id) is not None:
         raise conflict_error(
-            f"There is an agent {spec.agent_id!r} already; change it with PUT, or choose another agent_id."
+            f"The agent {spec.agent_id!r} already exists. Change it with PUT, or use another agent_id."
         )
     return to_agent_response(await service.store.agents.add(spec))
 
@@ -77,39 +75,39 @@ async def create_agent(service: ServiceDep, principal: PrincipalDep, spec: Agent
     "/import",
     dependencies=REQUIRE_WRITE,
     responses=error_responses(409),
-    summary="Keep an agent written as YAML",
+    summary="Import an agent from YAML",
     openapi_extra=YAML_BODY,
 )
 async def import_agent(request: Request, service: ServiceDep, principal: PrincipalDep) -> AgentResponse:
-    """Keep the agent that the body describes: a new one, or the next version of the one that has its id."""
+    """Create the agent in the body, or store it as the next version of the agent with its id."""
     spec = _parse_agent(await _read_body(request))
-    before = await service.store.agents.get(spec.agent_id)
-    await authorize_agent(spec, service, principal, None if before is None else before.spec)
+    previous = await service.store.agents.get(spec.agent_id)
+    await authorize_agent(spec, service, principal, None if previous is None else previous.spec)
     record = await service.store.agents.update(spec) or await service.store.agents.add(spec)
     return to_agent_response(record)
 
 
-@router.get("/{agent_id}", dependencies=REQUIRE_READ, responses=error_responses(404), summary="One agent")
+@router.get("/{agent_id}", dependencies=REQUIRE_READ, responses=error_responses(404), summary="Get an agent")
 async def get_agent(service: ServiceDep, agent_id: AgentIdPath) -> AgentResponse:
-    """The agent as it is kept."""
+    """Get the current version of an agent."""
     return to_agent_response(await load_agent(service, agent_id))
 
 
-@router.put("/{agent_id}", dependencies=REQUIRE_WRITE, responses=error_responses(404, 409), summary="Change an agent")
+@router.put("/{agent_id}", dependencies=REQUIRE_WRITE, responses=error_responses(404, 409), summary="Update an agent")
 async def update_agent(
     service: ServiceDep,
     principal: PrincipalDep,
     agent_id: AgentIdPath,
     spec: AgentSpecBody,
     expected: Annotated[
-        int | None, Query(ge=1, le=2**31 - 1, description="The version this change was made from.")
+        int | None, Query(ge=1, le=2**31 - 1, description="The version that the change is based on.")
     ] = None,
 ) -> AgentResponse:
-    """Keep a changed agent as its next version; what is as it was makes none."""
+    """Store an agent as its next version. An unchanged agent keeps its version."""
     if spec.agent_id != agent_id:
-        raise BadInput(f"The path names {agent_id!r} and the body {spec.agent_id!r}; an agent's id stays as it is.")
-    before = await load_agent(service, agent_id)
-    await authorize_agent(spec, service, principal, before.spec)
+        raise BadInput(f"The path has the id {agent_id!r} and the body {spec.agent_id!r}. The id cannot change.")
+    previous = await load_agent(service, agent_id)
+    await authorize_agent(spec, service, principal, previous.spec)
     return to_agent_response(
         require_agent(agent_id, await service.store.agents.update(spec, expected_version=expected))
     )
@@ -120,10 +118,10 @@ async def update_agent(
     status_code=204,
     dependencies=REQUIRE_WRITE,
     responses=error_responses(404),
-    summary="Forget an agent",
+    summary="Delete an agent",
 )
 async def delete_agent(service: ServiceDep, agent_id: AgentIdPath) -> Response:
-    """Forget an agent, its versions and bindings; its runs and conversations stay."""
+    """Delete an agent with its versions and bindings. Its runs and conversations remain."""
     if not await service.store.agents.delete(agent_id):
         raise _agent_not_found_error(agent_id)
     return Response(status_code=204)
@@ -133,10 +131,10 @@ async def delete_agent(service: ServiceDep, agent_id: AgentIdPath) -> Response:
     "/{agent_id}/versions",
     dependencies=REQUIRE_READ,
     responses=error_responses(404),
-    summary="Every version of an agent",
+    summary="List the versions of an agent",
 )
 async def list_agent_versions(service: ServiceDep, agent_id: AgentIdPath) -> PageResponse[AgentResponse]:
-    """The versions, newest first; `updated_at` is when each came to be."""
+    """List the versions, newest first. `updated_at` is when a version was created."""
     records = await service.store.agents.list_versions(agent_id)
     if not records:
         raise _agent_not_found_error(agent_id)
@@ -148,31 +146,39 @@ async def list_agent_versions(service: ServiceDep, agent_id: AgentIdPath) -> Pag
     dependencies=REQUIRE_READ,
     responses=error_responses(404) | YAML_RESPONSE,
     response_class=Response,
-    summary="An agent as YAML",
+    summary="Export an agent as YAML",
 )
 async def export_agent(service: ServiceDep, agent_id: AgentIdPath) -> Response:
-    """The agent as YAML that `/api/agents/import` takes, here or elsewhere."""
+    """Export an agent as YAML that `/api/agents/import` accepts."""
     import yaml
 
     spec = (await load_agent(service, agent_id)).spec
-    told = spec.model_dump(mode="json", exclude_defaults=True)
-    return Response(yaml.safe_dump(told, allow_unicode=True, sort_keys=False), media_type=YAML_MEDIA_TYPE)
+    data = spec.model_dump(mode="json", exclude_defaults=True)
+    return Response(yaml.safe_dump(data, allow_unicode=True, sort_keys=False), media_type=YAML_MEDIA_TYPE)
 
 
 async def load_agent(service: Service, agent_id: str) -> AgentRecord:
-    """The kept agent of that id. Raises: `ApiError` 404."""
+    """Return the stored agent.
+
+    Raises:
+        ApiError: 404, if there is no such agent.
+    """
     return require_agent(agent_id, await service.store.agents.get(agent_id))
 
 
 def require_agent(agent_id: str, record: AgentRecord | None) -> AgentRecord:
-    """The record. Raises: `ApiError` 404 where there is none."""
+    """Return the record if it is not None.
+
+    Raises:
+        ApiError: 404, if it is None.
+    """
     if record is None:
         raise _agent_not_found_error(agent_id)
     return record
 
 
 def to_agent_response(record: AgentRecord) -> AgentResponse:
-    """A record for the wire."""
+    """Return a record in the form of the API."""
     return AgentResponse(
         agent=record.spec, version=record.version, created_at=record.created_at, updated_at=record.updated_at
     )
@@ -181,19 +187,24 @@ def to_agent_response(record: AgentRecord) -> AgentResponse:
 async def _read_body(request: Request) -> bytes:
     body = await request.body()
     if len(body) > MAX_YAML_BYTES:
-        raise BadInput(f"An agent's YAML has at most {MAX_YAML_BYTES:,} bytes.")
+        raise BadInput(f"The YAML has {len(body):,} bytes. The maximum is {MAX_YAML_BYTES:,} bytes.")
     return body
 
 
 def _parse_agent(body: bytes) -> AgentSpec:
-    """The agent of a YAML text. Raises: `BadInput`; `ApiError` 422 where its fields do not fit."""
+    """Parse an agent written as YAML.
+
+    Raises:
+        BadInput: If the text is not a YAML mapping.
+        ApiError: 422, if the fields of the agent are not valid.
+    """
     from opposable.tools.http.openapi.document import is_small, parse_document
 
-    told = parse_document(body, "The body")
-    if not isinstance(told, dict) or not is_small(told, 100_000):
-        raise BadInput("The body is no agent: give YAML with agent_id, name, instructions, tools.")
+    data = parse_document(body, "The body")
+    if not isinstance(data, dict) or not is_small(data, 100_000):
+        raise BadInput("The body is not an agent. Send YAML with agent_id, name, instructions and tools.")
     try:
-        return AgentSpec.model_validate(told)
+        return AgentSpec.model_validate(data)
     except ValidationError as error:
         raise to_api_error(error) from error
 

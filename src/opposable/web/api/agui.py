@@ -1,4 +1,4 @@
-"""An agent for front ends that speak AG-UI 1.0: their input in, their events out."""
+"""The route for front ends that use the AG-UI 1.0 protocol."""
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
@@ -67,7 +67,7 @@ EVENT_STREAM_CONTENT: dict[str, Any] = {
     "/{agent_id}/agui",
     response_class=Response,
     responses={**error_responses(404), 200: {"description": "AG-UI events.", "content": EVENT_STREAM_CONTENT}},
-    summary="Ask an agent in the words of AG-UI 1.0",
+    summary="Run an agent with AG-UI 1.0",
 )
 async def run_agui_agent(
     service: ServiceDep,
@@ -76,33 +76,40 @@ async def run_agui_agent(
     agent_id: AgentIdPath,
     body: Annotated[RunAgentInput, Body(openapi_examples={"sum": {"summary": "A question", "value": INPUT_EXAMPLE}})],
 ) -> Response:
-    """The last user message is asked in the conversation `threadId`, whose earlier turns are known here already.
+    """Send the last user message to an agent, in the conversation `threadId`, and stream AG-UI events.
 
-    Tools of the front end are not offered to the model. Calls that wait for a person are told as CUSTOM events.
+    The service has the earlier turns of the conversation. The model cannot call tools of the front end. Approval
+    requests are CUSTOM events.
     """
-    asked = AgentChatRequest.model_validate(
+    chat_request = AgentChatRequest.model_validate(
         {"message": _get_last_user_text(body), "conversation_id": body.thread_id, "stream": True}
     )
-    going = await start_run(asked, request, service, principal, agent_id)
-    return EventStream(_encode_events(service, going, body), to_api_error, on_end=going.stop)
+    active_run = await start_run(chat_request, request, service, principal, agent_id)
+    return EventStream(_encode_events(service, active_run, body), to_api_error, on_end=active_run.stop)
 
 
 async def _encode_events(
     service: Service, active_run: ActiveRun, run_input: RunAgentInput
 ) -> AsyncGenerator[bytes, None]:
     encoder = EventEncoder()
-    events = AguiEventMapper(run_input.thread_id, run_input.run_id, active_run.run.run_id)
+    mapper = AguiEventMapper(run_input.thread_id, run_input.run_id, active_run.run.run_id)
     try:
-        async with aclosing(service.runner.follow(active_run.run.run_id)) as happened:
-            async for event in happened:
-                for one in events.map_event(event):
-                    yield encoder.encode(one).encode()
+        async with aclosing(service.runner.follow(active_run.run.run_id)) as events:
+            async for event in events:
+                for agui_event in mapper.map_event(event):
+                    yield encoder.encode(agui_event).encode()
     except OpposableError as error:
         yield encoder.encode(RunErrorEvent(message=str(error), code=type(error).__name__)).encode()
 
 
 class AguiEventMapper:
-    """A run's events in the words of AG-UI. Messages are opened and closed around their pieces."""
+    """Maps the events of a run to AG-UI events, with start and end events around the deltas of a message.
+
+    Args:
+        thread_id: The thread of the client.
+        run_id: The run id of the client.
+        service_run_id: The run id of the service, which makes message ids unique.
+    """
 
     def __init__(self, thread_id: str, run_id: str, service_run_id: str) -> None:
         self._thread_id = thread_id
@@ -112,7 +119,7 @@ class AguiEventMapper:
         self._open_kind = ""
 
     def map_event(self, event: RunEvent) -> Iterator[BaseEvent]:
-        """What one event is told as."""
+        """Yield the AG-UI events of one event."""
         data: dict[str, Any] = event.data
         if event.kind not in ("text", "thinking"):
             yield from self._close_message()
@@ -165,17 +172,17 @@ class AguiEventMapper:
         self._open_kind = kind
 
     def _close_message(self) -> Iterator[BaseEvent]:
-        was, self._open_kind = self._open_kind, ""
-        if was == "text":
+        closed_kind, self._open_kind = self._open_kind, ""
+        if closed_kind == "text":
             yield TextMessageEndEvent(message_id=self._message_id)
-        elif was == "thinking":
+        elif closed_kind == "thinking":
             yield ReasoningMessageEndEvent(message_id=self._message_id)
             yield ReasoningEndEvent(message_id=self._message_id)
 
     def _map_run_finished(self, data: dict[str, Any]) -> RunFinishedEvent:
-        used = data["usage"]
+        usage = data["usage"]
         tokens = TokenUsage(
-            input_tokens=used["input_tokens"], output_tokens=used["output_tokens"], total_tokens=used["total_tokens"]
+            input_tokens=usage["input_tokens"], output_tokens=usage["output_tokens"], total_tokens=usage["total_tokens"]
         )
         return RunFinishedEvent(
             thread_id=self._thread_id,
@@ -191,7 +198,11 @@ class AguiEventMapper:
 
 
 def _get_last_user_text(run_input: RunAgentInput) -> str:
-    """What the user said last. Raises: `ApiError` where that is no text."""
+    """Return the text of the last user message.
+
+    Raises:
+        ApiError: 400, if it has no text.
+    """
     for message in reversed(run_input.messages):
         if message.role == "user":
             content: Any = message.content

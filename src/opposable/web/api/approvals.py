@@ -1,4 +1,4 @@
-"""The routes of approvals: calls that wait for a person, and the person's word."""
+"""The routes of approvals: tool calls that wait for a human decision."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -21,7 +21,7 @@ ApprovalId = Annotated[str, Path(pattern=r"^[A-Za-z0-9\-]{1,36}$", examples=["0d
 
 
 class ApprovalResponse(BaseModel):
-    """A call that waits for a person, or was decided. `arguments` are exactly those it will be made with."""
+    """A tool call that waits for a decision, or was decided, with its exact arguments."""
 
     approval_id: str
     run_id: str
@@ -30,7 +30,7 @@ class ApprovalResponse(BaseModel):
     agent_id: str = ""
     conversation_id: str = ""
     arguments: dict[str, Any]
-    sha256: str = Field(description="Of the arguments, written with sorted keys and without spaces.")
+    sha256: str = Field(description="SHA-256 of the arguments as JSON with sorted keys and without spaces.")
     status: ApprovalStatus
     decided_by: str = ""
     reason: str = ""
@@ -39,16 +39,16 @@ class ApprovalResponse(BaseModel):
 
 
 class ApprovalDecision(BaseModel):
-    """A person's word on one call with exactly the arguments shown."""
+    """A decision on one call with exactly these arguments."""
 
     decision: Literal["approve", "deny"] = Field(examples=["approve"])
-    reason: str = Field(default="", max_length=2000, description="Why; the model is told of a denial.")
-    sha256: str = Field(default="", max_length=64, description="Of the arguments that were seen; another is refused.")
+    reason: str = Field(default="", max_length=2000, description="The reason; the model receives that of a denial.")
+    sha256: str = Field(
+        default="", max_length=64, description="SHA-256 of the arguments that the person saw. A mismatch is rejected."
+    )
 
 
-@router.get(
-    "", response_model=PageResponse[ApprovalResponse], responses=error_responses(), summary="Approvals, newest first"
-)
+@router.get("", response_model=PageResponse[ApprovalResponse], responses=error_responses(), summary="List approvals")
 async def list_approvals(
     service: ServiceDep,
     principal: PrincipalDep,
@@ -56,15 +56,17 @@ async def list_approvals(
     after: AfterQuery = "",
     limit: LimitQuery = 100,
 ) -> Response:
-    """The approvals of one's own runs; with the scope `admin`, those of all."""
+    """List the approvals of the API key, or of all keys with the scope `admin`, newest first."""
     owner = None if principal.has_scope("admin") else principal.key_id
     page = await service.store.approvals.list(status=status, owner=owner, after=after, limit=limit)
-    return json_response({"items": [serialize_approval(one) for one in page.items], "next": page.next_cursor})
+    return json_response({"items": [serialize_approval(approval) for approval in page.items], "next": page.next_cursor})
 
 
-@router.get("/{approval_id}", response_model=ApprovalResponse, responses=error_responses(404), summary="An approval")
+@router.get(
+    "/{approval_id}", response_model=ApprovalResponse, responses=error_responses(404), summary="Get an approval"
+)
 async def get_approval(service: ServiceDep, principal: PrincipalDep, approval_id: ApprovalId) -> Response:
-    """A call that waits for a person, or was decided."""
+    """Get a tool call that waits for a decision, or was decided."""
     return json_response(serialize_approval(await _load_approval(service, principal, approval_id)))
 
 
@@ -77,26 +79,26 @@ async def get_approval(service: ServiceDep, principal: PrincipalDep, approval_id
 async def decide_approval(
     service: ServiceDep, principal: PrincipalDep, approval_id: ApprovalId, decision: ApprovalDecision
 ) -> Response:
-    """Decide, once: of two people the first counts. A call with other arguments needs an approval of its own."""
-    asked = await _load_approval(service, principal, approval_id)
-    if decision.sha256 and decision.sha256 != asked.sha256:
-        raise conflict_error("The arguments are not those that were seen: look at the approval again.")
+    """Approve or deny a call. The first decision is final, and valid only for exactly these arguments."""
+    approval = await _load_approval(service, principal, approval_id)
+    if decision.sha256 and decision.sha256 != approval.sha256:
+        raise conflict_error("The arguments have another SHA-256. Get the approval again and check its arguments.")
     status: Literal["approved", "denied"] = "approved" if decision.decision == "approve" else "denied"
     by = principal.key_id or principal.name
     reason = decision.reason.encode("utf-8", "replace").decode()
     decided = await service.store.approvals.decide(approval_id, status, decided_by=by, reason=reason)
     if decided is None:
-        raise conflict_error("This was decided already, or its run has ended.")
+        raise conflict_error("The call was already decided, or its run has ended.")
     return json_response(serialize_approval(decided))
 
 
 def serialize_approval(approval: Approval) -> dict[str, Any]:
-    """An approval, as `ShownApproval` has it."""
+    """Return an approval in the form of `ApprovalResponse`."""
     return {name: getattr(approval, name) for name in ApprovalResponse.model_fields}
 
 
 async def _load_approval(service: Service, principal: Principal, approval_id: str) -> Approval:
-    found = await service.store.approvals.get(approval_id)
-    if found is None or (found.owner != principal.key_id and not principal.has_scope("admin")):
+    approval = await service.store.approvals.get(approval_id)
+    if approval is None or (approval.owner != principal.key_id and not principal.has_scope("admin")):
         raise not_found_error(f"There is no approval {approval_id!r}.")
-    return found
+    return approval

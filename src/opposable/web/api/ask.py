@@ -1,4 +1,4 @@
-"""The route that asks data: the team's answer whole, or its turns as a stream of events."""
+"""The route that answers questions about data, with a whole answer or a stream of events."""
 
 from typing import Any
 
@@ -40,31 +40,31 @@ EVENT_STREAM_CONTENT: dict[str, Any] = {"text/event-stream": {"schema": {"type":
 
 
 class AskRequest(BaseModel):
-    """A question about data. Which database is asked is the agent's to say, or an administrator's."""
+    """A question about data. The agent has the database; only admins can name another one."""
 
     question: str = Field(min_length=1, description="In English or Chinese.", examples=["哪个国家的客户最多？"])
     database: str = Field(
         default="",
         max_length=2000,
-        description="duckdb:///FILE, sqlite:///FILE or postgresql://…; the agent's own without it. Needs the scope admin.",
+        description="duckdb:///FILE, sqlite:///FILE or postgresql://…; default: that of the agent. Needs the scope admin.",
     )
     semantics: str = Field(
         default="",
         max_length=2000,
-        description="The file of a semantic model; the agent's own without it. Needs the scope admin.",
+        description="The path of a semantic model; default: that of the agent. Needs the scope admin.",
     )
-    stream: bool = Field(default=True, description="Whether to answer as a stream of events.")
+    stream: bool = Field(default=True, description="Whether to respond with a stream of events.")
 
 
 class AskUsage(BaseModel):
-    """What an answer took."""
+    """The usage of an answer."""
 
     total_tokens: int
     model_calls: int
 
 
 class AskResponse(BaseModel):
-    """An answer from data."""
+    """The answer to a question about data."""
 
     answer: str = Field(examples=["The answer is 25."])
     sql: str = Field(examples=["SELECT count(*) FROM Genre"])
@@ -83,32 +83,36 @@ class AskResponse(BaseModel):
     response_model=AskResponse,
     responses={
         **error_responses(404, 409, 502),
-        200: {"description": "A stream of events; with `stream: false` one answer.", "content": EVENT_STREAM_CONTENT},
+        200: {"description": "A stream of events, or one answer.", "content": EVENT_STREAM_CONTENT},
     },
     summary="Ask a question about data",
 )
 async def ask_data(
     body: AskRequest, request: Request, service: ServiceDep, principal: PrincipalDep, agent_id: AgentHeader = None
 ) -> Response:
-    """The team's turns as events, its sentence as `data: {"content": …}`, the whole answer in `data_answered`.
+    """Ask the team of agents a question about data.
 
-    A client that leaves stops it.
+    A stream has the turns of the team, the answer in words as unnamed events with `content`, and the whole answer in
+    the event `data_answered`. Closing the connection stops the run.
     """
     spec = await resolve_agent(service, principal, agent_id)
-    going = await _start_run(body, request, service, principal, spec)
+    active_run = await _start_run(body, request, service, principal, spec)
     if body.stream:
-        return EventStream(stream_run_events(service, going.run.run_id, 0), to_api_error, on_end=going.stop)
-    return await _wait_for_answer(request, going)
+        events = stream_run_events(service, active_run.run.run_id, 0)
+        return EventStream(events, to_api_error, on_end=active_run.stop)
+    return await _wait_for_answer(request, active_run)
 
 
 async def _start_run(
     body: AskRequest, request: Request, service: Service, principal: Principal, spec: AgentSpec
 ) -> ActiveRun:
     if (body.database or body.semantics) and not principal.has_scope("admin"):
-        raise forbidden_error("Only a key with the scope 'admin' may name a database; ask an agent that has one.")
+        raise forbidden_error(
+            "Naming a database or a semantic model needs the scope 'admin'. Use an agent that has a database."
+        )
     database = body.database or spec.database
     if not database:
-        raise bad_input_error(f"The agent {spec.agent_id!r} has no database, and the request names none.")
+        raise bad_input_error(f"The agent {spec.agent_id!r} has no database. Name one in the request.")
     semantics = body.semantics or (spec.semantics if not body.database else "")
     question = validate_task(body.question)
     return await service.ask(
@@ -126,5 +130,5 @@ async def _wait_for_answer(request: Request, active_run: ActiveRun) -> Response:
     if active_run.run.status == "cancelled":
         raise conflict_error("The run was cancelled.")
     if active_run.data_answer is None:
-        raise active_run.error or OpposableError("The question was not answered.")
+        raise active_run.error or OpposableError("The run ended without an answer.")
     return json_response(answer_to_json(active_run.data_answer.answer, active_run.run.usage))

@@ -1,4 +1,4 @@
-"""The routes of an agent's tools: bound, overridden, switched, taken away."""
+"""The routes of the tools that are bound to an agent."""
 
 from typing import Annotated, Any
 
@@ -18,17 +18,17 @@ REQUIRE_READ, REQUIRE_WRITE = [Depends(RequireScope("tools:read"))], [Depends(Re
 
 
 class BindingResponse(BaseModel):
-    """A tool as an agent has it."""
+    """A tool that is bound to an agent."""
 
     tool_id: str
     enabled: bool
-    config: dict[str, Any] = Field(description="What is put over the tool's spec.", examples=[{"timeout": 5}])
-    names: list[str] = Field(description="The names the agent's model knows its actions by.")
-    problem: str = Field(default="", description="Why it cannot be had; empty where it can.")
+    config: dict[str, Any] = Field(description="Overrides of the fields of the spec.", examples=[{"timeout": 5}])
+    names: list[str] = Field(description="The names of its actions for the model.")
+    problem: str = Field(default="", description="Why the tool is not available; empty if it is.")
 
 
 class BindingUpdate(BaseModel):
-    """How a tool is bound; what is left out stays as it is."""
+    """A change of a binding. Omitted fields keep their values."""
 
     model_config = {"extra": "forbid"}
 
@@ -36,25 +36,27 @@ class BindingUpdate(BaseModel):
     config: dict[str, Any] | None = Field(default=None, examples=[{"timeout": 5}])
 
 
-@router.get("", dependencies=REQUIRE_READ, responses=error_responses(404), summary="An agent's tools")
+@router.get("", dependencies=REQUIRE_READ, responses=error_responses(404), summary="List the tools of an agent")
 async def list_bindings(service: ServiceDep, agent_id: AgentIdPath) -> PageResponse[BindingResponse]:
-    """Every tool bound to the agent, those that are off too."""
+    """List the bound tools, including disabled ones."""
     spec = (await load_agent(service, agent_id)).spec
     library = service.library.with_bindings(spec.tools, service.spec_loader.create_tools)
-    aside = library.rejected_bindings
+    problems = library.rejected_bindings
     tools = [(tool.tool_id, tool.definition.name) for tool in library.tools]
     return PageResponse(
         items=[
             BindingResponse(
-                tool_id=one.tool_id,
-                enabled=one.enabled,
-                config=one.config,
+                tool_id=binding.tool_id,
+                enabled=binding.enabled,
+                config=binding.config,
                 names=[
-                    name for tool_id, name in tools if tool_id == one.tool_id or tool_id.startswith(f"{one.tool_id}.")
+                    name
+                    for tool_id, name in tools
+                    if tool_id == binding.tool_id or tool_id.startswith(f"{binding.tool_id}.")
                 ],
-                problem=aside.get(one.tool_id, ""),
+                problem=problems.get(binding.tool_id, ""),
             )
-            for one in spec.tools
+            for binding in spec.tools
         ]
     )
 
@@ -66,28 +68,28 @@ async def bind_tool(
     agent_id: AgentIdPath,
     binding: Annotated[AgentToolBinding, Body(examples=[{"tool_id": "calculator", "config": {"timeout": 5}}])],
 ) -> AgentResponse:
-    """Bind a tool, or change how it is bound: the agent's next version."""
+    """Bind a tool or replace its binding. This creates the next version of the agent."""
     await load_agent(service, agent_id)
     return await _save_binding(service, principal, agent_id, binding)
 
 
 @router.put(
-    "/{tool_id}", dependencies=REQUIRE_WRITE, responses=error_responses(404), summary="Change how a tool is bound"
+    "/{tool_id}", dependencies=REQUIRE_WRITE, responses=error_responses(404), summary="Update the binding of a tool"
 )
 async def change_binding(
     service: ServiceDep, principal: PrincipalDep, agent_id: AgentIdPath, tool_id: ToolIdPath, change: BindingUpdate
 ) -> AgentResponse:
-    """Switch a bound tool on or off, or put another `config` over its spec."""
+    """Enable or disable a bound tool, or replace its `config`. This creates the next version of the agent."""
     binding = await _load_binding(service, agent_id, tool_id)
     changed = binding.model_copy(update=change.model_dump(exclude_none=True))
     return await _save_binding(service, principal, agent_id, changed)
 
 
 @router.delete(
-    "/{tool_id}", dependencies=REQUIRE_WRITE, responses=error_responses(404), summary="Take a tool from an agent"
+    "/{tool_id}", dependencies=REQUIRE_WRITE, responses=error_responses(404), summary="Unbind a tool from an agent"
 )
 async def unbind_tool(service: ServiceDep, agent_id: AgentIdPath, tool_id: ToolIdPath) -> AgentResponse:
-    """Take a tool away: the agent's next version."""
+    """Unbind a tool. This creates the next version of the agent."""
     await _load_binding(service, agent_id, tool_id)
     return to_agent_response(require_agent(agent_id, await service.store.agents.unbind(agent_id, tool_id)))
 

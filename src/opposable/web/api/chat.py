@@ -1,4 +1,4 @@
-"""The routes that ask an agent: a whole answer, or a stream of events."""
+"""The routes that send a message to an agent, for a whole answer or a stream of events."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,7 +33,7 @@ from opposable.web.sse import ClientDisconnected, EventStream, run_while_connect
 router = APIRouter(tags=["chat"], dependencies=[Depends(RequireScope("chat"))])
 
 CLIENT_CLOSED_REQUEST = Response(status_code=499)
-"""For the log alone: nobody is there to read it."""
+"""Only logged: the client has disconnected."""
 
 STREAM_EXAMPLE = """id: 7f3:2
 data: {"content":"25 × 4 "}
@@ -51,14 +51,15 @@ EVENT_STREAM_CONTENT: dict[str, Any] = {"text/event-stream": {"schema": {"type":
     "/agent/chat",
     response_model=ChatResponse,
     responses=error_responses(404, 409, 502),
-    summary="Ask an agent, and wait for the whole answer",
+    summary="Send a message and get the whole answer",
 )
 async def chat(
     body: ChatRequest, request: Request, service: ServiceDep, principal: PrincipalDep, agent_id: AgentHeader = None
 ) -> Response:
-    """The answer with the calls made on the way. Without a conversation a new one is begun; its id is in the answer.
+    """Send a message to an agent and get its answer with the tool calls.
 
-    A client that leaves stops the run.
+    Without a `conversation_id`, a new conversation starts; the response has its id. Closing the connection stops the
+    run.
     """
     return await _wait_for_answer(body, request, service, principal, agent_id, detach=False, serialize=serialize_answer)
 
@@ -68,9 +69,9 @@ async def chat(
     response_model=AgentChatResponse,
     responses={
         **error_responses(404, 409, 502),
-        200: {"description": "A stream of events; with `stream: false` one answer.", "content": EVENT_STREAM_CONTENT},
+        200: {"description": "A stream of events, or one answer.", "content": EVENT_STREAM_CONTENT},
     },
-    summary="Ask an agent, and see the answer as it comes",
+    summary="Send a message and stream the answer",
 )
 async def ask_agent(
     body: AgentChatRequest,
@@ -79,12 +80,13 @@ async def ask_agent(
     principal: PrincipalDep,
     agent_id: AgentHeader = None,
     last_event_id: Annotated[
-        str | None, Header(description="The id of the last event seen: the run is told on from there, not begun anew.")
+        str | None, Header(description="The id of the last received event; its run is continued, not started again.")
     ] = None,
 ) -> Response:
-    """Pieces of the answer as `data: {"content": …}`, other events by name between them, `data: [DONE]` at the end.
+    """Send a message to an agent and stream its events.
 
-    A client that leaves stops the run, unless it asked for `detach`.
+    Deltas of the answer are unnamed events with `content`; other events have a name. The last event is
+    `data: [DONE]`. Closing the connection stops the run, unless `detach` is true.
     """
     if not body.stream:
         return await _wait_for_answer(
@@ -94,9 +96,9 @@ async def ask_agent(
     if run_id:
         run = await load_own_run(service, principal, run_id)
         return EventStream(stream_run_events(service, run.run_id, after), to_api_error)
-    going = await start_run(body, request, service, principal, agent_id)
-    events = stream_run_events(service, going.run.run_id, 0)
-    return EventStream(events, to_api_error, on_end=lambda: None if body.detach else going.stop())
+    active_run = await start_run(body, request, service, principal, agent_id)
+    events = stream_run_events(service, active_run.run.run_id, 0)
+    return EventStream(events, to_api_error, on_end=lambda: None if body.detach else active_run.stop())
 
 
 async def start_run(
@@ -108,30 +110,48 @@ async def start_run(
     *,
     create_conversation: bool = False,
 ) -> ActiveRun:
-    """Begin a run; with `keep` in a new conversation where none is named. Raises: `ApiError`, `BadInput`, `StoreError`."""
+    """Start a run of an agent.
+
+    Args:
+        body: The message, with the conversation and limits.
+        request: The request, for its trace.
+        service: The service.
+        principal: The owner of the run.
+        agent_id: The agent, None for that of the key or the default one.
+        create_conversation: Whether a message without a conversation starts a new one.
+
+    Raises:
+        ApiError: 403 or 404, if the agent does not exist or the key must not use it.
+        BadInput: If the message, the conversation or the model cannot be used.
+        StoreError: If the store fails.
+    """
     message = validate_task(body.message)
     spec = await resolve_agent(service, principal, agent_id)
-    new = create_conversation and body.conversation_id is None
+    is_new_conversation = create_conversation and body.conversation_id is None
     return await service.chat(
         spec,
         message,
-        conversation_id=uuid4().hex if new else body.conversation_id or "",
+        conversation_id=uuid4().hex if is_new_conversation else body.conversation_id or "",
         owner=principal.key_id,
         trace_id=get_trace_id(request),
         limits=_apply_request_limits(service.get_agent_limits(spec), body),
         stream=getattr(body, "stream", False),
-        is_new_conversation=new,
+        is_new_conversation=is_new_conversation,
     )
 
 
 async def resolve_agent(service: Service, principal: Principal, agent_id: str | None) -> AgentSpec:
-    """The agent that is asked. Raises: `ApiError` 404 for one there is not, 403 for one this key may not ask."""
-    wanted = agent_id or principal.agent_id or DEFAULT_AGENT_ID
-    if principal.agent_id and wanted != principal.agent_id:
-        raise forbidden_error(f"This key may ask the agent {principal.agent_id!r} only.")
-    record = await service.store.agents.get(wanted)
+    """Return the requested agent, else that of the key, else the default agent.
+
+    Raises:
+        ApiError: 404 if it does not exist, 403 if the key must not use it.
+    """
+    resolved_id = agent_id or principal.agent_id or DEFAULT_AGENT_ID
+    if principal.agent_id and resolved_id != principal.agent_id:
+        raise forbidden_error(f"This API key can only use the agent {principal.agent_id!r}.")
+    record = await service.store.agents.get(resolved_id)
     if record is None:
-        raise not_found_error(f"There is no agent {wanted!r}.")
+        raise not_found_error(f"There is no agent {resolved_id!r}.")
     return record.spec
 
 
@@ -145,23 +165,23 @@ async def _wait_for_answer(
     detach: bool,
     serialize: Callable[[ActiveRun], dict[str, Any]],
 ) -> Response:
-    going = await start_run(body, request, service, principal, agent_id, create_conversation=True)
+    active_run = await start_run(body, request, service, principal, agent_id, create_conversation=True)
     try:
-        await run_while_connected(request.receive, going.wait_until_ended())
+        await run_while_connected(request.receive, active_run.wait_until_ended())
     except ClientDisconnected:
         return CLIENT_CLOSED_REQUEST
     finally:
         if not detach:
-            going.stop()
-    if going.run.status == "cancelled":
+            active_run.stop()
+    if active_run.run.status == "cancelled":
         raise conflict_error("The run was cancelled.")
-    if going.error is not None:
-        raise _to_run_error(going.error)
-    return json_response(serialize(going))
+    if active_run.error is not None:
+        raise _to_run_error(active_run.error)
+    return json_response(serialize(active_run))
 
 
 def _to_run_error(error: OpposableError) -> ApiError:
-    """What a failed run is answered with; a mistake of ours was logged where it happened."""
+    """Return the error response of a failed run. Internal errors were already logged."""
     if type(error) is OpposableError:
         return ApiError(500, "internal_error", str(error))
     return to_api_error(error)
@@ -172,7 +192,7 @@ def _serialize_with_content(active_run: ActiveRun) -> dict[str, Any]:
 
 
 def _apply_request_limits(agent_limits: Limits, body: ChatRequest) -> Limits:
-    """The agent's limits, or those asked for where they are lower."""
+    """Return the limits of the agent, lowered by those of the request."""
     return replace(
         agent_limits,
         tool_calls=_get_lower_limit(agent_limits.tool_calls, body.max_tool_calls),
@@ -181,4 +201,4 @@ def _apply_request_limits(agent_limits: Limits, body: ChatRequest) -> Limits:
 
 
 def _get_lower_limit(agent_limit: int | None, requested_limit: int | None) -> int | None:
-    return min((one for one in (agent_limit, requested_limit) if one is not None), default=None)
+    return min((limit for limit in (agent_limit, requested_limit) if limit is not None), default=None)

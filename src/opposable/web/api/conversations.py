@@ -1,14 +1,15 @@
-"""The routes of conversations: listed, read, deleted, each owner's own."""
+"""The routes of conversations."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 from starlette.responses import Response
 
+from opposable.domain.json_forms import message_to_json
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
 from opposable.web.api.schemas import CONVERSATION_ID, ConversationDetailResponse, ConversationResponse, DeleteResponse
-from opposable.web.api.serializers import json_response, serialize_conversation, serialize_message
+from opposable.web.api.serializers import json_response, serialize_conversation
 from opposable.web.errors import error_responses, not_found_error
 
 router = APIRouter(prefix="/agent/conversations", tags=["conversations"], dependencies=[Depends(RequireScope("chat"))])
@@ -20,34 +21,36 @@ ConversationId = Annotated[str, Path(pattern=CONVERSATION_ID, examples=["conv-12
     "",
     response_model=PageResponse[ConversationResponse],
     responses=error_responses(),
-    summary="Conversations, the last continued first",
+    summary="List conversations",
 )
 async def list_conversations(
     service: ServiceDep, principal: PrincipalDep, after: AfterQuery = "", limit: LimitQuery = 100
 ) -> Response:
-    """The conversations of whoever asks."""
+    """List the conversations of the API key, the last updated first."""
     page = await service.store.conversations.list(principal.key_id, after=after, limit=limit)
-    return json_response({"items": [serialize_conversation(one) for one in page.items], "next": page.next_cursor})
+    return json_response({"items": [serialize_conversation(item) for item in page.items], "next": page.next_cursor})
 
 
 @router.get(
     "/{conversation_id}",
     response_model=ConversationDetailResponse,
     responses=error_responses(404),
-    summary="A conversation and what was said",
+    summary="Get a conversation",
 )
 async def get_conversation(
     service: ServiceDep,
     principal: PrincipalDep,
     conversation_id: ConversationId,
-    start: Annotated[int, Query(ge=0, le=2**31 - 1, description="The number of the first message given.")] = 0,
+    start: Annotated[int, Query(ge=0, le=2**31 - 1, description="The index of the first message to return.")] = 0,
 ) -> Response:
-    """A conversation, with its messages from number `start` on."""
-    found = await service.get_conversation(conversation_id, principal.key_id)
-    if found is None:
+    """Get a conversation with its messages from index `start` on."""
+    conversation = await service.get_conversation(conversation_id, principal.key_id)
+    if conversation is None:
         raise not_found_error(f"There is no conversation {conversation_id!r}.")
     messages = await service.store.conversations.list_messages(conversation_id, start=start)
-    return json_response({**serialize_conversation(found), "messages": [serialize_message(one) for one in messages]})
+    return json_response(
+        {**serialize_conversation(conversation), "messages": [message_to_json(message) for message in messages]}
+    )
 
 
 @router.delete(
@@ -56,8 +59,8 @@ async def get_conversation(
 async def delete_conversation(
     service: ServiceDep, principal: PrincipalDep, conversation_id: ConversationId
 ) -> Response:
-    """Forget a conversation and all that was said in it."""
-    found = await service.get_conversation(conversation_id, principal.key_id)
-    if found is None or not await service.store.conversations.delete(conversation_id):
+    """Delete a conversation with its messages."""
+    conversation = await service.get_conversation(conversation_id, principal.key_id)
+    if conversation is None or not await service.store.conversations.delete(conversation_id):
         raise not_found_error(f"There is no conversation {conversation_id!r}.")
     return json_response({"deleted": True})

@@ -1,4 +1,4 @@
-"""What every route begins with: the service, and who asks it."""
+"""FastAPI dependencies: the service, the principal, required scopes."""
 
 from typing import Annotated
 
@@ -6,37 +6,41 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from opposable.service.service import Service
-from opposable.web.errors import forbidden_error
+from opposable.web.errors import missing_scope_error
 from opposable.web.principal import OWNER, PRINCIPAL_SCOPE_KEY, Principal, Scope
 
 
 def get_service(request: Request) -> Service:
-    """The service behind the application."""
+    """Return the service of the application."""
     service: Service = request.app.state.service
     return service
 
 
 def get_principal(request: Request) -> Principal:
-    """Who asks: put into the scope by the check of keys; the owner where there is none."""
-    found: Principal = request.scope.get(PRINCIPAL_SCOPE_KEY, OWNER)
-    return found
+    """Return the principal that the authentication middleware stored; the owner without that middleware."""
+    principal: Principal = request.scope.get(PRINCIPAL_SCOPE_KEY, OWNER)
+    return principal
 
 
 class RequireScope:
-    """A dependency that lets through who has a scope: `Depends(Needs("chat"))`. Raises: `ApiError` 403."""
+    """A dependency that requires a scope: `Depends(RequireScope("chat"))`."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope: Scope = scope
 
     @property
     def scope(self) -> Scope:
-        """What is needed."""
+        """The required scope."""
         return self._scope
 
-    async def __call__(self, request: Request) -> None:  # async: others are run in a thread each
-        """Let the request through or refuse it."""
+    async def __call__(self, request: Request) -> None:  # async, because FastAPI runs sync dependencies in threads
+        """Check the scope of the principal.
+
+        Raises:
+            ApiError: 403, if the principal does not have it.
+        """
         if not get_principal(request).has_scope(self._scope):
-            raise forbidden_error(f"This key lacks the scope {self._scope!r}.")
+            raise missing_scope_error(self._scope)
 
 
 async def _provide_service(request: Request) -> Service:
@@ -52,5 +56,5 @@ PrincipalDep = Annotated[Principal, Depends(_provide_principal)]
 
 
 def get_trace_id(request: Request) -> str:
-    """The id of the trace that a request belongs to, "" where nobody gave it one."""
+    """Return the trace id of a request, "" without the tracing middleware."""
     return str(getattr(request.scope.get("opposable.trace"), "trace_id", ""))

@@ -1,4 +1,4 @@
-"""A run's events as server-sent events, live or told again."""
+"""The events of a run as server-sent events, live or from the store."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -13,9 +13,9 @@ DONE_EVENT = b"data: [DONE]\n\n"
 
 
 def format_sse_event(event: RunEvent) -> bytes:
-    """One event. A piece of the answer is plain `data` with `content`; the others are named and have no `content`.
+    """Return an event with the id `run_id:sequence`.
 
-    Its id is `run_id:sequence`.
+    A delta of the answer is an unnamed event with `content`; other events have a name and no `content`.
     """
     head = f"id: {event.run_id}:{event.sequence}\n"
     data = event.data
@@ -26,7 +26,7 @@ def format_sse_event(event: RunEvent) -> bytes:
 
 
 async def stream_run_events(service: Service, run_id: str, after: int) -> AsyncGenerator[bytes, None]:
-    """A run's events behind number `after` until it ends, and the end."""
+    """Yield the events of a run after number `after` until it ends, and the end marker."""
     try:
         async with aclosing(service.runner.follow(run_id, after)) as events:
             async for event in events:
@@ -37,13 +37,14 @@ async def stream_run_events(service: Service, run_id: str, after: int) -> AsyncG
 
 
 def parse_last_event_id(last_event_id: str | None, run_id: str = "") -> tuple[str, int]:
-    """The run and the number that a `Last-Event-ID` names; ("", 0) where there is none.
+    """Return the run id and the event number in a `Last-Event-ID` header; `run_id` and 0 without one.
 
-    Raises: `ApiError` 400 for one that was not given out here, or is another run's than `run_id`.
+    Raises:
+        ApiError: 400, if the id is malformed or not of the run `run_id`.
     """
     if not last_event_id:
         return run_id, 0
     run, _, number = last_event_id.strip().rpartition(":")
     if not run or not number.isascii() or not number.isdigit() or len(number) > 9 or (run_id and run != run_id):
-        raise bad_input_error("Last-Event-ID is not the id of an event of this run: those are RUN_ID:NUMBER.")
+        raise bad_input_error("Last-Event-ID is not an event id of this run. Event ids have the form RUN_ID:NUMBER.")
     return run, int(number)

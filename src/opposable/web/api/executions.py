@@ -1,4 +1,4 @@
-"""The routes of executions: the calls that were made, filtered, in parts, or all in one stream."""
+"""The routes of executions, the records of tool calls: lists, filters and export."""
 
 import csv
 import io
@@ -36,18 +36,18 @@ EXPORT_RESPONSES: dict[int | str, dict[str, Any]] = {
     }
 }
 FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet takes for the beginning of a formula."""
+"""Characters that start a formula in a spreadsheet."""
 
 
 class ExecutionResponse(BaseModel):
-    """A call as it was made. Secrets in `arguments` were redacted before they were kept."""
+    """The record of a tool call. Secrets in `arguments` were redacted before it was stored."""
 
     execution_id: str
     at: datetime
     tool_id: str
     name: str
     arguments: dict[str, Any]
-    result: str = Field(description="What the model was told.")
+    result: str = Field(description="The result that was sent to the model.")
     failure: FailureKind | None
     seconds: float
     attempts: int
@@ -66,18 +66,18 @@ async def parse_execution_filter(
     agent_id: Annotated[str, Query(max_length=200)] = "",
     run_id: Annotated[str, Query(max_length=200)] = "",
     conversation_id: Annotated[str, Query(max_length=200)] = "",
-    failure: Annotated[FailureKind | Literal["any"] | None, Query(description="A kind, or any.")] = None,
-    since: Annotated[datetime | None, Query(description="The first moment meant; UTC where no zone is given.")] = None,
-    until: Annotated[datetime | None, Query(description="The first moment not meant any more.")] = None,
+    failure: Annotated[FailureKind | Literal["any"] | None, Query(description="A kind of failure, or any.")] = None,
+    since: Annotated[datetime | None, Query(description="The start, included; UTC without a time zone.")] = None,
+    until: Annotated[datetime | None, Query(description="The end, excluded; UTC without a time zone.")] = None,
 ) -> ExecutionFilter:
-    """Which executions are meant: all that is given must fit."""
+    """Return the filter of a request. An execution must match all its fields."""
     return ExecutionFilter(tool_id, agent_id, run_id, conversation_id, failure, _to_utc(since), _to_utc(until))
 
 
 ExecutionFilterDep = Annotated[ExecutionFilter, Depends(parse_execution_filter)]
 
 
-@router.get("", responses=error_responses(404), summary="Calls that were made, newest first")
+@router.get("", responses=error_responses(404), summary="List executions")
 async def list_executions(
     service: ServiceDep,
     principal: PrincipalDep,
@@ -85,17 +85,20 @@ async def list_executions(
     after: AfterQuery = "",
     limit: LimitQuery = 100,
 ) -> PageResponse[ExecutionResponse]:
-    """The calls that fit. A key without the scope `admin` names a run or a conversation of its own."""
+    """List the matching executions, newest first.
+
+    Without the scope `admin`, the filter must name a run or a conversation of the API key.
+    """
     await _check_ownership(service, principal, execution_filter)
     page = await service.store.executions.list(execution_filter, after=after, limit=limit)
-    return PageResponse(items=[_to_response(one) for one in page.items], next=page.next_cursor)
+    return PageResponse(items=[_to_response(execution) for execution in page.items], next=page.next_cursor)
 
 
 @router.get(
     "/export",
     responses=error_responses(404) | EXPORT_RESPONSES,
     response_class=StreamingResponse,
-    summary="All calls that fit",
+    summary="Export executions",
 )
 async def export_executions(
     service: ServiceDep,
@@ -103,35 +106,39 @@ async def export_executions(
     execution_filter: ExecutionFilterDep,
     format: Annotated[Literal["ndjson", "csv"], Query()] = "ndjson",
 ) -> StreamingResponse:
-    """Every call that fits, newest first, as lines of JSON or as CSV, sent as they are read."""
+    """Stream all matching executions as JSON lines or CSV, newest first."""
     await _check_ownership(service, principal, execution_filter)
     await service.store.executions.list(
         execution_filter, limit=1
-    )  # a store that is away is told before the stream begins
+    )  # report an unavailable store before the stream starts
     lines = _stream_csv(service, execution_filter) if format == "csv" else _stream_ndjson(service, execution_filter)
-    named = {"content-disposition": f'attachment; filename="executions.{format}"'}
-    return StreamingResponse(lines, headers=named, media_type="text/csv" if format == "csv" else NDJSON_MEDIA_TYPE)
+    headers = {"content-disposition": f'attachment; filename="executions.{format}"'}
+    return StreamingResponse(lines, headers=headers, media_type="text/csv" if format == "csv" else NDJSON_MEDIA_TYPE)
 
 
-@router.get("/{execution_id}", responses=error_responses(404), summary="One call")
+@router.get("/{execution_id}", responses=error_responses(404), summary="Get an execution")
 async def get_execution(
     service: ServiceDep, principal: PrincipalDep, execution_id: Annotated[str, Path(max_length=200)]
 ) -> ExecutionResponse:
-    """The call of that id, if it is of a run of the key's own."""
-    one = await service.store.executions.get(execution_id)
-    if one is None or not await _can_see(service, principal, one.run_id, one.conversation_id):
+    """Get an execution of a run or conversation of the API key."""
+    execution = await service.store.executions.get(execution_id)
+    if execution is None or not await _can_see(service, principal, execution.run_id, execution.conversation_id):
         raise not_found_error(f"There is no execution {execution_id!r}.")
-    return _to_response(one)
+    return _to_response(execution)
 
 
 async def _check_ownership(service: Service, principal: Principal, execution_filter: ExecutionFilter) -> None:
-    """Refuse what would show another key's calls. Raises: `ApiError` 403 or 404."""
+    """Check that the filter matches only executions of the API key.
+
+    Raises:
+        ApiError: 403 or 404, if it does not.
+    """
     if principal.has_scope("admin"):
         return
     if not execution_filter.run_id and not execution_filter.conversation_id:
-        raise forbidden_error("Without the scope 'admin', name a run_id or a conversation_id of your own.")
+        raise forbidden_error("Without the scope 'admin', the filter needs a run_id or a conversation_id.")
     if not await _can_see(service, principal, execution_filter.run_id, execution_filter.conversation_id):
-        raise not_found_error("There is no such run or conversation.")
+        raise not_found_error("There is no run or conversation with this id.")
 
 
 async def _can_see(service: Service, principal: Principal, run_id: str, conversation_id: str) -> bool:
@@ -168,7 +175,7 @@ async def _stream_csv(service: Service, execution_filter: ExecutionFilter) -> As
 
 
 def _format_cell(value: Any) -> str:
-    """A value as text that no spreadsheet runs."""
+    """Return a value as text that a spreadsheet does not evaluate."""
     match value:
         case None:
             return ""
@@ -187,7 +194,7 @@ def _to_response(execution: Execution) -> ExecutionResponse:
     return ExecutionResponse(**execution_to_json(execution))
 
 
-def _to_utc(moment: datetime | None) -> datetime | None:
-    if moment is None or moment.tzinfo is not None:
-        return moment
-    return moment.replace(tzinfo=UTC)
+def _to_utc(time: datetime | None) -> datetime | None:
+    if time is None or time.tzinfo is not None:
+        return time
+    return time.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""The routes of remembered failures: read, kept for good, forgotten."""
+"""The routes of the failure memory: failed tool calls that agents remember across runs."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -17,65 +17,65 @@ router = APIRouter(prefix="/api", tags=["tools"], dependencies=[Depends(RequireS
 TOOL_FAILURES_PATH = "/tools/{tool_id}/failures"
 FailureId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", examples=["0" * 32])]
 ScopeQuery = Annotated[
-    str | None, Query(description="Only what this agent knows; empty for what all share.", max_length=200)
+    str | None, Query(description="Only failures of this agent; empty for shared ones.", max_length=200)
 ]
 
 
 class FailureResponse(BaseModel):
-    """A call that failed, as it is remembered across runs."""
+    """A failed call that agents remember across runs."""
 
     failure_id: str
     tool_id: str
     action: str
     kind: FailureKind
-    fingerprint: str = Field(description="Of the arguments that failed.")
-    scope: str = Field(description="The agent that knows it; empty where all share it.")
+    fingerprint: str = Field(description="The fingerprint of the arguments.")
+    scope: str = Field(description="The id of the agent; empty for a shared failure.")
     message: str
     count: int
     first_seen: datetime | None
     last_seen: datetime | None
-    correction: dict[str, Any] | None = Field(description="What put it right the last time.")
-    pinned: bool = Field(description="Whether it is kept for good.")
+    correction: dict[str, Any] | None = Field(description="The latest correction of the call.")
+    pinned: bool = Field(description="Whether the failure never expires.")
 
 
 class ForgetResponse(BaseModel):
-    """How many failures were forgotten."""
+    """The number of deleted failures."""
 
     forgotten: int
 
 
 class PinRequest(BaseModel):
-    """Whether a failure is to be kept for good."""
+    """Whether a failure is pinned. A pinned failure never expires."""
 
     pinned: bool = True
 
 
-@router.get(TOOL_FAILURES_PATH, responses=error_responses(404), summary="What is known of a tool's failures")
+@router.get(TOOL_FAILURES_PATH, responses=error_responses(404), summary="List the failures of a tool")
 async def list_failures(
     service: ServiceDep, tool_id: ToolIdPath, scope: ScopeQuery = None, after: AfterQuery = "", limit: LimitQuery = 100
 ) -> PageResponse[FailureResponse]:
-    """The failures of a tool, the last seen first."""
+    """List the failures of a tool, the latest first."""
     page = await service.store.failures.list(tool_id=tool_id, scope=scope, after=after, limit=limit)
-    return PageResponse(items=[_to_response(one) for one in page.items], next=page.next_cursor)
+    return PageResponse(items=[_to_response(failure) for failure in page.items], next=page.next_cursor)
 
 
-@router.get("/failures", responses=error_responses(), summary="What is known of all tools' failures")
+@router.get("/failures", responses=error_responses(), summary="List the failures of all tools")
 async def list_all_failures(
     service: ServiceDep, scope: ScopeQuery = None, after: AfterQuery = "", limit: LimitQuery = 100
 ) -> PageResponse[FailureResponse]:
-    """The failures of all tools, the last seen first."""
+    """List the failures of all tools, the latest first."""
     return await list_failures(service, "", scope, after, limit)
 
 
 @router.put(
     f"{TOOL_FAILURES_PATH}/{{failure_id}}/pin",
     responses=error_responses(404),
-    summary="Keep a failure for good, or no longer",
+    summary="Pin or unpin a failure",
 )
 async def pin_failure(
     service: ServiceDep, tool_id: ToolIdPath, failure_id: FailureId, pinning: PinRequest
 ) -> FailureResponse:
-    """Pin a failure, or let go of it."""
+    """Pin a failure so that it never expires, or unpin it."""
     await _load_failure(service, tool_id, failure_id)
     await service.store.failures.set_pinned(failure_id, pinning.pinned)
     service.failure_memory.invalidate()
@@ -83,29 +83,29 @@ async def pin_failure(
 
 
 @router.delete(
-    f"{TOOL_FAILURES_PATH}/{{failure_id}}", status_code=204, responses=error_responses(404), summary="Forget a failure"
+    f"{TOOL_FAILURES_PATH}/{{failure_id}}", status_code=204, responses=error_responses(404), summary="Delete a failure"
 )
 async def forget_failure(service: ServiceDep, tool_id: ToolIdPath, failure_id: FailureId) -> Response:
-    """Forget one failure."""
+    """Delete a failure."""
     await _load_failure(service, tool_id, failure_id)
     await service.store.failures.forget(failure_id)
     service.failure_memory.invalidate()
     return Response(status_code=204)
 
 
-@router.delete(TOOL_FAILURES_PATH, responses=error_responses(), summary="Forget all failures of a tool")
+@router.delete(TOOL_FAILURES_PATH, responses=error_responses(), summary="Delete the failures of a tool")
 async def forget_failures(service: ServiceDep, tool_id: ToolIdPath, scope: ScopeQuery = None) -> ForgetResponse:
-    """Forget what is known of a tool, pinned or not."""
-    forgotten = await service.store.failures.forget_tool(tool_id, scope)
+    """Delete all failures of a tool, including pinned ones."""
+    deleted_count = await service.store.failures.forget_tool(tool_id, scope)
     service.failure_memory.invalidate()
-    return ForgetResponse(forgotten=forgotten)
+    return ForgetResponse(forgotten=deleted_count)
 
 
 async def _load_failure(service: Service, tool_id: str, failure_id: str) -> Failure:
-    found = await service.store.failures.get(failure_id)
-    if found is None or found.tool_id != tool_id:
-        raise not_found_error(f"There is no failure {failure_id!r} of {tool_id!r}.")
-    return found
+    failure = await service.store.failures.get(failure_id)
+    if failure is None or failure.tool_id != tool_id:
+        raise not_found_error(f"There is no failure {failure_id!r} of the tool {tool_id!r}.")
+    return failure
 
 
 def _to_response(failure: Failure) -> FailureResponse:

@@ -1,4 +1,4 @@
-"""The routes that say how the service is: up, ready, and what it counted."""
+"""The routes of readiness and metrics."""
 
 import logging
 from typing import Any
@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from opposable.service.service import Service
 from opposable.web.api.dependencies import PrincipalDep, ServiceDep
-from opposable.web.errors import error_responses, forbidden_error, not_found_error
+from opposable.web.errors import error_responses, missing_scope_error, not_found_error
 from opposable.web.telemetry.metrics import Metrics
 
 router = APIRouter(tags=["service"])
@@ -18,34 +18,34 @@ OK = "ok"
 
 
 class ReadinessResponse(BaseModel):
-    """Whether the service can do its work, part by part."""
+    """Whether the service and each of its parts are ready."""
 
     ready: bool
     parts: dict[str, str] = Field(
-        description="ok, or what is wrong; told in words only to keys with the scope `tools:read`.",
+        description="ok, or the problem. Only keys with the scope `tools:read` see the problem.",
         examples=[{"database": "ok", "valkey": "ok", "recorder": "ok", "models": "ok", "mcp_servers": "ok"}],
     )
 
 
 NOT_READY_RESPONSE: dict[int | str, dict[str, Any]] = {
-    503: {"model": ReadinessResponse, "description": "A part is not ready."}
+    503: {"model": ReadinessResponse, "description": "A part of the service is not ready."}
 }
 METRICS_RESPONSE: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Prometheus' text format.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+    200: {"description": "The text format of Prometheus.", "content": {"text/plain": {"schema": {"type": "string"}}}}
 }
 
 
-@router.get("/readyz", responses=NOT_READY_RESPONSE, summary="Whether the service is ready, and which part is not")
+@router.get("/readyz", responses=NOT_READY_RESPONSE, summary="Get the readiness of the service")
 async def get_readiness(service: ServiceDep, principal: PrincipalDep, response: Response) -> ReadinessResponse:
-    """Every part the service needs. An MCP server that is away is told, but keeps nobody from being served."""
+    """Check every part of the service. An unreachable MCP server is reported, but the service stays ready."""
     parts = await _check_parts(service)
-    wrong = {name: said for name, said in parts.items() if said != OK}
-    is_ready = not (wrong.keys() - {"mcp_servers"})
+    problems = {name: status for name, status in parts.items() if status != OK}
+    is_ready = not (problems.keys() - {"mcp_servers"})
     if not is_ready:
-        log.warning("Not ready: %s", "; ".join(f"{name}: {said}" for name, said in wrong.items()))
+        log.warning("Service is not ready: %s", "; ".join(f"{name}: {text}" for name, text in problems.items()))
         response.status_code = 503
     if not principal.has_scope("tools:read"):
-        parts = {name: said if said == OK else "not ready" for name, said in parts.items()}
+        parts = {name: status if status == OK else "not ready" for name, status in parts.items()}
     return ReadinessResponse(ready=is_ready, parts=parts)
 
 
@@ -53,33 +53,33 @@ async def get_readiness(service: ServiceDep, principal: PrincipalDep, response: 
     "/metrics",
     responses=error_responses(404) | METRICS_RESPONSE,
     response_class=Response,
-    summary="What was counted, for Prometheus",
+    summary="Get the metrics for Prometheus",
 )
 async def get_metrics(request: Request, principal: PrincipalDep) -> Response:
-    """Requests, runs, calls of tools, tokens and records, as this process counted them."""
+    """Get the requests, runs, tool calls, tokens and records that this process counted."""
     if not principal.has_scope("tools:read"):
-        raise forbidden_error("This key lacks the scope 'tools:read'.")
-    counted: Metrics | None = getattr(request.app.state, "metrics", None)
-    if counted is None:
-        raise not_found_error("This service counts nothing: prometheus-client is not installed.")
-    body, kind = counted.render()
-    return Response(body, headers={"content-type": kind})
+        raise missing_scope_error("tools:read")
+    metrics: Metrics | None = getattr(request.app.state, "metrics", None)
+    if metrics is None:
+        raise not_found_error("This service has no metrics, because prometheus-client is not installed.")
+    body, media_type = metrics.render()
+    return Response(body, headers={"content-type": media_type})
 
 
 async def _check_parts(service: Service) -> dict[str, str]:
-    parts = {name: said or OK for name, said in (await service.store.check_health()).items()}
+    parts = {name: problem or OK for name, problem in (await service.store.check_health()).items()}
     parts["recorder"] = service.recorder.status.error or OK
-    parts["models"] = OK if service.models else "There is no model."
+    parts["models"] = OK if service.models else "No model is configured."
     if parts["database"] == OK:
         parts["mcp_servers"] = "; ".join(await _list_unreachable_servers(service)) or OK
     return parts
 
 
 async def _list_unreachable_servers(service: Service) -> list[str]:
-    """The MCP servers that do not answer now, with the reason."""
-    away = []
+    """Return the MCP servers that do not respond, with the reason."""
+    unreachable = []
     for spec in (await service.store.tools.list(tool_type="mcp_server", enabled=True, limit=500)).items:
         server = service.spec_loader.get_server(spec.tool_id)
         if server is None or server.health.state != "ready":
-            away.append(f"{spec.tool_id}: {(server and server.health.reason) or 'it is not connected'}")
-    return away
+            unreachable.append(f"{spec.tool_id}: {(server and server.health.reason) or 'it is not connected'}")
+    return unreachable

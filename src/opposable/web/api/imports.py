@@ -1,4 +1,4 @@
-"""The routes that take in what others wrote: an OpenAPI document, MCP servers, a folder with skills."""
+"""The routes that import tools from OpenAPI documents, MCP configurations and skill folders."""
 
 import asyncio
 from pathlib import Path
@@ -19,7 +19,7 @@ from opposable.web.principal import Principal
 router = APIRouter(prefix="/api/tools/import", tags=["tools"])
 REQUIRE_WRITE, REQUIRE_ADMIN = [Depends(RequireScope("tools:write"))], [Depends(RequireScope("admin"))]
 MAX_TOOLS_PER_IMPORT = 1000
-"""Tools of one import."""
+
 
 OPENAPI_EXAMPLE = {
     "openapi": "3.1.0",
@@ -30,85 +30,87 @@ OPENAPI_EXAMPLE = {
 
 
 class ImportOptions(BaseModel):
-    """What every import may be told."""
+    """Options of every import."""
 
     model_config = {"extra": "forbid"}
 
-    dry_run: bool = Field(default=False, description="Only say what would come of it.")
-    replace: bool = Field(default=False, description="Put tools in the place of those that have their ids.")
+    dry_run: bool = Field(default=False, description="Whether to report the outcome without storing anything.")
+    replace: bool = Field(default=False, description="Whether to replace existing tools with the same ids.")
 
 
 class OpenApiImportRequest(ImportOptions):
-    """An OpenAPI 3 document: itself, its text, or the URL where it is."""
+    """An OpenAPI 3 document, as an object, a text or a URL. Send exactly one of them."""
 
     document: dict[str, Any] | None = Field(default=None, examples=[OPENAPI_EXAMPLE])
     text: str = Field(default="", description="The document as JSON or YAML text.", max_length=20_000_000)
-    url: str = Field(default="", description="Where the document is.", max_length=2000)
-    prefix: str = Field(default="", description="Goes before each tool's id and each secret's name.", max_length=40)
+    url: str = Field(default="", description="The URL of the document.", max_length=2000)
+    prefix: str = Field(default="", description="The prefix of tool ids and secret names.", max_length=40)
     server: str = Field(
-        default="", description="Called in place of the servers that the document names.", max_length=2000
+        default="", description="The base URL to call instead of the servers in the document.", max_length=2000
     )
     only: list[str] = Field(
-        default=[], description="Only the operations with these tags or operation ids.", max_length=MAX_TOOLS_PER_IMPORT
+        default=[],
+        description="Import only operations with these tags or operation ids.",
+        max_length=MAX_TOOLS_PER_IMPORT,
     )
 
 
 class McpImportRequest(ImportOptions):
-    """MCP servers as every client's configuration has them."""
+    """MCP servers in the common configuration format of MCP clients."""
 
     config: dict[str, Any] = Field(examples=[{"mcpServers": {"notes": {"url": "https://notes.example.com/mcp"}}}])
 
 
 class SkillImportRequest(ImportOptions):
-    """A folder with a skill in it, or with folders of skills."""
+    """A folder that contains a skill or folders with skills."""
 
-    path: str = Field(description="A folder inside of one of the owner's.", max_length=2000, examples=["skills/report"])
+    path: str = Field(
+        description="A path inside a folder that OPPOSABLE_SKILLS lists.", max_length=2000, examples=["skills/report"]
+    )
 
 
 class SkippedItem(BaseModel):
-    """What could not be taken, and why."""
+    """A part that was not imported, with the reason."""
 
     where: str
     why: str
 
 
 class ImportResponse(BaseModel):
-    """What came of an import."""
+    """The outcome of an import."""
 
     accepted: list[AnyToolSpec]
     left_out: list[SkippedItem]
-    wanted_variables: list[str] = Field(description="Environment variables that the tools need.")
+    wanted_variables: list[str] = Field(description="The environment variables that the tools refer to.")
     dry_run: bool
 
 
-@router.post(
-    "/openapi", dependencies=REQUIRE_WRITE, responses=error_responses(), summary="Make tools of an OpenAPI document"
-)
+@router.post("/openapi", dependencies=REQUIRE_WRITE, responses=error_responses(), summary="Import an OpenAPI document")
 async def import_openapi(
     service: ServiceDep,
     principal: PrincipalDep,
     body: Annotated[OpenApiImportRequest, Body(examples=[{"document": OPENAPI_EXAMPLE}])],
 ) -> ImportResponse:
-    """A tool for each operation that can be called; what cannot is told with the reason."""
+    """Create a tool for each operation. Operations that cannot be called are reported with the reason."""
     from opposable.tools.http.openapi.document import is_small, parse_document, read_document
     from opposable.tools.http.openapi.importer import specs_from_openapi
 
     if sum((body.document is not None, bool(body.text), bool(body.url))) != 1:
-        raise BadInput("Give one of document, text and url.")
+        raise BadInput("The request must have exactly one of document, text and url.")
     if body.url and not body.url.lower().startswith(("https://", "http://")):
-        raise BadInput("The url begins with https:// or http://.")
+        raise BadInput(f"The url {body.url!r} must start with https:// or http://.")
     source = parse_document(body.text.encode("utf-8", "replace"), "The text") if body.text else body.document
     if source is not None and not (isinstance(source, dict) and is_small(source, 2_000_000)):
-        raise BadInput("This is no OpenAPI document, or it is too large.")
+        raise BadInput("The document is not an OpenAPI document, or it is too large.")
     document = await read_document(body.url if source is None else source, service.spec_loader.client)
-    made = await asyncio.to_thread(
+    imported = await asyncio.to_thread(
         specs_from_openapi, document, prefix=body.prefix, server=body.server, include=body.only
     )
-    left_out = [SkippedItem(where=one.location, why=one.reason) for one in made.skipped_parts]
-    return await _import_specs(service, principal, made.specs, left_out, body)
+    left_out = [SkippedItem(where=part.location, why=part.reason) for part in imported.skipped_parts]
+    return await _import_specs(service, principal, imported.specs, left_out, body)
 
 
-@router.post("/mcp", dependencies=REQUIRE_ADMIN, responses=error_responses(), summary="Add MCP servers")
+@router.post("/mcp", dependencies=REQUIRE_ADMIN, responses=error_responses(), summary="Import MCP servers")
 async def import_mcp(
     service: ServiceDep,
     principal: PrincipalDep,
@@ -117,19 +119,19 @@ async def import_mcp(
         Body(examples=[{"config": {"mcpServers": {"notes": {"url": "https://notes.example.com/mcp"}}}}]),
     ],
 ) -> ImportResponse:
-    """Each server of the configuration; programs only where the owner lets them be started."""
+    """Add each server of a configuration. Servers that are programs need OPPOSABLE_PROGRAMS=true."""
     from opposable.tools.mcp.config import read_servers
 
     return await _import_specs(service, principal, read_servers(body.config), [], body)
 
 
-@router.post("/skill", dependencies=REQUIRE_WRITE, responses=error_responses(), summary="Take in skills of a folder")
+@router.post("/skill", dependencies=REQUIRE_WRITE, responses=error_responses(), summary="Import skills from a folder")
 async def import_skill(
     service: ServiceDep,
     principal: PrincipalDep,
     body: Annotated[SkillImportRequest, Body(examples=[{"path": "skills"}])],
 ) -> ImportResponse:
-    """The skill in a folder, or all skills below it; only inside of the owner's folders."""
+    """Import the skill in a folder, or all skills below it. OPPOSABLE_SKILLS must list a parent folder."""
     folder = _resolve_folder(body.path, service)
     specs, left_out = await asyncio.to_thread(_scan_skills, folder)
     return await _import_specs(service, principal, specs, left_out, body)
@@ -138,15 +140,15 @@ async def import_skill(
 async def _import_specs(
     service: Service, principal: Principal, specs: Any, left_out: list[SkippedItem], options: ImportOptions
 ) -> ImportResponse:
-    """Keep what the owner allows and what a tool can be made of; the rest is left out with the reason."""
+    """Store the specs that are allowed and can become tools, and report the others."""
     accepted: list[AnyToolSpec] = []
-    wanted: set[str] = set()
-    for number, spec in enumerate(specs):
-        wanted.update(get_referenced_variables(spec))
+    variables: set[str] = set()
+    for index, spec in enumerate(specs):
+        variables.update(get_referenced_variables(spec))
         try:
-            if number >= MAX_TOOLS_PER_IMPORT:
+            if index >= MAX_TOOLS_PER_IMPORT:
                 raise BadInput(
-                    f"More than {MAX_TOOLS_PER_IMPORT:,} tools are not taken at once; choose some with `only`."
+                    f"An import can have at most {MAX_TOOLS_PER_IMPORT:,} tools. Select some of them with `only`."
                 )
             await _import_spec(service, principal, spec, options)
         except (ApiError, OpposableError) as error:
@@ -154,14 +156,14 @@ async def _import_specs(
             continue
         accepted.append(spec)
     return ImportResponse(
-        accepted=accepted, left_out=left_out, wanted_variables=sorted(wanted), dry_run=options.dry_run
+        accepted=accepted, left_out=left_out, wanted_variables=sorted(variables), dry_run=options.dry_run
     )
 
 
 async def _import_spec(service: Service, principal: Principal, spec: AnyToolSpec, options: ImportOptions) -> None:
     await authorize_spec(spec, service, principal)
     if not options.replace and await service.store.tools.get(spec.tool_id) is not None:
-        raise BadInput(f"There is a tool {spec.tool_id!r} already; give `replace` to change it, or a `prefix`.")
+        raise BadInput(f"The tool {spec.tool_id!r} already exists. Use `replace` to change it, or a `prefix`.")
     if options.dry_run:
         await check_loadable(service, spec)
     else:
@@ -169,18 +171,23 @@ async def _import_spec(service: Service, principal: Principal, spec: AnyToolSpec
 
 
 def _resolve_folder(path: str, service: Service) -> Path:
-    """The folder that is meant, absolute or inside one of the owner's. Raises: `ApiError` 403, `BadInput`."""
+    """Return the folder for an absolute path, or a path relative to an allowed folder.
+
+    Raises:
+        BadInput: If there is no such folder inside the allowed ones.
+        ApiError: 403, if no folders are allowed.
+    """
     if "\0" in path:
-        raise BadInput("This is no path of a folder.")
+        raise BadInput("The path contains a null character.")
     for root in service.settings.skills:
         folder = (root / path).resolve()
         if folder.is_relative_to(root.resolve()) and folder.is_dir():
             return folder
     if not service.settings.skills:
         raise forbidden_error(
-            "Skills are taken from the owner's folders only; the owner can list them in OPPOSABLE_SKILLS."
+            "No skill folders are allowed. The owner of the server can list folders in OPPOSABLE_SKILLS."
         )
-    raise BadInput(f"There is no folder {path!r} inside of the owner's folders.")
+    raise BadInput(f"There is no folder {path!r} inside the folders in OPPOSABLE_SKILLS.")
 
 
 def _scan_skills(folder: Path) -> tuple[list[SkillSpec], list[SkippedItem]]:
@@ -196,8 +203,10 @@ def _scan_skills(folder: Path) -> tuple[list[SkillSpec], list[SkippedItem]]:
         )
         for skill in scan.skills
     ]
-    aside = [SkippedItem(where=Path(where).name, why=why) for where, why in scan.rejected_folders.items()]
-    aside += [SkippedItem(where=f"{s.skill_id}/{file}", why=why) for s in scan.skills for file, why in s.skipped_files]
-    if not specs and not aside:
-        raise BadInput("There is no skill in this folder: it has no SKILL.md.")
-    return specs, aside
+    skipped = [SkippedItem(where=Path(where).name, why=why) for where, why in scan.rejected_folders.items()]
+    skipped += [
+        SkippedItem(where=f"{s.skill_id}/{file}", why=why) for s in scan.skills for file, why in s.skipped_files
+    ]
+    if not specs and not skipped:
+        raise BadInput("The folder has no skill (no SKILL.md found). Use a folder that contains a SKILL.md.")
+    return specs, skipped

@@ -1,4 +1,4 @@
-"""The routes of API keys: made and shown once, listed, revoked."""
+"""The routes of API keys."""
 
 from datetime import datetime
 from typing import Annotated
@@ -18,22 +18,24 @@ router = APIRouter(prefix="/api/keys", tags=["keys"], dependencies=[Depends(Requ
 
 
 class CreateKeyRequest(BaseModel):
-    """A key to be made."""
+    """A new API key."""
 
     model_config = {"extra": "forbid"}
 
     name: str = Field(min_length=1, max_length=100, examples=["front end"])
     scopes: list[Scope] = Field(default=["chat"], min_length=1, max_length=4)
     rate_limit: RateLimit | None = None
-    token_budget: int | None = Field(default=None, ge=0, le=2**53, description="Tokens in all.")
+    token_budget: int | None = Field(
+        default=None, ge=0, le=2**53, description="The total number of tokens that the key may use."
+    )
 
 
 class KeyResponse(BaseModel):
-    """A key without the key."""
+    """An API key without its secret."""
 
     key_id: str
     name: str
-    prefix: str = Field(description="Its first characters, to know it by.", examples=["opp_Ab3dEf9h"])
+    prefix: str = Field(description="The first characters of the key.", examples=["opp_Ab3dEf9h"])
     scopes: list[str]
     rate_limit: RateLimit | None
     token_budget: int | None
@@ -44,34 +46,34 @@ class KeyResponse(BaseModel):
 
 
 class CreateKeyResponse(BaseModel):
-    """A key that was made: the only time that it is shown."""
+    """A new API key with its secret, which is shown only once."""
 
     key: str
-    kept: KeyResponse
+    details: KeyResponse
 
 
-@router.get("", responses=error_responses(), summary="API keys, newest first")
+@router.get("", responses=error_responses(), summary="List API keys")
 async def list_keys(service: ServiceDep) -> PageResponse[KeyResponse]:
-    """Every key, revoked ones too, without the keys themselves."""
+    """List all API keys without their secrets, including revoked ones, newest first."""
     return PageResponse(items=[_to_response(key) for key in await service.store.keys.list()])
 
 
-@router.post("", status_code=201, responses=error_responses(), summary="Make an API key")
+@router.post("", status_code=201, responses=error_responses(), summary="Create an API key")
 async def create_key(
     service: ServiceDep, body: Annotated[CreateKeyRequest, Body(examples=[{"name": "front end", "scopes": ["chat"]}])]
 ) -> CreateKeyResponse:
-    """Make a key. It is told in this answer and never again; from now on every request needs one."""
+    """Create an API key. Only this response contains it. From now on, every request needs a key."""
     scopes = tuple(dict.fromkeys(body.scopes))
-    key, kept = generate_key(body.name, scopes, body.rate_limit, body.token_budget)
-    await service.store.keys.add(kept)
-    return CreateKeyResponse(key=key, kept=_to_response(kept))
+    key, stored_key = generate_key(body.name, scopes, body.rate_limit, body.token_budget)
+    await service.store.keys.add(stored_key)
+    return CreateKeyResponse(key=key, details=_to_response(stored_key))
 
 
 @router.delete("/{key_id}", status_code=204, responses=error_responses(404), summary="Revoke an API key")
 async def revoke_key(service: ServiceDep, key_id: Annotated[str, Path(max_length=100)]) -> Response:
-    """Refuse a key from now on; other processes do within seconds."""
+    """Revoke an API key. All processes reject it within seconds."""
     if not await service.store.keys.revoke(key_id):
-        raise not_found_error(f"There is no key {key_id!r} that could be revoked.")
+        raise not_found_error(f"There is no active key {key_id!r}.")
     return Response(status_code=204)
 
 

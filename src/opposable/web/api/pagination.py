@@ -1,4 +1,4 @@
-"""Shapes that several of the routes share: parts of lists, and what is given in queries."""
+"""Pages of lists, and parameters that several routes share."""
 
 from typing import Annotated, Generic, TypeVar
 
@@ -10,15 +10,15 @@ from opposable.store.pagination import MAX_PAGE_SIZE
 
 T = TypeVar("T")
 
-AfterQuery = Annotated[str, Query(description="The `next` of the part before; empty for the first.", max_length=1000)]
-LimitQuery = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE, description="Items of one part.")]
-ToolIdPath = Annotated[str, Path(pattern=ID_PATTERN, description="A tool's id.", examples=["calculator"])]
-AgentIdPath = Annotated[str, Path(pattern=ID_PATTERN, description="An agent's id.", examples=["default"])]
+AfterQuery = Annotated[str, Query(description="The `next` of the previous page; empty for the first.", max_length=1000)]
+LimitQuery = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE, description="The number of items on a page.")]
+ToolIdPath = Annotated[str, Path(pattern=ID_PATTERN, description="The id of a tool.", examples=["calculator"])]
+AgentIdPath = Annotated[str, Path(pattern=ID_PATTERN, description="The id of an agent.", examples=["default"])]
 
 
 class PageResponse(BaseModel, Generic[T]):
-    """A part of a list; `next` is given as `after` for the one that follows, and empty at the end."""
+    """A page of a list. Send `next` as `after` to get the following page; it is empty on the last page."""
 
     items: list[T]
     next: str = ""
-    set_aside: dict[str, str] = Field(default={}, description="Rows that could not be read, with the reason.")
+    set_aside: dict[str, str] = Field(default={}, description="Rows that cannot be read, with the reason.")

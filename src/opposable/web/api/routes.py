@@ -1,4 +1,4 @@
-"""The routers of the service's own routes, together."""
+"""The routers of chats, runs, conversations and approvals."""
 
 from fastapi import FastAPI
 
@@ -6,6 +6,6 @@ from opposable.web.api import agui, approvals, ask, chat, conversations, runs
 
 
 def add_routes(app: FastAPI) -> None:
-    """Add them."""
-    for room in (chat, agui, ask, conversations, runs, approvals):
-        app.include_router(room.router)
+    """Add the routers to the application."""
+    for module in (chat, agui, ask, conversations, runs, approvals):
+        app.include_router(module.router)

@@ -1,4 +1,4 @@
-"""The routes of runs: listed, looked at, told again, followed, cancelled; each owner's own."""
+"""The routes of runs."""
 
 from typing import Annotated, Any
 
@@ -30,14 +30,18 @@ EVENT_STREAM_CONTENT: dict[str, Any] = {
 
 
 async def load_own_run(service: Service, principal: Principal, run_id: str) -> Run:
-    """A run of whoever asks; those of others are as if they were not there. Raises: `ApiError` 404."""
+    """Return a run of the API key.
+
+    Raises:
+        ApiError: 404, if the run does not exist or belongs to another key.
+    """
     run = await service.runner.get(run_id)
     if run is None or run.owner != principal.key_id:
         raise not_found_error(f"There is no run {run_id!r}.")
     return run
 
 
-@router.get("", response_model=PageResponse[RunResponse], responses=error_responses(), summary="Runs, newest first")
+@router.get("", response_model=PageResponse[RunResponse], responses=error_responses(), summary="List runs")
 async def list_runs(
     service: ServiceDep,
     principal: PrincipalDep,
@@ -47,7 +51,7 @@ async def list_runs(
     after: AfterQuery = "",
     limit: LimitQuery = 100,
 ) -> Response:
-    """The runs of whoever asks. A run is listed a moment after it has begun."""
+    """List the runs of the API key, newest first. A new run appears within a second."""
     page = await service.store.runs.list(
         owner=principal.key_id,
         agent_id=agent_id,
@@ -59,9 +63,9 @@ async def list_runs(
     return json_response({"items": [run_to_json(run) for run in page.items], "next": page.next_cursor})
 
 
-@router.get("/{run_id}", response_model=RunResponse, responses=error_responses(404), summary="A run")
+@router.get("/{run_id}", response_model=RunResponse, responses=error_responses(404), summary="Get a run")
 async def get_run(service: ServiceDep, principal: PrincipalDep, run_id: RunId) -> Response:
-    """A run as it stands, whichever process it goes on in."""
+    """Get the current state of a run, whichever process executes it."""
     return json_response(run_to_json(await load_own_run(service, principal, run_id)))
 
 
@@ -69,15 +73,18 @@ async def get_run(service: ServiceDep, principal: PrincipalDep, run_id: RunId) -
     "/{run_id}/events",
     response_class=Response,
     responses={**error_responses(404), 200: {"description": "A stream of events.", "content": EVENT_STREAM_CONTENT}},
-    summary="A run's events, told again and on",
+    summary="Stream the events of a run",
 )
 async def get_run_events(
     service: ServiceDep,
     principal: PrincipalDep,
     run_id: RunId,
-    last_event_id: Annotated[str | None, Header(description="The id of the last event seen; the rest follows.")] = None,
+    last_event_id: Annotated[str | None, Header(description="The id of the last received event.")] = None,
 ) -> Response:
-    """A run's events from the first on, or from behind the last one seen, until it ends. Leaving stops nothing."""
+    """Stream the events of a run until it ends, from the first one or after the last received one.
+
+    Closing the connection does not stop the run.
+    """
     _, after = parse_last_event_id(last_event_id, run_id)
     run = await load_own_run(service, principal, run_id)
     return EventStream(stream_run_events(service, run.run_id, after), to_api_error)
@@ -85,6 +92,6 @@ async def get_run_events(
 
 @router.post("/{run_id}/cancel", response_model=CancelResponse, responses=error_responses(404), summary="Cancel a run")
 async def cancel_run(service: ServiceDep, principal: PrincipalDep, run_id: RunId) -> Response:
-    """Stop a run, whichever process it goes on in. False where it has ended already."""
+    """Cancel a run, whichever process executes it. `cancelled` is false if it has already ended."""
     await load_own_run(service, principal, run_id)
     return json_response({"run_id": run_id, "cancelled": await service.runner.cancel(run_id)})

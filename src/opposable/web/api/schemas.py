@@ -1,4 +1,4 @@
-"""What chats are asked with, and what they answer."""
+"""Request and response models of chats, conversations and runs."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -13,51 +13,55 @@ CONVERSATION_ID = r"^[A-Za-z0-9][A-Za-z0-9._:\-]{0,199}$"
 
 AgentHeader = Annotated[
     str | None,
-    Header(alias="X-Agent-ID", pattern=ID_PATTERN, description="The agent to ask; the default one without it."),
+    Header(alias="X-Agent-ID", pattern=ID_PATTERN, description="The id of the agent; default: the default agent."),
 ]
 
 
 class ChatRequest(BaseModel):
-    """What every chat is asked with."""
+    """A message to an agent."""
 
-    message: str = Field(min_length=1, description="What the user says.", examples=["请计算 25 乘以 4"])
+    message: str = Field(min_length=1, description="The text of the user.", examples=["请计算 25 乘以 4"])
     conversation_id: str | None = Field(
         default=None,
         pattern=CONVERSATION_ID,
-        description="The conversation to continue, or the id of one to begin.",
+        description="The conversation to continue, or the id of a new one.",
         examples=["conv-123"],
     )
     max_tool_calls: int | None = Field(
-        default=None, ge=0, le=1000, description="Tool calls at most; the agent's own limit without it.", examples=[5]
+        default=None,
+        ge=0,
+        le=1000,
+        description="The maximum number of tool calls; default: the limit of the agent.",
+        examples=[5],
     )
     max_tokens: int | None = Field(
         default=None,
         gt=0,
         le=2**53,
-        description="Tokens at most, read and written; the agent's own limit without it.",
+        description="The maximum number of input and output tokens; default: the limit of the agent.",
         examples=[20000],
     )
 
 
 class AgentChatRequest(ChatRequest):
-    """A message for an agent, answered as a stream of events or whole."""
+    """A message to an agent, answered with a stream of events or a whole answer."""
 
-    stream: bool = Field(default=True, description="Whether to answer as a stream of events.")
-    detach: bool = Field(default=False, description="Whether the run goes on when the client leaves.")
+    stream: bool = Field(default=True, description="Whether to respond with a stream of events.")
+    detach: bool = Field(default=False, description="Whether the run continues when the client disconnects.")
 
 
 class ToolResultResponse(BaseModel):
-    """What came of one call, the same for every tool."""
+    """The result of a tool call, in the same form for every tool."""
 
     success: bool
-    output: Any = Field(default=None, description="What the tool gave: JSON where it is, else text.")
+    output: Any = Field(default=None, description="The value of the tool: JSON if possible, else text.")
     error: dict[str, str] | None = Field(default=None, examples=[{"kind": "timeout", "message": "No answer in 30 s."}])
     duration_ms: float = 0
     attempts: int = 1
 
 
 class ToolCallResponse(BaseModel):
-    """A call that was made."""
+    """A tool call and its result."""
 
     tool: str = Field(examples=["calculator"])
     arguments: dict[str, Any] = Field(examples=[{"expression": "25*4"}])
@@ -65,7 +69,7 @@ class ToolCallResponse(BaseModel):
 
 
 class ChatMetadata(BaseModel):
-    """What an answer took. `reason` says why the run ended: with an `answer`, or at the limit named."""
+    """Metadata of an answer. `reason` is why the run ended: `answer`, or the exceeded limit."""
 
     total_tokens: int = Field(examples=[1500])
     tool_calls_count: int = Field(examples=[1])
@@ -76,7 +80,7 @@ class ChatMetadata(BaseModel):
 
 
 class ChatResponse(BaseModel):
-    """An answer, with the calls made on the way."""
+    """An answer and its tool calls."""
 
     success: bool
     response: str = Field(examples=["25 × 4 = 100"])
@@ -87,13 +91,13 @@ class ChatResponse(BaseModel):
 
 
 class AgentChatResponse(ChatResponse):
-    """An answer; `content` is the same text as `response`, under the name that streams use."""
+    """An answer. `content` repeats `response` under the name that streams use."""
 
     content: str = Field(examples=["25 × 4 = 100"])
 
 
 class MessageToolCall(BaseModel):
-    """A call that the model wanted made; `arguments` is JSON text."""
+    """A tool call of the model. `arguments` is JSON text."""
 
     id: str
     name: str
@@ -101,17 +105,18 @@ class MessageToolCall(BaseModel):
 
 
 class MessageResponse(BaseModel):
-    """One message. `call_id` and `name` belong to role "tool"."""
+    """A message. `call_id` and `name` belong to role "tool", `thinking` to role "assistant"."""
 
     role: str = Field(examples=["user"])
     content: str
     tool_calls: list[MessageToolCall] = []
     call_id: str = ""
     name: str = ""
+    thinking: str = ""
 
 
 class ConversationResponse(BaseModel):
-    """A conversation without its messages; `messages_count` counts them."""
+    """A conversation without its messages."""
 
     conversation_id: str
     agent_id: str = ""
@@ -122,19 +127,19 @@ class ConversationResponse(BaseModel):
 
 
 class ConversationDetailResponse(ConversationResponse):
-    """A conversation with what was said, or the part of it that was asked for."""
+    """A conversation with its messages."""
 
     messages: list[MessageResponse] = []
 
 
 class DeleteResponse(BaseModel):
-    """That it is gone."""
+    """The confirmation of a deletion."""
 
     deleted: bool = True
 
 
 class RunResponse(BaseModel):
-    """A run. `status` is running, waiting (for a person), finished, failed or cancelled."""
+    """A run. The status `waiting` means that a call waits for human approval."""
 
     run_id: str
     status: RunStatus
@@ -142,8 +147,8 @@ class RunResponse(BaseModel):
     conversation_id: str = ""
     trace_id: str = ""
     task: str = ""
-    text: str = Field(default="", description="Its answer.")
-    reason: str = Field(default="", description="Why it ended: answer, the limit reached, or lost with its process.")
+    text: str = Field(default="", description="The answer.")
+    reason: str = Field(default="", description="Why the run ended: answer, the exceeded limit, or lost.")
     input_tokens: int = 0
     output_tokens: int = 0
     turns: int = 0
@@ -153,7 +158,7 @@ class RunResponse(BaseModel):
 
 
 class CancelResponse(BaseModel):
-    """Whether a run was still going on, so that it was cancelled or will be at once."""
+    """The outcome of a cancellation. `cancelled` is false if the run had already ended."""
 
     run_id: str
     cancelled: bool

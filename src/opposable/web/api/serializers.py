@@ -1,4 +1,4 @@
-"""Runs, answers and messages as JSON."""
+"""JSON responses, and the forms of the API that follow its published documents."""
 
 from typing import Any
 
@@ -6,40 +6,38 @@ import orjson
 from starlette.responses import Response
 
 from opposable.domain.events import ToolFinished
-from opposable.domain.messages import Message
 from opposable.domain.records import Conversation
 from opposable.service.runner import ActiveRun
+from opposable.store.column_types import to_json
 
 
 def dump_json(value: Any) -> bytes:
-    """JSON of anything: what JSON does not know is written as its text."""
+    """Return a value as JSON; values of other types become their text."""
     try:
         return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:  # an integer beyond 64 bits
-        from opposable.store.column_types import to_json
-
         return to_json(value).encode()
 
 
 def json_response(value: Any, status: int = 200) -> Response:
-    """A JSON answer."""
+    """Return a JSON response."""
     return Response(dump_json(value), status, media_type="application/json")
 
 
 def serialize_answer(active_run: ActiveRun) -> dict[str, Any]:
-    """The answer of a run that ended, as `bodies.ChatAnswer` has it."""
+    """Return the answer of an ended run in the form of `ChatResponse`."""
     run = active_run.run
-    ended = run.ended_at or run.started_at
+    ended_at = run.ended_at or run.started_at
     return {
         "success": run.status == "finished",
         "response": run.text,
         "conversation_id": run.conversation_id,
         "trace_id": run.trace_id,
-        "tool_calls": [_serialize_call(made) for made in active_run.finished_calls],
+        "tool_calls": [_serialize_call(call) for call in active_run.finished_calls],
         "meta": {
             "total_tokens": run.usage.total_tokens,
             "tool_calls_count": run.tool_calls,
-            "latency_ms": round((ended - run.started_at).total_seconds() * 1000),
+            "latency_ms": round((ended_at - run.started_at).total_seconds() * 1000),
             "run_id": run.run_id,
             "agent_id": run.agent_id,
             "reason": run.reason,
@@ -48,7 +46,7 @@ def serialize_answer(active_run: ActiveRun) -> dict[str, Any]:
 
 
 def serialize_conversation(conversation: Conversation) -> dict[str, Any]:
-    """A conversation, as `bodies.ShownConversation` has it."""
+    """Return a conversation in the form of `ConversationResponse`."""
     return {
         "conversation_id": conversation.conversation_id,
         "agent_id": conversation.agent_id,
@@ -59,28 +57,16 @@ def serialize_conversation(conversation: Conversation) -> dict[str, Any]:
     }
 
 
-def serialize_message(message: Message) -> dict[str, Any]:
-    """A message, as `bodies.ShownMessage` has it."""
-    shown: dict[str, Any] = {"role": message.role, "content": message.content}
-    if message.tool_calls:
-        shown["tool_calls"] = [
-            {"id": call.id, "name": call.name, "arguments": call.arguments_json} for call in message.tool_calls
-        ]
-    if message.role == "tool":
-        shown |= {"call_id": message.call_id, "name": message.name}
-    return shown
-
-
 def _serialize_call(finished_call: ToolFinished) -> dict[str, Any]:
     result = finished_call.result
-    failed = result.failure is not None
+    is_failed = result.failure is not None
     return {
         "tool": finished_call.call.name,
         "arguments": dict(finished_call.call.arguments),
         "result": {
-            "success": not failed,
-            "output": None if failed else result.content if result.data is None else result.data,
-            "error": {"kind": result.failure, "message": result.content} if failed else None,
+            "success": not is_failed,
+            "output": None if is_failed else result.content if result.data is None else result.data,
+            "error": {"kind": result.failure, "message": result.content} if is_failed else None,
             "duration_ms": round(result.seconds * 1000, 3),
             "attempts": result.attempts,
         },

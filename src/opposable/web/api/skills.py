@@ -1,4 +1,4 @@
-"""The skill host: every tool that is on as a skill that can be listed and run."""
+"""The routes of the skill host, which offers every enabled tool as a skill."""
 
 from typing import Any
 
@@ -16,44 +16,42 @@ router = APIRouter(prefix="/skills", tags=["skills"])
 
 
 class SkillResponse(BaseModel):
-    """One skill: an action of a tool."""
+    """A skill: an action of a tool."""
 
     skill_id: str = Field(examples=["calculator"])
-    name: str = Field(description="The name models know it by.")
+    name: str = Field(description="The name of the skill for models.")
     description: str
-    type: str = Field(description="What it is made from: function, http, mcp_server or skill.")
+    type: str = Field(description="The type of the tool: function, http, mcp_server or skill.")
     version: str
-    parameters: dict[str, Any] = Field(description="A JSON Schema of the arguments.")
+    parameters: dict[str, Any] = Field(description="The JSON Schema of the arguments.")
 
 
 class SkillListResponse(BaseModel):
-    """The skills there are."""
+    """All skills."""
 
     skills: list[SkillResponse]
 
 
-@router.get(
-    "", dependencies=[Depends(RequireScope("tools:read"))], responses=error_responses(), summary="The skills there are"
-)
+@router.get("", dependencies=[Depends(RequireScope("tools:read"))], responses=error_responses(), summary="List skills")
 async def list_skills(service: ServiceDep) -> SkillListResponse:
-    """Every action of every tool that is on."""
+    """List every action of every enabled tool."""
     return SkillListResponse(
         skills=[
-            one for spec in service.library.specs if spec.enabled for one in _get_tool_skills(service, spec.tool_id)
+            skill for spec in service.library.specs if spec.enabled for skill in _get_tool_skills(service, spec.tool_id)
         ]
     )
 
 
 async def run_skill(request: Request) -> Response:
-    """Run one skill, by its id or by the name models know it by."""
-    given = await parse_call_body(request, "arguments")
+    """Run a skill, by its id or its name for models."""
+    body = await parse_call_body(request, "arguments")
     tool = request.app.state.service.library.find_tool(request.path_params["skill_id"])
     if tool is None:
         raise not_found_error(
             f"There is no skill {request.path_params['skill_id']!r}; GET /skills lists those there are."
         )
     tool_id, action = _split_skill_id(request.app.state.service, tool.tool_id)
-    return await call_and_record(request, tool_id, action, given["arguments"])
+    return await call_and_record(request, tool_id, action, body["arguments"])
 
 
 router.add_api_route(
@@ -89,7 +87,7 @@ def _get_tool_skills(service: Service, tool_id: str) -> list[SkillResponse]:
 
 
 def _split_skill_id(service: Service, skill_id: str) -> tuple[str, str]:
-    """The id of a tool and the action of it that `whole` names."""
+    """Split a skill id into the id of its tool and the action."""
     if service.library.get_spec(skill_id) is not None:
         return skill_id, ""
     tool_id = skill_id

@@ -1,4 +1,4 @@
-"""What of a tool or an agent that comes over HTTP the owner allows: secrets, programs, folders, addresses, databases."""
+"""Authorization of tools and agents from HTTP requests: secrets, programs, folders, addresses, databases."""
 
 import asyncio
 import re
@@ -19,7 +19,11 @@ _REFERENCE = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
 
 
 async def authorize_spec(spec: AnyToolSpec, service: Service, principal: Principal) -> None:
-    """Let a tool in that may be made over HTTP. Raises: `ApiError` 403 or 400, saying what the owner would have to set."""
+    """Check that a request may create a tool.
+
+    Raises:
+        ApiError: 403, with the setting that the owner of the server would have to change.
+    """
     _check_secrets(spec, service.settings)
     match spec:
         case McpServerSpec():
@@ -36,25 +40,32 @@ async def authorize_agent(
     `before` is the agent as it was: what it had already is not asked about again.
     """
     service.get_model(spec.model)
-    told = [name for name in ("database", "semantics") if getattr(spec, name) not in ("", getattr(previous, name, ""))]
-    if told and not principal.has_scope("admin"):
-        raise forbidden_error(f"Setting {' and '.join(told)} of an agent takes a key with the scope 'admin'.")
+    changed = [
+        name for name in ("database", "semantics") if getattr(spec, name) not in ("", getattr(previous, name, ""))
+    ]
+    if changed and not principal.has_scope("admin"):
+        raise forbidden_error(f"Setting {' and '.join(changed)} of an agent needs the scope 'admin'.")
     for binding in spec.tools:
         if previous is None or binding not in previous.tools:
             await authorize_binding(binding.tool_id, binding.config, service, principal)
 
 
 async def authorize_binding(tool_id: str, config: dict[str, Any], service: Service, principal: Principal) -> None:
-    """Let a binding in whose `config` is put over a kept tool's spec. Raises: as `admit`; `BadInput` where it does not fit."""
+    """Check that a request may bind a tool with these overrides.
+
+    Raises:
+        BadInput: If the tool does not exist or the overrides are not valid.
+        ApiError: As `authorize_spec`.
+    """
     spec = await service.store.tools.get(tool_id)
     if spec is None:
-        raise BadInput(f"There is no tool {tool_id!r} to bind.")
+        raise BadInput(f"There is no tool {tool_id!r}.")
     if config:
         await authorize_spec(merge_config(spec, config), service, principal)
 
 
 def get_referenced_variables(spec: AnyToolSpec) -> list[str]:
-    """The environment variables a tool refers to."""
+    """Return the environment variables that a tool refers to."""
     return sorted({name for text in _iterate_secret_fields(spec) for name in _REFERENCE.findall(text)})
 
 
@@ -79,7 +90,7 @@ def _iterate_secret_fields(spec: AnyToolSpec) -> Iterator[str]:
 
 
 def _get_host(spec: AnyToolSpec) -> str:
-    """The one host that a tool's secrets go to, "" for a program."""
+    """Return the host that receives the secrets of a tool, "" for a program."""
     url = spec.endpoint.url_template if isinstance(spec, HttpToolSpec) else getattr(spec, "url", "")
     try:
         return (urlsplit(url).hostname or "").lower()
@@ -89,7 +100,7 @@ def _get_host(spec: AnyToolSpec) -> str:
 
 async def _check_server(spec: McpServerSpec, settings: Settings, principal: Principal) -> None:
     if not principal.has_scope("admin"):
-        raise forbidden_error("An MCP server is added by a key with the scope 'admin'.")
+        raise forbidden_error("Adding an MCP server needs the scope 'admin'.")
     if spec.command and not settings.programs:
         raise forbidden_error(
             "MCP servers may not be started as programs over HTTP; the owner can set OPPOSABLE_PROGRAMS=true."
@@ -99,7 +110,7 @@ async def _check_server(spec: McpServerSpec, settings: Settings, principal: Prin
 
 
 async def _check_address(url: str, settings: Settings) -> None:
-    """Refuse an address that tools may not reach: what it leads to now, and by its name."""
+    """Reject a URL whose host, by name or by its current addresses, tools may not connect to."""
     from opposable.safety.network.ssrf_guard import SsrfGuard
 
     guard = SsrfGuard(settings.private_hosts)
@@ -115,17 +126,17 @@ async def _check_resolved_addresses(guard: Any, host: str, port: int) -> None:
     from ipaddress import ip_address
 
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port)
+        addresses = await asyncio.get_running_loop().getaddrinfo(host, port)
     except OSError:
-        return  # nobody is called by that name now; connecting will say so
-    for *_, place in found:
-        guard.vet(ip_address(str(place[0]).partition("%")[0]), host, port)
+        return  # the name does not resolve now; connecting will report it
+    for *_, address in addresses:
+        guard.vet(ip_address(str(address[0]).partition("%")[0]), host, port)
 
 
 def _check_folder(path: Path, settings: Settings) -> None:
-    """Refuse a skill that is not inside one of the owner's folders."""
-    wanted = path.resolve()
-    if not any(wanted.is_relative_to(folder.resolve()) for folder in settings.skills):
+    """Reject a skill outside the folders in OPPOSABLE_SKILLS."""
+    skill_path = path.resolve()
+    if not any(skill_path.is_relative_to(folder.resolve()) for folder in settings.skills):
         raise forbidden_error(
-            "Skills are taken from the owner's folders only; the owner can list them in OPPOSABLE_SKILLS."
+            "The skill is outside the allowed folders. The owner of the server can list folders in OPPOSABLE_SKILLS."
         )

@@ -1,4 +1,4 @@
-"""The route that calls a tool: read, run, recorded and answered by hand, since others wait for it thousands of times."""
+"""The route that calls a tool. It does without pydantic, because it is called thousands of times per second."""
 
 import time
 from typing import Any
@@ -13,12 +13,12 @@ from opposable.domain.language import Language
 from opposable.domain.records import execution_from_result
 from opposable.domain.tools import ToolResult, new_call_id
 from opposable.web.api.dependencies import get_principal, get_service, get_trace_id
-from opposable.web.errors import ApiError, error_responses, forbidden_error, not_found_error
+from opposable.web.errors import ApiError, error_responses, missing_scope_error, not_found_error
 from opposable.web.principal import Scope
 
 router = APIRouter(tags=["tools"])
 CALL_SCOPE: Scope = "tools:write"
-"""What it takes to call a tool: it may do anything that the tool does."""
+"""The scope for calling tools, which can do anything that a tool does."""
 
 RESULT_EXAMPLE = {
     "success": True,
@@ -35,8 +35,8 @@ RESULT_SCHEMA: dict[str, Any] = {
     "properties": {
         "success": {"type": "boolean"},
         "tool": {"type": "string"},
-        "output": {"description": "The value the tool brought; null where it failed."},
-        "content": {"type": "string", "description": "What a model is told of it."},
+        "output": {"description": "The value of the tool; null if the call failed."},
+        "content": {"type": "string", "description": "The text that a model would receive."},
         "error": {
             "anyOf": [
                 {"type": "null"},
@@ -55,7 +55,7 @@ RESULT_SCHEMA: dict[str, Any] = {
                 "latency_ms": {"type": "number"},
                 "attempts": {"type": "integer"},
                 "cached": {"type": "boolean"},
-                "cut": {"type": "integer", "description": "Characters left out of `content`."},
+                "cut": {"type": "integer", "description": "The number of characters removed from `content`."},
             },
             "required": ["latency_ms", "attempts", "cached", "cut"],
         },
@@ -67,28 +67,37 @@ RESULT_SCHEMA: dict[str, Any] = {
 def describe_call_route(
     arguments_field: str, extra_properties: dict[str, Any], example: dict[str, Any], summary: str
 ) -> dict[str, Any]:
-    """What the OpenAPI document says of a route that calls; `argument` names the field with the arguments."""
+    """Return the OpenAPI description of a route that calls a tool.
+
+    Args:
+        arguments_field: The field of the body with the arguments.
+        extra_properties: The schemas of its other fields.
+        example: The example of the body.
+        summary: The summary of the route.
+    """
     properties = {arguments_field: {"type": "object", "description": "The arguments, by name."}, **extra_properties}
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
-    told = {
-        "description": "What came of it.",
+    success = {
+        "description": "The result of the call.",
         "content": {"application/json": {"schema": RESULT_SCHEMA, "example": RESULT_EXAMPLE}},
     }
     return {
         "summary": summary,
         "x-scope": CALL_SCOPE,
         "requestBody": {"required": True, "content": {"application/json": {"schema": schema, "example": example}}},
-        "responses": {"200": told},
+        "responses": {"200": success},
     }
 
 
-ACTION_PROPERTY = {"action": {"type": "string", "description": "The action's own name, of a tool that has several."}}
+ACTION_PROPERTY = {
+    "action": {"type": "string", "description": "The name of the action, for a tool with several actions."}
+}
 
 
 async def call_tool(request: Request) -> Response:
-    """Call one tool; a call that fails is answered with 200 and says so, as a tool's result does."""
-    given = await parse_call_body(request, "arguments", "action")
-    return await call_and_record(request, request.path_params["tool_id"], given.get("action", ""), given["arguments"])
+    """Call a tool. A call that fails has the status 200 and `success: false`."""
+    body = await parse_call_body(request, "arguments", "action")
+    return await call_and_record(request, request.path_params["tool_id"], body.get("action", ""), body["arguments"])
 
 
 router.add_api_route(
@@ -107,34 +116,42 @@ router.add_api_route(
 
 
 async def parse_call_body(request: Request, arguments_field: str, *text_fields: str) -> dict[str, Any]:
-    """The body of a call: an object with arguments and perhaps texts. Raises: `ApiError` 403, 400 or 422."""
+    """Return the body of a call: an object with the arguments and optional string fields.
+
+    Raises:
+        ApiError: 403 without the scope, 400 or 422 for a body that is not valid.
+    """
     if not get_principal(request).has_scope(CALL_SCOPE):
-        raise forbidden_error(f"This key lacks the scope {CALL_SCOPE!r}.")
+        raise missing_scope_error(CALL_SCOPE)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise ApiError(400, "bad_input", "The body must be sent as Content-Type: application/json.")
     try:
-        given = orjson.loads(await request.body() or b"{}")
+        body = orjson.loads(await request.body() or b"{}")
     except ClientDisconnect:
-        raise ApiError(400, "bad_input", "The body broke off.") from None
+        raise ApiError(400, "bad_input", "The connection closed before the whole body was received.") from None
     except orjson.JSONDecodeError as error:
-        raise ApiError(422, "invalid_request", f"The body is no JSON: {error}.") from error
-    if not isinstance(given, dict):
-        raise _validation_error("body", "give a JSON object")
-    for name, value in given.items():
+        raise ApiError(422, "invalid_request", f"The body is not valid JSON: {error}.") from error
+    if not isinstance(body, dict):
+        raise _validation_error("body", "must be a JSON object")
+    for name, value in body.items():
         if name == arguments_field and not isinstance(value, dict):
             raise _validation_error(f"body.{name}", "must be a JSON object with the arguments by name")
         if name != arguments_field and (name not in text_fields or not isinstance(value, str)):
-            raise _validation_error(f"body.{name}", "must be a text" if name in text_fields else "is not known here")
-    given.setdefault(arguments_field, {})
-    return given
+            raise _validation_error(f"body.{name}", "must be a string" if name in text_fields else "is unknown")
+    body.setdefault(arguments_field, {})
+    return body
 
 
 async def call_and_record(request: Request, tool_id: str, action: str, arguments: dict[str, Any]) -> Response:
-    """Call a tool, record it, and answer with what came of it. Raises: `ApiError` 404 where there is no such tool."""
+    """Call a tool, record the call, and return its result.
+
+    Raises:
+        ApiError: 404, if there is no such tool.
+    """
     service = get_service(request)
     if service.library.get_spec(tool_id) is None:
-        raise not_found_error(f"There is no tool {tool_id!r} that can be called.")
+        raise not_found_error(f"There is no enabled tool {tool_id!r}.")
     trace_id = get_trace_id(request)
     context = CallContext(call_id=new_call_id(), trace_id=trace_id, language=_get_language(request))
     begun = time.perf_counter()
@@ -149,9 +166,9 @@ async def call_and_record(request: Request, tool_id: str, action: str, arguments
 
 
 def serialize_tool_result(tool: str, result: ToolResult, trace_id: str, execution_id: str, seconds: float) -> bytes:
-    """A result as it is told over HTTP, whatever kind of tool it came from."""
+    """Return a result as JSON, in the same form for every type of tool."""
     failure = result.failure
-    told = {
+    form = {
         "success": failure is None,
         "tool": tool,
         "output": (result.content if result.data is None else result.data) if failure is None else None,
@@ -167,9 +184,9 @@ def serialize_tool_result(tool: str, result: ToolResult, trace_id: str, executio
         },
     }
     try:
-        return orjson.dumps(told, default=str, option=orjson.OPT_NON_STR_KEYS)
-    except TypeError:  # a number beyond 64 bits, text that is no Unicode
-        return orjson.dumps(told | {"output": result.content})
+        return orjson.dumps(form, default=str, option=orjson.OPT_NON_STR_KEYS)
+    except TypeError:  # an integer beyond 64 bits, or a string that is not valid Unicode
+        return orjson.dumps(form | {"output": result.content})
 
 
 def _get_language(request: Request) -> Language:
@@ -177,4 +194,4 @@ def _get_language(request: Request) -> Language:
 
 
 def _validation_error(field: str, problem: str) -> ApiError:
-    return ApiError(422, "invalid_request", f"The request does not fit: {field} {problem}.", fields=[(field, problem)])
+    return ApiError(422, "invalid_request", f"The request is not valid: {field} {problem}.", fields=[(field, problem)])

@@ -1,4 +1,4 @@
-"""The routes of tools: kept, changed, found, switched, asked how they do."""
+"""The routes of tools: create, change, search, enable, disable, health."""
 
 import asyncio
 from collections.abc import Callable
@@ -38,38 +38,38 @@ ToolSpecBody = Annotated[AnyToolSpec, Body(openapi_examples=SPEC_EXAMPLES)]
 
 
 class SaveToolResponse(BaseModel):
-    """A tool that was kept, and what of it can be called."""
+    """A stored tool and its available actions."""
 
     tool: AnyToolSpec
-    accepted: list[str] = Field(description="The names that models know its actions by.", examples=[["stock"]])
-    set_aside: dict[str, str] = Field(default={}, description="What of it cannot be called, with the reason.")
+    accepted: list[str] = Field(description="The names of its actions for models.", examples=[["stock"]])
+    set_aside: dict[str, str] = Field(default={}, description="Actions that are not available, with the reason.")
 
 
 class ToolSearchResult(BaseModel):
-    """A tool that fits a need; scores compare within one search only."""
+    """A search result. Scores are comparable within one search only."""
 
     tool_id: str
-    action: str = Field(description="Its action that fits; empty where it has but one.")
-    name: str = Field(description="The name models know it by.")
+    action: str = Field(description="The matching action; empty for a tool with one action.")
+    name: str = Field(description="The name of the action for models.")
     description: str
     score: float
 
 
 class ToolHealthResponse(BaseModel):
-    """How a tool has done in this process since it was registered."""
+    """The health of a tool in this process since it was registered."""
 
     tool_id: str
-    state: str = Field(description="ok, disabled, open (out of service), half_open; for a server that is away: away.")
+    state: str = Field(description="ok, disabled, open (out of service), half_open, or away (unreachable server).")
     calls: int
-    failures: dict[str, int] = Field(description="Calls that failed, by kind of failure.")
+    failures: dict[str, int] = Field(description="The number of failed calls by kind of failure.")
     mean_seconds: float
     last_failure: str = ""
-    retry_in: float = Field(default=0.0, description="Seconds until a tool out of service is tried again.")
-    missing: list[str] = Field(default=[], description="Dependencies that are not there any more.")
-    set_aside: dict[str, str] = Field(default={}, description="What of it cannot be called, with the reason.")
+    retry_in: float = Field(default=0.0, description="Seconds until a tool out of service is retried.")
+    missing: list[str] = Field(default=[], description="Dependencies that are no longer available.")
+    set_aside: dict[str, str] = Field(default={}, description="Actions that are not available, with the reason.")
 
 
-@router.get("", dependencies=REQUIRE_READ, responses=error_responses(), summary="Tools by id")
+@router.get("", dependencies=REQUIRE_READ, responses=error_responses(), summary="List tools")
 async def list_tools(
     service: ServiceDep,
     *,
@@ -78,50 +78,54 @@ async def list_tools(
     type: Annotated[ToolType | None, Query(description="Only tools of this type.")] = None,
     tag: Annotated[str, Query(description="Only tools with this tag.", max_length=100)] = "",
     category: Annotated[str, Query(description="Only tools of this category.", max_length=100)] = "",
-    enabled: Annotated[bool | None, Query(description="Only those that are on, or off.")] = None,
+    enabled: Annotated[bool | None, Query(description="Only enabled or disabled tools.")] = None,
 ) -> PageResponse[AnyToolSpec]:
-    """The kept tools that fit every filter."""
+    """List the stored tools that match all filters, by id."""
 
-    def fits(spec: AnyToolSpec) -> bool:
+    def matches(spec: AnyToolSpec) -> bool:
         return (not tag or tag in spec.tags) and (not category or spec.category == category)
 
-    found: list[AnyToolSpec] = []
-    aside: dict[str, str] = {}
+    matching: list[AnyToolSpec] = []
+    unreadable_rows: dict[str, str] = {}
     while True:
         page = await service.store.tools.list(after=after, limit=limit, enabled=enabled, tool_type=type)
-        aside |= page.unreadable_rows
+        unreadable_rows |= page.unreadable_rows
         for spec in page.items:
-            if fits(spec):
-                found.append(spec)
-            if len(found) == limit:
+            if matches(spec):
+                matching.append(spec)
+            if len(matching) == limit:
                 more = page.next_cursor or spec.tool_id != page.items[-1].tool_id
-                return PageResponse(items=found, next=spec.tool_id if more else "", set_aside=aside)
+                return PageResponse(items=matching, next=spec.tool_id if more else "", set_aside=unreadable_rows)
         after = page.next_cursor
         if not after:
-            return PageResponse(items=found, set_aside=aside)
+            return PageResponse(items=matching, set_aside=unreadable_rows)
 
 
-@router.get("/search", dependencies=REQUIRE_READ, responses=error_responses(), summary="The tools that fit a need best")
+@router.get("/search", dependencies=REQUIRE_READ, responses=error_responses(), summary="Search tools")
 async def search_tools(
     service: ServiceDep,
-    need: Annotated[str, Query(description="What is to be done, in words.", min_length=1, max_length=2000)],
+    need: Annotated[str, Query(description="A description of the task.", min_length=1, max_length=2000)],
     limit: Annotated[int, Query(ge=1, le=100)] = 10,
 ) -> PageResponse[ToolSearchResult]:
-    """Tools that are on, ranked by the words of their names, descriptions, tags and parameters."""
-    found = service.library.search(need, limit)
+    """Search the enabled tools by their names, descriptions, tags and parameters, best match first."""
+    tool_matches = service.library.search(need, limit)
     return PageResponse(
         items=[
             ToolSearchResult(
-                tool_id=one.tool_id, action=one.action, name=one.name, description=one.description, score=one.score
+                tool_id=match.tool_id,
+                action=match.action,
+                name=match.name,
+                description=match.description,
+                score=match.score,
             )
-            for one in found
+            for match in tool_matches
         ]
     )
 
 
-@router.post("", status_code=201, dependencies=REQUIRE_WRITE, responses=error_responses(409), summary="Keep a new tool")
+@router.post("", status_code=201, dependencies=REQUIRE_WRITE, responses=error_responses(409), summary="Create a tool")
 async def create_tool(service: ServiceDep, principal: PrincipalDep, spec: ToolSpecBody) -> SaveToolResponse:
-    """Keep a tool and offer it at once."""
+    """Store a new tool and load it."""
     await authorize_spec(spec, service, principal)
     if await service.store.tools.get(spec.tool_id) is not None:
         raise conflict_error(
@@ -130,78 +134,80 @@ async def create_tool(service: ServiceDep, principal: PrincipalDep, spec: ToolSp
     return await save_tool(service, spec, service.store.tools.add)
 
 
-@router.get("/{tool_id}", dependencies=REQUIRE_READ, responses=error_responses(404), summary="One tool")
+@router.get("/{tool_id}", dependencies=REQUIRE_READ, responses=error_responses(404), summary="Get a tool")
 async def get_tool(service: ServiceDep, tool_id: ToolIdPath) -> AnyToolSpec:
-    """The tool as it is kept."""
+    """Get the spec of a tool."""
     return await load_tool(service, tool_id)
 
 
-@router.put("/{tool_id}", dependencies=REQUIRE_WRITE, responses=error_responses(404), summary="Change a tool")
+@router.put("/{tool_id}", dependencies=REQUIRE_WRITE, responses=error_responses(404), summary="Update a tool")
 async def update_tool(
     service: ServiceDep, principal: PrincipalDep, tool_id: ToolIdPath, spec: ToolSpecBody
 ) -> SaveToolResponse:
-    """Put another spec in the place of a tool's; its id stays."""
+    """Replace the spec of a tool. Its id cannot change."""
     if spec.tool_id != tool_id:
-        raise BadInput(f"The path names {tool_id!r} and the body {spec.tool_id!r}; a tool's id stays as it is.")
+        raise BadInput(f"The path has the id {tool_id!r} and the body {spec.tool_id!r}. The id cannot change.")
     await load_tool(service, tool_id)
     await authorize_spec(spec, service, principal)
     return await save_tool(service, spec, service.store.tools.save)
 
 
 @router.delete(
-    "/{tool_id}", status_code=204, dependencies=REQUIRE_WRITE, responses=error_responses(404), summary="Forget a tool"
+    "/{tool_id}", status_code=204, dependencies=REQUIRE_WRITE, responses=error_responses(404), summary="Delete a tool"
 )
 async def delete_tool(service: ServiceDep, tool_id: ToolIdPath) -> Response:
-    """Forget a tool and the agents' bindings to it; what was recorded of its calls stays."""
+    """Delete a tool and its bindings. The records of its calls remain."""
     if not await service.store.tools.delete(tool_id):
         raise _tool_not_found_error(tool_id)
     await service.refresh()
     return Response(status_code=204)
 
 
-@router.post(
-    "/{tool_id}/enable", dependencies=REQUIRE_WRITE, responses=error_responses(404), summary="Switch a tool on"
-)
+@router.post("/{tool_id}/enable", dependencies=REQUIRE_WRITE, responses=error_responses(404), summary="Enable a tool")
 async def enable_tool(service: ServiceDep, tool_id: ToolIdPath) -> AnyToolSpec:
-    """Offer a tool again."""
+    """Enable a tool and load it."""
     return await _set_enabled(service, tool_id, enabled=True)
 
 
-@router.post(
-    "/{tool_id}/disable", dependencies=REQUIRE_WRITE, responses=error_responses(404), summary="Switch a tool off"
-)
+@router.post("/{tool_id}/disable", dependencies=REQUIRE_WRITE, responses=error_responses(404), summary="Disable a tool")
 async def disable_tool(service: ServiceDep, tool_id: ToolIdPath) -> AnyToolSpec:
-    """Keep a tool, but neither tell models of it nor run it."""
+    """Disable a tool. It stays stored, but models cannot see or call it."""
     return await _set_enabled(service, tool_id, enabled=False)
 
 
 @router.get(
-    "/{tool_id}/health", dependencies=REQUIRE_READ, responses=error_responses(404), summary="How a tool is doing"
+    "/{tool_id}/health", dependencies=REQUIRE_READ, responses=error_responses(404), summary="Get the health of a tool"
 )
 async def get_tool_health(service: ServiceDep, tool_id: ToolIdPath) -> ToolHealthResponse:
-    """Calls, failures and the circuit, as this process has seen them."""
+    """Get the calls, failures and circuit-breaker state of a tool in this process."""
     spec = await load_tool(service, tool_id)
     server = service.spec_loader.get_server(tool_id)
-    aside = server.registration.set_aside if server is not None else {}
+    rejected = server.registration.set_aside if server is not None else {}
     if service.library.get_spec(tool_id) is None:
         state = "disabled" if not spec.enabled else "away"
-        return ToolHealthResponse(tool_id=tool_id, state=state, calls=0, failures={}, mean_seconds=0.0, set_aside=aside)
+        return ToolHealthResponse(
+            tool_id=tool_id, state=state, calls=0, failures={}, mean_seconds=0.0, set_aside=rejected
+        )
     health = service.library.get_health(tool_id)
     return ToolHealthResponse(
         tool_id=tool_id,
-        state="away" if tool_id in aside else health.state,
+        state="away" if tool_id in rejected else health.state,
         calls=health.calls,
         failures={str(kind): count for kind, count in health.failures.items()},
         mean_seconds=health.mean_seconds,
         last_failure=health.last_failure,
         retry_in=health.retry_after_seconds,
         missing=list(health.missing_dependencies),
-        set_aside=aside,
+        set_aside=rejected,
     )
 
 
 async def load_tool(service: Service, tool_id: str) -> AnyToolSpec:
-    """The kept tool of that id. Raises: `ApiError` 404."""
+    """Return the stored spec of a tool.
+
+    Raises:
+        ApiError: 404, if there is no such tool.
+    """
     spec = await service.store.tools.get(tool_id)
     if spec is None:
         raise _tool_not_found_error(tool_id)
@@ -209,33 +215,44 @@ async def load_tool(service: Service, tool_id: str) -> AnyToolSpec:
 
 
 async def save_tool(service: Service, spec: AnyToolSpec, save: Callable[[AnyToolSpec], Any]) -> SaveToolResponse:
-    """Keep a spec by `keep` and offer it. Raises: `BadInput` for one that no tool can be made of, `StoreError`."""
+    """Store a spec with `save` and load it.
+
+    Raises:
+        BadInput: If the spec cannot become a tool.
+        StoreError: If the store fails.
+    """
     if spec.enabled:
         await check_loadable(service, spec)
     await save(spec)
     await service.refresh()
     server = service.spec_loader.get_server(spec.tool_id)
     if server is not None:
-        told = server.registration
-        return SaveToolResponse(tool=spec, accepted=list(told.accepted), set_aside=told.set_aside)
+        registration = server.registration
+        return SaveToolResponse(tool=spec, accepted=list(registration.accepted), set_aside=registration.set_aside)
     names = _get_tool_names(service, spec.tool_id)
-    aside = {} if names or not spec.enabled else {spec.tool_id: "It cannot be offered now."}
-    return SaveToolResponse(tool=spec, accepted=names, set_aside=aside)
+    rejected = {} if names or not spec.enabled else {spec.tool_id: "The tool cannot be loaded now."}
+    return SaveToolResponse(tool=spec, accepted=names, set_aside=rejected)
 
 
 async def check_loadable(service: Service, spec: AnyToolSpec) -> None:
-    """Refuse a spec that no tool can be made of here. Raises: `BadInput`."""
+    """Check that a spec can become a tool in this process.
+
+    Raises:
+        BadInput: If it cannot.
+    """
     if isinstance(spec, McpServerSpec):
-        return  # only the server itself can say what it offers
-    missing = [one for one in spec.dependencies if one == spec.tool_id or service.library.get_spec(one) is None]
+        return  # its tools are known only after connecting
+    missing = [
+        tool_id for tool_id in spec.dependencies if tool_id == spec.tool_id or service.library.get_spec(tool_id) is None
+    ]
     if missing:
-        raise BadInput(f"{spec.tool_id} depends on {', '.join(missing)}, which cannot be had here.")
+        raise BadInput(f"{spec.tool_id} depends on {', '.join(missing)}, which is not available.")
     try:
         tools = await asyncio.to_thread(service.spec_loader.create_tools, spec)
     except ModuleNotFoundError as error:
-        raise BadInput(f"{spec.tool_id} needs {error.name}, which is not installed here.") from error
+        raise BadInput(f"{spec.tool_id} needs {error.name}, which is not installed on the server.") from error
     if not tools:
-        raise BadInput(f"{spec.tool_id} brings no tool that could be called.")
+        raise BadInput(f"{spec.tool_id} defines no callable tool.")
 
 
 def _get_tool_names(service: Service, tool_id: str) -> list[str]:

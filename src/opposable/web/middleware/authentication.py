@@ -15,7 +15,7 @@ from opposable.domain.errors import OpposableError
 from opposable.domain.rate_limits import RateLimiter
 from opposable.domain.records import ApiKey
 from opposable.store.keys import KEY_PREFIX, ApiKeyRepository, hash_key
-from opposable.web.errors import ApiError, forbidden_error, to_api_error
+from opposable.web.errors import ApiError, missing_scope_error, to_api_error
 from opposable.web.middleware.request_limits import TokenUsageRecorder, check_rate_limit, check_token_budget
 from opposable.web.openai_errors import GatewayError
 from opposable.web.principal import OWNER, PRINCIPAL_SCOPE_KEY, Principal
@@ -202,7 +202,7 @@ class AuthenticationMiddleware:
             if is_open:
                 return None
             if scope["path"].startswith(GATEWAY_PREFIX) and not principal.has_scope("chat"):
-                return forbidden_error("This API key does not have the scope 'chat'.")
+                return missing_scope_error("chat")
             if self._key_cache is None or cached_key is None:
                 return None
             return await self._key_cache.check_limits(cached_key)
@@ -228,7 +228,7 @@ class AuthenticationMiddleware:
         return ApiError(401, "invalid_api_key", message, headers={"www-authenticate": "Bearer"})
 
 
-ANONYMOUS = Principal(name="nobody", scopes=frozenset())
+ANONYMOUS = Principal(name="anonymous", scopes=frozenset())
 """The principal of requests without a valid key, on the open paths."""
 
 
