@@ -87,5 +87,5 @@ def test_calls_of_the_same_protocol_are_parsed():
 
 @pytest.mark.parametrize("pattern", ["word \\n \\u4f60 ", '"', '", '], ids=["escapes", "quotes", "fields"])
 def test_a_long_answer_takes_linear_time(pattern):
-    assert_linear(lambda size: parse_in_chunks(HEAD + pattern * size + '"}', 8), 2_000)
-    assert_linear(lambda size: parse(HEAD + pattern * size, [ADD]), 10_000)
+    assert_linear(lambda size: parse_in_chunks(HEAD + pattern * size + '"}', 8), 1_000)
+    assert_linear(lambda size: parse(HEAD + pattern * size, [ADD]), 5_000)

@@ -209,7 +209,7 @@ HOSTILE = {
     "MiniMax": "]<]minimax[>[<a>",
     "backslashes": "\\",
 }
-SIZE = 25_000
+SIZE = 12_500
 OPENINGS = {
     "none": "",
     "JSON": '{"name": "',
