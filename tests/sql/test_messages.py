@@ -64,7 +64,7 @@ def test_wrong_names_are_reported_in_both_languages(sql, english, chinese):
 
 
 def test_corrections_are_described_in_both_languages():
-    (correction,) = repair_names("SELECT nte FROM orders", "sqlite", SCHEMA).corrections
+    (correction,) = repair_names("SELECT nte FROM orders", "sqlite", SCHEMA, allow_similar=True).corrections
     assert (str(correction), localize(correction, "zh")) == ("column nte → note", "列 nte → note")
 
 

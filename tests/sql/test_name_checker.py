@@ -64,7 +64,7 @@ SHOP_SCHEMA = DatabaseSchema(
     ],
 )
 def test_unambiguous_mistakes_are_corrected(dialect, sql, fixed, corrections):
-    found = repair_names(sql, dialect, SHOP_SCHEMA)
+    found = repair_names(sql, dialect, SHOP_SCHEMA, allow_similar=True)
     assert found.problems == ()
     if fixed is not None:
         assert (" ".join(found.query.sql.split()), list(found.corrections)) == (" ".join(fixed.split()), corrections)
@@ -100,7 +100,7 @@ def test_unambiguous_mistakes_are_corrected(dialect, sql, fixed, corrections):
 )
 @pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
 def test_other_mistakes_are_reported_with_the_existing_names(dialect, sql, sentence):
-    found = repair_names(sql, dialect, SHOP_SCHEMA)
+    found = repair_names(sql, dialect, SHOP_SCHEMA, allow_similar=True)
     assert any(sentence in problem.message for problem in found.problems), found.problems
     assert found.corrections == ()
 
@@ -142,12 +142,12 @@ def test_nothing_is_guessed_between_two_similar_names():
     near = DatabaseSchema(
         (build_table("t", "amount_1", "amount_2"), build_table("a_x", "id"), build_table("a_y", "id"))
     )
-    assert repair_names("SELECT amount_3 FROM t", "sqlite", near).corrections == ()
-    assert repair_names("SELECT id FROM a_z", "sqlite", near).corrections == ()
+    assert repair_names("SELECT amount_3 FROM t", "sqlite", near, allow_similar=True).corrections == ()
+    assert repair_names("SELECT id FROM a_z", "sqlite", near, allow_similar=True).corrections == ()
     both = DatabaseSchema((build_table("t", "id"), build_table("u", "price"), build_table("v", "price")))
-    assert repair_names("SELECT t.price FROM t, u, v", "sqlite", both).corrections == ()
+    assert repair_names("SELECT t.price FROM t, u, v", "sqlite", both, allow_similar=True).corrections == ()
 
 
 def test_a_repair_that_would_be_ambiguous_is_not_made():
     twice = DatabaseSchema((build_table("t", "label"), build_table("u", "label")))
-    assert repair_names("SELECT lable FROM t, u", "sqlite", twice).corrections == ()
+    assert repair_names("SELECT lable FROM t, u", "sqlite", twice, allow_similar=True).corrections == ()

@@ -62,8 +62,24 @@ async def test_an_unknown_table_is_reported_with_similar_names(shop):
         await SchemaTools(shop).list_columns("zzzzzz")
 
 
+async def test_a_similar_name_is_reported_and_not_run(shop):
+    for sql in ("SELECT nmae FROM customers", "SELECT name FROM customer", "SELECT id FROM order"):
+        with pytest.raises((InvalidArguments, ToolFailed, ToolRefused)):
+            await SqlTools(shop).execute(sql)
+
+
+async def test_sql_that_the_engine_accepts_runs_as_written(shop):
+    for sql in (
+        "select  NAME from CUSTOMERS c where c.id in (select customer_id from orders) order by 1",
+        "SELECT COUNT(*) AS n FROM orders o LEFT JOIN customers c ON c.id = o.customer_id GROUP BY c.id HAVING COUNT(o.id) > 0",
+        "SELECT 'paid' AS status, COUNT(*) FROM orders WHERE note = 'no such note'",
+    ):
+        found = await SqlTools(shop).execute(sql)
+        assert (found["sql"], found["corrections"]) == (sql, [])
+
+
 async def test_execute_returns_rows_sql_and_corrections(shop):
-    found = await SqlTools(shop).execute("SELECT nmae FROM customer ORDER BY 1", limit=2)
+    found = await SqlTools(shop).execute("SELECT NA_ME FROM Custo_mers ORDER BY 1", limit=2)
     seconds = found.pop("seconds")
     assert 0 <= seconds < 5
     assert found == {
@@ -73,7 +89,7 @@ async def test_execute_returns_rows_sql_and_corrections(shop):
         "truncated": True,
         "cut_cells": 0,
         "sql": "SELECT name FROM customers ORDER BY 1",
-        "corrections": ["table customer → customers", "column nmae → name"],
+        "corrections": ["table Custo_mers → customers", "column NA_ME → name"],
     }
     json.dumps(found)
 
@@ -136,17 +152,19 @@ async def test_validate_columns_lists_every_problem_and_its_fix(shop):
 
 
 async def test_auto_fix_reports_names_it_could_not_correct(shop):
-    found = await SqlTools(shop).auto_fix_columns("SELECT nmae, zzz FROM customers")
-    assert (found["sql"], found["corrections"]) == ("SELECT name, zzz FROM customers", ["column nmae → name"])
-    assert [sentence[:24] for sentence in found["problems"]] == ["There is no column zzz in"[:24]]
+    found = await SqlTools(shop).auto_fix_columns("SELECT NA_ME, nmae, zzz FROM customers")
+    assert (found["sql"], found["corrections"]) == ("SELECT name, nmae, zzz FROM customers", ["column NA_ME → name"])
+    unknown, similar = sorted(found["problems"], key=lambda problem: "nmae" in problem)
+    assert similar.startswith("There is no column nmae in customers. Did you mean name?")
+    assert unknown.startswith("There is no column zzz in")
 
 
 async def test_refine_translates_sql_of_another_dialect(shop, engine):
     tools = SqlTools(shop)
-    assert await tools.refine("SELECT nmae FROM customers") == {
+    assert await tools.refine("SELECT na_me FROM customers") == {
         "sql": "SELECT name FROM customers",
         "valid": True,
-        "corrections": ["column nmae → name"],
+        "corrections": ["column na_me → name"],
         "problem": None,
     }
     foreign = await tools.refine("SELECT IFNULL(`note`, 'none'), CAST(`amount` AS CHAR) FROM `orders`")

@@ -1,5 +1,7 @@
 """Names of a query that the database does not have, and how to correct them."""
 
+import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,16 +18,21 @@ NameKind = Literal["table", "alias", "column"]
 _MAX_LISTED_NAMES = 20
 _MAX_LISTED_OWNERS = 5
 _MAX_LISTED_TABLES = 3
+_SEPARATORS = re.compile(r"[\s_\-.]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """New text for the characters `start` to `end` (exclusive) of a query."""
+    """New text for the characters `start` to `end` (exclusive) of a query.
+
+    `is_similar` means that the new name is only similar to the old one, so that another one may be meant.
+    """
 
     start: int
     end: int
     text: str
     description: str
+    is_similar: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,10 @@ def unknown_table(item: Any, ctes: Ctes, schema: DatabaseSchema, dialect: Dialec
     parts += [messages.table_is_a_column(item.name, owners[:_MAX_LISTED_OWNERS])] if owners else []
     parts += _list_choices("Tables", suggest_names(item.name, names), names)
     match = find_sure_match(item.name, names)
-    repair = None if match is None else _replace(item.this, _quote_full_name(match, schema, dialect), "table")
+    repair = None
+    if match is not None:
+        is_similar = not _is_same_name(item.name, match)
+        repair = _replace(item.this, _quote_full_name(match, schema, dialect), "table", is_similar=is_similar)
     return NameProblem("table", item.name, messages.join_messages(parts), repair)
 
 
@@ -108,7 +118,9 @@ def misplaced_column(
         names = source.columns or ()
         parts += _list_choices("Its columns", suggest_names(column.name, names), names)
         match = find_sure_match(column.name, names)
-        repair = _replace(column, quote_name(match, dialect), "column") if match else None
+        if match:
+            is_similar = not _is_same_name(column.name, match)
+            repair = _replace(column, quote_name(match, dialect), "column", is_similar=is_similar)
         parts += [] if match else _list_other_tables(column.name, schema)
     return NameProblem("column", column.name, messages.join_messages(parts), repair)
 
@@ -123,7 +135,8 @@ def unknown_column(name: Any, scope: Scope, schema: DatabaseSchema, dialect: Dia
     match = find_sure_match(name.name, names)
     repair = None
     if match and sum(source.has_column(match) for source in sources if source.columns is not None) == 1:
-        repair = _replace(name, quote_name(match, dialect), "column")
+        is_similar = not _is_same_name(name.name, match)
+        repair = _replace(name, quote_name(match, dialect), "column", is_similar=is_similar)
     elif not match:
         parts += _list_other_tables(name.name, schema)
         if dialect == "duckdb" and name.args.get("quoted"):
@@ -131,12 +144,21 @@ def unknown_column(name: Any, scope: Scope, schema: DatabaseSchema, dialect: Dia
     return NameProblem("column", name.name, messages.join_messages(parts), repair)
 
 
-def _replace(name: Any, text: str, kind: NameKind, suffix: str = "") -> Replacement | None:
+def _is_same_name(name: str, other: str) -> bool:
+    """Return whether two names differ in width, case, spaces, underscores and dashes only."""
+    return _normalize(name) == _normalize(other)
+
+
+def _normalize(name: str) -> str:
+    return _SEPARATORS.sub("", unicodedata.normalize("NFKC", name).casefold())
+
+
+def _replace(name: Any, text: str, kind: NameKind, suffix: str = "", *, is_similar: bool = False) -> Replacement | None:
     start, end = name.meta.get("start"), name.meta.get("end")
     if start is None or end is None:
         return None
     description = messages.name_replaced(kind, f"{name.name}{suffix}", f"{text}{suffix}")
-    return Replacement(start, end + 1, text, description)
+    return Replacement(start, end + 1, text, description, is_similar)
 
 
 def _describe_source(source: FromSource) -> str:

@@ -22,8 +22,10 @@ class RepairedQuery:
     problems: tuple[NameProblem, ...]
 
 
-def repair_names(sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedQuery:
+def repair_names(sql: str, dialect: Dialect, schema: DatabaseSchema, *, allow_similar: bool = False) -> RepairedQuery:
     """Check `sql` and repair the names that can mean only one thing.
+
+    With `allow_similar`, a name is also replaced by the only similar one.
 
     Raises:
         ToolRefused: As `parse_safe_query`.
@@ -33,7 +35,13 @@ def repair_names(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Repaired
     query = parse_safe_query(limited, dialect, schema)
     for _ in range(_MAX_ROUNDS):
         problems = check_names(query, schema)
-        repairs = _drop_overlapping([problem.repair for problem in problems if problem.repair])
+        repairs = _drop_overlapping(
+            [
+                problem.repair
+                for problem in problems
+                if problem.repair and (allow_similar or not problem.repair.is_similar)
+            ]
+        )
         if not repairs:
             return RepairedQuery(query, tuple(corrections), problems)
         corrections += [repair.description for repair in repairs if repair.description not in corrections]

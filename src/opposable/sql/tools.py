@@ -122,7 +122,6 @@ class SqlTools:
             try:
                 bound = await self._bind_with_nulls(candidate)
                 repaired = await self._repair(bound)
-                await self._database.explain(repaired.query.sql, bound.values, self._limits)
             except (ToolRefused, ToolFailed, InvalidArguments) as error:
                 problem = problem or str(error)
                 continue
@@ -144,15 +143,30 @@ class SqlTools:
         bound = bind_placeholders(
             sql, self._database.dialect, parameters, identifiers=(await self._database.get_schema()).names
         )
-        repaired = await self._repair(bound)
-        await self._database.explain(repaired.query.sql, bound.values, self._limits)
+        repaired = await self._accept(bound) or await self._repair(bound)
         bounds = QueryLimits(min(limit, MAX_ROWS), self._limits.max_cell_characters, self._limits.timeout_seconds)
         result = await self._database.run(repaired.query.sql, bound.values, bounds)
         return _result_to_json(result, bound.restore_placeholders(repaired.query.sql), repaired.corrections)
 
+    async def _accept(self, bound: BoundSql) -> RepairedQuery | None:
+        """Return the query unchanged if it is safe and the engine accepts it, else None. Raises: `ToolRefused`."""
+        schema = await self._database.get_schema()
+        try:
+            query = parse_safe_query(bound.sql, self._database.dialect, schema)
+        except InvalidArguments:
+            return None
+        try:
+            await self._database.explain(query.sql, bound.values, self._limits)
+        except (ToolFailed, ToolRefused) as error:  # PostgreSQL's tables without rights, or without existence
+            if isinstance(error, TimeoutError):
+                raise
+            return None
+        return RepairedQuery(query, (), ())
+
     async def _repair(self, bound: BoundSql) -> RepairedQuery:
         repaired = repair_names(bound.sql, self._database.dialect, await self._database.get_schema())
         _raise_problems(repaired.problems, repaired.query.sql)
+        await self._database.explain(repaired.query.sql, bound.values, self._limits)
         return repaired
 
     async def _bind_with_nulls(self, sql: str) -> BoundSql:

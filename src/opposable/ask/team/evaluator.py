@@ -96,7 +96,7 @@ async def repair_sql(database: Database, sql: str, question: str) -> RepairedSql
     )
     corrections += join_corrections
     try:
-        named = repair_names(joined, dialect, schema)
+        named = repair_names(joined, dialect, schema, allow_similar=True)
     except (ToolRefused, InvalidArguments):  # run_candidate reports it
         return joined, corrections
     if named.problems:
