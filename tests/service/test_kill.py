@@ -42,7 +42,7 @@ async def send_chat(url: str, n: int) -> str:
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
-async def test_a_killed_process_takes_nothing_but_its_own_runs_with_it(engine, tmp_path, request):
+async def test_a_killed_process_loses_only_its_own_runs(engine, tmp_path, request):
     url = request.getfixturevalue("postgresql").new_database() if engine == "postgresql" else ""
     env = {"DATABASE_URL": url} if url else {}
     async with (
@@ -72,7 +72,7 @@ async def test_a_killed_process_takes_nothing_but_its_own_runs_with_it(engine, t
             said = [one.role for one in await store.conversations.list_messages(f"v{n}")]
             assert said in (
                 [TURN * 2] if first[n] else [TURN, TURN * 2]
-            )  # killed after it was kept, before it was told
+            )  # killed after the turn was stored, before the response was sent
         made = [(one.run_id, one.call_id) async for one in store.executions.export()]
         assert len(made) == len(set(made))
         lost = 2 * CHATS - len(made)

@@ -13,7 +13,7 @@ from opposable.store.factory import open_store
 pytestmark = pytest.mark.anyio
 
 
-async def test_answers_under_way_are_kept_once_when_the_database_is_back(tmp_path, postgresql, monkeypatch):  # noqa: F811
+async def test_active_answers_are_stored_once_after_an_outage(tmp_path, postgresql, monkeypatch):  # noqa: F811
     monkeypatch.setattr(turns, "MAX_RETRY_DELAY_SECONDS", 0.2)
     url = postgresql.new_database()
     begun, go_on = asyncio.Event(), asyncio.Event()
@@ -33,8 +33,8 @@ async def test_answers_under_way_are_kept_once_when_the_database_is_back(tmp_pat
         go_on.set()
         await asyncio.sleep(1)
         async with session.post("/agent/chat", json={"message": "hi"}) as response:
-            told = await response.json()
-            assert (response.status, told["error"]["kind"]) == (503, "store_unavailable")
+            error_body = await response.json()
+            assert (response.status, error_body["error"]["kind"]) == (503, "store_unavailable")
             assert response.headers["retry-after"] == "2"
         assert not asking.done()
         postgresql.allow_connections(url)
@@ -61,10 +61,10 @@ class ToolCallingModel(ScriptedModel):
             yield part
 
 
-async def test_under_load_an_outage_is_told_and_nothing_is_written_twice(tmp_path, postgresql, monkeypatch):  # noqa: F811
+async def test_an_outage_under_load_is_reported_and_nothing_is_written_twice(tmp_path, postgresql, monkeypatch):  # noqa: F811
     monkeypatch.setattr(turns, "MAX_RETRY_DELAY_SECONDS", 0.2)
     url = postgresql.new_database()
-    told: dict[int, list[tuple[int, str]]] = {n: [] for n in range(12)}
+    responses: dict[int, list[tuple[int, str]]] = {n: [] for n in range(12)}
     up, over = asyncio.Event(), asyncio.Event()
 
     async def one(n, session):
@@ -74,7 +74,7 @@ async def test_under_load_an_outage_is_told_and_nothing_is_written_twice(tmp_pat
             last = over.is_set()
             async with session.post("/agent/chat", json={"message": "go", "conversation_id": f"v{n}"}) as response:
                 body = await response.json()
-                told[n].append((response.status, "" if response.status == 200 else body["error"]["kind"]))
+                responses[n].append((response.status, "" if response.status == 200 else body["error"]["kind"]))
             if response.status == 200:
                 up.set()
             else:
@@ -82,7 +82,7 @@ async def test_under_load_an_outage_is_told_and_nothing_is_written_twice(tmp_pat
                 await asyncio.sleep(0.1)
 
     async with serve_service(tmp_path, ToolCallingModel("好"), database_url=url) as (session, service):
-        asking = [asyncio.create_task(one(n, session)) for n in told]
+        asking = [asyncio.create_task(one(n, session)) for n in responses]
         await asyncio.wait_for(up.wait(), 20)
         postgresql.block_connections(url)
         await asyncio.sleep(2)
@@ -93,12 +93,12 @@ async def test_under_load_an_outage_is_told_and_nothing_is_written_twice(tmp_pat
         await asyncio.wait_for(up.wait(), 20)
         over.set()
         await asyncio.wait_for(asyncio.gather(*asking), 60)
-        kept = {n: await service.store.conversations.list_messages(f"v{n}") for n in told}
-    every = [one for seen in told.values() for one in seen]
+        stored_messages = {n: await service.store.conversations.list_messages(f"v{n}") for n in responses}
+    every = [one for seen in responses.values() for one in seen]
     assert set(every) == {(200, ""), (503, "store_unavailable")}
-    for n, said in kept.items():
-        assert told[n][-1] == (200, "")
-        assert [message.role for message in said] == TURN * told[n].count((200, ""))
+    for n, said in stored_messages.items():
+        assert responses[n][-1] == (200, "")
+        assert [message.role for message in said] == TURN * responses[n].count((200, ""))
     async with open_store(url) as store:
         made = [(one.run_id, one.call_id) async for one in store.executions.export()]
         ended = [one.status for one in (await store.runs.list(limit=1000)).items]

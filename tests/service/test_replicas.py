@@ -16,7 +16,7 @@ from opposable.store.keys import generate_key
 pytestmark = pytest.mark.anyio
 
 
-async def test_two_processes_serve_one_conversation_and_end_each_others_runs(tmp_path, postgresql, valkey_url):  # noqa: F811
+async def test_two_processes_serve_one_conversation_and_cancel_each_others_runs(tmp_path, postgresql, valkey_url):  # noqa: F811
     hanging = asyncio.Event()
 
     async def forever(request):
@@ -43,13 +43,13 @@ async def test_two_processes_serve_one_conversation_and_end_each_others_runs(tmp
             lost = await start_run(a)
             assert (await b.get_run(lost.run_id)).status == "running"
             first.kill()
-            told = [event async for event in b.follow_run(lost.run_id)]
-            assert told[-1].data["kind"] == "Lost"
+            events = [event async for event in b.follow_run(lost.run_id)]
+            assert events[-1].data["kind"] == "Lost"
             assert (await b.get_run(lost.run_id)).reason == "lost"
             assert [m["role"] for m in (await b.get_conversation("v")).messages] == ["user", "assistant"] * 2
 
 
-async def test_an_approval_asked_for_in_one_process_is_given_in_the_other(tmp_path, postgresql, valkey_url):  # noqa: F811
+async def test_an_approval_is_requested_in_one_process_and_decided_in_another(tmp_path, postgresql, valkey_url):  # noqa: F811
     env = {"DATABASE_URL": postgresql.new_database(), "REDIS_URL": valkey_url}
     call = {"id": "c1", "type": "function", "function": {"name": "echo", "arguments": '{"text":"ok?"}'}}
     async with chat_server(build_completion(calls=[call], finish="tool_calls"), build_completion("done")) as upstream:
@@ -91,9 +91,9 @@ async def test_an_approval_asked_for_in_one_process_is_given_in_the_other(tmp_pa
 
 async def test_two_processes_count_one_rate_limit(tmp_path, postgresql, valkey_url):  # noqa: F811
     env = {"DATABASE_URL": postgresql.new_database(), "REDIS_URL": valkey_url}
-    key, kept = generate_key("few", ("tools:write",), RateLimit(calls=7, seconds=3600))
+    key, stored_key = generate_key("few", ("tools:write",), RateLimit(calls=7, seconds=3600))
     async with open_store(env["DATABASE_URL"]) as store:
-        await store.keys.add(kept)
+        await store.keys.add(stored_key)
     async with (
         chat_server(build_completion("hi")) as upstream,
         serve_process(tmp_path, f"{upstream.url}#qwen", **env) as (_, url_a),
@@ -106,8 +106,8 @@ async def test_two_processes_count_one_rate_limit(tmp_path, postgresql, valkey_u
             async with session.post(f"{base}/api/tools/echo/call", json={"arguments": {"text": str(n)}}) as response:
                 return response.status
 
-        told = await asyncio.gather(*(called(n) for n in range(20)))
-    assert {status: told.count(status) for status in told} == {200: 7, 429: 13}
+        statuses = await asyncio.gather(*(called(n) for n in range(20)))
+    assert {status: statuses.count(status) for status in statuses} == {200: 7, 429: 13}
 
 
 async def start_run(client: Client):

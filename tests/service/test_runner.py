@@ -1,4 +1,4 @@
-"""Runs of a service on a real store: told, recorded, remembered, cancelled, approved."""
+"""Runs of a service on a real store: events, records, memory, cancellation, approval."""
 
 import asyncio
 from contextlib import aclosing, asynccontextmanager
@@ -52,7 +52,7 @@ def create_run(**more) -> Run:
 
 async def wait_until_stored(runner, store, run_id: str = "r1") -> None:
     async with asyncio.timeout(5):
-        while await store.runs.get(run_id) is None:  # noqa: ASYNC110 - the store tells nobody
+        while await store.runs.get(run_id) is None:  # noqa: ASYNC110 - the store has no event for it
             await asyncio.sleep(0.05)
 
 
@@ -61,7 +61,7 @@ async def list_event_kinds(runner, run_id: str, after: int = 0) -> list[str]:
         return [event.kind async for event in events]
 
 
-async def test_a_run_is_told_recorded_and_remembered(tmp_path):
+async def test_a_run_is_streamed_recorded_and_remembered(tmp_path):
     model = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1, "b": 2}', "c1")), "It is 3.")
     asked = user_message("1 加 2 是多少？")
     async with open_runner(tmp_path) as (store, runner):
@@ -87,12 +87,12 @@ async def test_a_run_is_told_recorded_and_remembered(tmp_path):
         assert [(e.tool_id, e.arguments, e.result, e.trace_id) for e in page.items] == [
             ("add", {"a": 1, "b": 2}, "3", "t")
         ]
-        kept = await store.runs.list_events("r1")
-        assert [event.kind for event in kept] == live
+        stored_events = await store.runs.list_events("r1")
+        assert [event.kind for event in stored_events] == live
         assert (await store.runs.get("r1")).status == "finished"
 
 
-async def test_a_stream_is_resumed_behind_the_last_event_seen(tmp_path):
+async def test_a_stream_is_resumed_after_the_last_received_event(tmp_path):
     model = ScriptedModel("A rather long answer in several pieces.")
     async with open_runner(tmp_path) as (_, runner):
         going = await runner.start(create_run(), None, create_event_source(model, ToolLibrary(), user_message("hi")))
@@ -106,7 +106,7 @@ async def test_a_stream_is_resumed_behind_the_last_event_seen(tmp_path):
         )
 
 
-async def test_a_cancelled_run_leaves_no_half_turn_behind(tmp_path):
+async def test_a_cancelled_run_stores_no_partial_turn(tmp_path):
     model = ScriptedModel(reply_with_calls(tool_call("forever", "{}", "c1")), "never")
     asked = user_message("wait")
     async with open_runner(tmp_path) as (store, runner):
@@ -125,7 +125,7 @@ async def test_a_cancelled_run_leaves_no_half_turn_behind(tmp_path):
         assert not await runner.cancel("r1")
 
 
-async def test_a_wish_to_cancel_left_by_another_process_is_followed(tmp_path):
+async def test_a_cancellation_request_of_another_process_is_executed(tmp_path):
     model = ScriptedModel(reply_with_calls(tool_call("forever", "{}", "c1")))
     async with open_runner(tmp_path) as (store, runner):
         going = await runner.start(
@@ -137,7 +137,7 @@ async def test_a_wish_to_cancel_left_by_another_process_is_followed(tmp_path):
         assert (await going.wait_until_ended()).status == "cancelled"
 
 
-async def test_a_model_that_is_away_fails_the_run_with_its_sentence(tmp_path):
+async def test_an_unavailable_model_fails_the_run_with_its_message(tmp_path):
     def away(context):
         async def events():
             raise ModelUnavailable("The model is away.")
@@ -152,9 +152,9 @@ async def test_a_model_that_is_away_fails_the_run_with_its_sentence(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("status", "failure", "told"), [("approved", None, "3"), ("denied", "denied", "too much")], ids=["yes", "no"]
+    ("status", "failure", "text"), [("approved", None, "3"), ("denied", "denied", "too much")], ids=["yes", "no"]
 )
-async def test_a_marked_tool_waits_for_a_person(tmp_path, status, failure, told):
+async def test_a_tool_that_needs_approval_waits_for_a_decision(tmp_path, status, failure, text):
     library = ToolLibrary()
     spec = FunctionToolSpec(tool_id="add", module_path="m", function_name="add", needs_approval=True)
     library.register(spec, [FunctionTool(add)])
@@ -170,19 +170,19 @@ async def test_a_marked_tool_waits_for_a_person(tmp_path, status, failure, told)
         waiting = (await store.approvals.list(status="pending")).items
         assert (waiting[0].arguments, waiting[0].owner) == ({"a": 1, "b": 2}, "k1")
         await store.approvals.decide(
-            waiting[0].approval_id, status, decided_by="boss", reason="" if failure is None else told
+            waiting[0].approval_id, status, decided_by="boss", reason="" if failure is None else text
         )
         await going.wait_until_ended()
         result = going.finished_calls[0].result
         assert result.failure == failure
-        assert told in result.content
+        assert text in result.content
         assert [e.kind for e in going.event_log.events if e.kind.startswith("approval")] == [
             "approval_needed",
             "approval_decided",
         ]
 
 
-async def test_nobody_deciding_in_time_is_a_no(tmp_path):
+async def test_a_call_is_denied_when_the_approval_times_out(tmp_path):
     library = ToolLibrary()
     spec = FunctionToolSpec(tool_id="add", module_path="m", function_name="add", needs_approval=True)
     library.register(spec, [FunctionTool(add)])

@@ -18,7 +18,7 @@ def create_settings(tmp_path: Path) -> Settings:
     return Settings(_env_file=None, home=tmp_path, roots=(tmp_path,))
 
 
-async def test_an_empty_store_is_given_an_agent_that_works_at_once(tmp_path):
+async def test_an_empty_store_gets_a_working_default_agent(tmp_path):
     model = ScriptedModel(reply_with_calls(tool_call("calculator", '{"expression": "25*4"}', "c1")), "一百。")
     async with open_service(create_settings(tmp_path), {"scripted": model}) as service:
         agent = (await service.get_agent()).spec
@@ -39,14 +39,14 @@ async def test_an_empty_store_is_given_an_agent_that_works_at_once(tmp_path):
         ]
 
 
-async def test_opened_again_it_is_as_it_was(tmp_path):
+async def test_a_reopened_service_is_unchanged(tmp_path):
     for _ in range(2):
         async with open_service(create_settings(tmp_path), {"scripted": ScriptedModel("ok")}) as service:
             assert (await service.get_agent()).version == 1
             assert set(BUILTIN_TOOLS) == {spec.tool_id for spec in service.library.specs}
 
 
-async def test_a_tool_kept_by_another_process_is_offered_soon(tmp_path):
+async def test_a_tool_stored_by_another_process_is_loaded_soon(tmp_path):
     spec = HttpToolSpec(tool_id="sum", endpoint=EndpointConfig(url_template="internal://calculator"))
     async with (
         open_service(create_settings(tmp_path), {"m": ScriptedModel("ok")}) as one,
@@ -60,7 +60,7 @@ async def test_a_tool_kept_by_another_process_is_offered_soon(tmp_path):
         assert one.library.get_spec("sum") is None
 
 
-async def test_anothers_conversation_is_as_if_it_were_not_there(tmp_path):
+async def test_a_conversation_of_another_owner_is_not_found(tmp_path):
     async with open_service(create_settings(tmp_path), {"m": ScriptedModel("ok", "ok")}) as service:
         agent = (await service.get_agent()).spec
         await (await service.chat(agent, "hi", conversation_id="v1", owner="ann")).wait_until_ended()
@@ -70,7 +70,7 @@ async def test_anothers_conversation_is_as_if_it_were_not_there(tmp_path):
         assert (await service.get_conversation("v1", "ann")).messages == 2
 
 
-async def test_two_turns_at_once_in_one_conversation_both_stay_whole(tmp_path):
+async def test_two_concurrent_turns_of_one_conversation_are_both_stored(tmp_path):
     async with open_service(create_settings(tmp_path), {"m": ScriptedModel("one", "two")}) as service:
         agent = (await service.get_agent()).spec
         going = await asyncio.gather(*(service.chat(agent, f"hi {n}", conversation_id="v1") for n in range(2)))
@@ -79,16 +79,16 @@ async def test_two_turns_at_once_in_one_conversation_both_stay_whole(tmp_path):
         assert [m.role for m in said] == ["user", "assistant", "user", "assistant"]
 
 
-async def test_an_agent_that_names_no_model_of_this_service_is_told_so(tmp_path):
+async def test_an_unknown_model_or_forced_tool_is_rejected(tmp_path):
     async with open_service(create_settings(tmp_path), {"m": ScriptedModel("ok")}) as service:
-        with pytest.raises(BadInput, match="There is no model 'gpt'. Available models: m"):
+        with pytest.raises(BadInput, match=r"There is no model 'gpt'\. Available models: m"):
             await service.chat(AgentSpec(agent_id="a", model="gpt"), "hi")
         with pytest.raises(BadInput, match="'sum', is not one of its tools"):
             await service.chat(AgentSpec(agent_id="a", tool_choice="sum"), "hi")
 
 
 @pytest.mark.parametrize(("learning", "scope"), [("shared", ""), ("own", "clerk")])
-async def test_what_fails_is_remembered_for_all_or_for_the_agent_alone(tmp_path, learning, scope):
+async def test_failures_are_remembered_for_all_agents_or_one(tmp_path, learning, scope):
     model = ScriptedModel(reply_with_calls(tool_call("calculator", '{"expresion": "25*4"}', "c1")), "I could not.")
     tools = (AgentToolBinding(tool_id="calculator"),)
     async with open_service(create_settings(tmp_path), {"m": model}) as service:

@@ -1,4 +1,4 @@
-"""The real application behind a real server on loopback."""
+"""The application on a real server on localhost."""
 
 import asyncio
 import socket
@@ -27,7 +27,7 @@ async def serve_app(app: ASGIApp, log_level: str = "warning") -> AsyncIterator[s
     listening = socket.create_server(("127.0.0.1", 0))
     task = asyncio.create_task(server.serve([listening]))
     try:
-        while not server.started:  # noqa: ASYNC110 - uvicorn tells it in no other way
+        while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.005)
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     finally:

@@ -50,7 +50,7 @@ class SlowModel:
 @pytest.mark.parametrize("tools", [None, TOOLS], ids=["plain", "tools"])
 @pytest.mark.parametrize("pause", [0.02, 1000], ids=["in mid-stream", "before the first word"])
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_client_that_leaves_stops_the_model_within_a_second(stream, pause, tools):
+async def test_a_disconnect_stops_the_model_within_a_second(stream, pause, tools):
     model = SlowModel(pause)
     async with serve_models(model) as url, aiohttp.ClientSession() as session:
         asking = asyncio.create_task(
@@ -68,7 +68,7 @@ async def test_a_client_that_leaves_stops_the_model_within_a_second(stream, paus
             assert response.status == 200
 
 
-async def test_the_server_behind_sees_it_too():
+async def test_a_disconnect_reaches_the_upstream_server():
     left = asyncio.Event()
 
     async def slowly(request):
@@ -97,17 +97,17 @@ async def test_a_silent_model_keeps_the_connection_alive_with_comments(monkeypat
         response = await session.post(f"{url}/chat/completions", json=BODY | {"stream": True})
         lines = (await response.read()).decode().split("\n\n")
     assert lines[0] == ": still working"
-    told = [line for line in lines if line and not line.startswith(":")]
-    assert [orjson.loads(line[6:])["choices"][0]["delta"] for line in told[:-1]] == [
+    chunks = [line for line in lines if line and not line.startswith(":")]
+    assert [orjson.loads(line[6:])["choices"][0]["delta"] for line in chunks[:-1]] == [
         {"role": "assistant", "content": ""},
         {"content": "a"},
         {"content": "a"},
         {},
     ]
-    assert told[-1] == "data: [DONE]"
+    assert chunks[-1] == "data: [DONE]"
 
 
-async def test_many_are_answered_at_once():
+async def test_many_requests_are_answered_concurrently():
     model = SlowModel(0.2, 2)
     async with serve_models(model) as url, aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 

@@ -1,4 +1,4 @@
-"""The service behind a real server on loopback, and a client that reads its streams."""
+"""The service on a real server on localhost, and a client that reads its streams."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

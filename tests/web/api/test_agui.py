@@ -31,7 +31,7 @@ async def read_agui_events(session, body: bytes):
     return [EVENT.validate_json(line.removeprefix("data: ")) for line in raw.split("\n\n") if line.startswith("data: ")]
 
 
-async def test_a_run_is_told_in_its_events(tmp_path):
+async def test_a_run_is_streamed_as_agui_events(tmp_path):
     thought = assistant_message("一共 100。", (), "25 * 4 is 100")
     async with serve_service(tmp_path, ScriptedModel(SUM, thought)) as (session, service):
         events = await read_agui_events(session, build_input("请计算 25 乘以 4"))
@@ -71,7 +71,7 @@ async def test_a_failed_run_ends_in_an_error(tmp_path):
     [(b"{}", 422), (build_input("hi", "a/b"), 422), (build_input(""), 400)],
     ids=["no input", "a thread that cannot be", "no text"],
 )
-async def test_what_cannot_be_asked_is_refused(tmp_path, body, status):
+async def test_invalid_questions_are_rejected(tmp_path, body, status):
     headers = {"content-type": "application/json"}
     async with (
         serve_service(tmp_path, ScriptedModel("hi")) as (session, _),

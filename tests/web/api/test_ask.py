@@ -24,13 +24,13 @@ def shop(tmp_path: Path) -> str:
     return str(tmp_path / "shop.sqlite")
 
 
-async def test_an_answer_is_whole_with_sql_rows_and_chart(tmp_path, shop):
+async def test_a_whole_answer_has_sql_rows_and_chart(tmp_path, shop):
     async with serve_service(tmp_path, ScriptedModel(WRITTEN)) as (session, _):
         body = {"question": "每种商品多少钱？", "database": shop, "stream": False}
         async with session.post("/api/ask", json=body) as response:
             assert response.status == 200, await response.text()
-            told = await response.json()
-    assert told == {
+            answer = await response.json()
+    assert answer == {
         "answer": "共 2 条结果：bolt 1.5；螺母 0.25。",
         "sql": SQL,
         "columns": ["name", "price"],
@@ -44,7 +44,7 @@ async def test_an_answer_is_whole_with_sql_rows_and_chart(tmp_path, shop):
     }
 
 
-async def test_the_turns_are_told_as_they_happen(tmp_path, shop):
+async def test_the_turns_are_streamed_as_they_happen(tmp_path, shop):
     async with (
         serve_service(tmp_path, ScriptedModel(WRITTEN)) as (session, _),
         session.post("/api/ask", json={"question": "Prices?", "database": shop}) as response,
@@ -64,7 +64,7 @@ async def test_the_turns_are_told_as_they_happen(tmp_path, shop):
     assert seen[-1] == ("", "[DONE]")
 
 
-async def test_an_agent_with_a_database_is_asked_and_asks_itself(tmp_path, shop):
+async def test_an_agent_with_a_database_answers_and_has_a_data_tool(tmp_path, shop):
     (tmp_path / "model.yaml").write_text(MODEL)
     model = ScriptedModel(
         reply_with_calls(tool_call("ask_data_clerk", '{"question": "最高价是多少？"}')), "最高价是 1.5。"
@@ -75,8 +75,8 @@ async def test_an_agent_with_a_database_is_asked_and_asks_itself(tmp_path, shop)
         headers = {"X-Agent-ID": "clerk"}
         body = {"question": "最高价是多少？", "stream": False}
         async with session.post("/api/ask", json=body, headers=headers) as response:
-            told = await response.json()
-        assert (told["answer"], told["usage"]["model_calls"]) == ("答案是 1.5。", 0)
+            answer = await response.json()
+        assert (answer["answer"], answer["usage"]["model_calls"]) == ("答案是 1.5。", 0)
         async with session.post("/agent/chat", json={"message": "最高价？"}, headers=headers) as response:
             chatted = await response.json()
     assert chatted["response"] == "最高价是 1.5。"
@@ -92,7 +92,7 @@ async def test_an_agent_with_a_database_is_asked_and_asks_itself(tmp_path, shop)
         ({"database": "none.db"}, 422, "question"),
     ],
 )
-async def test_what_cannot_be_asked_is_told(tmp_path, body, status, said):
+async def test_invalid_questions_are_rejected_with_a_message(tmp_path, body, status, said):
     async with (
         serve_service(tmp_path, ScriptedModel("x")) as (session, _),
         session.post("/api/ask", json=body) as response,

@@ -24,22 +24,22 @@ async def test_doc_001_asks_and_is_answered_as_written(tmp_path):
         body = {"message": "计算 25*4", "conversation_id": "conv-123", "max_tool_calls": 5, "max_tokens": 2000}
         async with session.post("/agent/chat", json=body) as response:
             assert response.status == 200, await response.text()
-            told = await response.json()
-        assert set(told) == {"success", "response", "conversation_id", "trace_id", "tool_calls", "meta"}
-        assert (told["success"], told["response"], told["conversation_id"]) == (
+            answer = await response.json()
+        assert set(answer) == {"success", "response", "conversation_id", "trace_id", "tool_calls", "meta"}
+        assert (answer["success"], answer["response"], answer["conversation_id"]) == (
             True,
             "25 乘以 4 等于 100。",
             "conv-123",
         )
-        [made] = told["tool_calls"]
+        [made] = answer["tool_calls"]
         assert (made["tool"], made["arguments"]) == ("calculator", {"expression": "25*4"})
         assert made["result"]["success"]
         assert made["result"]["output"]["result"] == 100
-        assert {name: told["meta"][name] for name in ("total_tokens", "tool_calls_count")} == {
+        assert {name: answer["meta"][name] for name in ("total_tokens", "tool_calls_count")} == {
             "total_tokens": 30,
             "tool_calls_count": 1,
         }
-        assert told["meta"]["latency_ms"] >= 0
+        assert answer["meta"]["latency_ms"] >= 0
         async with session.get("/agent/conversations/conv-123") as response:
             said = (await response.json())["messages"]
         assert [m["role"] for m in said] == ["user", "assistant", "tool", "assistant"]
@@ -54,7 +54,7 @@ async def test_doc_001_asks_and_is_answered_as_written(tmp_path):
         assert not await service.store.conversations.list_messages("conv-123")
 
 
-async def test_without_a_conversation_a_new_one_is_begun(tmp_path):
+async def test_a_message_without_a_conversation_starts_a_new_one(tmp_path):
     async with serve_service(tmp_path, ScriptedModel("hello")) as (session, _):
         async with session.post("/agent/chat", json={"message": "hi"}) as response:
             found = (await response.json())["conversation_id"]
@@ -64,7 +64,7 @@ async def test_without_a_conversation_a_new_one_is_begun(tmp_path):
             ]
 
 
-async def test_conversations_are_listed_in_parts(tmp_path):
+async def test_conversations_are_listed_page_by_page(tmp_path):
     async with serve_service(tmp_path, ScriptedModel("hello")) as (session, _):
         for n in range(5):
             async with session.post("/agent/chat", json={"message": "hi", "conversation_id": f"c{n}"}):
@@ -107,11 +107,11 @@ async def test_doc_002_streams_content_and_done(tmp_path):
 async def test_stream_false_gives_one_answer(tmp_path):
     async with serve_service(tmp_path, ScriptedModel(SUM, "100")) as (session, _):
         async with session.post("/api/agent", json={"message": "25*4", "stream": False}) as response:
-            told = await response.json()
-        assert (told["content"], told["response"], told["meta"]["tool_calls_count"]) == ("100", "100", 1)
+            answer = await response.json()
+        assert (answer["content"], answer["response"], answer["meta"]["tool_calls_count"]) == ("100", "100", 1)
 
 
-async def test_another_agent_is_asked_by_its_header(tmp_path):
+async def test_the_header_selects_another_agent(tmp_path):
     model = ScriptedModel("Arr.")
     async with serve_service(tmp_path, model) as (session, service):
         await service.store.agents.add(AgentSpec(agent_id="pirate", instructions="Talk like a pirate."))
@@ -123,7 +123,7 @@ async def test_another_agent_is_asked_by_its_header(tmp_path):
 
 
 REFUSED = {
-    "an unknown agent": ({"message": "hi"}, {"X-Agent-ID": "nobody"}, 404, "There is no agent 'nobody'."),
+    "an unknown agent": ({"message": "hi"}, {"X-Agent-ID": "stranger"}, 404, "There is no agent 'stranger'."),
     "no message": ({}, {}, 422, "body.message: Field required"),
     "an empty message": ({"message": " "}, {}, 400, "The task is empty"),
     "no text": ({"message": 5}, {}, 422, "body.message: Input should be a valid string"),
@@ -135,24 +135,24 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("body", "headers", "status", "sentence"), REFUSED.values(), ids=REFUSED)
-async def test_what_cannot_be_asked_is_told_in_one_shape(tmp_path, body, headers, status, sentence):
+async def test_invalid_requests_get_errors_of_one_form(tmp_path, body, headers, status, sentence):
     async with (
         serve_service(tmp_path, ScriptedModel("hi")) as (session, _),
         session.post("/api/agent", json=body, headers=headers) as response,
     ):
-        told = await response.json()
-        assert (response.status, set(told)) == (status, {"error"})
-        assert sentence in told["error"]["message"]
+        answer = await response.json()
+        assert (response.status, set(answer)) == (status, {"error"})
+        assert sentence in answer["error"]["message"]
 
 
-async def test_a_model_that_is_away_is_told_by_status_or_as_an_event(tmp_path):
+async def test_an_unavailable_model_is_reported_as_a_status_or_an_event(tmp_path):
     async with serve_service(tmp_path, ScriptedModel(ModelUnavailable("The model is away."))) as (session, _):
         async with session.post("/agent/chat", json={"message": "hi", "conversation_id": "v"}) as response:
             assert (response.status, response.headers["retry-after"]) == (503, "2")
             assert await response.json() == {"error": {"kind": "model_unavailable", "message": "The model is away."}}
         async with session.post("/api/agent", json={"message": "hi"}) as response:
-            told = [event async for event in read_events(response)]
-        assert [(kind, data) for _, kind, data in told[-2:]] == [
+            events = [event async for event in read_events(response)]
+        assert [(kind, data) for _, kind, data in events[-2:]] == [
             ("error", {"error": {"kind": "ModelUnavailable", "message": "The model is away."}}),
             ("", "[DONE]"),
         ]
@@ -161,7 +161,7 @@ async def test_a_model_that_is_away_is_told_by_status_or_as_an_event(tmp_path):
 
 
 @pytest.mark.parametrize("body", [{"stream": True}, {"stream": False}])
-async def test_a_client_that_leaves_stops_its_run_within_a_second(tmp_path, body):
+async def test_a_disconnect_stops_the_run_within_a_second(tmp_path, body):
     model = SlowModel(0.02)
     async with serve_service(tmp_path, model) as (session, service):
         asking = asyncio.create_task(session.post("/api/agent", json={"message": "hi", **body}))
@@ -177,7 +177,7 @@ async def test_a_client_that_leaves_stops_its_run_within_a_second(tmp_path, body
         assert service.runner.active_count == 0
 
 
-async def test_a_detached_run_goes_on_and_is_followed_from_where_it_was_left(tmp_path):
+async def test_a_detached_run_continues_and_can_be_resumed(tmp_path):
     model = SlowModel(0.02, pieces=40)
     async with serve_service(tmp_path, model) as (session, service):
         body = {"message": "hi", "detach": True, "conversation_id": "v"}
@@ -196,7 +196,7 @@ async def test_a_detached_run_goes_on_and_is_followed_from_where_it_was_left(tmp
         assert len(await service.store.conversations.list_messages("v")) == 2
 
 
-async def test_runs_are_listed_told_again_and_each_call_recorded_once(tmp_path):
+async def test_runs_are_listed_and_replayed_and_each_call_is_recorded_once(tmp_path):
     async with serve_service(tmp_path, ScriptedModel(SUM, "100")) as (session, service):
         async with session.post("/api/agent", json={"message": "25*4"}) as response:
             live = [event async for event in read_events(response)]
@@ -219,24 +219,24 @@ async def test_runs_are_listed_told_again_and_each_call_recorded_once(tmp_path):
         assert len((await service.store.executions.list()).items) == 1
 
 
-async def test_a_run_is_cancelled_and_says_so(tmp_path):
+async def test_a_run_can_be_cancelled(tmp_path):
     model = SlowModel(0.02)
     async with serve_service(tmp_path, model) as (session, _):
         async with session.post("/api/agent", json={"message": "hi", "conversation_id": "v"}) as response:
-            told = []
+            events = []
             async for event in read_events(response):
-                told.append(event)
-                if len(told) == 2:
+                events.append(event)
+                if len(events) == 2:
                     run_id = event[0].partition(":")[0]
                     async with session.post(f"/api/runs/{run_id}/cancel") as cancelled:
                         assert await cancelled.json() == {"run_id": run_id, "cancelled": True}
-        assert told[-2][1:] == ("error", {"error": {"kind": "Cancelled", "message": "The run was cancelled."}})
+        assert events[-2][1:] == ("error", {"error": {"kind": "Cancelled", "message": "The run was cancelled."}})
         async with session.get(f"/api/runs/{run_id}") as response:
             assert (await response.json())["status"] == "cancelled"
 
 
 @pytest.mark.parametrize("decision", ["approve", "deny"])
-async def test_a_marked_call_waits_for_the_word_of_a_person(tmp_path, decision):
+async def test_a_call_that_needs_approval_waits_for_a_decision(tmp_path, decision):
     spec = AgentSpec(
         agent_id="careful", tools=(AgentToolBinding(tool_id="calculator"),), needs_approval=("calculator",)
     )

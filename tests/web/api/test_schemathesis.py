@@ -1,4 +1,4 @@
-"""Any request that the OpenAPI document allows, and some that it does not: no 5xx, and no status it does not tell of."""
+"""Generated requests, valid and invalid: no 5xx, and only statuses that the OpenAPI document has."""
 
 import asyncio
 import threading
@@ -33,8 +33,8 @@ def serve_service(folder: Path, url: str) -> Iterator[tuple[str, str]]:
     async def serve() -> None:
         chosen = Settings(_env_file=None, home=folder, roots=(folder,), database_url=url)
         async with open_service(chosen, {"m": ScriptedModel("hello")}) as service:
-            key, kept = generate_key("all", SCOPES)
-            await service.store.keys.add(kept)
+            key, stored_key = generate_key("all", SCOPES)
+            await service.store.keys.add(stored_key)
             app = create_app(service, max_body_bytes=1_000_000)
             async with serve_in_background(app) as base:
                 ready.append((base.removesuffix("/v1"), key))
@@ -52,7 +52,7 @@ def serve_service(folder: Path, url: str) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
-def test_no_request_breaks_the_service_or_is_answered_as_nobody_said(engine, tmp_path, request):
+def test_no_request_fails_the_service_or_gets_an_undocumented_status(engine, tmp_path, request):
     url = request.getfixturevalue("postgresql").new_database() if engine == "postgresql" else ""
     with serve_service(tmp_path, url) as (base, key):
         headers = {"Authorization": f"Bearer {key}"}
@@ -76,6 +76,6 @@ def test_no_request_breaks_the_service_or_is_answered_as_nobody_said(engine, tmp
 
             try:
                 ask()
-            except Exception as error:  # noqa: BLE001 - all are told together
+            except Exception as error:  # noqa: BLE001 - all errors are reported together
                 wrong[operation.label] = str(error)[:1500]
         assert wrong == {}

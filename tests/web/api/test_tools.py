@@ -1,4 +1,4 @@
-"""Tools and agents over HTTP: kept, changed, found, called, taken in from elsewhere; and what the owner does not allow."""
+"""Tools and agents over HTTP: create, change, search, call, import, and what the owner does not allow."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ def build_http_spec(tool_id: str = "web", **endpoint) -> dict:
     }
 
 
-async def test_a_tool_lives_from_post_to_delete(tmp_path):
+async def test_a_tool_is_created_changed_and_deleted(tmp_path):
     async with open_service_client(tmp_path) as ask:
         made = await ask.request_json("POST", "/api/tools", SUM, 201)
         assert (made["tool"]["tool_id"], made["accepted"], made["set_aside"]) == ("sum", ["sum"], {})
@@ -32,7 +32,7 @@ async def test_a_tool_lives_from_post_to_delete(tmp_path):
         assert again["error"]["kind"] == "conflict"
         changed = SUM | {"description": "Adds.", "tags": ["maths"], "category": "numbers"}
         assert (await ask.request_json("PUT", "/api/tools/sum", changed))["tool"]["description"] == "Adds."
-        assert await ask.request_json("GET", "/api/tools/sum") == changed_whole(
+        assert await ask.request_json("GET", "/api/tools/sum") == replace_changed_fields(
             await ask.request_json("GET", "/api/tools/sum"), changed
         )
         assert get_ids(await ask.request_json("GET", "/api/tools?tag=maths")) == ["sum"]
@@ -54,11 +54,11 @@ def get_ids(page) -> list[str]:
     return [one["tool_id"] for one in page["items"]]
 
 
-def changed_whole(told, given) -> dict:
-    return told | {name: given[name] for name in ("description", "tags", "category", "tool_id", "tool_type")}
+def replace_changed_fields(stored, changed) -> dict:
+    return stored | {name: changed[name] for name in ("description", "tags", "category", "tool_id", "tool_type")}
 
 
-async def test_a_list_is_read_in_parts(tmp_path):
+async def test_a_list_is_read_page_by_page(tmp_path):
     async with open_service_client(tmp_path) as ask:
         whole = get_ids(await ask.request_json("GET", "/api/tools"))
         parts, after = [], ""
@@ -73,7 +73,7 @@ async def test_a_list_is_read_in_parts(tmp_path):
         assert (len(filtered["items"]), filtered["next"]) == (1, whole[0])
 
 
-async def test_tools_are_found_by_need(tmp_path):
+async def test_tools_are_found_by_a_description_of_the_task(tmp_path):
     async with open_service_client(tmp_path) as ask:
         found = await ask.request_json("GET", "/api/tools/search?need=compute+the+mean+of+numbers")
         assert found["items"][0]["tool_id"] == "calculator"
@@ -91,13 +91,18 @@ CALLS = {
 
 
 @pytest.mark.parametrize(("tool", "body", "status", "kind"), CALLS.values(), ids=CALLS)
-async def test_a_call_ends_in_one_shape(tmp_path, tool, body, status, kind):
+async def test_every_call_result_has_the_same_form(tmp_path, tool, body, status, kind):
     async with open_service_client(tmp_path) as ask:
-        told = await ask.request_json("POST", f"/api/tools/{tool}/call", body, status)
-        assert (told.get("error") or {}).get("kind") == kind
+        body_json = await ask.request_json("POST", f"/api/tools/{tool}/call", body, status)
+        assert (body_json.get("error") or {}).get("kind") == kind
         if status == 200:
-            assert told["success"] == (kind is None)
-            assert set(told) == {*("success", "tool", "output", "content", "error"), "trace_id", "execution_id", "meta"}
+            assert body_json["success"] == (kind is None)
+            assert set(body_json) == {
+                *("success", "tool", "output", "content", "error"),
+                "trace_id",
+                "execution_id",
+                "meta",
+            }
 
 
 async def test_a_call_is_recorded_with_its_trace_and_without_secrets(tmp_path):
@@ -134,16 +139,16 @@ async def test_no_cell_of_an_export_is_a_formula(tmp_path):
         assert "'=1+1" in (await ask("GET", "/api/executions/export?format=csv")).text
 
 
-async def test_every_tool_is_a_skill_of_the_host(tmp_path):
+async def test_every_enabled_tool_is_a_skill(tmp_path):
     async with open_service_client(tmp_path) as ask:
         listed = (await ask.request_json("GET", "/skills"))["skills"]
         assert {"echo", "calculator", "file_search"} <= {one["skill_id"] for one in listed}
-        told = await ask.request_json("POST", "/skills/echo/run", {"arguments": {"text": "hello"}})
-        assert (told["success"], told["output"]) == (True, "hello")
+        body_json = await ask.request_json("POST", "/skills/echo/run", {"arguments": {"text": "hello"}})
+        assert (body_json["success"], body_json["output"]) == (True, "hello")
         await ask.request_json("POST", "/skills/nothing/run", {"arguments": {}}, 404)
 
 
-async def test_an_agent_lives_from_post_to_delete(tmp_path):
+async def test_an_agent_is_created_changed_and_deleted(tmp_path):
     clerk = {"agent_id": "clerk", "name": "文员", "tools": [{"tool_id": "echo"}]}
     async with open_service_client(tmp_path) as ask:
         assert (await ask.request_json("POST", "/api/agents", clerk, 201))["version"] == 1
@@ -196,12 +201,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("spec", "setting"), REFUSED.values(), ids=REFUSED)
-async def test_what_the_owner_did_not_allow_is_refused(tmp_path, spec, setting, monkeypatch):
+async def test_what_the_owner_did_not_allow_is_rejected(tmp_path, spec, setting, monkeypatch):
     monkeypatch.setenv("SHOP", "s3cret-of-the-shop")
     monkeypatch.setenv("BOUND", "s3cret-of-one-host")
     async with open_service_client(tmp_path, secrets=("SHOP", "BOUND@api.example.com")) as ask:
-        told = await ask.request_json("POST", "/api/tools", spec, 403)
-        assert setting in told["error"]["message"]
+        body_json = await ask.request_json("POST", "/api/tools", spec, 403)
+        assert setting in body_json["error"]["message"]
         assert await ask.service.store.tools.get(spec["tool_id"]) is None
         good = build_http_spec(headers={"X": "env:BOUND", "Y": "env:SHOP"})
         await ask.request_json("POST", "/api/tools", good, 201)
@@ -216,13 +221,13 @@ async def test_what_the_owner_did_not_allow_is_refused(tmp_path, spec, setting, 
         ] == "forbidden"
 
 
-async def test_modules_are_named_by_the_owner_alone(tmp_path):
+async def test_only_owned_modules_can_be_named(tmp_path):
     async with open_service_client(tmp_path) as ask:
         spec = {"tool_type": "function", "tool_id": "sh", "module_path": "os", "function_name": "system"}
         assert (await ask.request_json("POST", "/api/tools", spec, 400))["error"]["kind"] == "bad_input"
 
 
-async def test_a_server_is_added_by_an_admin_alone_and_a_database_too(tmp_path):
+async def test_only_an_admin_adds_a_server_or_a_database(tmp_path):
     async with open_service_client(tmp_path, private_hosts=("127.0.0.1",)) as ask:
         writer = await ask.create_key("tools:read", "tools:write")
         server = {"tool_type": "mcp_server", "tool_id": "p", "url": "http://127.0.0.1:9/mcp", "connect_timeout": 0.2}
@@ -248,44 +253,44 @@ PETS = {
 
 
 @pytest.mark.parametrize("form", ["document", "text"])
-async def test_an_openapi_document_is_taken_in_and_what_is_left_out_told(tmp_path, form):
+async def test_an_openapi_document_is_imported_and_skipped_parts_are_reported(tmp_path, form):
     given = {form: PETS if form == "document" else orjson.dumps(PETS).decode(), "prefix": "zoo"}
     async with open_service_client(tmp_path) as ask:
         dry = await ask.request_json("POST", "/api/tools/import/openapi", given | {"dry_run": True})
         assert await ask.service.store.tools.get("zoo.pets") is None
-        told = await ask.request_json("POST", "/api/tools/import/openapi", given)
-        assert [spec["tool_id"] for spec in told["accepted"]] == ["zoo.pets"]
-        assert told["wanted_variables"] == ["ZOO_KEY_API_KEY"]
-        left = {one["where"]: one["why"] for one in told["left_out"]}
+        body_json = await ask.request_json("POST", "/api/tools/import/openapi", given)
+        assert [spec["tool_id"] for spec in body_json["accepted"]] == ["zoo.pets"]
+        assert body_json["wanted_variables"] == ["ZOO_KEY_API_KEY"]
+        left = {one["where"]: one["why"] for one in body_json["left_out"]}
         assert "OPPOSABLE_SECRETS" in left["zoo.pet"]
-        assert dry | {"dry_run": False} == told
+        assert dry | {"dry_run": False} == body_json
         again = await ask.request_json("POST", "/api/tools/import/openapi", given)
         assert "already" in {one["where"]: one["why"] for one in again["left_out"]}["zoo.pets"]
         for wrong in ({}, {"url": "file:///etc/passwd"}, {"url": "http://127.0.0.1:9/x"}, {"text": "[1]"}):
             await ask.request_json("POST", "/api/tools/import/openapi", wrong, 400)
 
 
-async def test_skills_are_taken_from_the_owners_folders(tmp_path):
+async def test_skills_are_imported_from_the_owners_folders(tmp_path):
     folder = tmp_path / "skills" / "report"
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text(REPORT)
     async with open_service_client(tmp_path, skills=(tmp_path / "skills",)) as ask:
         for outside in ("..", "/etc", "nothing"):
             await ask.request_json("POST", "/api/tools/import/skill", {"path": outside}, 400)
-        told = await ask.request_json("POST", "/api/tools/import/skill", {"path": "report"})
-        assert [spec["tool_id"] for spec in told["accepted"]] == ["report"]
+        body_json = await ask.request_json("POST", "/api/tools/import/skill", {"path": "report"})
+        assert [spec["tool_id"] for spec in body_json["accepted"]] == ["report"]
         assert (await ask.request_json("POST", "/skills/report/run", {}))["output"]["instructions"] == "Write it."
 
 
-async def test_mcp_servers_are_taken_in_as_clients_name_them(tmp_path):
+async def test_mcp_servers_are_imported_from_client_configurations(tmp_path):
     config = {"mcpServers": {"clock": {"command": "python", "args": ["-m", "clock"]}}}
     async with open_service_client(tmp_path) as ask:
-        told = await ask.request_json("POST", "/api/tools/import/mcp", {"config": config})
-        assert (told["accepted"], [one["where"] for one in told["left_out"]]) == ([], ["clock"])
+        body_json = await ask.request_json("POST", "/api/tools/import/mcp", {"config": config})
+        assert (body_json["accepted"], [one["where"] for one in body_json["left_out"]]) == ([], ["clock"])
         await ask.request_json("POST", "/api/tools/import/mcp", {"config": {}}, 400)
 
 
-async def test_remembered_failures_are_read_pinned_and_forgotten(tmp_path):
+async def test_remembered_failures_are_listed_pinned_and_deleted(tmp_path):
     failure = Failure("echo", "", "failed", "f1", message="It broke.")
     async with open_service_client(tmp_path) as ask:
         await ask.service.store.failures.add([failure])
@@ -300,7 +305,7 @@ async def test_remembered_failures_are_read_pinned_and_forgotten(tmp_path):
         assert await ask.request_json("DELETE", "/api/tools/echo/failures") == {"forgotten": 1}
 
 
-async def test_what_a_service_counts_is_told_to_prometheus(tmp_path):
+async def test_the_metrics_are_exported_to_prometheus(tmp_path):
     async with open_service_client(tmp_path, {"m": ScriptedModel("hello")}) as ask:
         await ask.request_json("POST", "/api/tools/echo/call", {"arguments": {"text": "x"}})
         await ask.request_json("POST", "/api/tools/echo/call", {"arguments": {}})

@@ -30,7 +30,7 @@ def written(way, messages):
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
-async def test_each_client_does_both_steps(client, way):
+async def test_each_client_completes_both_steps(client, way):
     model = TextProtocolModel(ScriptedModel(lambda messages: written(way, messages), chunk_size=5), "protocol")
     log = ToolLog()
     async with serve_models(model) as url:
@@ -41,7 +41,7 @@ async def test_each_client_does_both_steps(client, way):
 
 
 @pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
-async def test_a_hallucinated_tool_ends_no_run(client):
+async def test_a_hallucinated_tool_does_not_end_the_run(client):
     """Clients that raise at a tool they do not know never hear of it."""
     lines = [orjson.dumps({"name": "search_web", "arguments": {"q": "x"}}).decode(), "I cannot look that up."]
     async with serve_models(TextProtocolModel(ScriptedModel(*lines), "protocol")) as url:

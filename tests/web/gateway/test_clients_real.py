@@ -39,7 +39,7 @@ def raw(model):
 
 
 @pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
-async def test_through_the_gateway_each_client_does_both_steps(local, client):
+async def test_through_the_gateway_each_client_completes_both_steps(local, client):
     async with serve_models({"local": local}) as url:
         answer = await client(url, "local", "none", log := ToolLog())
     assert log.calls[0] == ("find_order", "Ada Byron")

@@ -44,16 +44,16 @@ async def collect_parts(model, **body):
 async def get_reply(model, **body):
     """The reply, which is the same streamed and whole."""
     assert len(model.requests if isinstance(model, ScriptedModel) else []) == 0
-    told = await collect_parts(model, **body)
-    assert [type(part) for part in told] == [Reply]
-    return told[-1]
+    parts = await collect_parts(model, **body)
+    assert [type(part) for part in parts] == [Reply]
+    return parts[-1]
 
 
 def summarize_reply(reply):
     return reply.message.content, [(c.name, c.arguments_json) for c in reply.message.tool_calls], reply.finish
 
 
-async def test_text_comes_as_it_comes_and_calls_come_whole_at_the_end():
+async def test_text_is_streamed_and_calls_come_whole_at_the_end():
     native = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1}'), text="I add two"), chunk_size=6)
     assert await collect_parts(native, stream=True) == [
         TextDelta("I add "),
@@ -91,18 +91,18 @@ async def test_the_calls_of_a_reply_that_was_cut_off_are_not_handed_out(finish):
 GOOD = {
     "as they are": (tool_call("add", '{"a": 1}'), ("add", '{"a": 1}')),
     "typed by the schema": (tool_call("add", '{"a": "1"}'), ("add", '{"a":1}')),
-    "mended": (tool_call("add", "{'a': 1,}"), ("add", '{"a":1}')),
+    "repaired": (tool_call("add", "{'a': 1,}"), ("add", '{"a":1}')),
     "unwrapped": (tool_call("add", '{"arguments": {"a": 1}}'), ("add", '{"a":1}')),
     "with the name that is meant": (tool_call("functions.Add", '{"a": 1}'), ("add", '{"a": 1}')),
 }
 
 
 @pytest.mark.parametrize(("given", "right"), GOOD.values(), ids=GOOD)
-async def test_native_calls_are_handed_on(given, right):
+async def test_native_calls_are_passed_on(given, right):
     assert summarize_reply(await get_reply(ScriptedModel(reply_with_calls(given)))) == ("", [right], "tool_calls")
 
 
-async def test_calls_of_one_id_get_ids_of_their_own():
+async def test_calls_with_one_id_get_unique_ids():
     said = await get_reply(
         ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1}', "0"), tool_call("sub", '{"a": 2}', "0")))
     )
@@ -111,7 +111,7 @@ async def test_calls_of_one_id_get_ids_of_their_own():
     assert second.startswith("call_")
 
 
-async def test_only_the_first_call_is_given_where_one_is_asked_for():
+async def test_only_the_first_call_is_returned_if_one_is_requested():
     native = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1}'), tool_call("sub", '{"a": 2}')))
     assert summarize_reply(await get_reply(native, parallel_tool_calls=False)) == (
         "",
@@ -120,7 +120,7 @@ async def test_only_the_first_call_is_given_where_one_is_asked_for():
     )
 
 
-async def test_a_call_of_no_tool_is_told_to_the_model_which_tries_once_more():
+async def test_a_call_of_an_unknown_tool_is_reported_to_the_model_which_retries_once():
     model = ScriptedModel(
         reply_with_calls(tool_call("mul", '{"a": 1}'), text="Hm."), reply_with_calls(tool_call("add", '{"a": 1}'))
     )
@@ -134,7 +134,7 @@ async def test_a_call_of_no_tool_is_told_to_the_model_which_tries_once_more():
     )
 
 
-async def test_it_is_told_in_chinese_where_the_user_speaks_chinese():
+async def test_corrections_are_in_chinese_for_chinese_users():
     model = ScriptedModel(reply_with_calls(tool_call("mul")), "好")
     assert summarize_reply(await get_reply(model, messages=[{"role": "user", "content": "请计算一下"}])) == (
         "好",
@@ -144,25 +144,25 @@ async def test_it_is_told_in_chinese_where_the_user_speaks_chinese():
     assert model.requests[1].messages[-1].content == "没有名为 'mul' 的工具。可用的工具：add、sub。"
 
 
-async def test_two_texts_are_set_apart_streamed_as_whole():
+async def test_two_texts_are_separated_streamed_or_whole():
     model = ScriptedModel(reply_with_calls(tool_call("mul"), text="One."), "Two.")
-    *told, last = await collect_parts(model, stream=True)
-    assert told == [TextDelta("One."), TextDelta("\n\nTwo.")]
+    *events, last = await collect_parts(model, stream=True)
+    assert events == [TextDelta("One."), TextDelta("\n\nTwo.")]
     assert last == Reply(assistant_message("One.\n\nTwo."), "stop", TWO)
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("telling", ["native", "protocol"])
-async def test_a_text_that_only_looks_like_a_call_is_given_in_the_end(telling, stream):
+@pytest.mark.parametrize("rendering", ["native", "protocol"])
+async def test_a_text_that_only_looks_like_a_call_is_returned_as_text(rendering, stream):
     text = '{"name": "mul", "arguments": {"a": 1}}'
-    model = TextProtocolModel(ScriptedModel(text), telling)
-    *told, last = await collect_parts(model, stream=stream)
+    model = TextProtocolModel(ScriptedModel(text), rendering)
+    *events, last = await collect_parts(model, stream=stream)
     assert summarize_reply(last) == (text, [], "stop")
-    assert "".join(part.text for part in told) == (text if stream else "")
+    assert "".join(part.text for part in events) == (text if stream else "")
     assert len(model.inner.requests) == 2
 
 
-async def test_arguments_nobody_can_read_are_told_and_mended_by_the_model():
+async def test_unreadable_arguments_are_reported_and_corrected_by_the_model():
     model = ScriptedModel(
         reply_with_calls(tool_call("add", '{"a": ,,}')), reply_with_calls(tool_call("add", '{"a": 2}'))
     )
@@ -172,7 +172,7 @@ async def test_arguments_nobody_can_read_are_told_and_mended_by_the_model():
     assert "The arguments of add cannot be read" in again[2].content
 
 
-async def test_arguments_that_stay_unreadable_are_handed_on_as_they_are():
+async def test_arguments_that_stay_unreadable_are_passed_on_unchanged():
     assert summarize_reply(await get_reply(ScriptedModel(reply_with_calls(tool_call("add", '{"a": ,,}'))))) == (
         "",
         [("add", '{"a": ,,}')],
@@ -180,7 +180,7 @@ async def test_arguments_that_stay_unreadable_are_handed_on_as_they_are():
     )
 
 
-async def test_good_calls_are_given_beside_a_bad_one_without_asking_again():
+async def test_valid_calls_are_returned_without_a_retry_for_an_invalid_one():
     model = ScriptedModel(reply_with_calls(tool_call("mul"), tool_call("add", '{"a": 1}')))
     assert summarize_reply(await get_reply(model)) == ("", [("add", '{"a": 1}')], "tool_calls")
     assert len(model.requests) == 1
@@ -206,7 +206,7 @@ async def test_a_call_cut_off_by_the_token_limit_never_reaches_the_client(model)
     assert said.usage == ONE
 
 
-async def test_a_demanded_call_that_did_not_come_is_asked_for_once_more():
+async def test_a_missing_required_call_is_requested_once_more():
     model = ScriptedModel("I would rather talk.", reply_with_calls(tool_call("add", '{"a": 1}')))
     assert summarize_reply(await get_reply(model, tool_choice="required")) == (
         "I would rather talk.",
@@ -216,7 +216,7 @@ async def test_a_demanded_call_that_did_not_come_is_asked_for_once_more():
     assert model.requests[1].messages[-1] == user_message("You must call a tool now: add, sub. Do not answer in words.")
 
 
-async def test_a_call_of_another_tool_than_the_named_one_is_not_given():
+async def test_a_call_of_another_tool_than_the_forced_one_is_not_returned():
     named = {"type": "function", "function": {"name": "sub"}}
     model = ScriptedModel(
         reply_with_calls(tool_call("add", '{"a": 1}')), reply_with_calls(tool_call("sub", '{"a": 1}'))
@@ -224,12 +224,12 @@ async def test_a_call_of_another_tool_than_the_named_one_is_not_given():
     assert summarize_reply(await get_reply(model, tool_choice=named)) == ("", [("sub", '{"a": 1}')], "tool_calls")
 
 
-async def test_no_call_is_given_where_none_is_wanted():
+async def test_no_call_is_returned_with_tool_choice_none():
     model = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1}'), text="2"))
     assert summarize_reply(await get_reply(model, tool_choice="none")) == ("2", [], "stop")
 
 
-async def test_a_failing_second_try_leaves_the_first_ones_text():
+async def test_a_failing_second_attempt_returns_the_text_of_the_first():
     model = ScriptedModel(reply_with_calls(tool_call("mul"), text="Hm."), ModelUnavailable("away"))
     assert summarize_reply(await get_reply(model)) == ("Hm.", [], "stop")
 
@@ -240,9 +240,9 @@ VERBATIM = '<think>a</think> <tool_call>\n{"name": "add"}\n</tool_call><|im_end|
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_request_without_tools_is_passed_on_untouched(stream):
     inner = ScriptedModel(VERBATIM)
-    told = await collect_parts(TextProtocolModel(inner, "protocol"), tools=None, stream=stream)
-    assert told[-1] == Reply(assistant_message(VERBATIM), "stop", ONE)
-    assert "".join(part.text for part in told[:-1]) == (VERBATIM if stream else "")
+    parts = await collect_parts(TextProtocolModel(inner, "protocol"), tools=None, stream=stream)
+    assert parts[-1] == Reply(assistant_message(VERBATIM), "stop", ONE)
+    assert "".join(part.text for part in parts[:-1]) == (VERBATIM if stream else "")
     assert inner.requests[0].messages == (user_message("add 1"),)
 
 
@@ -273,7 +273,7 @@ FORMAT = {"type": "json_schema", "json_schema": {"name": "n", "schema": SHAPE}}
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_schema_beside_tools_does_not_stand_in_the_way_of_a_call(stream):
+async def test_a_response_schema_does_not_prevent_calls(stream):
     model = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1}')))
     [said] = await collect_parts(model, response_format=FORMAT, stream=stream)
     assert summarize_reply(said) == ("", [("add", '{"a": 1}')], "tool_calls")
@@ -290,7 +290,7 @@ async def test_a_schema_beside_tools_does_not_stand_in_the_way_of_a_call(stream)
         (["[]", '{"sum": 2}'], 2),
     ],
 )
-async def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_schema_enforced(lines, requests):
+async def test_an_answer_that_does_not_match_is_requested_again_with_the_schema_enforced(lines, requests):
     model = ScriptedModel(*lines)
     said = await get_reply(model, response_format=FORMAT)
     assert summarize_reply(said) == ('{"sum": 2}', [], "stop")

@@ -47,9 +47,9 @@ async def run_curl(command: str, session, agent_id: str = "default") -> str:
 
 async def test_a_streamed_answer_is_lines_of_data_with_content_and_done(tmp_path):
     async with serve_service(tmp_path, ScriptedModel(SUM, "25 乘以 4 等于 100。")) as (session, _):
-        told = await run_curl(STREAMED, session)
-        unknown = orjson.loads(await run_curl(STREAMED, session, "nobody"))
-    events = [dict(line.split(": ", 1) for line in block.splitlines()) for block in told.strip().split("\n\n")]
+        output = await run_curl(STREAMED, session)
+        unknown = orjson.loads(await run_curl(STREAMED, session, "unknown"))
+    events = [dict(line.split(": ", 1) for line in block.splitlines()) for block in output.strip().split("\n\n")]
     plain = [orjson.loads(one["data"]) for one in events[:-1] if "event" not in one]
     assert "".join(one["content"] for one in plain) == "25 乘以 4 等于 100。"
     assert events[-1] == {"data": "[DONE]"}
@@ -60,21 +60,21 @@ async def test_a_streamed_answer_is_lines_of_data_with_content_and_done(tmp_path
     assert unknown["error"]["kind"] == "not_found"
 
 
-async def test_a_whole_answer_has_every_field_of_the_document(tmp_path):
+async def test_a_whole_answer_has_every_documented_field(tmp_path):
     (tmp_path / "calculator.py").write_text("print(1)\n")
     async with serve_service(tmp_path, ScriptedModel(SEARCH, "找到了 calculator.py。")) as (session, _):
-        told = orjson.loads(await run_curl(WHOLE, session))
+        output = orjson.loads(await run_curl(WHOLE, session))
         base = "curl http://localhost:8890/agent/conversations/optional-conversation-id"
         history = orjson.loads(await run_curl(base, session))
         await run_curl(f"{base} -X DELETE", session)
         gone = orjson.loads(await run_curl(base, session))
-    assert list(told) == ["success", "response", "conversation_id", "trace_id", "tool_calls", "meta"]
-    assert (told["success"], told["response"]) == (True, "找到了 calculator.py。")
-    assert told["conversation_id"] == "optional-conversation-id"
-    (made,) = told["tool_calls"]
+    assert list(output) == ["success", "response", "conversation_id", "trace_id", "tool_calls", "meta"]
+    assert (output["success"], output["response"]) == (True, "找到了 calculator.py。")
+    assert output["conversation_id"] == "optional-conversation-id"
+    (made,) = output["tool_calls"]
     assert (made["tool"], made["arguments"]) == ("file_search", {"query": "calculator"})
     assert "calculator.py" in str(made["result"])
-    assert told["meta"]["tool_calls_count"] == 1
-    assert {"total_tokens", "latency_ms"} <= set(told["meta"])
+    assert output["meta"]["tool_calls_count"] == 1
+    assert {"total_tokens", "latency_ms"} <= set(output["meta"])
     assert [one["role"] for one in history["messages"]] == ["user", "assistant", "tool", "assistant"]
     assert gone["error"]["kind"] == "not_found"

@@ -51,7 +51,7 @@ async def test_a_call_written_as_text_comes_as_a_tool_call(text_model):
     assert (said.usage.prompt_tokens, said.usage.completion_tokens, said.usage.total_tokens) == (10, 5, 15)
 
 
-async def test_streamed_it_comes_in_chunks_with_ids_indexes_and_names_once():
+async def test_streamed_calls_have_ids_indexes_and_names_once():
     model = TextProtocolModel(ScriptedModel(TWICE, chunk_size=3), "protocol")
     async with serve_models(model) as url, open_client(url) as sdk:
         stream = await sdk.chat.completions.create(
@@ -76,7 +76,7 @@ async def test_streamed_it_comes_in_chunks_with_ids_indexes_and_names_once():
     assert [chunk.choices[0].finish_reason for chunk in chunks[:-1]] == [None] * (len(chunks) - 2) + ["tool_calls"]
 
 
-async def test_the_sdks_own_stream_puts_the_calls_together(text_model):
+async def test_the_stream_of_the_sdk_assembles_the_calls(text_model):
     async with (
         serve_models(text_model) as url,
         open_client(url) as sdk,
@@ -96,8 +96,8 @@ CHOICES = {
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("choice", "told", "text", "names"), CHOICES.values(), ids=CHOICES)
-async def test_every_tool_choice_is_kept(text_model, choice, told, text, names, stream):
+@pytest.mark.parametrize(("choice", "tool_choice", "text", "names"), CHOICES.values(), ids=CHOICES)
+async def test_every_tool_choice_is_respected(text_model, choice, tool_choice, text, names, stream):
     async with serve_models(text_model) as url, open_client(url) as sdk:
         if stream:
             async with sdk.chat.completions.stream(model="m", messages=HI, tools=[ADD], tool_choice=choice) as made:
@@ -105,13 +105,13 @@ async def test_every_tool_choice_is_kept(text_model, choice, told, text, names, 
         else:
             said = await sdk.chat.completions.create(model="m", messages=HI, tools=[ADD], tool_choice=choice)
     [asked] = text_model.inner.requests
-    assert asked.options.tool_choice == told
+    assert asked.options.tool_choice == tool_choice
     got = said.choices[0].message
     assert (got.content.strip(), [c.function.name for c in got.tool_calls] if got.tool_calls else None) == (text, names)
     assert said.choices[0].finish_reason == ("tool_calls" if names else "stop")
 
 
-async def test_only_one_call_comes_where_calls_are_not_to_be_parallel():
+async def test_only_one_call_is_returned_without_parallel_calls():
     async with serve_models(TextProtocolModel(ScriptedModel(TWICE))) as url, open_client(url) as sdk:
         said = await sdk.chat.completions.create(model="m", messages=HI, tools=[ADD], parallel_tool_calls=False)
     assert [c.function.arguments for c in said.choices[0].message.tool_calls] == ['{"a":1,"b":2}']
@@ -148,7 +148,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("text", TEXTS)
-async def test_without_tools_text_is_passed_on_untouched_and_as_it_comes(text):
+async def test_without_tools_text_is_streamed_unchanged(text):
     pieces = [text[at : at + 2] for at in range(0, len(text), 2)]
     async with chat_server(
         build_completion(text), respond_events(*[build_delta(content=piece) for piece in pieces], build_delta("stop"))
@@ -163,7 +163,7 @@ async def test_without_tools_text_is_passed_on_untouched_and_as_it_comes(text):
     assert [piece for piece in said if piece] == pieces
 
 
-async def test_native_calls_of_the_model_behind_come_typed():
+async def test_native_calls_have_arguments_of_the_right_types():
     odd = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": "1", "b": 2.0}'}}
     async with chat_server(build_completion(None, [odd], "tool_calls")) as server:
         model = TextProtocolModel(OpenAICompatibleModel("up", server.url))
@@ -191,7 +191,7 @@ ERRORS = {
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(("error", "kind", "status", "code"), ERRORS.values(), ids=ERRORS)
-async def test_the_models_errors_are_the_sdks(error, kind, status, code, stream):
+async def test_errors_of_the_model_raise_the_errors_of_the_sdk(error, kind, status, code, stream):
     async with serve_models(ScriptedModel(error)) as url, open_client(url) as sdk:
         with pytest.raises(kind) as caught:
             await sdk.chat.completions.create(model="m", messages=HI, stream=stream)
@@ -214,24 +214,24 @@ class FailingModel(ScriptedModel):
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "message"),
     [
         (ModelUnavailable("The connection broke."), "The connection broke."),
         (ZeroDivisionError("secret"), "Internal error"),
     ],
 )
-async def test_an_error_in_mid_stream_is_the_streams_last_event(error, told, caplog):
+async def test_an_error_during_a_stream_is_its_last_event(error, message, caplog):
     async with serve_models(FailingModel(error)) as url, open_client(url) as sdk:
         stream = await sdk.chat.completions.create(model="m", messages=HI, stream=True)
         got = [(await anext(stream)).choices[0].delta.content for _ in range(2)]
         with pytest.raises(openai.APIError) as caught:
             await anext(stream)
     assert got == ["", "never sa"]
-    assert told in caught.value.message
+    assert message in caught.value.message
     assert ("ZeroDivisionError" in caplog.text) == isinstance(error, ZeroDivisionError)
 
 
-async def test_an_unforeseen_error_is_told_without_its_details(caplog):
+async def test_an_unexpected_error_is_returned_without_its_details(caplog):
     async with serve_models(ScriptedModel(lambda messages: 1 / 0)) as url, open_client(url) as sdk:
         with pytest.raises(openai.InternalServerError) as caught:
             await sdk.chat.completions.create(model="m", messages=HI)
@@ -240,7 +240,7 @@ async def test_an_unforeseen_error_is_told_without_its_details(caplog):
     assert "division" not in caught.value.message
 
 
-async def test_bad_requests_and_unknown_models_are_refused_in_the_sdks_terms():
+async def test_bad_requests_and_unknown_models_raise_the_errors_of_the_sdk():
     async with serve_models(ScriptedModel("hi")) as url, open_client(url) as sdk:
         with pytest.raises(openai.BadRequestError) as several:
             await sdk.chat.completions.create(model="m", messages=HI, n=2)

@@ -1,4 +1,4 @@
-"""Requests read: what is taken, what is mended, what is refused and how."""
+"""Parsing of requests: what is accepted, what is repaired, what is rejected and how."""
 
 import json
 
@@ -30,13 +30,13 @@ def normalize_parameters(parameters):
     return made.parameters
 
 
-def test_a_plain_request_is_read_and_unknown_parameters_are_ignored():
+def test_a_plain_request_is_parsed_and_unknown_parameters_are_ignored():
     assert parse_body(top_p=0.5, user="u", metadata={}, logit_bias=None, store=False) == CompletionRequest(
         "m", (user_message("hi"),), (), ModelOptions(stream=False)
     )
 
 
-def test_every_option_is_taken():
+def test_every_option_is_accepted():
     asked = parse_body(
         stream=True,
         stream_options={"include_usage": True},
@@ -64,7 +64,7 @@ def test_every_option_is_taken():
     )
 
 
-def test_all_roles_and_content_parts_are_read():
+def test_all_roles_and_content_parts_are_parsed():
     call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
     asked = parse_body(
         messages=[
@@ -140,7 +140,7 @@ ALLOWED = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools
         (ALLOWED, "required", ["sub"]),
     ],
 )
-def test_each_tool_choice_is_read(given, right, left):
+def test_each_tool_choice_is_parsed(given, right, left):
     asked = parse_body(tools=[ADD, SUB], tool_choice=given)
     assert (asked.options.tool_choice, [tool.name for tool in asked.tools]) == (right, left)
 
@@ -180,7 +180,7 @@ TEXT = {"type": "string"}
         ({"properties": {"a": {"$ref": "https://example.com/a.json"}}}, {"type": "object", "properties": {"a": {}}}),
     ],
 )
-def test_schemas_with_small_faults_are_mended(given, right):
+def test_schemas_with_small_mistakes_are_repaired(given, right):
     assert normalize_parameters(given) == right
 
 
@@ -254,16 +254,16 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("body", "param"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_used_is_told_with_its_place(body, param):
+def test_invalid_parameters_are_reported_with_their_path(body, param):
     with pytest.raises(GatewayError) as caught:
         parse_body(**body)
-    told = caught.value.body["error"]
-    assert (caught.value.status, told["type"], told["param"]) == (400, "invalid_request_error", param)
-    assert param.rpartition(".")[2].partition("[")[0] in told["message"] or "tool" in told["message"]
+    error = caught.value.body["error"]
+    assert (caught.value.status, error["type"], error["param"]) == (400, "invalid_request_error", param)
+    assert param.rpartition(".")[2].partition("[")[0] in error["message"] or "tool" in error["message"]
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'"x"', b"\xff", b"[" * 100_000])
-def test_a_body_that_is_no_json_object_is_told(raw):
+def test_a_body_that_is_not_a_json_object_is_rejected(raw):
     with pytest.raises(GatewayError) as caught:
         parse_request(raw)
     assert caught.value.body["error"]["code"] == "invalid_json"
@@ -316,7 +316,7 @@ BODY = st.fixed_dictionaries({"model": st.just("m"), "messages": MESSAGES, "tool
 
 
 @given(BODY)
-def test_any_json_is_read_or_refused(body):
+def test_any_json_is_parsed_or_rejected(body):
     try:
         asked = parse_request(orjson.dumps(body))
     except GatewayError:

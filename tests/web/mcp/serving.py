@@ -50,7 +50,7 @@ def test_multiple_content_types() -> McpContent:
 
 
 async def test_tool_with_progress(context: CallContext) -> str:
-    """Tells how far it has come."""
+    """Reports its progress."""
     for part in ("a third", "two thirds", "all"):
         if context.report:
             context.report(part)
@@ -80,7 +80,7 @@ async def sleep(seconds: float = 1000) -> str:
 
 
 class Region:
-    """A tool with a parameter that is told in a header too."""
+    """A tool with a parameter that is also sent in a header."""
 
     tool_id = "region"
     timeout = None

@@ -2,7 +2,7 @@
 
 Our server has tools and nothing else, so the scenarios of prompts, resources, logging, completion, sampling,
 elicitation and tasks fail, as do the parts of mixed scenarios that ask for those. Our client sends keys in headers and
-asks nobody, so the scenarios of OAuth and elicitation are left out.
+asks no user, so the scenarios of OAuth and elicitation are left out.
 """
 
 import asyncio
@@ -55,22 +55,22 @@ async def run_suite(version: str, *args: str) -> str:
         NODE, get_script(SUITES[version]), *args, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
     try:
-        told, _ = await asyncio.wait_for(running.communicate(), 120)
+        output, _ = await asyncio.wait_for(running.communicate(), 120)
     finally:
         with contextlib.suppress(ProcessLookupError):
             running.kill()
-    return told.decode()
+    return output.decode()
 
 
 @pytest.mark.parametrize("version", SUITES)
-async def test_our_server_conforms_in_all_that_is_about_tools(version):
+async def test_our_server_passes_the_conformance_scenarios_for_tools(version):
     port = free_port()
     chosen = "--spec-version" if version == "2025-11-25" else "--requirements"
     async with start_server([sys.executable, SERVER, str(port)], port):
-        told = await run_suite(version, "server", "--url", f"http://127.0.0.1:{port}/mcp", chosen, version)
-    summary = told.partition("=== SUMMARY ===")[2].partition("Total:")[0]
+        output = await run_suite(version, "server", "--url", f"http://127.0.0.1:{port}/mcp", chosen, version)
+    summary = output.partition("=== SUMMARY ===")[2].partition("Total:")[0]
     found = re.findall(r"^(.) ([\w-]+): (\d+) passed, (\d+) failed", summary, re.MULTILINE)
-    assert {name for mark, name, _, _ in found if mark == "✓"} == PASSED[version], told
+    assert {name for mark, name, _, _ in found if mark == "✓"} == PASSED[version], output
     if version == "2026-07-28":
         assert {n: (int(good), int(bad)) for _, n, good, bad in found if n in MIXED} == MIXED
 
@@ -88,8 +88,8 @@ async def test_our_server_conforms_in_all_that_is_about_tools(version):
         ("2026-07-28", "json-schema-ref-no-deref"),
     ],
 )
-async def test_our_client_conforms_in_all_that_is_about_tools(version, scenario, tmp_path):
+async def test_our_client_passes_the_conformance_scenarios_for_tools(version, scenario, tmp_path):
     command = f"{sys.executable} {CLIENT}"
     args = ("client", "--command", command, "--scenario", scenario, "--spec-version", version)
-    told = await run_suite(version, *args)
-    assert re.search(r"Passed: ([1-9]\d*)/\1, 0 failed", told), told
+    output = await run_suite(version, *args)
+    assert re.search(r"Passed: ([1-9]\d*)/\1, 0 failed", output), output

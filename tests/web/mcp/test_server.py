@@ -46,11 +46,11 @@ async def connect_client(transport: str, served: ToolLibrary) -> AsyncIterator[C
 
 
 @pytest.mark.parametrize("way", ["stdio", "http", "http-legacy"])
-async def test_tools_are_told_and_called(way):
+async def test_tools_are_listed_and_called(way):
     async with connect_client(way, create_library()) as client:
-        told = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert told["add"].input_schema["required"] == ["a"]
-        assert (told["add"].description, told["tool_d2e119aa"].title) == ("Add two numbers.", "问候")
+        tools_by_name = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert tools_by_name["add"].input_schema["required"] == ["a"]
+        assert (tools_by_name["add"].description, tools_by_name["tool_d2e119aa"].title) == ("Add two numbers.", "问候")
 
         done = await client.call_tool("add", {"a": 2, "b": 3})
         assert (done.is_error, done.structured_content, done.content[0].text) == (False, {"sum": 5}, '{"sum":5}')
@@ -68,14 +68,14 @@ async def test_tools_are_told_and_called(way):
         ("no_such", {}, "There is no tool named 'no_such'. The tools are: "),
     ],
 )
-async def test_a_failure_is_told_as_an_error_with_the_sentence(name, arguments, said):
+async def test_a_failure_is_returned_as_an_error_with_its_message(name, arguments, said):
     async with connect_client("http", create_library()) as client:
         done = await client.call_tool(name, arguments)
         assert (done.is_error, done.content[0].text.startswith(said)) == (True, True)
 
 
 @pytest.mark.parametrize("way", ["stdio", "http", "http-legacy"])
-async def test_what_a_tool_reports_is_sent_as_progress_in_order(way):
+async def test_reports_of_a_tool_are_sent_as_progress_in_order(way):
     steps = []
 
     async def note(progress, total, message):
@@ -105,7 +105,7 @@ async def test_a_cancelled_call_stops_the_tool(way):
         await asyncio.wait_for(stopped.wait(), 10)
 
 
-async def test_many_tools_are_told_page_by_page():
+async def test_many_tools_are_listed_page_by_page():
     served = ToolLibrary([FunctionTool(add, tool_id=f"add_{n}") for n in range(250)])
     async with connect_client("http", served) as client:
         names, cursor, pages = [], None, 0
@@ -119,7 +119,7 @@ async def test_many_tools_are_told_page_by_page():
 
 
 @pytest.mark.parametrize("way", ["http", "http-legacy"])
-async def test_clients_are_told_when_the_tools_change(way):
+async def test_clients_are_notified_when_the_tools_change(way):
     served = ToolLibrary([add])
     heard = asyncio.Event()
 
@@ -140,7 +140,7 @@ async def test_clients_are_told_when_the_tools_change(way):
         assert len((await client.list_tools(cache_mode="refresh")).tools) == 2
 
 
-async def test_an_agent_s_view_is_all_that_is_served():
+async def test_only_the_bound_tools_of_an_agent_are_served():
     served = ToolLibrary([add, 问候])
     view = served.with_bindings([AgentToolBinding(tool_id="add")])
     async with connect_client("http", view) as client:
@@ -148,7 +148,7 @@ async def test_an_agent_s_view_is_all_that_is_served():
         assert (await client.call_tool("tool_d2e119aa", {"名字": "x"})).is_error
 
 
-async def test_hints_are_the_owner_s_word():
+async def test_hints_come_from_the_owners_spec():
     served = ToolLibrary()
     spec = FunctionToolSpec(
         tool_id="add", display_name="Addition", module_path="x", idempotent=True, metadata={"read_only": True}
@@ -161,7 +161,7 @@ async def test_hints_are_the_owner_s_word():
 
 
 async def test_our_client_and_our_server_understand_one_another():
-    """A server's tools offered by a server of ours: images, keys and changes go all the way."""
+    """A server's tools offered by our server: images, keys and changes pass through."""
     keys = []
 
     def once(context: CallContext) -> str:
@@ -192,8 +192,8 @@ async def test_our_client_and_our_server_understand_one_another():
             await server.aclose()
 
 
-class TestWhoMayAsk:
-    async def test_a_key_is_asked_for_where_there_are_keys(self, monkeypatch):
+class TestAuthentication:
+    async def test_requests_need_a_key_if_keys_are_checked(self, monkeypatch):
         async def check(key: str) -> bool:
             return key == "right-key"
 
@@ -225,7 +225,7 @@ class TestWhoMayAsk:
             (True, {"Authorization": "Bearer right-key", "Origin": "https://console.example"}, 200),
         ],
     )
-    async def test_requests_are_let_in_by_key_host_and_origin(self, keys, headers, status):
+    async def test_requests_are_accepted_by_key_host_and_origin(self, keys, headers, status):
         async def check(key: str) -> bool:
             return key == "right-key"
 
@@ -240,7 +240,7 @@ class TestWhoMayAsk:
         ):
             assert (response.status, "www-authenticate" in response.headers) == (status, status == 401)
 
-    async def test_without_keys_only_this_machine_is_served(self):
+    async def test_without_keys_only_localhost_is_served(self):
         with pytest.raises(BadInput, match="needs keys, because other hosts can connect"):
             await serve_mcp_http(create_library(), "0.0.0.0", 0)
 

@@ -22,7 +22,7 @@ from opposable.web.middleware.request_limits import TokenUsageRecorder
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_key_is_kept_as_its_hash_and_told_once(tmp_path):
+async def test_a_key_is_stored_as_its_hash_and_shown_once(tmp_path):
     async with open_service_client(tmp_path) as ask:
         made = await ask.request_json(
             "POST", "/api/keys", {"name": "前端", "scopes": ["chat"], "token_budget": 10}, 201
@@ -31,17 +31,17 @@ async def test_a_key_is_kept_as_its_hash_and_told_once(tmp_path):
         assert made["key"].startswith(listed["prefix"])
         assert made["details"] == listed
         assert made["key"] not in str(listed)
-        [kept] = await ask.service.store.keys.list()
-        assert made["key"] not in repr(kept)
+        [stored_key] = await ask.service.store.keys.list()
+        assert made["key"] not in repr(stored_key)
 
 
-async def test_a_revoked_key_is_refused_within_seconds_in_another_process(tmp_path):
+async def test_a_revoked_key_is_rejected_within_seconds_by_another_process(tmp_path):
     async with open_service_client(tmp_path) as one, open_service_client(tmp_path) as other:
         key = await one.create_key("tools:read")
         assert (await other("GET", "/api/tools", key=key)).status_code == 200
-        [kept] = await one.service.store.keys.list()
-        await one.request_json("DELETE", f"/api/keys/{kept.key_id}", status=204)
-        await one.request_json("DELETE", f"/api/keys/{kept.key_id}", status=404)
+        [stored_key] = await one.service.store.keys.list()
+        await one.request_json("DELETE", f"/api/keys/{stored_key.key_id}", status=204)
+        await one.request_json("DELETE", f"/api/keys/{stored_key.key_id}", status=404)
         for _ in range(60):
             status = (await other("GET", "/api/tools", key=key)).status_code
             if status == 401:
@@ -50,7 +50,7 @@ async def test_a_revoked_key_is_refused_within_seconds_in_another_process(tmp_pa
         assert status == 401
 
 
-async def test_without_any_key_this_machine_alone_is_answered(tmp_path):
+async def test_without_any_stored_key_only_localhost_is_accepted(tmp_path):
     async with open_service_client(tmp_path, api_key="") as ask:
         assert (await ask("GET", "/api/tools", key="")).status_code == 200
         for headers in ({"host": "evil.example"}, {"origin": "https://evil.example"}):
@@ -59,7 +59,7 @@ async def test_without_any_key_this_machine_alone_is_answered(tmp_path):
         assert (await ask("GET", "/api/tools", key="", headers=ours)).status_code == 200
 
 
-async def test_from_the_first_key_on_everyone_needs_one_even_when_it_is_revoked(tmp_path):
+async def test_once_a_key_exists_every_request_needs_one_even_if_it_is_revoked(tmp_path):
     async with open_service_client(tmp_path, api_key="") as ask:
         made = await ask.request_json("POST", "/api/keys", {"name": "a", "scopes": ["admin"]}, 201, key="")
         for _ in range(60):
@@ -74,7 +74,7 @@ async def test_from_the_first_key_on_everyone_needs_one_even_when_it_is_revoked(
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["one process", "two over valkey"])
-async def test_a_key_may_ask_so_often_and_no_more(tmp_path, shared, request):
+async def test_the_rate_limit_of_a_key_is_enforced(tmp_path, shared, request):
     redis = request.getfixturevalue("valkey_url") if shared else ""
     async with open_service_client(tmp_path, redis=redis) as one, open_service_client(tmp_path, redis=redis) as other:
         key = await one.create_key("tools:read", "chat", rate=RateLimit(calls=3, seconds=60))
@@ -88,7 +88,7 @@ async def test_a_key_may_ask_so_often_and_no_more(tmp_path, shared, request):
         assert (await one("GET", "/api/tools")).status_code == 200
 
 
-async def test_tokens_are_counted_against_the_key_until_they_are_used_up(tmp_path):
+async def test_the_token_budget_of_a_key_is_enforced(tmp_path):
     reply = Reply(assistant_message("hello"), "stop", Usage(60, 40, 1))
     async with open_service_client(tmp_path, {"m": ScriptedModel(reply, reply, reply)}) as ask:
         key = await ask.create_key("chat", budget=150)
@@ -99,25 +99,25 @@ async def test_tokens_are_counted_against_the_key_until_they_are_used_up(tmp_pat
         assert (refused.status_code, refused.json()["error"]["kind"]) == (429, "budget_used_up")
         assert "retry-after" not in refused.headers
     async with open_service_client(tmp_path) as again:
-        [kept] = await again.service.store.keys.list()
-        assert (kept.tokens_used, kept.last_used_at is not None) == (200, True)
+        [stored_key] = await again.service.store.keys.list()
+        assert (stored_key.tokens_used, stored_key.last_used_at is not None) == (200, True)
         assert (await again("POST", "/agent/chat", {"message": "hi"}, key=key)).status_code == 429
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["told length", "no length told"])
-async def test_a_body_that_is_too_large_is_refused(tmp_path, told):
+@pytest.mark.parametrize("has_length", [True, False], ids=["declared length", "chunked"])
+async def test_a_body_that_is_too_large_is_rejected(tmp_path, has_length):
     async def pieces():
         for _ in range(30):
             yield b"x" * 100
 
     async with open_service_client(tmp_path, max_body_bytes=2000) as ask:
-        content = b"x" * 3000 if told else pieces()
+        content = b"x" * 3000 if has_length else pieces()
         headers = {"content-type": "application/json"}
         answer = await ask("POST", "/api/tools", content=content, headers=headers)
         assert (answer.status_code, answer.json()["error"]["kind"]) == (413, "too_large")
 
 
-async def test_pages_of_other_origins_are_let_in_only_where_the_owner_lists_them(tmp_path):
+async def test_other_origins_are_accepted_only_if_the_owner_lists_them(tmp_path):
     asks = {"origin": "https://a.example", "access-control-request-method": "GET"}
     async with open_service_client(tmp_path) as ask:
         answer = await ask("OPTIONS", "/api/tools", key="", headers=asks)
@@ -142,11 +142,11 @@ async def test_every_answer_has_its_trace_and_the_security_headers(tmp_path):
 
 async def test_readiness_names_the_part_that_is_not_ready(tmp_path):
     async with open_service_client(tmp_path) as ask:
-        told = await ask.request_json("GET", "/readyz", key="")
-        assert (told["ready"], told["parts"]["database"]) == (True, "ok")
+        readiness = await ask.request_json("GET", "/readyz", key="")
+        assert (readiness["ready"], readiness["parts"]["database"]) == (True, "ok")
 
 
-async def test_of_many_requests_at_once_one_looks_whether_there_are_keys(tmp_path):
+async def test_one_of_many_concurrent_requests_reads_the_keys(tmp_path):
     class Counted(ApiKeyRepository):
         looks = 0
 

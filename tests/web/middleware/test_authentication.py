@@ -19,8 +19,8 @@ async def send_request(url, path="/chat/completions", body=BODY, **given):
         method = "POST" if body is not None else "GET"
         how = {"data": body} if isinstance(body, bytes) else {"json": body}
         async with session.request(method, url + path, **how, **given) as response:
-            told = await response.json()
-            return response.status, told.get("error", {}).get("code"), dict(response.headers)
+            body = await response.json()
+            return response.status, body.get("error", {}).get("code"), dict(response.headers)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ async def send_request(url, path="/chat/completions", body=BODY, **given):
         ({"authorization": "bearer sesame"}, 200),
     ],
 )
-async def test_with_a_key_every_request_must_bear_it(given, status):
+async def test_every_request_must_carry_the_server_key(given, status):
     async with serve_models(ScriptedModel("hi"), api_key="sesame") as url:
         got, code, headers = await send_request(url, headers=given)
         assert (got, code) == (status, None if status == 200 else "invalid_api_key")
@@ -53,12 +53,12 @@ async def test_with_a_key_every_request_must_bear_it(given, status):
         ("127.0.0.1.evil.example", 403),
     ],
 )
-async def test_without_a_key_only_requests_to_this_machine_are_answered(host, status):
+async def test_without_a_key_only_requests_to_localhost_are_accepted(host, status):
     async with serve_models(ScriptedModel("hi")) as url:
         assert (await send_request(url, headers={"Host": host}))[0] == status
 
 
-async def test_a_web_pages_form_is_not_taken_for_json():
+async def test_the_form_of_a_web_page_is_not_accepted_as_json():
     async with serve_models(ScriptedModel("hi")) as url:
         assert (await send_request(url, body=b"{}", headers={"Content-Type": "text/plain"}))[:2] == (
             400,
@@ -66,15 +66,15 @@ async def test_a_web_pages_form_is_not_taken_for_json():
         )
 
 
-@pytest.mark.parametrize("chunked", [None, True], ids=["told length", "no length told"])
-async def test_a_body_that_is_too_large_is_refused(chunked):
+@pytest.mark.parametrize("chunked", [None, True], ids=["declared length", "chunked"])
+async def test_a_body_that_is_too_large_is_rejected(chunked):
     big = BODY | {"messages": [{"role": "user", "content": "x" * 3000}]}
     async with serve_models(ScriptedModel("hi"), max_body_bytes=2000) as url:
         assert (await send_request(url, body=big, chunked=chunked))[:2] == (413, "request_too_large")
         assert (await send_request(url, body=BODY, chunked=chunked))[0] == 200
 
 
-async def test_what_is_not_there_is_told_in_the_same_shape():
+async def test_not_found_errors_have_the_same_form():
     async with serve_models(ScriptedModel("hi")) as url:
         assert (await send_request(url, "/nothing"))[:2] == (404, None)
         assert (await send_request(url, "/chat/completions", None))[:2] == (405, None)
@@ -99,7 +99,7 @@ async def test_the_routes_are_documented():
         ("example.com", False),
     ],
 )
-def test_others_are_served_with_a_key_only(host, loopback):
+def test_other_hosts_are_served_only_with_a_key(host, loopback):
     assert is_loopback(host) == loopback
     require_key_unless_loopback(host, "sesame")
     if loopback:
@@ -113,5 +113,5 @@ def test_others_are_served_with_a_key_only(host, loopback):
     ("asked_for", "names"),
     [("local", ["local", "qwen"]), ("openai:qwen", ["openai:qwen", "qwen"]), ("http://h/v1#qwen", ["qwen"])],
 )
-def test_a_model_is_called_as_asked_for_and_by_its_own_name(asked_for, names):
+def test_a_model_has_its_requested_and_its_own_name(asked_for, names):
     assert get_model_names(asked_for, ScriptedModel("hi", name="qwen")) == names

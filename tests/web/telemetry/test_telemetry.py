@@ -1,4 +1,4 @@
-"""What a service tells of itself: spans and logs."""
+"""Spans and logs of a service."""
 
 import logging
 
@@ -45,7 +45,7 @@ async def collect_spans(tmp_path, *requests, content=False):
     return exporter.get_finished_spans()
 
 
-async def test_a_run_is_a_tree_of_spans_below_whoever_asked(tmp_path):
+async def test_a_run_is_a_tree_of_spans_below_the_clients_span(tmp_path):
     spans = await collect_spans(tmp_path, ("/agent/chat", {"message": "6*7?"}))
     by_name = {span.name: span for span in spans}
     run, tool = by_name["invoke_agent default"], by_name["execute_tool calculator"]
@@ -63,15 +63,15 @@ async def test_a_run_is_a_tree_of_spans_below_whoever_asked(tmp_path):
     assert not any("messages" in name or "arguments" in name for span in spans for name in span.attributes)
 
 
-async def test_what_was_said_is_in_spans_only_where_it_is_wanted_and_without_secrets(tmp_path):
+async def test_spans_have_content_only_if_enabled_and_without_secrets(tmp_path):
     spans = await collect_spans(tmp_path, ("/agent/chat", {"message": "6*7?"}), content=True)
-    told = {name: value for span in spans for name, value in span.attributes.items()}
-    assert "6*7?" in told["gen_ai.input.messages"]
-    assert "6*7" in told["gen_ai.tool.call.arguments"]
-    assert "hunter22" not in told["gen_ai.tool.call.arguments"]
+    attributes = {name: value for span in spans for name, value in span.attributes.items()}
+    assert "6*7?" in attributes["gen_ai.input.messages"]
+    assert "6*7" in attributes["gen_ai.tool.call.arguments"]
+    assert "hunter22" not in attributes["gen_ai.tool.call.arguments"]
 
 
-async def test_calls_without_a_run_are_spans_of_their_own(tmp_path):
+async def test_calls_without_a_run_are_separate_spans(tmp_path):
     chat = ("/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "hi"}]})
     tool = ("/api/tools/echo/call", {"arguments": {"words": 1}})
     spans = await collect_spans(tmp_path, chat, tool)
@@ -82,12 +82,12 @@ async def test_calls_without_a_run_are_spans_of_their_own(tmp_path):
     assert {f"{span.parent.span_id:016x}" for span in spans} == {"00f067aa0ba902b7"}
 
 
-def test_a_line_of_the_log_says_its_trace():
+def test_a_log_line_has_its_trace():
     token = CURRENT_TRACE.set(RequestTrace("t-1"))
     try:
         record = logging.LogRecord("opposable.web", logging.WARNING, "x.py", 1, "不 %s", ("ok",), None)
-        told = orjson.loads(JsonFormatter().format(record))
-        assert (told["level"], told["logger"], told["message"], told["trace_id"]) == (
+        line = orjson.loads(JsonFormatter().format(record))
+        assert (line["level"], line["logger"], line["message"], line["trace_id"]) == (
             "warning",
             "opposable.web",
             "不 ok",
