@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
+from opposable.domain.events import Reply, TextDelta
+from opposable.domain.messages import assistant_message
 from opposable.models.base import Model
 from opposable.web.server import create_app
 
@@ -33,3 +35,29 @@ async def serve_app(app: ASGIApp, log_level: str = "warning") -> AsyncIterator[s
     finally:
         server.should_exit = True
         await task
+
+
+class SlowModel:
+    """Writes `a` every `pause` seconds, and has events for the start and the end of its stream."""
+
+    name = "slow"
+
+    def __init__(self, pause, pieces=1000):
+        self.pause = pause
+        self.pieces = pieces
+        self.begun = asyncio.Event()
+        self.closed = asyncio.Event()
+
+    async def stream(self, messages, tools=(), options=None):
+        self.begun.set()
+        try:
+            for _ in range(self.pieces):
+                await asyncio.sleep(self.pause)
+                if options.stream:
+                    yield TextDelta("a")
+            yield Reply(assistant_message("a" * self.pieces))
+        finally:
+            self.closed.set()
+
+    async def aclose(self):
+        pass

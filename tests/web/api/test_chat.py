@@ -7,7 +7,7 @@ import re
 import pytest
 from tests.web.api.asking import wait_until_written
 from tests.web.api.chat_serving import read_events, serve_service
-from tests.web.test_leaving import SlowModel
+from tests.web.serving import SlowModel
 
 from opposable.domain.errors import ModelUnavailable
 from opposable.domain.specs import AgentSpec, AgentToolBinding

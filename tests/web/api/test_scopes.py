@@ -118,3 +118,12 @@ async def test_a_key_does_not_see_the_data_of_another_key(tmp_path):
         assert (await ask("GET", "/api/executions", key=other_key)).status_code == 403
         assert (await ask("DELETE", paths[0], key=other_key)).status_code == 404
         assert (await ask("GET", paths[0], key=owner_key)).status_code == 200
+
+
+async def test_operation_ids_are_unique_and_every_operation_is_described(tmp_path):
+    async with open_service_client(tmp_path) as ask:
+        operations = [operation for path in ask.app.openapi()["paths"].values() for operation in path.values()]
+    operation_ids = [operation["operationId"] for operation in operations]
+    assert len(operation_ids) > 40
+    assert len(set(operation_ids)) == len(operation_ids)
+    assert [operation["operationId"] for operation in operations if not operation.get("summary")] == []

@@ -1,9 +1,6 @@
-"""Spans and logs of a service."""
-
-import logging
+"""OpenTelemetry spans of runs, tool calls and model calls."""
 
 import httpx2
-import orjson
 import pytest
 from fastapi import FastAPI
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -14,8 +11,6 @@ from opposable.settings import Settings
 from opposable.web.api.routes import add_routes
 from opposable.web.application import install_admin
 from opposable.web.gateway.routes import create_gateway_router
-from opposable.web.telemetry.logs import JsonFormatter, TextFormatter
-from opposable.web.telemetry.tracing import CURRENT_TRACE, RequestTrace
 
 pytestmark = pytest.mark.anyio
 
@@ -80,19 +75,3 @@ async def test_calls_without_a_run_are_separate_spans(tmp_path):
         ("execute_tool echo", "invalid_arguments"),
     ]
     assert {f"{span.parent.span_id:016x}" for span in spans} == {"00f067aa0ba902b7"}
-
-
-def test_a_log_line_has_its_trace():
-    token = CURRENT_TRACE.set(RequestTrace("t-1"))
-    try:
-        record = logging.LogRecord("opposable.web", logging.WARNING, "x.py", 1, "不 %s", ("ok",), None)
-        line = orjson.loads(JsonFormatter().format(record))
-        assert (line["level"], line["logger"], line["message"], line["trace_id"]) == (
-            "warning",
-            "opposable.web",
-            "不 ok",
-            "t-1",
-        )
-        assert TextFormatter().format(record).endswith("WARNING opposable.web: 不 ok [t-1]")
-    finally:
-        CURRENT_TRACE.reset(token)

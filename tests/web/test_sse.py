@@ -1,4 +1,4 @@
-"""Clients that leave, stall or come in numbers."""
+"""Event streams: clients that disconnect, silent models, concurrent clients."""
 
 import asyncio
 import time
@@ -7,10 +7,8 @@ import aiohttp
 import orjson
 import pytest
 from tests.models.chat_server import build_delta, chat_server
-from tests.web.serving import serve_models
+from tests.web.serving import SlowModel, serve_models
 
-from opposable.domain.events import Reply, TextDelta
-from opposable.domain.messages import assistant_message
 from opposable.models.openai_compatible import OpenAICompatibleModel
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.web import sse
@@ -19,32 +17,6 @@ pytestmark = pytest.mark.anyio
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 TOOLS = [{"type": "function", "function": {"name": "add"}}]
-
-
-class SlowModel:
-    """Says `a` every `pause` seconds, or nothing at all, and notes when its stream is closed."""
-
-    name = "slow"
-
-    def __init__(self, pause, pieces=1000):
-        self.pause = pause
-        self.pieces = pieces
-        self.begun = asyncio.Event()
-        self.closed = asyncio.Event()
-
-    async def stream(self, messages, tools=(), options=None):
-        self.begun.set()
-        try:
-            for _ in range(self.pieces):
-                await asyncio.sleep(self.pause)
-                if options.stream:
-                    yield TextDelta("a")
-            yield Reply(assistant_message("a" * self.pieces))
-        finally:
-            self.closed.set()
-
-    async def aclose(self):
-        pass
 
 
 @pytest.mark.parametrize("tools", [None, TOOLS], ids=["plain", "tools"])
