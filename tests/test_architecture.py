@@ -45,8 +45,6 @@ NOT_MIRRORED = {
     "web/gateway/test_openai_sdk.py": "the OpenAI SDK as a client",
     "web/mcp/test_conformance.py": "the MCP conformance suite",
     "web/middleware/test_api_keys.py": "API keys over HTTP",
-    "web/telemetry/test_telemetry.py": "metrics, logs and traces over HTTP",
-    "web/test_leaving.py": "clients that disconnect",
 }
 """Test files without a module of their name -> what they cover."""
 
