@@ -5,8 +5,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
+from opposable.agent.assistance.assistance_policy import assist
 from opposable.agent.assistance.guard_options import ALL_GUARDS, GuardOptions
-from opposable.agent.assistance.policy import assist
 from opposable.agent.failure_memory import FailureMemory, ScopedMemory
 from opposable.agent.failure_recorder import FailureNotes, FailureRecorder
 from opposable.agent.history import detect_conversation_language

@@ -1,13 +1,11 @@
 """The rules around a tool call: approval, cache, circuit breaker, rate limits and retries."""
 
-import asyncio
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.call_context import ApprovalHandler, ApprovalRequest, Approved, CallContext
 from opposable.domain.errors import OpposableError
 from opposable.domain.rate_limits import RateLimiter
@@ -16,27 +14,9 @@ from opposable.tools.circuit_breaker import CircuitBreaker, CircuitBreakerOption
 from opposable.tools.invocation import CheckedArguments, InvocationResult, invoke
 from opposable.tools.registry import CallPolicy, RegisteredTool
 from opposable.tools.result_cache import ResultCache, canonicalize_arguments
-
-NO_ANSWER_FAILURES = ("unavailable", "timeout")
-"""Failures of a tool that did not answer. They count for its circuit breaker, and are retried."""
+from opposable.tools.retries import NO_ANSWER_FAILURES, ToolRetryOptions, retry
 
 DEFAULT_POLICY = CallPolicy()
-
-
-@dataclass(frozen=True, slots=True)
-class ToolRetryOptions:
-    """How often an idempotent tool that does not answer is tried, and the waits between the attempts.
-
-    The wait doubles with each attempt, up to `max_wait_seconds`, with jitter.
-    """
-
-    max_attempts: int = 3
-    first_wait_seconds: float = 0.5
-    max_wait_seconds: float = 8.0
-
-    def get_wait_seconds(self, attempt: int) -> float:
-        """Return the seconds to wait after an attempt, counted from 1."""
-        return get_backoff_seconds(attempt, self.first_wait_seconds, self.max_wait_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,35 +75,25 @@ async def _run_with_retries(
     timeout_seconds: float,
     policy_context: PolicyContext,
 ) -> InvocationResult:
-    """Run a tool; retry an idempotent one that does not answer, while there is time."""
-    clock = asyncio.get_running_loop().time
-    deadline = clock() + timeout_seconds
+    """Run a tool within its limits; retry an idempotent one that does not answer."""
     max_attempts = policy_context.retries.max_attempts if (tool.policy or DEFAULT_POLICY).idempotent else 1
     # The tool may change the arguments that it gets, so each retry validates a copy again.
     original_arguments = copy.deepcopy(arguments.given) if max_attempts > 1 else arguments.given
-    checked_arguments = arguments.checked
-    result: InvocationResult | None = None
     reports: list[str] = []
     if context.report is not None and max_attempts > 1:
         context = replace(context, report=_record_reports(context.report, reports))
-    for attempt in range(1, max_attempts + 1):
+
+    async def attempt(number: int, seconds: float) -> InvocationResult:
         refusal = _check_circuit(tool, context, policy_context) or await _check_rate_limits(
             tool, context, policy_context.rate_limiter
         )
         if refusal is not None:
-            return result or refusal
-        remaining_seconds = timeout_seconds if attempt == 1 else deadline - clock()
-        result = await run_once(tool, checked_arguments, context, remaining_seconds, policy_context)
-        result.attempts = attempt
-        wait_seconds = policy_context.retries.get_wait_seconds(attempt)
-        is_final = result.failure not in NO_ANSWER_FAILURES or attempt == max_attempts
-        # A call that has reported deltas is not repeated: its reader would see them twice.
-        if is_final or reports or clock() + wait_seconds >= deadline:
-            break
-        await asyncio.sleep(wait_seconds)
-        checked_arguments = tool.check(copy.deepcopy(original_arguments))
-    assert result is not None
-    return result
+            return refusal
+        checked = arguments.checked if number == 1 else tool.check(copy.deepcopy(original_arguments))
+        return await run_once(tool, checked, context, seconds, policy_context)
+
+    # A call that has reported deltas is not repeated: its reader would see them twice.
+    return await retry(attempt, policy_context.retries, max_attempts, timeout_seconds, may_repeat=lambda: not reports)
 
 
 async def run_once(

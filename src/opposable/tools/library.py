@@ -16,7 +16,7 @@ from opposable.domain.tools import ToolDefinition, ToolResult, new_call_id
 from opposable.tools import failure_messages
 from opposable.tools.base import Tool
 from opposable.tools.bindings import BoundRegistry, BuildTools
-from opposable.tools.call_policies import PolicyContext, ToolRetryOptions, run_once, run_with_policies
+from opposable.tools.call_policies import PolicyContext, run_once, run_with_policies
 from opposable.tools.circuit_breaker import CircuitBreakerOptions
 from opposable.tools.descriptions import Detail, describe_entries, get_examples
 from opposable.tools.disclosure import ToolDisclosure
@@ -26,6 +26,7 @@ from opposable.tools.meta_tools import SEARCH_TOOLS, MetaTools
 from opposable.tools.registry import RESERVED_NAMES, RegisteredTool, Registry, RegistryEntry
 from opposable.tools.result_cache import ResultCache
 from opposable.tools.result_store import ResultStore, truncate_result
+from opposable.tools.retries import ToolRetryOptions
 from opposable.tools.spec_registration import register_spec, register_tool, to_tool
 from opposable.tools.tool_names import find_nearest_names
 

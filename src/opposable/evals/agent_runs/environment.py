@@ -10,9 +10,9 @@ import orjson
 
 from opposable.domain.errors import ToolUnavailable
 from opposable.domain.specs import FunctionToolSpec
-from opposable.tools.call_policies import ToolRetryOptions
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
+from opposable.tools.retries import ToolRetryOptions
 
 EnvironmentState = dict[str, Any]
 ToolFunction = Callable[..., Awaitable[Any]]
