@@ -1,4 +1,4 @@
-"""The JSON forms of calls, results, messages, events, runs and executions, shared by all packages."""
+"""The JSON forms of calls, results, messages, events, runs and executions."""
 
 from dataclasses import asdict, fields
 from typing import Any
@@ -50,7 +50,9 @@ def result_to_json(result: ToolResult, *, include_data: bool = False) -> dict[st
 
 
 def message_to_json(message: Message, *, include_parsing: bool = False) -> dict[str, Any]:
-    """Return a message without its empty fields. The arguments of calls are the JSON text that the model wrote.
+    """Return a message without its empty fields.
+
+    The arguments of calls are the JSON text that the model wrote.
 
     Args:
         message: The message.
@@ -87,7 +89,7 @@ def message_from_json(form: dict[str, Any]) -> Message:
 
 
 def event_to_json(event: Event) -> tuple[str, dict[str, Any]] | None:
-    """Return the kind and the data of an event; None for `CallDelta`, whose call follows in `ToolStarted`.
+    """Return the kind and the data of an event, None for `CallDelta`.
 
     Kinds: run_started, text, thinking, model_replied, tool_started, tool_delta, tool_finished, decided,
     data_answered, run_finished. A service adds approval_needed, approval_decided and error. Only text events have
@@ -126,7 +128,10 @@ def event_to_json(event: Event) -> tuple[str, dict[str, Any]] | None:
 
 
 def run_to_json(run: Run) -> dict[str, Any]:
-    """Return a run without its owner and worker; the usage becomes `input_tokens` and `output_tokens`."""
+    """Return a run without its owner and worker.
+
+    Its usage becomes `input_tokens` and `output_tokens`.
+    """
     return {
         "run_id": run.run_id,
         "status": run.status,

@@ -1,4 +1,4 @@
-"""The events of one run: numbered, recorded, and followed by any number of readers."""
+"""The event log of a run, with live readers."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence

@@ -19,7 +19,7 @@ log = logging.getLogger("opposable.service")
 
 
 class Heartbeat:
-    """An async context manager that records that this process is alive, under `worker_id`.
+    """An async context manager that records that this process is alive.
 
     It also fails the runs of dead processes. A process that could not reach the store for a while fails no runs:
     the other processes may have been cut off as well.

@@ -174,7 +174,9 @@ class Service:
         owner: str = "",
         trace_id: str = "",
     ) -> ActiveRun:
-        """Start a run of the team that answers questions about data, with the model of the agent.
+        """Start a run of the team that answers questions about data.
+
+        The team uses the model of the agent.
 
         Args:
             question: The question, in English or Chinese.
@@ -200,7 +202,10 @@ class Service:
         return await self.runner.start(run, None, lambda context: team.stream(question, context.run_id))
 
     async def _add_data_tool(self, agent: AgentSpec) -> AgentSpec:
-        """Return the agent with the tool `ask_data` if it has a database. Raise the same errors as `ask`."""
+        """Return the agent with the tool `ask_data` if it has a database.
+
+        Raise the same errors as `ask`.
+        """
         if not agent.database:
             return agent
         team = await self.teams.get(self.get_model(agent.model), agent.database, agent.semantics)
@@ -212,7 +217,10 @@ class Service:
         return agent.model_copy(update={"tools": (*agent.tools, AgentToolBinding(tool_id=tool_id))})
 
     def get_agent_tools(self, agent: AgentSpec) -> ToolLibrary:
-        """Return the tools bound to an agent, with its approval requirements. The library is cached per agent."""
+        """Return the tools bound to an agent, with its approval requirements.
+
+        The library is cached per agent.
+        """
         cached = self._agent_libraries.get(agent.agent_id)
         if cached is not None and cached[0] == (agent.tools, agent.needs_approval):
             return cached[1]
@@ -227,7 +235,10 @@ class Service:
         return library
 
     def get_agent_limits(self, agent: AgentSpec) -> Limits:
-        """Return the limits of one run of an agent; the cost limit applies if the price of its model is known."""
+        """Return the limits of a run of an agent.
+
+        The cost limit applies if the price of the model is known.
+        """
         model_name = agent.model or next(iter(self.models))
         per_million = self.settings.prices.get(model_name)
         price = Price(*per_million) if per_million else FREE_PRICE if model_name == "local" else None
@@ -241,7 +252,7 @@ class Service:
         return conversation if conversation is not None and conversation.owner == owner else None
 
     async def refresh(self) -> None:
-        """Load stored tools that were added or changed, and unload those that were deleted.
+        """Load stored tools that were added or changed, and unload deleted ones.
 
         Raises:
             StoreUnavailable: If the store cannot be read.
@@ -283,7 +294,9 @@ class Service:
 async def open_service(
     settings: Settings, models: Mapping[str, Model], *, grace_seconds: float = 0.0
 ) -> AsyncIterator[Service]:
-    """Open the service, and close it at the end of the block. The caller closes the models.
+    """Open the service, and close it at the end of the block.
+
+    The caller closes the models.
 
     An empty store gets the built-in tools and a default agent that is bound to them.
 
@@ -324,7 +337,7 @@ async def open_service(
 
 
 async def _seed_defaults(store: Store) -> None:
-    """Store the built-in tools if there are no tools, and the default agent if there are no agents."""
+    """Store the built-in tools and the default agent in a store that has none."""
     if not (await store.tools.list(limit=1)).items:
         for tool_id, (module_path, class_name, function_name) in BUILTIN_TOOLS.items():
             spec = FunctionToolSpec(

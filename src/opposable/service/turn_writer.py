@@ -1,4 +1,4 @@
-"""A background writer of conversation turns: in batches, each turn once, with retries while the store is unavailable."""
+"""A background writer of conversation turns, with batches and retries."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,7 +19,10 @@ MAX_TURNS_PER_BATCH = 200
 
 @dataclass(frozen=True, slots=True)
 class _QueuedTurn:
-    """A turn to write, the future of its caller, and when to stop retrying (on the clock of the event loop)."""
+    """A turn to write, the future of its caller, and when to stop retrying.
+
+    The deadline is on the clock of the event loop.
+    """
 
     turn: ConversationTurn
     future: "asyncio.Future[None]"
@@ -27,7 +30,10 @@ class _QueuedTurn:
 
 
 class TurnWriter:
-    """An async context manager that writes turns. Turns that arrive during a write form the next batch."""
+    """An async context manager that writes turns.
+
+    Turns that arrive during a write form the next batch.
+    """
 
     def __init__(self, conversations: ConversationRepository, max_retry_seconds: float = MAX_RETRY_SECONDS) -> None:
         self._conversations = conversations

@@ -1,4 +1,4 @@
-"""Installation of the admin routes, the telemetry and the middleware on the application."""
+"""The admin routes, telemetry and middleware of the application."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
@@ -30,7 +30,7 @@ EXPOSED_RESPONSE_HEADERS = ["Retry-After", "X-Trace-ID"]
 def install_admin(
     app: FastAPI, service: Service, *, api_key: str, max_body_bytes: int, exporter: "SpanExporter | None" = None
 ) -> None:
-    """Add the admin routes, the telemetry and the middleware of all routes to the application.
+    """Add the admin routes, telemetry and middleware to the application.
 
     The models of the service are replaced by wrappers that count their tokens.
 
@@ -67,7 +67,10 @@ def install_admin(
 
 
 def _install_telemetry(app: FastAPI, service: Service, exporter: "SpanExporter | None") -> SpanRecorder | None:
-    """Observe the service and its models; return the span recorder if the settings enable traces."""
+    """Observe the service and its models.
+
+    Return the span recorder if the settings enable traces.
+    """
     metrics = app.state.metrics = Metrics()
     metrics.watch(service)
     listeners = [metrics.count_model_call]

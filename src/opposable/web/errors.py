@@ -98,7 +98,7 @@ def missing_scope_error(scope: str) -> ApiError:
 
 
 def conflict_error(message: str) -> ApiError:
-    """Return a 409 error: the object exists already, was decided already, or has changed."""
+    """Return a 409 error: the object already exists, was decided or has changed."""
     return ApiError(409, "conflict", message)
 
 
@@ -109,7 +109,10 @@ def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def to_api_error(error: Exception) -> ApiError:
-    """Map any error to an error response. An unexpected error is logged, and its details are not sent."""
+    """Map any error to an error response.
+
+    An unexpected error is logged, and its details are not sent.
+    """
     match error:
         case ApiError():
             return error

@@ -1,4 +1,4 @@
-"""A supervisor of worker processes that serve on one socket: it starts, restarts and stops them.
+"""A supervisor of the worker processes that serve on one socket.
 
 uvicorn has a supervisor too. This one also reports why a worker cannot start, says when all workers are ready, stops
 workers whose parent was killed, and kills workers that do not stop in time.
@@ -25,7 +25,10 @@ RESTART_DELAY_SECONDS = 1.0
 
 
 class WorkerTarget(Protocol):
-    """The work of one process. It must be importable, so that a new process can run it."""
+    """The work of one process.
+
+    It must be importable, so that a new process can run it.
+    """
 
     def __call__(self, listening_socket: socket.socket, on_ready: Callable[[], None]) -> None:
         """Serve until SIGTERM, and call `on_ready` once requests are accepted."""
@@ -35,7 +38,9 @@ class WorkerTarget(Protocol):
 def run_workers(
     target: WorkerTarget, listening_socket: socket.socket, count: int, on_ready: Callable[[], None]
 ) -> None:
-    """Run `target` in `count` processes until SIGINT or SIGTERM, and restart those that die.
+    """Run `target` in `count` processes until SIGINT or SIGTERM.
+
+    Processes that die are restarted.
 
     Args:
         target: The work of each process.
@@ -69,7 +74,10 @@ def run_workers(
 def _start_worker(
     context: "multiprocessing.context.SpawnContext", target: WorkerTarget, listening_socket: socket.socket
 ) -> tuple[SpawnProcess, Connection]:
-    """Start a process. The connection receives "" once it serves, or the message of its error."""
+    """Start a process.
+
+    The connection receives "" once it serves, or the message of its error.
+    """
     receiver, sender = context.Pipe(duplex=False)
     worker = context.Process(target=_worker_main, args=(target, listening_socket, sender))
     worker.start()
@@ -108,7 +116,7 @@ def _worker_main(target: WorkerTarget, listening_socket: socket.socket, connecti
 
 
 def _exit_with_parent(parent_sentinel: int) -> None:
-    """Stop this process when its parent dies, since nothing would supervise it any more."""
+    """Stop this process when its parent dies."""
     loop = asyncio.get_running_loop()
 
     def on_parent_exit() -> None:

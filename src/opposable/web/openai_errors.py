@@ -47,7 +47,10 @@ def bad_request_error(param: str, message: str, code: str | None = None) -> Gate
 
 
 def to_gateway_error(error: Exception) -> GatewayError:
-    """Map any error to an error response. An unexpected error is logged, and its details are not sent."""
+    """Map any error to an error response.
+
+    An unexpected error is logged, and its details are not sent.
+    """
     match error:
         case GatewayError():
             return error

@@ -79,7 +79,10 @@ def create_app(
 
 
 def get_model_names(requested_name: str, model: Model) -> list[str]:
-    """Return the names that clients can use for a model: the requested one, unless it is a URL, and its own."""
+    """Return the names that clients can use for a model.
+
+    These are the requested name, unless it is a URL, and the model's own name.
+    """
     return list(dict.fromkeys([model.name] if "://" in requested_name else [requested_name, model.name]))
 
 
@@ -165,7 +168,9 @@ def get_base_url(host: str, listening_socket: socket.socket) -> str:
 
 @contextlib.asynccontextmanager
 async def serve_in_background(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
-    """Serve the application while the block runs; the value is the base URL. Signals are not handled.
+    """Serve the application while the block runs; the value is the base URL.
+
+    Signals are not handled.
 
     Raises:
         BadInput: If the address cannot be used.
@@ -188,7 +193,7 @@ async def serve_in_background(app: FastAPI, host: str = "127.0.0.1", port: int =
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that calls `on_ready`, and does not raise the stop signal again at its end."""
+    """A uvicorn server that calls `on_ready` and does not raise the stop signal again."""
 
     def __init__(
         self,
@@ -245,7 +250,7 @@ def open_listening_socket(host: str, port: int) -> socket.socket:
 
 
 async def _handle_error(request: Request, error: Exception) -> Response:
-    """Respond in the format of the route: OpenAI's for the gateway, that of the API for the others."""
+    """Respond in the format of the route: OpenAI's for the gateway, else the API's."""
     if not request.url.path.startswith(GATEWAY_PREFIX) and hasattr(request.app.state, "service"):
         return to_api_error(error).to_response()
     if isinstance(error, HTTPException):

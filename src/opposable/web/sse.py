@@ -1,4 +1,4 @@
-"""Responses that depend on the client's connection: server-sent events, and work that a disconnect cancels."""
+"""Server-sent events, and work that a disconnect of the client cancels."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -85,7 +85,10 @@ class EventStream(Response):
     async def _send(
         self, scope: Scope, receive: Receive, send: Send, producer: asyncio.Task[None], disconnect: asyncio.Task[None]
     ) -> None:
-        """Send pending events until the producer ends or the client disconnects; send comments in long pauses."""
+        """Send events until the producer ends or the client disconnects.
+
+        In long pauses, send comments.
+        """
         loop = asyncio.get_running_loop()
         is_started = False
         while True:

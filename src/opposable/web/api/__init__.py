@@ -1,1 +1,1 @@
-"""The routes of the API: chats, runs, conversations, approvals, tools, agents, records."""
+"""The routes of the API."""

@@ -79,7 +79,7 @@ async def create_agent(service: ServiceDep, principal: PrincipalDep, spec: Agent
     openapi_extra=YAML_BODY,
 )
 async def import_agent(request: Request, service: ServiceDep, principal: PrincipalDep) -> AgentResponse:
-    """Create the agent in the body, or store it as the next version of the agent with its id."""
+    """Create the agent in the body, or the next version of an existing agent."""
     spec = _parse_agent(await _read_body(request))
     previous = await service.store.agents.get(spec.agent_id)
     await authorize_agent(spec, service, principal, None if previous is None else previous.spec)
@@ -121,7 +121,10 @@ async def update_agent(
     summary="Delete an agent",
 )
 async def delete_agent(service: ServiceDep, agent_id: AgentIdPath) -> Response:
-    """Delete an agent with its versions and bindings. Its runs and conversations remain."""
+    """Delete an agent with its versions and bindings.
+
+    Its runs and conversations remain.
+    """
     if not await service.store.agents.delete(agent_id):
         raise _agent_not_found_error(agent_id)
     return Response(status_code=204)
@@ -198,7 +201,7 @@ def _parse_agent(body: bytes) -> AgentSpec:
         BadInput: If the text is not a YAML mapping.
         ApiError: 422, if the fields of the agent are not valid.
     """
-    from opposable.tools.http.openapi.document import is_small, parse_document
+    from opposable.tools.http.openapi.document import is_small, parse_document  # lazy: OpenAPI needs the extra "http"
 
     data = parse_document(body, "The body")
     if not isinstance(data, dict) or not is_small(data, 100_000):

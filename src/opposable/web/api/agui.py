@@ -76,7 +76,9 @@ async def run_agui_agent(
     agent_id: AgentIdPath,
     body: Annotated[RunAgentInput, Body(openapi_examples={"sum": {"summary": "A question", "value": INPUT_EXAMPLE}})],
 ) -> Response:
-    """Send the last user message to an agent, in the conversation `threadId`, and stream AG-UI events.
+    """Send the last user message to an agent and stream AG-UI events.
+
+    The conversation is `threadId`.
 
     The service has the earlier turns of the conversation. The model cannot call tools of the front end. Approval
     requests are CUSTOM events.
@@ -103,7 +105,9 @@ async def _encode_events(
 
 
 class AguiEventMapper:
-    """Maps the events of a run to AG-UI events, with start and end events around the deltas of a message.
+    """Maps the events of a run to AG-UI events.
+
+    It adds start and end events around the deltas of a message.
 
     Args:
         thread_id: The thread of the client.

@@ -56,7 +56,10 @@ async def list_approvals(
     after: AfterQuery = "",
     limit: LimitQuery = 100,
 ) -> Response:
-    """List the approvals of the API key, or of all keys with the scope `admin`, newest first."""
+    """List the approvals, newest first.
+
+    Without the scope `admin`, these are the approvals of the API key.
+    """
     owner = None if principal.has_scope("admin") else principal.key_id
     page = await service.store.approvals.list(status=status, owner=owner, after=after, limit=limit)
     return json_response({"items": [serialize_approval(approval) for approval in page.items], "next": page.next_cursor})
@@ -79,7 +82,10 @@ async def get_approval(service: ServiceDep, principal: PrincipalDep, approval_id
 async def decide_approval(
     service: ServiceDep, principal: PrincipalDep, approval_id: ApprovalId, decision: ApprovalDecision
 ) -> Response:
-    """Approve or deny a call. The first decision is final, and valid only for exactly these arguments."""
+    """Approve or deny a call.
+
+    The first decision is final, and valid only for exactly these arguments.
+    """
     approval = await _load_approval(service, principal, approval_id)
     if decision.sha256 and decision.sha256 != approval.sha256:
         raise conflict_error("The arguments have another SHA-256. Get the approval again and check its arguments.")

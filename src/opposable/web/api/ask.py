@@ -1,4 +1,4 @@
-"""The route that answers questions about data, with a whole answer or a stream of events."""
+"""The route that answers questions about data."""
 
 from typing import Any
 
@@ -40,7 +40,10 @@ EVENT_STREAM_CONTENT: dict[str, Any] = {"text/event-stream": {"schema": {"type":
 
 
 class AskRequest(BaseModel):
-    """A question about data. The agent has the database; only admins can name another one."""
+    """A question about data.
+
+    The agent has the database; only admins can name another one.
+    """
 
     question: str = Field(min_length=1, description="In English or Chinese.", examples=["哪个国家的客户最多？"])
     database: str = Field(

@@ -79,7 +79,10 @@ async def bind_tool(
 async def change_binding(
     service: ServiceDep, principal: PrincipalDep, agent_id: AgentIdPath, tool_id: ToolIdPath, change: BindingUpdate
 ) -> AgentResponse:
-    """Enable or disable a bound tool, or replace its `config`. This creates the next version of the agent."""
+    """Enable or disable a bound tool, or replace its `config`.
+
+    This creates the next version of the agent.
+    """
     binding = await _load_binding(service, agent_id, tool_id)
     changed = binding.model_copy(update=change.model_dump(exclude_none=True))
     return await _save_binding(service, principal, agent_id, changed)

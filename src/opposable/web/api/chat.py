@@ -1,4 +1,4 @@
-"""The routes that send a message to an agent, for a whole answer or a stream of events."""
+"""The routes that send a message to an agent."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -17,7 +17,7 @@ def get_service(request: Request) -> Service:
 
 
 def get_principal(request: Request) -> Principal:
-    """Return the principal that the authentication middleware stored; the owner without that middleware."""
+    """Return the principal of the authentication middleware, or the owner without it."""
     principal: Principal = request.scope.get(PRINCIPAL_SCOPE_KEY, OWNER)
     return principal
 

@@ -26,7 +26,7 @@ def format_sse_event(event: RunEvent) -> bytes:
 
 
 async def stream_run_events(service: Service, run_id: str, after: int) -> AsyncGenerator[bytes, None]:
-    """Yield the events of a run after number `after` until it ends, and the end marker."""
+    """Yield the events of a run after number `after`, and the end marker."""
     try:
         async with aclosing(service.runner.follow(run_id, after)) as events:
             async for event in events:
@@ -37,7 +37,9 @@ async def stream_run_events(service: Service, run_id: str, after: int) -> AsyncG
 
 
 def parse_last_event_id(last_event_id: str | None, run_id: str = "") -> tuple[str, int]:
-    """Return the run id and the event number in a `Last-Event-ID` header; `run_id` and 0 without one.
+    """Return the run id and event number in a `Last-Event-ID` header.
+
+    Without the header, return `run_id` and 0.
 
     Raises:
         ApiError: 400, if the id is malformed or not of the run `run_id`.

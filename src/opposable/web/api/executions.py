@@ -40,7 +40,10 @@ FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
 
 
 class ExecutionResponse(BaseModel):
-    """The record of a tool call. Secrets in `arguments` were redacted before it was stored."""
+    """The record of a tool call.
+
+    Secrets in `arguments` were redacted before it was stored.
+    """
 
     execution_id: str
     at: datetime

@@ -1,4 +1,4 @@
-"""The routes of the failure memory: failed tool calls that agents remember across runs."""
+"""The routes of the failures that agents remember across runs."""
 
 from datetime import datetime
 from typing import Annotated, Any

@@ -37,7 +37,10 @@ METRICS_RESPONSE: dict[int | str, dict[str, Any]] = {
 
 @router.get("/readyz", responses=NOT_READY_RESPONSE, summary="Get the readiness of the service")
 async def get_readiness(service: ServiceDep, principal: PrincipalDep, response: Response) -> ReadinessResponse:
-    """Check every part of the service. An unreachable MCP server is reported, but the service stays ready."""
+    """Check every part of the service.
+
+    An unreachable MCP server is reported, but the service stays ready.
+    """
     parts = await _check_parts(service)
     problems = {name: status for name, status in parts.items() if status != OK}
     is_ready = not (problems.keys() - {"mcp_servers"})
@@ -56,7 +59,7 @@ async def get_readiness(service: ServiceDep, principal: PrincipalDep, response: 
     summary="Get the metrics for Prometheus",
 )
 async def get_metrics(request: Request, principal: PrincipalDep) -> Response:
-    """Get the requests, runs, tool calls, tokens and records that this process counted."""
+    """Get the requests, runs, tool calls, tokens and records of this process."""
     if not principal.has_scope("tools:read"):
         raise missing_scope_error("tools:read")
     metrics: Metrics | None = getattr(request.app.state, "metrics", None)

@@ -1,4 +1,4 @@
-"""The routes that import tools from OpenAPI documents, MCP configurations and skill folders."""
+"""The routes that import OpenAPI documents, MCP configurations and skills."""
 
 import asyncio
 from pathlib import Path
@@ -91,9 +91,17 @@ async def import_openapi(
     principal: PrincipalDep,
     body: Annotated[OpenApiImportRequest, Body(examples=[{"document": OPENAPI_EXAMPLE}])],
 ) -> ImportResponse:
-    """Create a tool for each operation. Operations that cannot be called are reported with the reason."""
-    from opposable.tools.http.openapi.document import is_small, parse_document, read_document
-    from opposable.tools.http.openapi.importer import specs_from_openapi
+    """Create a tool for each operation.
+
+    Operations that cannot be called are reported with the reason.
+    """
+    # lazy: OpenAPI needs the extra "http"
+    from opposable.tools.http.openapi.document import (
+        is_small,
+        parse_document,
+        read_document,
+    )  # lazy: OpenAPI needs the extra "http"
+    from opposable.tools.http.openapi.importer import specs_from_openapi  # lazy: OpenAPI needs the extra "http"
 
     if sum((body.document is not None, bool(body.text), bool(body.url))) != 1:
         raise BadInput("The request must have exactly one of document, text and url.")
@@ -119,8 +127,11 @@ async def import_mcp(
         Body(examples=[{"config": {"mcpServers": {"notes": {"url": "https://notes.example.com/mcp"}}}}]),
     ],
 ) -> ImportResponse:
-    """Add each server of a configuration. Servers that are programs need OPPOSABLE_PROGRAMS=true."""
-    from opposable.tools.mcp.config import read_servers
+    """Add each server of a configuration.
+
+    Servers that are programs need OPPOSABLE_PROGRAMS=true.
+    """
+    from opposable.tools.mcp.config import read_servers  # lazy: MCP needs the extra "mcp"
 
     return await _import_specs(service, principal, read_servers(body.config), [], body)
 
@@ -131,7 +142,10 @@ async def import_skill(
     principal: PrincipalDep,
     body: Annotated[SkillImportRequest, Body(examples=[{"path": "skills"}])],
 ) -> ImportResponse:
-    """Import the skill in a folder, or all skills below it. OPPOSABLE_SKILLS must list a parent folder."""
+    """Import the skill in a folder, or all skills below it.
+
+    OPPOSABLE_SKILLS must list a parent folder.
+    """
     folder = _resolve_folder(body.path, service)
     specs, left_out = await asyncio.to_thread(_scan_skills, folder)
     return await _import_specs(service, principal, specs, left_out, body)
@@ -191,7 +205,7 @@ def _resolve_folder(path: str, service: Service) -> Path:
 
 
 def _scan_skills(folder: Path) -> tuple[list[SkillSpec], list[SkippedItem]]:
-    from opposable.tools.skills.loader import scan_skills
+    from opposable.tools.skills.loader import scan_skills  # lazy: skills need the extra "skills"
 
     scan = scan_skills([folder])
     specs = [

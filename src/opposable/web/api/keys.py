@@ -62,7 +62,10 @@ async def list_keys(service: ServiceDep) -> PageResponse[KeyResponse]:
 async def create_key(
     service: ServiceDep, body: Annotated[CreateKeyRequest, Body(examples=[{"name": "front end", "scopes": ["chat"]}])]
 ) -> CreateKeyResponse:
-    """Create an API key. Only this response contains it. From now on, every request needs a key."""
+    """Create an API key.
+
+    Only this response contains it. From now on, every request needs a key.
+    """
     scopes = tuple(dict.fromkeys(body.scopes))
     key, stored_key = generate_key(body.name, scopes, body.rate_limit, body.token_budget)
     await service.store.keys.add(stored_key)

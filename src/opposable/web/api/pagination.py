@@ -17,7 +17,10 @@ AgentIdPath = Annotated[str, Path(pattern=ID_PATTERN, description="The id of an 
 
 
 class PageResponse(BaseModel, Generic[T]):
-    """A page of a list. Send `next` as `after` to get the following page; it is empty on the last page."""
+    """A page of a list.
+
+    Send `next` as `after` to get the following page; it is empty on the last page.
+    """
 
     items: list[T]
     next: str = ""

@@ -81,7 +81,9 @@ async def get_run_events(
     run_id: RunId,
     last_event_id: Annotated[str | None, Header(description="The id of the last received event.")] = None,
 ) -> Response:
-    """Stream the events of a run until it ends, from the first one or after the last received one.
+    """Stream the events of a run until it ends.
+
+    The stream starts with the first event, or after the last received one.
 
     Closing the connection does not stop the run.
     """
@@ -92,6 +94,9 @@ async def get_run_events(
 
 @router.post("/{run_id}/cancel", response_model=CancelResponse, responses=error_responses(404), summary="Cancel a run")
 async def cancel_run(service: ServiceDep, principal: PrincipalDep, run_id: RunId) -> Response:
-    """Cancel a run, whichever process executes it. `cancelled` is false if it has already ended."""
+    """Cancel a run of any process.
+
+    `cancelled` is false if the run has already ended.
+    """
     await load_own_run(service, principal, run_id)
     return json_response({"run_id": run_id, "cancelled": await service.runner.cancel(run_id)})

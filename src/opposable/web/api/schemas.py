@@ -69,7 +69,10 @@ class ToolCallResponse(BaseModel):
 
 
 class ChatMetadata(BaseModel):
-    """Metadata of an answer. `reason` is why the run ended: `answer`, or the exceeded limit."""
+    """Metadata of an answer.
+
+    `reason` is why the run ended: `answer`, or the exceeded limit.
+    """
 
     total_tokens: int = Field(examples=[1500])
     tool_calls_count: int = Field(examples=[1])
@@ -105,7 +108,10 @@ class MessageToolCall(BaseModel):
 
 
 class MessageResponse(BaseModel):
-    """A message. `call_id` and `name` belong to role "tool", `thinking` to role "assistant"."""
+    """A message.
+
+    `call_id` and `name` belong to role "tool", `thinking` to role "assistant".
+    """
 
     role: str = Field(examples=["user"])
     content: str
@@ -158,7 +164,10 @@ class RunResponse(BaseModel):
 
 
 class CancelResponse(BaseModel):
-    """The outcome of a cancellation. `cancelled` is false if the run had already ended."""
+    """The outcome of a cancellation.
+
+    `cancelled` is false if the run had already ended.
+    """
 
     run_id: str
     cancelled: bool

@@ -1,4 +1,4 @@
-"""Authorization of tools and agents from HTTP requests: secrets, programs, folders, addresses, databases."""
+"""Authorization of tools and agents that HTTP requests define."""
 
 import asyncio
 import re
@@ -35,9 +35,17 @@ async def authorize_spec(spec: AnyToolSpec, service: Service, principal: Princip
 async def authorize_agent(
     spec: AgentSpec, service: Service, principal: Principal, previous: AgentSpec | None = None
 ) -> None:
-    """Let an agent in: its model is served here, and what its bindings make of their tools is allowed.
+    """Check that a request may create or change an agent.
 
-    `before` is the agent as it was: what it had already is not asked about again.
+    Args:
+        spec: The agent. Its model must exist, and its bindings must be allowed.
+        service: The service.
+        principal: The principal of the request.
+        previous: The current version of the agent. What it already has is not checked again.
+
+    Raises:
+        BadInput: If the model or a bound tool does not exist.
+        ApiError: As `authorize_spec`.
     """
     service.get_model(spec.model)
     changed = [
@@ -110,8 +118,8 @@ async def _check_server(spec: McpServerSpec, settings: Settings, principal: Prin
 
 
 async def _check_address(url: str, settings: Settings) -> None:
-    """Reject a URL whose host, by name or by its current addresses, tools may not connect to."""
-    from opposable.safety.network.ssrf_guard import SsrfGuard
+    """Reject a URL whose host or addresses tools may not connect to."""
+    from opposable.safety.network.ssrf_guard import SsrfGuard  # lazy: aiohttp's resolver is loaded with the first check
 
     guard = SsrfGuard(settings.private_hosts)
     try:

@@ -1,4 +1,7 @@
-"""The route that calls a tool. It does without pydantic, because it is called thousands of times per second."""
+"""The route that calls a tool.
+
+It does without pydantic, because it is called thousands of times per second.
+"""
 
 import time
 from typing import Any
@@ -116,7 +119,7 @@ router.add_api_route(
 
 
 async def parse_call_body(request: Request, arguments_field: str, *text_fields: str) -> dict[str, Any]:
-    """Return the body of a call: an object with the arguments and optional string fields.
+    """Return the body: an object with the arguments and optional string fields.
 
     Raises:
         ApiError: 403 without the scope, 400 or 422 for a body that is not valid.
@@ -154,14 +157,15 @@ async def call_and_record(request: Request, tool_id: str, action: str, arguments
         raise not_found_error(f"There is no enabled tool {tool_id!r}.")
     trace_id = get_trace_id(request)
     context = CallContext(call_id=new_call_id(), trace_id=trace_id, language=_get_language(request))
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     result = await service.library.call_action(tool_id, action, arguments, context)
-    seconds = time.perf_counter() - begun
-    whole = f"{tool_id}.{action}" if action else tool_id
-    execution = execution_from_result(result, whole, arguments, trace_id=trace_id)
+    seconds = time.perf_counter() - started_at
+    tool_name = f"{tool_id}.{action}" if action else tool_id
+    execution = execution_from_result(result, tool_name, arguments, trace_id=trace_id)
     service.recorder.record(execution)
     return Response(
-        serialize_tool_result(whole, result, trace_id, execution.execution_id, seconds), media_type="application/json"
+        serialize_tool_result(tool_name, result, trace_id, execution.execution_id, seconds),
+        media_type="application/json",
     )
 
 

@@ -107,7 +107,10 @@ async def search_tools(
     need: Annotated[str, Query(description="A description of the task.", min_length=1, max_length=2000)],
     limit: Annotated[int, Query(ge=1, le=100)] = 10,
 ) -> PageResponse[ToolSearchResult]:
-    """Search the enabled tools by their names, descriptions, tags and parameters, best match first."""
+    """Search the enabled tools, best match first.
+
+    The search uses their names, descriptions, tags and parameters.
+    """
     tool_matches = service.library.search(need, limit)
     return PageResponse(
         items=[

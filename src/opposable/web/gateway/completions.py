@@ -1,4 +1,4 @@
-"""Completions with valid tool calls: text streams at once, calls are validated and corrected before they are sent."""
+"""Completions of models, with validation and correction of their tool calls."""
 
 import re
 from collections.abc import AsyncGenerator, Sequence
@@ -62,7 +62,7 @@ async def _stream_native(model: Model, request: CompletionRequest) -> AsyncGener
 
 
 def _unwrap_text_protocol(model: Model) -> Model:
-    """Return the model without the wrapper that parses calls in its text, still metered if it was."""
+    """Return the model without the wrappers that parse calls in its text."""
     if isinstance(model, MeteredModel):
         return model.with_inner(_unwrap_text_protocol(model.inner))
     while isinstance(model, TextProtocolModel | MarkerCallsModel):
@@ -114,7 +114,10 @@ class _Attempt:
         self._messages = messages
 
     async def stream(self, preceding_text: str = "") -> AsyncGenerator[ModelEvent, None]:
-        """Yield text and reasoning, separated from the preceding text, and store the reply and its calls."""
+        """Yield text and reasoning, and store the reply and its calls.
+
+        The text is separated from the preceding text.
+        """
         separator = "\n\n" if preceding_text else ""
         stream = self._model.stream(self._messages, self._request.tools, self._request.options)
         async with aclosing(stream) as events:
@@ -193,7 +196,7 @@ def _refuse_reference(uri: str) -> Any:
 
 
 def _get_unparsed_native_calls(triage: CallTriage, request: CompletionRequest) -> tuple[ToolCall, ...]:
-    """Return the calls of known tools that the model's server parsed, but whose arguments are not valid.
+    """Return the native calls of known tools whose arguments are not valid.
 
     The client gets them unchanged and can report the problem to its model.
     """

@@ -1,4 +1,7 @@
-"""OpenAPI descriptions of the gateway's routes, whose requests are parsed without pydantic for speed."""
+"""OpenAPI descriptions of the routes of the gateway.
+
+The requests are parsed without pydantic, for speed.
+"""
 
 from typing import Any
 

@@ -179,7 +179,7 @@ def _parse_messages(value: Any) -> list[Message]:
 
 
 def _parse_message(raw: Any, path: str, tool_names: dict[str, str]) -> Message:
-    """Parse one message; `tool_names` collects the tool names of earlier calls by call id."""
+    """Parse a message; `tool_names` collects the tool names of calls by call id."""
     if not isinstance(raw, dict):
         raise bad_request_error(path, f"{path} must be an object with role and content.")
     role_name = raw.get("role")
@@ -246,7 +246,10 @@ def _parse_tool_calls(raw: dict[str, Any], path: str) -> tuple[ToolCall, ...]:
 
 
 def _normalize_arguments(arguments: Any) -> str:
-    """Return the arguments as the text of a JSON object: unchanged, repaired, or as the string `unreadable`."""
+    """Return the arguments as the text of a JSON object.
+
+    They are unchanged if they are one, else repaired, else the value of the key `unreadable`.
+    """
     text = (
         arguments if isinstance(arguments, str) else orjson.dumps(arguments if arguments is not None else {}).decode()
     )

@@ -80,7 +80,7 @@ class ChunkSerializer:
         )
 
     def serialize_ending(self, reply: Reply) -> bytes:
-        """Return the last chunks: the finish reason, the token counts if requested, and the end marker."""
+        """Return the finish reason, the token counts if requested, and the end marker."""
         last = b'{},"logprobs":null,"finish_reason":"%s"}]' % _get_finish_reason(reply).encode()
         if not self._include_usage:
             return self._delta_prefix + last + b"}\n\n" + DONE_EVENT
@@ -110,5 +110,5 @@ def _create_id() -> str:
 
 
 def _get_finish_reason(reply: Reply) -> str:
-    """Return the reason in the API's own words: a stream without its end counts as too long."""
+    """Return the finish reason of the API; an incomplete stream counts as too long."""
     return "length" if reply.finish == "incomplete" else reply.finish

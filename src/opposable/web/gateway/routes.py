@@ -90,7 +90,9 @@ async def create_completion(model: Model, request: CompletionRequest) -> bytes:
 
 
 async def stream_completion(model: Model, request: CompletionRequest) -> AsyncGenerator[bytes, None]:
-    """Yield a completion as server-sent events, the first one when the model starts to reply.
+    """Yield a completion as server-sent events.
+
+    The first event is sent when the model starts to reply.
 
     Raises:
         ModelError: If the model fails.

@@ -1,4 +1,4 @@
-"""Validation of the calls of a reply, and the messages that ask the model to correct invalid ones."""
+"""Validation of the calls of a reply, and messages that request corrections."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -58,7 +58,7 @@ def triage_calls(reply: Reply, request: CompletionRequest) -> CallTriage:
 
 
 def build_correction_messages(reply: Reply, triage: CallTriage, request: CompletionRequest) -> list[Message]:
-    """Return the messages that ask the model to correct its calls, or to make the required call."""
+    """Return the messages that request corrected calls or the required call."""
     language = detect_conversation_language(request.messages)
     if not triage.invalid_calls:
         choice = request.options.tool_choice
@@ -73,16 +73,16 @@ def build_correction_messages(reply: Reply, triage: CallTriage, request: Complet
 
 
 def resolve_native_calls(calls: Sequence[ToolCall], request: CompletionRequest) -> tuple[ToolCall, ...]:
-    """Return the calls of a native reply: repaired where they are invalid and can be, else as they are."""
+    """Return the calls of a native reply, with invalid ones repaired if possible."""
     checked = [_validate_call(call, request, is_last=False, language="en") for call in calls]
-    resolved = (found if isinstance(found, ToolCall) else call for call, found in zip(calls, checked, strict=True))
+    resolved = (result if isinstance(result, ToolCall) else call for call, result in zip(calls, checked, strict=True))
     return assign_unique_ids(tuple(resolved))
 
 
 def _validate_call(
     call: ToolCall, request: CompletionRequest, is_last: bool, language: Language
 ) -> ToolCall | str | None:
-    """Return the valid call, a message about its problem, or None for a call that was cut off."""
+    """Return the valid call, or its problem, or None for a call that was cut off."""
     tool = _find_tool(call.name, request.tools)
     if tool is None:
         names = [tool.name for tool in request.tools]
@@ -110,7 +110,10 @@ def _are_arguments_valid(tool: ToolDefinition, arguments: dict[str, Any]) -> boo
 
 
 def _find_tool(name: str, tools: Sequence[ToolDefinition]) -> ToolDefinition | None:
-    """Return the tool with this name, or the only one that differs in case, dots, dashes or a prefix."""
+    """Return the tool with this name or the only similar one.
+
+    A similar name differs in case, dots, dashes or a prefix.
+    """
     for tool in tools:
         if tool.name == name:
             return tool
@@ -119,7 +122,7 @@ def _find_tool(name: str, tools: Sequence[ToolDefinition]) -> ToolDefinition | N
 
 
 def _make_history_safe(call: ToolCall) -> ToolCall:
-    """Return an invalid call with a name and arguments that every provider accepts in a conversation."""
+    """Return an invalid call in a form that every provider accepts in a conversation."""
     return make_sendable(call, to_safe_name(call.name or "unnamed"), max_characters=2000)
 
 

@@ -1,4 +1,4 @@
-"""Parsing of the tools of a request, with normalization of their JSON Schemas for every model."""
+"""Parsing of the tools of a request, with normalization of their schemas."""
 
 from typing import Any
 
@@ -69,7 +69,7 @@ def _parse_tool(tool: Any, path: str) -> ToolDefinition:
 
 
 def _parse_parameters(schema: Any, path: str, name: str) -> dict[str, Any]:
-    """Return the parameters as a JSON Schema of type object, with small mistakes repaired."""
+    """Return the parameters as a normalized JSON Schema of type object."""
     if schema is None:
         schema = {}
     if not isinstance(schema, dict):
@@ -89,7 +89,7 @@ class _SchemaTooLarge(Exception):
 
 
 class _SchemaNormalizer:
-    """Normalizes a schema: it drops keyword values of a wrong type and resolves references.
+    """Drops keyword values of a wrong type from a schema and resolves references.
 
     References are resolved because a model reads a schema from top to bottom. A recursive one stays a reference.
     """
@@ -132,7 +132,7 @@ class _SchemaNormalizer:
         return {key: inner for key, value in node.items() for inner in self._normalize_keyword(key, value, path)}
 
     def _normalize_keyword(self, key: str, value: Any, path: tuple[str, ...]) -> list[Any]:
-        """Return the normalized value of a keyword in a list; an empty list drops the keyword."""
+        """Return the normalized value in a list; an empty list drops the keyword."""
         if key in _SCHEMA_MAPPING_KEYWORDS:
             return [
                 {name: self._normalize_node(schema, path) for name, schema in value.items()}

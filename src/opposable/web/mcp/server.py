@@ -1,4 +1,4 @@
-"""A tool library as an MCP server: tool lists, calls, progress and change notifications."""
+"""A tool library as an MCP server."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ SERVER_NAME = "opposable"
 
 
 class _Server(Server[Any]):
-    """The server of the SDK, which also announces tool changes to clients of protocols before 2026-07-28."""
+    """The server of the SDK, which announces tool changes to clients of any protocol."""
 
     def create_initialization_options(
         self,
@@ -134,7 +134,7 @@ class LibraryServer:
 
 @contextlib.asynccontextmanager
 async def _forward_progress(context: ServerRequestContext[Any, Any]) -> AsyncIterator[Callable[[str], None]]:
-    """Send what a tool reports while it runs as progress, in order and before its result."""
+    """Send the reports of a tool as progress, in order and before its result."""
     reports: asyncio.Queue[str | None] = asyncio.Queue()
 
     async def send() -> None:
@@ -161,7 +161,10 @@ def _parse_cursor(cursor: str | None, tool_count: int) -> int:
 
 
 def to_mcp_tool(definition: ToolDefinition, library: ToolLibrary) -> ServedTool:
-    """Return a tool in the form of the protocol. Its hints come from its spec, or from its own MCP server."""
+    """Return a tool in the form of the protocol.
+
+    Its hints come from its spec, or from its own MCP server.
+    """
     library_tool: Any = library.find_tool(definition.name)
     tool = getattr(library_tool, "tool", library_tool)
     spec = _find_spec(tool.tool_id, library)
@@ -192,7 +195,10 @@ def _find_spec(tool_id: str, library: ToolLibrary) -> ToolSpec | None:
 
 
 def to_mcp_result(result: ToolResult) -> CallToolResult:
-    """Return a result in the form of the protocol: an object also becomes structured content."""
+    """Return a result in the form of the protocol.
+
+    An object also becomes structured content.
+    """
     content: list[ContentBlock] = [TextContent(text=result.content)]
     if result.failure is not None:
         return CallToolResult(content=content, is_error=True)
@@ -204,7 +210,10 @@ def to_mcp_result(result: ToolResult) -> CallToolResult:
 
 
 async def serve_mcp_stdio(library: ToolLibrary, *, name: str = SERVER_NAME, instructions: str = "") -> None:
-    """Serve over stdin and stdout until the client disconnects. Other output of the process goes to stderr."""
+    """Serve over stdin and stdout until the client disconnects.
+
+    Other output of the process goes to stderr.
+    """
     library_server = LibraryServer(library, name=name, instructions=instructions)
     async with stdio_server() as (read_stream, write_stream), library_server.notify_of_changes():
         options = library_server.server.create_initialization_options()

@@ -1,4 +1,4 @@
-"""Authentication by API key, and protection of the server without keys against other hosts and origins."""
+"""Authentication by API key, and checks of host and origin without keys."""
 
 import asyncio
 import hmac
@@ -188,7 +188,7 @@ class AuthenticationMiddleware:
         await self._app(scope, receive, send)
 
     async def _authorize(self, scope: Scope) -> ApiError | None:
-        """Store the principal in the scope and return None, or return why the request is rejected."""
+        """Store the principal in the scope, or return why the request is rejected."""
         headers = dict(scope["headers"])
         is_open = scope["path"] in OPEN_PATHS
         try:
@@ -261,7 +261,7 @@ def _get_hostname(host: str) -> str:
 
 
 def _check_local_request(headers: dict[bytes, bytes], origins: frozenset[str]) -> ApiError | None:
-    """Return the error for a request without a key from another host or origin, else None."""
+    """Return the error for a request from another host or origin, else None."""
     host = headers.get(b"host", b"").decode("latin-1")
     if not is_loopback(_get_hostname(host)):
         return _host_not_allowed_error(host)

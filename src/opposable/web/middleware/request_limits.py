@@ -1,4 +1,4 @@
-"""Limits of requests: the size of the body, the rate and the token budget of an API key."""
+"""Limits of requests: body size, rate limit and token budget of an API key."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ log = logging.getLogger("opposable.web")
 
 
 class BodyLimitMiddleware:
-    """Rejects requests with a body of more than `max_bytes`, whether or not they declare its length."""
+    """Rejects requests with a body of more than `max_bytes`, declared or not."""
 
     def __init__(self, app: ASGIApp, max_bytes: int) -> None:
         self._app = app
@@ -46,7 +46,7 @@ class BodyLimitMiddleware:
         await self._pass_counted(scope, receive, send)
 
     async def _pass_counted(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on a request of unknown length; respond with 413 once more than the limit was read."""
+        """Pass on a request of unknown length; respond with 413 beyond the limit."""
         size = 0
         is_rejected = False
 
@@ -72,7 +72,7 @@ class BodyLimitMiddleware:
 
 
 class TokenUsageRecorder:
-    """The tokens that API keys use: counted in memory at once, written to the store in the background."""
+    """Counts the tokens of API keys, and writes them to the store in the background."""
 
     def __init__(self, keys: ApiKeyRepository) -> None:
         self._keys = keys
@@ -95,7 +95,7 @@ class TokenUsageRecorder:
 
     @asynccontextmanager
     async def write_periodically(self) -> AsyncIterator[None]:
-        """Write the recorded tokens every second while the block runs, and once at its end."""
+        """Write the tokens every second while the block runs, and once at its end."""
         task = asyncio.create_task(self._run(), name="token usage")
         try:
             yield

@@ -11,7 +11,7 @@ from opposable.web.telemetry.tracing import CURRENT_TRACE
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as one JSON object: time, level, logger, message, trace_id and error."""
+    """Formats a record as JSON: time, level, logger, message, trace_id and error."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line."""

@@ -1,4 +1,4 @@
-"""A model wrapper that reports each reply to the caller's token budget, the metrics and the traces."""
+"""A model wrapper that reports replies to token budgets, metrics and traces."""
 
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence

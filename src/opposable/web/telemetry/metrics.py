@@ -67,7 +67,7 @@ class Metrics:
         self._children: dict[tuple[str, ...], Any] = {}
 
     def watch(self, service: "Service") -> None:
-        """Count what the service records, and export the state of its recorder and its active runs."""
+        """Count what the service records, and export the state of its recorder and runs."""
         service.recorder.add_watcher(lambda record: self.count_record(record, service))
         gauges = {
             "opposable_records_waiting": ("Records waiting to be written.", lambda: service.recorder.status.waiting),
@@ -122,7 +122,10 @@ class Metrics:
         return child
 
     def _get_tool_label(self, tool_id: str, service: "Service") -> str:
-        """Return the label of a tool: its id, or "other" for unknown tools and beyond `MAX_TOOL_LABELS`."""
+        """Return the label of a tool: its id, or "other".
+
+        Unknown tools and tools beyond `MAX_TOOL_LABELS` are "other".
+        """
         label = self._tool_labels.get(tool_id)
         if label is not None:
             return label

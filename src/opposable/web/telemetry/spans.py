@@ -28,7 +28,7 @@ _TRACE_ID_DIGITS = 32
 
 
 class SpanRecorder:
-    """Creates spans from the records of a service, once a run or a single call has ended.
+    """Creates spans from the records of a service when runs or single calls end.
 
     Args:
         include_content: Whether spans hold messages, arguments and results, with secrets redacted.
@@ -74,7 +74,10 @@ class SpanRecorder:
             await asyncio.to_thread(self._provider.shutdown)
 
     def handle_record(self, record: Record) -> None:
-        """Collect the calls of a run; create spans for an ended run or a single call. Never raises."""
+        """Collect the calls of a run; create spans for an ended run or a single call.
+
+        Never raises.
+        """
         try:
             self._process_record(record)
         except Exception:

@@ -1,4 +1,4 @@
-"""The trace of a request: read from its headers or created, and sent back in the response."""
+"""The trace of a request, from its headers or new."""
 
 import re
 from collections.abc import Callable
