@@ -11,7 +11,7 @@ import tempfile
 import aiohttp
 import pytest
 from tests.models.chat_server import build_completion, chat_server
-from tests.web.test_leaving import BODY
+from tests.web.test_sse import BODY
 
 from opposable.web import server
 

@@ -9,10 +9,10 @@ from opposable.domain.errors import ToolFailed, ToolRefused, ToolUnavailable
 from opposable.domain.rate_limits import InProcessRateLimiter
 from opposable.domain.specs import FunctionToolSpec, RateLimit
 from opposable.domain.tools import ToolDefinition
-from opposable.tools.retries import ToolRetryOptions
 from opposable.tools.circuit_breaker import CircuitBreakerOptions
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
+from opposable.tools.retries import ToolRetryOptions
 
 pytestmark = pytest.mark.anyio
 
