@@ -20,13 +20,15 @@ INSTRUCTIONS = "You answer questions about a {dialect} database. Call sql_execut
 
 
 def make_scripted_model() -> ScriptedModel:
-    """Return a model that tries to write, then misspells a table and a column, then answers."""
+    """Return a model that tries to write, then uses unknown names, then corrects them and answers."""
     unknown_column = "SELECT Land, count(*) AS n FROM Customer GROUP BY Land ORDER BY n DESC LIMIT 1"
-    misspelt_names = "SELECT Contry, count(*) AS n FROM Customers GROUP BY Contry ORDER BY n DESC LIMIT 1"
+    similar_table = "SELECT Country, count(*) AS n FROM Customers GROUP BY Country ORDER BY n DESC LIMIT 1"
+    correct = similar_table.replace("Customers", "Customer")
     return ScriptedModel(
         reply_with_calls(tool_call("sql_execute", '{"sql": "DELETE FROM Customer"}')),
         reply_with_calls(tool_call("sql_execute", orjson.dumps({"sql": unknown_column}).decode())),
-        reply_with_calls(tool_call("sql_execute", orjson.dumps({"sql": misspelt_names}).decode())),
+        reply_with_calls(tool_call("sql_execute", orjson.dumps({"sql": similar_table}).decode())),
+        reply_with_calls(tool_call("sql_execute", orjson.dumps({"sql": correct}).decode())),
         "Most customers live in the USA: 13.",
     )
 
@@ -45,7 +47,7 @@ async def main(model: Model | str) -> None:
             if isinstance(event, ToolFinished) and event.result.failure:
                 print(f"{event.result.failure}: {event.result.content}")
             elif isinstance(event, ToolFinished):
-                print(f"rows {event.result.data['rows']}, corrected: {event.result.data['corrections']}")
+                print(f"rows {event.result.data['rows']}")
             elif isinstance(event, RunFinished):
                 print(event.text)
     await database.close()

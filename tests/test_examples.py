@@ -55,7 +55,12 @@ Country, PostalCode, Phone, Fax, Email, SupportRepId. (given: SELECT Land, count
 ORDER BY n DESC LIMIT 1)
 
 Correct the arguments and try again.
-rows [['USA', 13]], corrected: ['table Customers → Customer', 'column Contry → Country', 'column Contry → Country']
+invalid_arguments: The arguments of sql_execute do not fit:
+- sql: There is no table Customers. Did you mean Customer? (given: SELECT Country, count(*) AS n FROM Customers GROUP \
+BY Country ORDER BY n DESC LIMIT 1)
+
+Correct the arguments and try again.
+rows [['USA', 13]]
 Most customers live in the USA: 13.
 """,
     "learning": """\
