@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from opposable.agent.agent import Agent
+from opposable.agent.failure_cache import get_owner_scope
 from opposable.agent.failure_memory import FailureMemory, MemoryOptions
 from opposable.domain.errors import StoreUnavailable, ToolFailed
 from opposable.domain.records import Execution, Failure, get_utc_now
@@ -255,3 +256,19 @@ async def test_no_word_of_a_tool_gets_into_a_description():
         )
     [lines] = (await memory.get_patterns(LIBRARY, "")).warnings.values()
     assert lines[0] == 'Known from before: selector="a.x" failed.'
+
+
+async def test_the_values_of_one_owner_never_reach_another():
+    memory = FailureMemory()
+    library = ToolLibrary([FunctionTool(lambda name: name, tool_id="find", description="Find.")])
+
+    async def patterns(scope: str):
+        return (await memory.with_scope(scope).get_patterns(library)).failures.get("find", ())
+
+    ann, bob = get_owner_scope("ann"), get_owner_scope("bob", "a1")
+    memory.with_scope(ann).record_failure("find", "", "failed", {"name": "Joanna Smith"}, "No Joanna Smith.")
+    memory.with_scope(get_owner_scope("", "a1")).record_failure("find", "", "failed", {"name": "Max"}, "No Max.")
+    memory.with_scope(get_owner_scope("")).record_failure("find", "", "failed", {"name": "Eve"}, "No Eve.")
+    assert len(await patterns(ann)) == 1
+    assert [len(await patterns(scope)) for scope in (bob, get_owner_scope("bob"))] == [0, 0]
+    assert len(await patterns(get_owner_scope("", "a1"))) == 2

@@ -14,6 +14,24 @@ Failures that occurred once and have no correction are dropped first.
 """
 
 
+OWNER_SCOPE_PREFIX = "owner:"
+"""The beginning of the scopes of an API key's owner, whose values no one else may see."""
+
+
+def get_owner_scope(owner: str, agent_id: str = "") -> str:
+    """Return the scope of an owner's failures, of all their agents or of one; the shared one without an owner."""
+    if not owner:
+        return agent_id or SHARED_SCOPE
+    return f"{OWNER_SCOPE_PREFIX}{owner}/{agent_id}" if agent_id else f"{OWNER_SCOPE_PREFIX}{owner}"
+
+
+def list_read_scopes(scope: str) -> tuple[str, ...]:
+    """Return the scopes whose failures a run reads: its own, and the shared one unless a key's owner asks."""
+    if scope == SHARED_SCOPE or scope.startswith(OWNER_SCOPE_PREFIX):
+        return (scope,)
+    return (scope, SHARED_SCOPE)
+
+
 class FailureCache:
     """Failures indexed by id, and by scope and tool."""
 
@@ -61,7 +79,7 @@ class FailureCache:
 
     def list_for_tool(self, scope: str, tool: str) -> tuple[Failure, ...]:
         """Return the failures of a tool in a scope, then the shared ones, the latest first."""
-        scopes = (scope,) if scope == SHARED_SCOPE else (scope, SHARED_SCOPE)
+        scopes = list_read_scopes(scope)
         return tuple(
             failure
             for each_scope in scopes
@@ -78,7 +96,7 @@ class FailureCache:
 
     def list_tools(self, scope: str) -> set[str]:
         """Return the tools with failures in a scope or in the shared scope."""
-        return set(self._failures_by_tool.get(scope, ())) | set(self._failures_by_tool.get(SHARED_SCOPE, ()))
+        return {tool for each in list_read_scopes(scope) for tool in self._failures_by_tool.get(each, ())}
 
     def take_changed_tools(self, scope: str) -> set[str]:
         """Return the tools whose failures have changed since the last call.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from opposable.agent.failure_cache import MAX_FAILURES_PER_TOOL, FailureCache
+from opposable.agent.failure_cache import MAX_FAILURES_PER_TOOL, FailureCache, list_read_scopes
 from opposable.agent.failure_fingerprints import (
     UNCERTAIN_PREFIX,
     compute_fingerprint,
@@ -375,7 +375,7 @@ class FailureMemory:
 
     async def _load(self, tool_ids: Sequence[str], scope: str) -> None:
         """Load the failures of tools in batches, so that the event loop stays responsive."""
-        scopes = tuple(dict.fromkeys((scope, SHARED_SCOPE)))
+        scopes = list_read_scopes(scope)
         limit_per_tool = max(
             MAX_WARNINGS_PER_TOOL,
             min(MAX_FAILURES_PER_TOOL, MAX_FAILURES_READ // (max(len(tool_ids), 1) * len(scopes))),

@@ -361,7 +361,8 @@ class AgentSpec(FrozenModel):
         needs_approval: Ids of tools whose calls need human approval, in addition to tools that require it themselves.
         database: The database for questions about data.
         semantics: The semantic model for questions about data.
-        learning: Whether stored failures are used by this agent alone ("own") or by all ("shared").
+        learning: Whether stored failures are used by this agent alone ("own") or by all agents ("shared") of the
+            same API key's owner.
     """
 
     agent_id: str = Field(pattern=ID_PATTERN)

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from opposable.agent.agent import run_agent
+from opposable.agent.failure_cache import get_owner_scope
 from opposable.agent.failure_memory import FailureMemory
 from opposable.agent.limits import Limits
 from opposable.app.agents import DEFAULT_INSTRUCTIONS
@@ -20,7 +21,7 @@ from opposable.ask.team.team import Team
 from opposable.domain.errors import BadInput, OpposableError
 from opposable.domain.language import detect_language
 from opposable.domain.messages import Message, system_message, user_message
-from opposable.domain.records import SHARED_SCOPE, AgentRecord, Conversation, Run, get_utc_now
+from opposable.domain.records import AgentRecord, Conversation, Run, get_utc_now
 from opposable.domain.specs import AgentSpec, AgentToolBinding, AnyToolSpec, FunctionToolSpec
 from opposable.domain.usage import Price
 from opposable.models.base import ForcedTool, Model, ModelOptions, ToolChoice
@@ -140,7 +141,9 @@ class Service:
         library = self.get_agent_tools(await self._add_data_tool(agent))
         options = ModelOptions(stream=stream, tool_choice=self._resolve_tool_choice(agent, library))
         run_limits = limits or self.get_agent_limits(agent)
-        failure_memory = self.failure_memory.with_scope(agent.agent_id if agent.learning == "own" else SHARED_SCOPE)
+        failure_memory = self.failure_memory.with_scope(
+            get_owner_scope(owner, agent.agent_id if agent.learning == "own" else "")
+        )
         run = Run(
             run_id=uuid4().hex,
             started_at=get_utc_now(),
