@@ -524,10 +524,10 @@ async def test_a_small_file_that_unpacks_to_a_large_one_is_capped(server, make):
             400,
             {"error": {"message": "city is unknown"}},
             {},
-            InvalidArguments,
-            "the server refused them (HTTP 400): city is unknown",
+            ToolFailed,
+            "127.0.0.1 answered HTTP 400: city is unknown",
         ),
-        (422, {"detail": [{"loc": ["q"], "msg": "too long"}]}, {}, InvalidArguments, '"msg":"too long"'),
+        (422, {"detail": [{"loc": ["q"], "msg": "too long"}]}, {}, ToolFailed, '"msg":"too long"'),
         (404, {"message": "no such item"}, {}, ToolFailed, "127.0.0.1 answered HTTP 404: no such item"),
         (409, b"<html><style>p{}</style><h1>Conflict</h1></html>", {}, ToolFailed, "answered HTTP 409: Conflict"),
         (

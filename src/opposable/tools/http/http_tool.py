@@ -82,7 +82,7 @@ class HttpTool:
         """Call the endpoint and return its answer. A streaming answer is reported in deltas and returned joined.
 
         Raises:
-            InvalidArguments: An argument cannot be sent, or the server refuses the arguments (400, 422).
+            InvalidArguments: An argument cannot be sent.
             ToolUnavailable: The server is busy or cannot be reached (429, 503, …), or a secret is missing.
             ToolRefused: The guard refuses the target.
             NoAnswer: The server does not answer in time.
@@ -92,7 +92,7 @@ class HttpTool:
         try:
             async with self._client.send(request) as response:
                 if response.status >= 300:
-                    raise await error_from_response(response, redactor, arguments)
+                    raise await error_from_response(response, redactor)
                 if self._is_streaming_response(response):
                     return await self._read_stream(response, redactor, context)
                 return await read_value(response, self._response_options, redactor)

@@ -10,15 +10,7 @@ from typing import Any
 import aiohttp
 import orjson
 
-from opposable.domain.errors import (
-    FieldProblem,
-    InvalidArguments,
-    ToolError,
-    ToolFailed,
-    ToolRefused,
-    ToolUnavailable,
-)
-from opposable.domain.json_text import preview_json
+from opposable.domain.errors import ToolError, ToolFailed, ToolRefused, ToolUnavailable
 from opposable.safety.network.response_body import decode_body, iter_lines, read_body
 from opposable.tools.http.response_extract import Extract
 from opposable.tools.http.secrets import Redactor
@@ -115,9 +107,7 @@ def delta_to_text(delta: Any, options: ResponseOptions) -> str:
     return f"{orjson.dumps(delta).decode()}\n"
 
 
-async def error_from_response(
-    response: aiohttp.ClientResponse, redactor: Redactor, arguments: dict[str, Any]
-) -> ToolError:
+async def error_from_response(response: aiohttp.ClientResponse, redactor: Redactor) -> ToolError:
     """Return the error that a response's status means, with the server's message, truncated and redacted."""
     status = response.status
     host = response.url.host
@@ -131,9 +121,6 @@ async def error_from_response(
     if status in _TRANSIENT_STATUSES:
         wait = _describe_retry_after(response.headers.get("retry-after"))
         return ToolUnavailable(f"{host} cannot answer now (HTTP {status}){wait}: {message}")
-    if status in (400, 422):
-        problem = FieldProblem("", f"the server refused them (HTTP {status}): {message}", preview_json(arguments))
-        return InvalidArguments((problem,))
     if status in (401, 403):
         return ToolFailed(f"{host} did not accept this tool's credentials or rights (HTTP {status}): {message}")
     return ToolFailed(f"{host} answered HTTP {status}: {message}")
