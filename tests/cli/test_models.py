@@ -20,6 +20,8 @@ from tests.models.chat_server import (
 )
 from tests.models.package_server import PackageServer, build_wheel, serve_packages
 
+from opposable.models.calling_modes import CALLING_MODES_FILE
+
 pytestmark = pytest.mark.anyio
 
 
@@ -36,7 +38,7 @@ async def test_models_are_listed_with_what_they_need(tmp_path: Path) -> None:
     assert (listed.code, shown.code) == (0, 0)
 
 
-async def test_each_calling_mode_is_tested_and_the_best_is_saved(tmp_path: Path) -> None:
+async def test_each_calling_mode_is_tested_and_the_best_is_saved_on_request(tmp_path: Path) -> None:
     weather = build_completion(calls=[build_call("get_weather", city="Oslo")], finish="tool_calls")
     answers = [
         build_completion("Hello!"),
@@ -46,9 +48,15 @@ async def test_each_calling_mode_is_tested_and_the_best_is_saved(tmp_path: Path)
     ]
     async with chat_server(*answers) as server:
         name = f"{server.url}#m"
-        done = await run_program(tmp_path, "models", "check", name, "--json", "--way", "native", "--way", "prompted")
+        modes = ("--way", "native", "--way", "prompted")
+        done = await run_program(tmp_path, "models", "check", name, "--json", *modes)
+        assert done.json["saved"] is False
+        assert not list(tmp_path.rglob(CALLING_MODES_FILE))
+        saved = await run_program(tmp_path, "models", "check", name, "--save", *modes)
     assert (done.code, done.json["best"], list(done.json["ways"])) == (0, "native", ["native", "prompted"])
     assert [result["right"] for result in done.json["ways"]["native"]] == [True, False, False, True, False, False]
+    assert "; saved." in saved.out
+    assert len(list(tmp_path.rglob(CALLING_MODES_FILE))) == 1
 
 
 async def test_a_check_shows_a_table_and_fails_without_a_correct_answer(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from tests.models.chat_server import build_completion, chat_server
 
-from opposable.app.models import check_model, select_best_mode
+from opposable.app.models import check_model, save_model_calling_mode, select_best_mode
 from opposable.domain.errors import BadInput, ModelUnavailable
 from opposable.domain.messages import user_message
 from opposable.models.calling_modes import (
@@ -14,7 +14,7 @@ from opposable.models.calling_modes import (
     load_calling_modes,
     save_calling_mode,
 )
-from opposable.models.capability_probe import PROBE_QUESTIONS, PROBE_TOOLS, calls_match, probe_model
+from opposable.models.capability_probe import PROBE_QUESTIONS, PROBE_TOOLS, ProbeResult, calls_match, probe_model
 from opposable.models.factory import create_model
 from opposable.models.marker_calls import MarkerCallsModel
 from opposable.models.python_protocol.model import PythonProtocolModel
@@ -123,7 +123,7 @@ def test_each_kind_has_a_way_it_is_known_for():
     ]
 
 
-async def test_a_check_tries_every_way_and_remembers_the_best(tmp_path):
+async def test_a_check_tries_every_way_and_saves_nothing_by_itself(tmp_path):
     native = [build_completion("hello")]
     wrong = [build_completion("no idea")] * 6
     fine = [
@@ -134,8 +134,18 @@ async def test_a_check_tries_every_way_and_remembers_the_best(tmp_path):
         name = f"{server.url}#m"
         marks = await check_model(Settings(home=tmp_path), name, ("native", "prompted"))
     assert [sum(mark.passed for mark in marks[way]) for way in ("native", "prompted")] == [1, 3]
-    assert select_best_mode(marks) == "prompted"
+    assert select_best_mode(name, marks) == "prompted"
+    assert load_calling_modes(tmp_path / "models") == {}
+    save_model_calling_mode(Settings(home=tmp_path), name, "prompted")
     assert load_calling_modes(tmp_path / "models") == {name: "prompted"}
+
+
+def test_among_equal_modes_the_default_is_best_whatever_the_tokens():
+    def result(tokens):
+        return ProbeResult(PROBE_QUESTIONS[0], passed=True, actual="", seconds=0.1, tokens=tokens)
+
+    marks = {"auto": [result(900)], "native": [result(300)], "prompted": [result(100)]}
+    assert [select_best_mode(name, marks) for name in ("openai:m", "http://h/v1#m")] == ["native", "auto"]
 
 
 async def test_a_model_that_does_not_exist_is_reported_before_any_question(tmp_path):

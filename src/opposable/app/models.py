@@ -7,7 +7,13 @@ from pathlib import Path
 
 from opposable.domain.messages import user_message
 from opposable.models.base import Model, ModelOptions
-from opposable.models.calling_modes import CALLING_MODES, CallingMode, apply_calling_mode, save_calling_mode
+from opposable.models.calling_modes import (
+    CALLING_MODES,
+    CallingMode,
+    apply_calling_mode,
+    get_default_calling_mode,
+    save_calling_mode,
+)
 from opposable.models.capability_probe import ProbeResult, probe_model
 from opposable.models.embedded.weights import (
     QWEN_CODER,
@@ -90,7 +96,7 @@ async def check_model(
     on_progress: OnProgress | None = None,
     on_result: Callable[[CallingMode, ProbeResult], None] | None = None,
 ) -> dict[CallingMode, list[ProbeResult]]:
-    """Test each calling mode of a model with a short exam, and save the best one.
+    """Test each calling mode of a model with a short exam. Nothing is saved: `save_model_calling_mode` does that.
 
     Args:
         settings: The settings.
@@ -120,20 +126,19 @@ async def check_model(
                     on_result(mode, result)
     finally:
         await inner.aclose()
-    if any(result.passed for mode_results in results.values() for result in mode_results):
-        save_calling_mode(models_directory(settings), name, select_best_mode(results))
     return results
 
 
-def select_best_mode(results: Mapping[CallingMode, Sequence[ProbeResult]]) -> CallingMode:
-    """Return the mode with the most correct answers.
+def select_best_mode(name: str, results: Mapping[CallingMode, Sequence[ProbeResult]]) -> CallingMode:
+    """Return the mode with the most correct answers; of equal ones, the default mode of the model `name`."""
+    default_mode = get_default_calling_mode(name)
+    return max(results, key=lambda mode: (sum(result.passed for result in results[mode]), mode == default_mode))
 
-    Of equal ones, the one with the fewest tokens.
+
+def save_model_calling_mode(settings: Settings, name: str, mode: CallingMode) -> None:
+    """Store the mode that `open_model` uses for the model `name` from now on.
+
+    Raises:
+        OSError: The file cannot be written.
     """
-    return max(
-        results,
-        key=lambda mode: (
-            sum(result.passed for result in results[mode]),
-            -sum(result.tokens for result in results[mode]),
-        ),
-    )
+    save_calling_mode(models_directory(settings), name, mode)

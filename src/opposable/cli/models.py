@@ -7,7 +7,7 @@ import typer
 from rich.console import RenderableType
 
 from opposable.app.models import check_model as probe_model
-from opposable.app.models import list_model_kinds, pull_embedded, select_best_mode
+from opposable.app.models import list_model_kinds, pull_embedded, save_model_calling_mode, select_best_mode
 from opposable.cli.options import JsonOption, err, out, read_settings
 from opposable.cli.rendering import DownloadBar, escape_control_characters, render_table, shorten, style_text, to_json
 from opposable.domain.errors import BadInput
@@ -56,11 +56,12 @@ def check_model(
             show_default=False,
         ),
     ] = None,
+    save: Annotated[bool, typer.Option("--save", help="Use the best calling mode for this model from now on")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Test each calling mode of a model with a short exam, and save the best one.
+    """Test each calling mode of a model with a short exam, and name the best one.
 
-    The exit code is 1 if no answer is correct.
+    The model is asked as before until you add --save. The exit code is 1 if no answer is correct.
 
     Example: opposable models check http://127.0.0.1:11434/v1#qwen3
     """
@@ -73,16 +74,22 @@ def check_model(
     if unknown:
         raise BadInput(f"There is no calling mode {unknown[0]!r}. Use one of: {', '.join(CALLING_MODES)}.")
     selected = [mode for mode in CALLING_MODES if not modes or mode in modes]
+    settings = read_settings()
     with DownloadBar(err) as bar:
-        results = asyncio.run(probe_model(read_settings(), name, selected, bar, None if json else print_result))
-    best_mode = select_best_mode(results)
+        results = asyncio.run(probe_model(settings, name, selected, bar, None if json else print_result))
+    best_mode = select_best_mode(name, results)
     passed = any(result.passed for result in results[best_mode])
+    if save and passed:
+        save_model_calling_mode(settings, name, best_mode)
     if json:
-        print(to_json({"model": name, "best": best_mode if passed else None, "ways": _results_to_json(results)}))
+        best = best_mode if passed else None
+        print(to_json({"model": name, "best": best, "saved": save and passed, "ways": _results_to_json(results)}))
     else:
         out.print(_render_results(results))
         out.print(
-            f"Best for {name}: {best_mode}; saved." if passed else "No calling mode gave a correct answer.",
+            f"Best for {name}: {best_mode}{'; saved' if save else ' (to use it from now on, add --save)'}."
+            if passed
+            else "No calling mode gave a correct answer.",
             markup=False,
         )
     if not passed:
