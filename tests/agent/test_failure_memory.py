@@ -10,6 +10,8 @@ from opposable.agent.agent import Agent
 from opposable.agent.failure_cache import get_owner_scope
 from opposable.agent.failure_memory import FailureMemory, MemoryOptions
 from opposable.domain.errors import StoreUnavailable, ToolFailed
+from opposable.domain.events import Reply
+from opposable.domain.messages import assistant_message
 from opposable.domain.records import Execution, Failure, get_utc_now
 from opposable.models.scripted import ScriptedModel, tool_call
 from opposable.models.scripted import reply_with_calls as scripted_calls
@@ -39,6 +41,18 @@ async def store(tmp_path):
 async def wait_until_settled(memory: FailureMemory) -> None:
     """Wait until what was learnt is written and read."""
     await asyncio.wait_for(asyncio.gather(*memory._tasks.values()), 5)
+
+
+@pytest.mark.parametrize("assistance", [False, True])
+async def test_a_call_that_was_cut_off_is_not_remembered_as_wrong(store, assistance):
+    cut = Reply(assistant_message("", (tool_call("click", '{"selector": "a.x"}', "c1"),)), "length")
+    wrong = scripted_calls(tool_call("click", '{"place": "a.x"}', "c2"))
+    async with FailureMemory(store.failures, QUICK) as memory:
+        model = ScriptedModel(cut, wrong, "done", "done")
+        await Agent(model, LIBRARY, assistance=assistance, failure_memory=memory.with_scope("a1")).run("click it")
+    assert [failure.message.partition("\n")[0] for failure in (await store.failures.list()).items] == [
+        '{"place":"a.x"}'
+    ]
 
 
 async def test_what_one_process_learnt_another_knows(store):

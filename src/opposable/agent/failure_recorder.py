@@ -12,7 +12,7 @@ from opposable.domain.language import Language
 from opposable.domain.localized_text import LocalizedText, localize
 from opposable.domain.messages import Message
 from opposable.domain.records import Failure
-from opposable.domain.tools import ToolResult
+from opposable.domain.tools import ToolCall, ToolResult
 from opposable.tools.library import ToolLibrary
 
 _MAX_OPEN_FAILURES = 20
@@ -62,9 +62,10 @@ class FailureRecorder:
         known = self._patterns.find_exact(tool.tool_id, arguments)
         return known if known is not None and known.correction else self._patterns.find_similar(tool.tool_id, arguments)
 
-    def record_failure(self, name: str, arguments: dict[str, Any], result: ToolResult) -> None:
-        """Record a failed call."""
-        tool = self._library.find_tool(name)
+    def record_failure(self, call: ToolCall, arguments: dict[str, Any], result: ToolResult) -> None:
+        """Record a failed call. One that was cut off says nothing about its arguments."""
+        name = call.name
+        tool = None if call.truncated else self._library.find_tool(name)
         once = (name, repr(sorted(arguments.items(), key=lambda pair: pair[0])), str(result.failure))
         if tool is None or result.failure is None or once in self._recorded:
             return
@@ -120,7 +121,7 @@ class FailureNotes:
             self._recorder.record_success(step.call.name, arguments)
             return result
         failed, worked = self._recorder.find_correction(step.call.name, arguments)
-        self._recorder.record_failure(step.call.name, arguments, step.result)
+        self._recorder.record_failure(step.call, arguments, step.result)
         if not worked:
             return result
         note = LocalizedText(

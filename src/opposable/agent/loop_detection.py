@@ -94,7 +94,8 @@ def count_failures(call: ToolCall, steps: Sequence[Step]) -> int:
 
 
 def _is_same_call(call: ToolCall, other: ToolCall) -> bool:
-    return call.name == other.name and call.arguments == other.arguments
+    """Return whether two calls are the same; a call that was cut off never ran, so the whole one is another."""
+    return (call.name, call.arguments, call.truncated) == (other.name, other.arguments, other.truncated)
 
 
 def _is_same_step(step: Step, other: Step) -> bool:

@@ -204,14 +204,15 @@ class RunMonitor:
         return replace(resolved_call, failure=ToolResult(call.id, call.name, block_reason, "refused"))
 
     def _get_call_key(self, resolved_call: ResolvedCall) -> tuple[CallKey, dict[str, Any]]:
-        """Return the identity of a call and its normalized arguments."""
+        """Return the identity of a call and its normalized arguments. A call that was cut off never is a whole one."""
         call = resolved_call.call
         failure = resolved_call.failure
         if failure is not None and (failure.failure == "unknown_tool" or not resolved_call.arguments):
             arguments_text = "" if failure.failure == "unknown_tool" else call.arguments_json
             return (call.name, arguments_text.encode()), {}
         arguments = normalize_arguments(resolved_call.arguments, self._tool_facts.get_parameters(call.name))
-        return get_call_key(call.name, arguments), arguments
+        name, text = get_call_key(call.name, arguments)
+        return (name, b"truncated " + text if call.truncated else text), arguments
 
     def _find_block_reason(self, resolved_call: ResolvedCall, key: CallKey, arguments: dict[str, Any]) -> str:
         name = resolved_call.call.name
@@ -407,7 +408,7 @@ class RunMonitor:
         if self._guards.status_notes and not notes[0]:
             notes.append(self._format_suggestion(result, record, suggested_arguments))
         if self._recorder is not None:
-            self._recorder.record_failure(name, arguments, result)
+            self._recorder.record_failure(call, arguments, result)
         if (
             self._guards.block_repeats
             and should_warn(record, self._stale_turns, self._guards)
