@@ -36,7 +36,7 @@ class RunPolicy(Protocol):
         ...
 
     def annotate(self, results: Sequence[ToolResult], steps: Sequence[Step]) -> Sequence[ToolResult]:
-        """Return the results of a turn, with notes where the model should know more. `steps` end before the turn."""
+        """Return the results of a turn, with notes where the model should know more. `steps` end with the turn."""
         ...
 
     def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:

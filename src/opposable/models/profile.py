@@ -1,7 +1,7 @@
 """What is known about a model: how it calls tools, and whether it needs assistance."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 Calling = Literal["native", "auto", "text", "constrained"]
 """How a model writes its tool calls.
@@ -10,8 +10,6 @@ Calling = Literal["native", "auto", "text", "constrained"]
 is searched for whole calls in a chat template's own markers. `text`: calls are parsed from the reply in every form.
 `constrained`: a grammar or schema enforces the form of the reply.
 """
-
-CALLING: tuple[Calling, ...] = get_args(Calling)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ class AssistancePolicy:
         """Refuse calls that cannot succeed, and adjust what a spec allows to be adjusted."""
         reply = self._model.last_reply
         text, deferred = ("", ()) if reply is None else (reply.message.content, reply.deferred_calls)
-        self._monitor.begin_turn(text, calls, deferred)
+        self._monitor.begin_turn(text, deferred)
         return self._monitor.screen_calls(calls)
 
     def annotate(self, results: Sequence[ToolResult], steps: Sequence[Step]) -> Sequence[ToolResult]:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from opposable import parsers as dialects
 from opposable.agent.assistance import prompts
 from opposable.agent.assistance.argument_suggestions import suggest_arguments
 from opposable.agent.assistance.call_records import (
@@ -33,9 +32,10 @@ from opposable.agent.policy import Step
 from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.language import Language, split_words
 from opposable.domain.messages import Message
-from opposable.domain.records import ExecutionStats, Failure
+from opposable.domain.records import ExecutionStats
 from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult
 from opposable.models.base import ForcedTool
+from opposable.parsers import escape_special_tokens
 from opposable.tools import failure_messages as sentences
 from opposable.tools.library import ToolLibrary
 
@@ -53,7 +53,6 @@ class RunMonitor:
         patterns: The failures known when the run started.
 
     Attributes:
-        last_success: The name of a tool and its latest successful result.
         advice: What the model should do next.
         is_silent: Whether the status note is switched off.
         follow_ups: The follow-ups of the run.
@@ -90,7 +89,6 @@ class RunMonitor:
         self._has_new_result = self._has_failed = self._last_turn_failed = False
         self.advice = ""
         self.is_silent = False
-        self.last_success: tuple[str, str] | None = None
         self._tool_facts = ToolFacts(library, self._context)
         self._held_back_fields: dict[str, set[str]] = {}  # fields for which calls were held back, by name
         self._request_words = frozenset(split_words(task[:MAX_REQUEST_CHARACTERS_MATCHED]))
@@ -153,18 +151,8 @@ class RunMonitor:
             self._context, self._language, self._guards.status_note_tokens, advice=self.advice, include_all=is_trimmed
         )
 
-    @property
-    def reserved_tokens(self) -> int:
-        """Tokens reserved for the status note."""
-        return self._guards.status_note_tokens if self.advice or self._context.steps else 0
-
-    def begin_turn(
-        self, reply_text: str, resolved_calls: Sequence[ResolvedCall], deferred_calls: Sequence[ToolCall] = ()
-    ) -> tuple[Sequence[ResolvedCall], ...]:
-        """Record a reply with calls and return the calls in batches to execute.
-
-        The same call twice in one reply is made once first. If it fails, the others are blocked.
-        """
+    def begin_turn(self, reply_text: str, deferred_calls: Sequence[ToolCall] = ()) -> None:
+        """Record a reply with calls."""
         self._turn += 1
         self._turn_calls.clear()
         self._blocked_ids.clear()
@@ -175,17 +163,9 @@ class RunMonitor:
             self.follow_ups.defer(ForcedTool(call.name, call.arguments))
         if self._expects_plan and reply_text.strip():
             self._context.plan, self._expects_plan = reply_text.strip(), False
-        if len(resolved_calls) == 1 or not self._guards.block_repeats:
-            return (resolved_calls,)
-        first: dict[CallKey, ResolvedCall] = {}
-        rest = [read for read in resolved_calls if first.setdefault(self._get_call_key(read)[0], read) is not read]
-        return (tuple(first.values()), rest) if rest else (resolved_calls,)
 
     def screen_calls(self, resolved_calls: Iterable[ResolvedCall]) -> tuple[ResolvedCall, ...]:
-        """Return the calls of a batch.
-
-        Blocked ones have a failure, time-outs may be enlarged.
-        """
+        """Return the calls of a reply. Blocked ones have a failure, time-outs may be enlarged."""
         return tuple(self._screen_call(read) for read in resolved_calls)
 
     def _screen_call(self, resolved_call: ResolvedCall) -> ResolvedCall:
@@ -244,7 +224,7 @@ class RunMonitor:
         if failure is None or not self._failure_memory.is_known_to_fail(failure):
             return ""
         worked_arguments = format_correction(failure.correction)[1]
-        message = dialects.escape_special_tokens(failure.message.partition("\n")[2])
+        message = escape_special_tokens(failure.message.partition("\n")[2])
         return prompts.explain_known_failure(name, failure.count, worked_arguments, message, self._language)
 
     def _is_only_quoted(self, name: str) -> bool:
@@ -370,7 +350,6 @@ class RunMonitor:
         record: CallRecord,
         previous: CallRecord | None,
     ) -> ToolResult:
-        self.last_success = (call.name, result.content)
         if previous is None or previous.content != result.content or previous.failure is not None:
             self._has_new_result = True
             if not self._has_failed or not self._tool_facts.is_read_only(call.name):
@@ -423,7 +402,7 @@ class RunMonitor:
 
     def _suggest_arguments(self, name: str, arguments: dict[str, Any], result: ToolResult) -> dict[str, Any]:
         """Return arguments that may be right."""
-        known = self._find_known(name, arguments)
+        known = None if self._recorder is None else self._recorder.find_known(name, arguments)
         if known is not None and known.correction and format_correction(known.correction)[1]:
             return dict(known.correction["right"])
         return suggest_arguments(arguments, result.content)
@@ -442,13 +421,8 @@ class RunMonitor:
 
     def _format_known_correction(self, name: str, arguments: dict[str, Any]) -> str:
         """Return the note about the correction of a similar failure."""
-        known = self._find_known(name, arguments)
-        given, right = format_correction(known.correction) if known is not None else ("", "")
+        given, right = ("", "") if self._recorder is None else self._recorder.find_correction(name, arguments)
         return prompts.suggest_known_correction(given, right, self._language) if right else ""
-
-    def _find_known(self, name: str, arguments: dict[str, Any]) -> Failure | None:
-        """Return the known failure of this call or of a similar one."""
-        return None if self._recorder is None else self._recorder.find_known(name, arguments)
 
     # When all have
 

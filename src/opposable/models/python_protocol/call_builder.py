@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from opposable import parsers as dialects
 from opposable.domain.language import extract_numbers, split_words
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.models.python_protocol.argument_repairs import (
@@ -26,6 +25,7 @@ from opposable.models.python_protocol.request_grounding import (
     match_choices_to_request,
 )
 from opposable.models.python_protocol.weekdays import find_requested_days, replace_ungrounded_days
+from opposable.parsers import parse
 from opposable.parsers.arguments import coerce_arguments
 from opposable.parsers.schema_coercion import SchemaNode
 
@@ -136,7 +136,7 @@ def _parse_line(line: str, parameters: Mapping[str, Sequence[str]], conversation
 def _parse_leniently(code: str, tools: Sequence[ToolDefinition], is_truncated: bool) -> list[CodeCall]:
     """Parse code that is not valid Python with the parser of written calls."""
     end = "" if is_truncated else CODE_FENCE
-    reading = dialects.parse(f"{CODE_FENCE}python\n{code.strip()}\n{end}", tuple(tools), truncated=is_truncated)
+    reading = parse(f"{CODE_FENCE}python\n{code.strip()}\n{end}", tuple(tools), truncated=is_truncated)
     return [CodeCall(call.name, call.arguments) for call in reading.calls]
 
 
