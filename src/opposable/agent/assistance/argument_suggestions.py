@@ -4,8 +4,6 @@ import re
 from difflib import SequenceMatcher
 from typing import Any
 
-from opposable.agent.assistance.pinyin import is_pinyin_of
-
 MAX_VALUE_CHARACTERS = 200
 """Characters of a compared value."""
 
@@ -107,8 +105,6 @@ def _compute_similarity(value: str, candidate: str) -> float:
 
     Above 1 if one contains the other.
     """
-    if is_pinyin_of(candidate, value):
-        return 1.0
     few, many = _WORD_PATTERN.findall(value), _WORD_PATTERN.findall(candidate)
     whole = "".join(few)
     if not few or not many:

@@ -14,7 +14,6 @@ from opposable.agent.assistance.pagination import (
     get_next_page_arguments,
     is_about_whole_list,
 )
-from opposable.agent.assistance.pinyin import is_pinyin_of
 from opposable.agent.assistance.tool_facts import ToolFacts
 from opposable.agent.failure_fingerprints import find_wrong_fields, format_arguments
 from opposable.domain.language import Language
@@ -156,7 +155,7 @@ class FollowUps:
                 return other
             if is_name(value) and is_name(new) and new != value and is_user_value(value, self._request):
                 is_related = shares_word(str(new), f"{self._request} {value}") and is_in_any_text(str(new), texts)
-                if not is_related and not is_pinyin_of(str(new), str(value)):
+                if not is_related:
                     return str(new)
         return ""
 

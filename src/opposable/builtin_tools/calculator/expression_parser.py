@@ -1,11 +1,16 @@
 """Parser and evaluator of arithmetic in human notation ("25 × 4", "15% of 80", "mean([1,2,3])").
 
-It does not use `eval`. The parser knows numbers, operators and functions, and evaluates bounded decimals as it parses.
+The tokens are translated to a Python expression, which `ast` parses and `_Evaluator` computes with bounded decimals.
+It does not use `eval`: tokens and evaluator know numbers, operators and functions alone.
 """
 
+import ast
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, Inexact, getcontext
 from difflib import get_close_matches
+from itertools import pairwise
 
 from opposable.builtin_tools.calculator.functions import (
     CONSTANTS,
@@ -23,6 +28,20 @@ from opposable.domain.errors import InvalidArguments, ToolRefused
 _MAX_EXPRESSION_CHARACTERS = 2000
 _MAX_DEPTH = 40
 _MAX_FUNCTION_NUMBERS = 50_000  # limits the work of long lists in long expressions
+_END = ExpressionToken("operator", "", False)
+_LIST_NAMES = ("numbers", "data", "values", "list")
+_CLOSING_BRACKETS = {"(": ")", "[": "]"}
+_PYTHON_OPERATORS = {"√": "~", "!": " .factorial", "of": "@", "mod": "%"}
+_BINARY_OPERATORS: dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.MatMult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: floor_divide,
+    ast.Mod: modulo,
+    ast.Pow: power,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,191 +76,165 @@ def evaluate(expression: str, numbers: list[Decimal] | None = None, is_list: boo
         raise ToolRefused(
             f"The expression is too long: at most {_MAX_EXPRESSION_CHARACTERS} characters; give long lists as numbers."
         )
+    tokens = tokenize_expression(expression, is_list=is_list)
     with use_bounded_context() as context:
-        parser = _ExpressionParser(expression, tokenize_expression(expression, is_list=is_list), numbers or [])
-        value = parser.parse()
-        return EvaluationResult(value, not context.flags[Inexact], frozenset(parser.functions))
-
-
-class _Percent(Decimal):
-    """A percentage as written. Arithmetic on it returns a plain number."""
+        evaluator = _Evaluator(expression, numbers or [])
+        try:
+            value = evaluator.evaluate(ast.parse(evaluator.translate(tokens), mode="eval").body)
+        except SyntaxError as error:
+            raise build_syntax_error(
+                expression, "a number is missing, or an operator is in the wrong place; give something like 25 * 4"
+            ) from error
+        except (RecursionError, MemoryError) as error:
+            raise ToolRefused(f"The expression is nested too deeply: at most {_MAX_DEPTH} levels.") from error
+        return EvaluationResult(value, not context.flags[Inexact], frozenset(evaluator.functions))
 
 
 _Value = Decimal | list[Decimal]
 
 
-class _ExpressionParser:
-    """Recursive-descent parser that evaluates tokens in one pass."""
+class _Evaluator:
+    """Translate tokens to a Python expression, and evaluate its syntax tree.
 
-    def __init__(self, expression: str, tokens: list[ExpressionToken], numbers: list[Decimal]) -> None:
+    Python's precedence serves as ours: `√x` is written `~x`, `x!` and `x%` are attributes, `15% of 80` is `@`, and a
+    function without brackets is a power: `2 * sqrt 16` is `2 * sqrt ** 16`.
+    """
+
+    def __init__(self, expression: str, numbers: list[Decimal]) -> None:
         self.functions: set[str] = set()
         self._expression = expression
-        self._tokens = tokens
-        self._numbers = numbers
-        self._position = 0
-        self._depth = 0
+        self._values: dict[str, _Value] = {"numbers": numbers}
         self._function_numbers = 0
 
-    def parse(self) -> _Value:
-        if not self._tokens:
-            raise self._build_error("it is empty; give something like 25 * 4")
-        items = self._parse_items("")
-        return items[0] if len(items) == 1 else self._flatten(items)
+    def translate(self, tokens: list[ExpressionToken]) -> str:
+        """Write tokens as a Python expression. Numbers become names, so that no digit is lost."""
+        parts: list[str] = []
+        open_brackets: list[str] = []
+        ends_operand = False  # whether the tokens so far end with a value
+        previous = _END
+        for token, following in pairwise([*tokens, _END]):
+            if ends_operand and token.starts_operand and token.kind != "number":
+                parts.append("*")  # 2(3 + 4), 2 pi
+            if token.kind == "number":
+                parts.append(self._store_number(token.text))
+                ends_operand = True
+            elif token.kind == "word":
+                name = self._resolve_name(token.text)
+                has_arguments = following.starts_operand or following.text in ("-", "of")
+                is_operand = name not in FUNCTIONS or (previous.text == "of" and not has_arguments)
+                if not is_operand and not has_arguments:
+                    raise self._build_error(f"{token.text} needs numbers, such as {token.text}(16)")
+                parts.append(name if is_operand or following.text == "(" else f"{name}**")
+                ends_operand = is_operand
+            elif not _is_superfluous(token, previous):
+                self._check_bracket(token.text, open_brackets)
+                is_percent = token.text == "%" and not _is_modulo(token, following)
+                parts.append(" .percent" if is_percent else _PYTHON_OPERATORS.get(token.text, token.text))
+                ends_operand = is_percent or token.text in (")", "]", "!")
+            previous = token
+        if open_brackets:
+            raise self._build_error(f"a {open_brackets[-1]!r} is missing")
+        return " ".join(parts)
 
-    def _build_error(self, problem: str) -> InvalidArguments:
-        return build_syntax_error(self._expression, problem)
+    def _check_bracket(self, text: str, open_brackets: list[str]) -> None:
+        """Keep the closing brackets that are still needed, and check a closing one."""
+        if closing_bracket := _CLOSING_BRACKETS.get(text):
+            open_brackets.append(closing_bracket)
+            if len(open_brackets) > _MAX_DEPTH:
+                raise ToolRefused(f"The expression is nested too deeply: at most {_MAX_DEPTH} levels.")
+        elif text in _CLOSING_BRACKETS.values():
+            if not open_brackets:
+                raise self._build_error(f"{text!r} is not expected here")
+            if (expected := open_brackets.pop()) != text:
+                raise self._build_error(f"a {expected!r} is missing")
 
-    def _peek(self, ahead: int = 0) -> ExpressionToken | None:
-        place = self._position + ahead
-        return self._tokens[place] if place < len(self._tokens) else None
+    def _store_number(self, digits: str) -> str:
+        name = f"_{len(self._values)}"
+        self._values[name] = +Decimal(digits)
+        return name
 
-    def _next_is(self, *texts: str, ahead: int = 0) -> bool:
-        token = self._peek(ahead)
-        return token is not None and token.kind == "operator" and token.text in texts
+    def _resolve_name(self, word: str) -> str:
+        if word in _LIST_NAMES and self._values["numbers"]:
+            return "numbers"
+        if word in CONSTANTS:
+            return word
+        if word not in FUNCTION_ALIASES:
+            raise self._build_error(_describe_unknown_name(word))
+        return FUNCTION_ALIASES[word]
 
-    def _take(self, *texts: str) -> str:
-        if not self._next_is(*texts):
-            return ""
-        self._position += 1
-        return self._tokens[self._position - 1].text
+    def evaluate(self, node: ast.expr) -> _Value:
+        """Return the value of a syntax tree."""
+        match node:
+            case ast.Tuple(elts=items):
+                values = self._evaluate_items(items)
+                return values[0] if len(values) == 1 else _flatten(values)
+            case ast.List(elts=items):
+                return _flatten(self._evaluate_items(items))
+            case ast.Name(id=name) if name in CONSTANTS:
+                getcontext().flags[Inexact] = True
+                return CONSTANTS[name]
+            case ast.Name(id=name) if name in self._values:
+                return self._values[name]
+            case ast.Call(func=ast.Name(id=name), args=items, keywords=[]):
+                return self._call_function(name, items)
+            case ast.BinOp(left=ast.Name(id=name), op=ast.Pow(), right=operand) if name in FUNCTIONS:
+                return self._call_function(name, [operand])
+            case ast.BinOp(left=operand, op=ast.MatMult(), right=ast.Name(id=name)) if name in FUNCTIONS:
+                return self._call_function(name, [operand])
+            case ast.BinOp():
+                return self._evaluate_operators(node)
+            case ast.Attribute(value=operand, attr="factorial"):
+                return self._call_function("factorial", [operand])
+            case ast.Attribute(value=operand):
+                return self._evaluate_number(operand) / 100
+            case ast.UnaryOp(op=ast.Invert(), operand=operand):
+                return self._call_function("sqrt", [operand])
+            case ast.UnaryOp(op=sign, operand=operand):
+                value = self._evaluate_number(operand)
+                return -value if isinstance(sign, ast.USub) else value
+        raise SyntaxError
 
-    def _starts_operand(self, ahead: int = 0) -> bool:
-        token = self._peek(ahead)
-        return token is not None and (token.kind in ("number", "word") or token.text in ("(", "[", "√"))
-
-    def _parse_items(self, closing_bracket: str) -> list[_Value]:
-        """Parse values separated by commas up to a closing bracket ("" for the end)."""
-        self._enter_level()
-        items: list[_Value] = []
-        while self._peek() is not None and not (closing_bracket and self._next_is(closing_bracket)):
-            items.append(self._parse_sum())
-            if not self._take(","):
-                break
-            while self._take(","):
-                pass
-        token = self._peek()
-        if closing_bracket and not self._take(closing_bracket):
-            raise self._build_error(f"a {closing_bracket!r} is missing")
-        if not closing_bracket and token is not None:
-            raise self._build_error(f"{token.text!r} is not expected here")
-        self._depth -= 1
-        return items
-
-    def _parse_sum(self) -> _Value:
-        value = self._parse_term()
-        while sign := self._take("+", "-"):
-            right = self._require_number(self._parse_term())
-            left = self._require_number(value)
-            if isinstance(right, _Percent):  # 200 + 10% is 220, as on pocket calculators
-                right = left * right
-            value = left + right if sign == "+" else left - right
+    def _evaluate_operators(self, node: ast.expr) -> Decimal:
+        """Return the value of a chain of binary operators, however long, without recursion into its left side."""
+        operations: list[ast.BinOp] = []
+        while isinstance(node, ast.BinOp) and not _is_application(node):
+            operations.append(node)
+            node = node.left
+        value = self._evaluate_number(node)
+        for operation in reversed(operations):
+            right = self._evaluate_number(operation.right)
+            is_sum = isinstance(operation.op, (ast.Add, ast.Sub))
+            if is_sum and isinstance(operation.right, ast.Attribute) and operation.right.attr == "percent":
+                right = value * right  # 200 + 10% is 220, as on pocket calculators
+            value = _BINARY_OPERATORS[type(operation.op)](value, right)
         return value
 
-    def _parse_term(self) -> _Value:
-        value = self._parse_factor()
-        while True:
-            if operator := self._take("*", "/", "//", "mod", "%"):
-                value = self._apply_operator(
-                    self._require_number(value), operator, self._require_number(self._parse_factor())
-                )
-            elif self._take("of"):
-                value = self._parse_of(value)
-            elif self._starts_operand() and (token := self._peek()) and token.kind != "number":
-                value = self._require_number(value) * self._require_number(self._parse_factor())  # 2(3 + 4), 2 pi
-            else:
-                return value
+    def _evaluate_number(self, node: ast.expr) -> Decimal:
+        value = self.evaluate(node)
+        if isinstance(value, list):
+            raise self._build_error("a list appears where one number is needed; use mean, sum, max, min … of the list")
+        return value
 
-    def _apply_operator(self, left: Decimal, operator: str, right: Decimal) -> Decimal:
-        if operator == "*":
-            return left * right
-        if operator == "/":
-            return left / right
-        return floor_divide(left, right) if operator == "//" else modulo(left, right)
+    def _evaluate_items(self, nodes: list[ast.expr]) -> list[_Value]:
+        """Return the values of expressions with commas between them.
 
-    def _parse_of(self, value: _Value) -> _Value:
-        """Parse what follows "of": a factor (15% of 80), or a function in Chinese order ([1, 2, 3] 的平均值)."""
-        token = self._peek()
-        if token and token.kind == "word" and token.text in FUNCTION_ALIASES and not self._next_is("(", "of", ahead=1):
-            self._position += 1
-            return self._call_function(FUNCTION_ALIASES[token.text], [value])
-        return self._require_number(value) * self._require_number(self._parse_factor())
+        A function without brackets takes all that follow: in "average of 1, 2, and 3" it takes three.
+        """
+        values: list[_Value] = []
+        for index, node in enumerate(nodes):
+            application = _find_open_application(node)
+            if application is not None and (others := nodes[index + 1 :]):
+                if any(isinstance(other, ast.BinOp) for other in others):
+                    raise self._build_error("put brackets around the numbers of the function, as in sum(1, 2) + 3")
+                application.right = ast.Tuple([application.right, *others])
+            values.append(self.evaluate(node))
+            if application is not None:
+                break
+        return values
 
-    def _parse_factor(self) -> _Value:
-        self._enter_level()
-        try:
-            if sign := self._take("+", "-"):
-                signed = self._require_number(self._parse_factor())
-                return -signed if sign == "-" else signed
-            value = self._parse_postfix()
-            if self._take("**"):
-                return power(self._require_number(value), self._require_number(self._parse_factor()))
-            return value
-        finally:
-            self._depth -= 1
-
-    def _parse_postfix(self) -> _Value:
-        value = self._parse_atom()
-        while True:
-            if self._next_is("!"):
-                self._position += 1
-                value = self._call_function("factorial", [value])
-            elif self._next_is("%") and self._is_percent():
-                self._position += 1
-                value = _Percent(self._require_number(value) / 100)
-            else:
-                return value
-
-    def _is_percent(self) -> bool:
-        """Return whether % is a percentage: "15% of 80" is one, "7 % 3" is not."""
-        sign = self._peek()
-        spaced = sign is not None and sign.has_leading_space
-        return not self._starts_operand(1) and not (spaced and self._next_is("-", ahead=1))
-
-    def _parse_atom(self) -> _Value:
-        token = self._peek()
-        if token is None:
-            raise self._build_error("it ends too early; a number is missing")
-        self._position += 1
-        if token.kind == "number":
-            return +Decimal(token.text)
-        if token.kind == "word":
-            return self._parse_named(token.text)
-        if token.text == "(":
-            items = self._parse_items(")")
-            return items[0] if len(items) == 1 else self._flatten(items)
-        if token.text == "[":
-            return self._flatten(self._parse_items("]"))
-        if token.text == "√":
-            self._enter_level()
-            root = self._call_function("sqrt", [self._parse_atom()])
-            self._depth -= 1
-            return root
-        raise self._build_error(f"a number is missing before {token.text!r}")
-
-    def _parse_named(self, word: str) -> _Value:
-        if word in CONSTANTS and not self._next_is("("):
-            getcontext().flags[Inexact] = True
-            return CONSTANTS[word]
-        if word in ("numbers", "data", "values", "list") and self._numbers:
-            return list(self._numbers)
-        name = FUNCTION_ALIASES.get(word)
-        if name is None:
-            raise self._build_error(_describe_unknown_name(word))
-        if self._take("("):
-            return self._call_function(name, self._parse_items(")"))
-        self._take("of")
-        if not self._starts_operand() and not self._next_is("-"):
-            raise self._build_error(f"{word} needs numbers, such as {word}(16)")
-        values = [self._parse_factor()]
-        while FUNCTIONS[name].max_arguments != 1 and self._take(","):
-            while self._take(","):
-                pass
-            values.append(self._parse_factor())
-        return self._call_function(name, values)
-
-    def _call_function(self, name: str, values: list[_Value]) -> Decimal:
+    def _call_function(self, name: str, arguments: list[ast.expr]) -> Decimal:
         function = FUNCTIONS[name]
-        numbers = self._flatten(values)
+        numbers = _flatten(self._evaluate_items(arguments))
         self._function_numbers += len(numbers)
         if self._function_numbers > _MAX_FUNCTION_NUMBERS:
             raise ToolRefused("The expression is too long: too many numbers.")
@@ -251,18 +244,44 @@ class _ExpressionParser:
         self.functions.add(name)
         return function.compute(numbers)
 
-    def _flatten(self, values: list[_Value]) -> list[Decimal]:
-        return [number for value in values for number in (value if isinstance(value, list) else [value])]
+    def _build_error(self, problem: str) -> InvalidArguments:
+        return build_syntax_error(self._expression, problem)
 
-    def _require_number(self, value: _Value) -> Decimal:
-        if isinstance(value, list):
-            raise self._build_error("a list appears where one number is needed; use mean, sum, max, min … of the list")
-        return value
 
-    def _enter_level(self) -> None:
-        self._depth += 1
-        if self._depth > _MAX_DEPTH:
-            raise ToolRefused(f"The expression is nested too deeply: at most {_MAX_DEPTH} levels.")
+def _flatten(values: list[_Value]) -> list[Decimal]:
+    return [number for value in values for number in (value if isinstance(value, list) else [value])]
+
+
+def _is_superfluous(token: ExpressionToken, previous: ExpressionToken) -> bool:
+    """Return whether a token says nothing: "of" after a function, a comma after a comma."""
+    return token.text == previous.text == "," or (
+        token.text == "of" and previous.kind == "word" and previous.text in FUNCTION_ALIASES
+    )
+
+
+def _is_modulo(sign: ExpressionToken, following: ExpressionToken) -> bool:
+    """Return whether % is the remainder: "7 % 3" is, "15% of 80" is a percentage."""
+    return following.starts_operand or (sign.has_leading_space and following.text == "-")
+
+
+def _is_application(node: ast.BinOp) -> bool:
+    """Return whether a node applies a function without brackets, before its operand or (in Chinese) after it."""
+    match node:
+        case ast.BinOp(left=ast.Name(id=name), op=ast.Pow()) | ast.BinOp(op=ast.MatMult(), right=ast.Name(id=name)):
+            return name in FUNCTIONS
+    return False
+
+
+def _find_open_application(node: ast.expr) -> ast.BinOp | None:
+    """Return the function of several numbers, without brackets, at the end of an expression."""
+    while isinstance(node, (ast.BinOp, ast.UnaryOp)):
+        if isinstance(node, ast.UnaryOp):
+            node = node.operand
+        elif isinstance(node.left, ast.Name) and _is_application(node) and FUNCTIONS[node.left.id].max_arguments != 1:
+            return node
+        else:
+            node = node.right
+    return None
 
 
 def describe_arity(name: str) -> str:

@@ -76,6 +76,11 @@ class ExpressionToken:
     text: str
     has_leading_space: bool
 
+    @property
+    def starts_operand(self) -> bool:
+        """Whether a value may begin here."""
+        return self.kind != "operator" or self.text in ("(", "[", "√")
+
 
 def build_syntax_error(expression: str, problem: str) -> InvalidArguments:
     """Build the error for an expression that cannot be parsed."""
