@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import AliasChoices, Field, SecretStr
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -46,12 +46,8 @@ class Settings(BaseSettings):
     tokens: int | None = Field(default=None, gt=0)
     cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     prices: dict[str, tuple[float, float]] = {}
-    database_url: SecretStr = Field(
-        default=SecretStr(""), validation_alias=AliasChoices("OPPOSABLE_DATABASE_URL", "DATABASE_URL", "database_url")
-    )
-    redis_url: SecretStr = Field(
-        default=SecretStr(""), validation_alias=AliasChoices("OPPOSABLE_REDIS_URL", "REDIS_URL", "redis_url")
-    )
+    database_url: SecretStr = SecretStr("")
+    redis_url: SecretStr = SecretStr("")
     private_hosts: tuple[str, ...] = ()
     api_hosts: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ import pytest
 from tests.app.settings import create_settings
 
 from opposable.app.lazy_failure_store import open_failure_memory
-from opposable.app.stored_tools import store_exists
+from opposable.app.stored_tools import open_existing_store
 from opposable.app.tool_factory import create_builtin_library
 
 pytestmark = pytest.mark.anyio
@@ -15,13 +15,15 @@ async def test_the_next_command_knows_earlier_failures_and_the_store_is_created_
     library = create_builtin_library(settings)
     async with open_failure_memory(settings) as failure_memory:
         assert (await failure_memory.get_patterns(library)).failures == {}
-    assert not store_exists(settings)
+    async with open_existing_store(settings) as store:
+        assert store is None
     async with open_failure_memory(settings) as failure_memory:
         failure = failure_memory.record_failure(
             "file_search", "", "failed", {"root_dir": "logg"}, "There is no 'logg'."
         )
         failure_memory.memory.correct(failure, {"given": {"root_dir": "logg"}, "right": {"root_dir": "logs"}})
-    assert store_exists(settings)
+    async with open_existing_store(settings) as store:
+        assert store is not None
     async with open_failure_memory(settings) as failure_memory:
         for _ in range(20):  # on a busy machine the memory may be loaded too late for a run
             if warnings := (await failure_memory.get_patterns(library)).warnings:

@@ -13,6 +13,7 @@ import pytest
 from tests.models.chat_server import build_completion, chat_server
 from tests.web.test_sse import BODY
 
+from opposable.cli.serve import _read_service_settings
 from opposable.web import server
 
 pytestmark = pytest.mark.anyio
@@ -53,6 +54,24 @@ async def complete_chat(url, key="none"):
     ):
         body = await response.json()
         return response.status, body["choices"][0]["message"]["content"] if "choices" in body else ""
+
+
+def test_url_of_the_hosting_platform_counts_from_the_environment_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("DATABASE_URL=sqlite:///web.sqlite\nREDIS_URL=redis://web\n")
+    for name in ("OPPOSABLE_DATABASE_URL", "OPPOSABLE_REDIS_URL", "DATABASE_URL", "REDIS_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+    def read_urls():
+        settings = _read_service_settings()
+        return settings.database_url.get_secret_value(), settings.redis_url.get_secret_value()
+
+    assert read_urls() == ("", "")
+    monkeypatch.setenv("DATABASE_URL", "postgresql://platform/db")
+    monkeypatch.setenv("REDIS_URL", "redis://platform")
+    assert read_urls() == ("postgresql://platform/db", "redis://platform")
+    monkeypatch.setenv("OPPOSABLE_DATABASE_URL", "postgresql://own/db")
+    assert read_urls() == ("postgresql://own/db", "redis://platform")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

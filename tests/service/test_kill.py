@@ -44,7 +44,7 @@ async def send_chat(url: str, n: int) -> str:
 @pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
 async def test_a_killed_process_loses_only_its_own_runs(engine, tmp_path, request):
     url = request.getfixturevalue("postgresql").new_database() if engine == "postgresql" else ""
-    env = {"DATABASE_URL": url} if url else {}
+    env = {"OPPOSABLE_DATABASE_URL": url} if url else {}
     async with (
         chat_server(answer_scripted) as upstream,
         serve_process(tmp_path, f"{upstream.url}#qwen", "--workers", "2", **env) as (process, base),

@@ -23,7 +23,7 @@ async def test_two_processes_serve_one_conversation_and_cancel_each_others_runs(
         hanging.set()
         await asyncio.sleep(3600)
 
-    env = {"DATABASE_URL": postgresql.new_database(), "REDIS_URL": valkey_url}
+    env = {"OPPOSABLE_DATABASE_URL": postgresql.new_database(), "OPPOSABLE_REDIS_URL": valkey_url}
     answers = [build_completion("一"), build_completion("二"), forever, forever]
     async with chat_server(*answers) as upstream:
         model = f"{upstream.url}#qwen"
@@ -50,7 +50,7 @@ async def test_two_processes_serve_one_conversation_and_cancel_each_others_runs(
 
 
 async def test_an_approval_is_requested_in_one_process_and_decided_in_another(tmp_path, postgresql, valkey_url):  # noqa: F811
-    env = {"DATABASE_URL": postgresql.new_database(), "REDIS_URL": valkey_url}
+    env = {"OPPOSABLE_DATABASE_URL": postgresql.new_database(), "OPPOSABLE_REDIS_URL": valkey_url}
     call = {"id": "c1", "type": "function", "function": {"name": "echo", "arguments": '{"text":"ok?"}'}}
     async with chat_server(build_completion(calls=[call], finish="tool_calls"), build_completion("done")) as upstream:
         model = f"{upstream.url}#qwen"
@@ -90,9 +90,9 @@ async def test_an_approval_is_requested_in_one_process_and_decided_in_another(tm
 
 
 async def test_two_processes_count_one_rate_limit(tmp_path, postgresql, valkey_url):  # noqa: F811
-    env = {"DATABASE_URL": postgresql.new_database(), "REDIS_URL": valkey_url}
+    env = {"OPPOSABLE_DATABASE_URL": postgresql.new_database(), "OPPOSABLE_REDIS_URL": valkey_url}
     key, stored_key = generate_key("few", ("tools:write",), RateLimit(calls=7, seconds=3600))
-    async with open_store(env["DATABASE_URL"]) as store:
+    async with open_store(env["OPPOSABLE_DATABASE_URL"]) as store:
         await store.keys.add(stored_key)
     async with (
         chat_server(build_completion("hi")) as upstream,

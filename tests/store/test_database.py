@@ -11,6 +11,7 @@ from opposable.domain.records import Conversation
 from opposable.store import open_store
 from opposable.store.database import StoreDatabase
 from opposable.store.database_urls import parse_database_url
+from opposable.store.schema_migration import migrate_schema
 
 pytestmark = pytest.mark.anyio
 
@@ -20,6 +21,7 @@ NUMBERS = select(table("t", column("n")))
 async def test_inline_read_during_a_write_sees_the_committed_rows(store, url):
     await store.conversations.add(Conversation("v", "me", "a", "before"))
     database = StoreDatabase(parse_database_url(url))
+    await migrate_schema(database)
     async with database.begin_write() as connection:
         await connection.execute(text("UPDATE conversations SET title = 'after'"))
         assert (await store.conversations.get("v")).title == "before"

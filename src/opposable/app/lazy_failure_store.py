@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from opposable.agent.failure_memory import FailureMemory, ScopedMemory
-from opposable.app.stored_tools import database_url, open_default_store, store_exists
-from opposable.domain.errors import BadInput, StoreUnavailable
+from opposable.app.stored_tools import database_url, open_default_store
+from opposable.domain.errors import BadInput, StoreMissing, StoreUnavailable
 from opposable.domain.records import SHARED_SCOPE, ExecutionStats, Failure
 from opposable.settings import Settings
+from opposable.store.creation import StoreCreation
 from opposable.store.factory import is_store_installed
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ async def open_failure_memory(settings: Settings) -> AsyncIterator[ScopedMemory]
 class LazyFailureStore:
     """The stored failures and call statistics, opened on first use.
 
-    A missing SQLite file is created when there is something to write.
+    A missing store is created when there is something to write.
 
     Raises:
         StoreError: The store cannot be opened.
@@ -60,11 +61,9 @@ class LazyFailureStore:
         self, tool_ids: Sequence[str], scopes: Sequence[str] = (SHARED_SCOPE,), *, limit_per_tool: int = 20
     ) -> dict[str, tuple[Failure, ...]]:
         """Return the latest failures of each tool."""
-        if not store_exists(self._settings):
+        if (store := await self._get_existing_store()) is None:
             return {}
-        return await (await self._get_store()).failures.get_failures_by_tool(
-            tool_ids, scopes, limit_per_tool=limit_per_tool
-        )
+        return await store.failures.get_failures_by_tool(tool_ids, scopes, limit_per_tool=limit_per_tool)
 
     async def correct(self, failure_id: str, correction: dict[str, Any] | None) -> bool:
         """Store the correction of a failure."""
@@ -76,21 +75,30 @@ class LazyFailureStore:
 
     async def forget_before(self, moment: datetime) -> int:
         """Delete failures last seen before `moment` that are not pinned."""
-        return await (await self._get_store()).failures.forget_before(moment) if store_exists(self._settings) else 0
+        store = await self._get_existing_store()
+        return await store.failures.forget_before(moment) if store is not None else 0
 
     async def get_call_statistics(
         self, tool_ids: Sequence[str], *, calls_per_tool: int = 50
     ) -> dict[str, ExecutionStats]:
         """Return how the last calls of each tool ended."""
-        if not store_exists(self._settings):
+        if (store := await self._get_existing_store()) is None:
             return {}
-        return await (await self._get_store()).executions.get_call_statistics(tool_ids, calls_per_tool=calls_per_tool)
+        return await store.executions.get_call_statistics(tool_ids, calls_per_tool=calls_per_tool)
 
-    async def _get_store(self) -> "Store":
+    async def _get_existing_store(self) -> "Store | None":
+        try:
+            return await self._get_store(create="never")
+        except StoreMissing:
+            return None
+
+    async def _get_store(self, create: StoreCreation = "if_empty") -> "Store":
         async with self._open_lock:
             if self._opened_store is None:
                 try:
-                    self._opened_store = await self._exit_stack.enter_async_context(open_default_store(self._settings))
+                    self._opened_store = await self._exit_stack.enter_async_context(
+                        open_default_store(self._settings, create=create)
+                    )
                 except BadInput as error:
                     raise StoreUnavailable(str(error)) from error
             return self._opened_store

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from opposable.app.spec_loader import SpecLoader, ToolPermissions
 from opposable.app.tool_factory import DEFAULT_ALLOWED_FUNCTIONS, create_builtin_library
-from opposable.domain.errors import BadInput
+from opposable.domain.errors import BadInput, StoreMissing
 from opposable.domain.records import get_utc_now
 from opposable.domain.specs import AgentToolBinding, AnyToolSpec, Registration
 from opposable.settings import Settings
+from opposable.store.creation import StoreCreation
 from opposable.store.factory import open_store
 from opposable.tools.library import ToolLibrary
 from opposable.tools.tool_names import find_nearest_names
@@ -48,24 +49,41 @@ def permissions_from_settings(settings: Settings, *, allow_programs: bool = True
 
 
 @asynccontextmanager
-async def open_default_store(settings: Settings) -> AsyncIterator["Store"]:
-    """Open the store and close it at the end; a missing SQLite file is created.
+async def open_default_store(settings: Settings, *, create: StoreCreation = "if_empty") -> AsyncIterator["Store"]:
+    """Open the store and close it at the end. See `open_store` for when a missing one is created.
 
     Raises:
         BadInput: The URL is invalid.
         StoreError: The store cannot be opened.
     """
-    url = database_url(settings)
-    if url.startswith("sqlite:///"):
-        Path(url.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
-    async with open_store(url, valkey_url=settings.redis_url.get_secret_value().strip() or None) as store:
+    valkey_url = settings.redis_url.get_secret_value().strip() or None
+    async with open_store(database_url(settings), valkey_url=valkey_url, create=create) as store:
         yield store
 
 
-def store_exists(settings: Settings) -> bool:
-    """Return whether the store can hold anything: a missing SQLite file does not."""
+@asynccontextmanager
+async def open_existing_store(settings: Settings) -> AsyncIterator["Store | None"]:
+    """Open the store to read it, and close it at the end. Yield None if it is missing: nothing is created.
+
+    Raises:
+        BadInput: The URL is invalid.
+        StoreError: The store cannot be opened.
+    """
+    if not _may_store_exist(settings):
+        yield None
+        return
+    async with AsyncExitStack() as stack:
+        try:
+            store = await stack.enter_async_context(open_default_store(settings, create="never"))
+        except StoreMissing:
+            store = None
+        yield store
+
+
+def _may_store_exist(settings: Settings) -> bool:
+    """Return False if the SQLite file is missing. This saves the import of SQLAlchemy, and needs no extra."""
     url = database_url(settings)
-    return not url.startswith("sqlite:///") or Path(url.removeprefix("sqlite:///")).exists()
+    return not url.startswith("sqlite:///") or Path(url.removeprefix("sqlite:///")).expanduser().exists()
 
 
 async def load_stored_specs(store: "Store") -> tuple[AnyToolSpec, ...]:
@@ -114,15 +132,11 @@ async def open_spec_loader(
     Yields:
         The loader, and the registration of each loaded spec.
     """
-    if not store_exists(settings):
-        async with SpecLoader(library, permissions_from_settings(settings)) as loader:
-            yield loader, []
-        return
-    async with (
-        open_default_store(settings) as store,
-        SpecLoader(library, permissions_from_settings(settings), pins=store.pins) as loader,
-    ):
-        specs = await load_stored_specs(store)
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(open_existing_store(settings))
+        pins = store.pins if store is not None else None
+        loader = await stack.enter_async_context(SpecLoader(library, permissions_from_settings(settings), pins=pins))
+        specs = await load_stored_specs(store) if store is not None else ()
         yield (
             loader,
             [await loader.load(spec) for spec in specs if spec.enabled and library.get_spec(spec.tool_id) is None],
@@ -188,10 +202,15 @@ async def check_tool_health(settings: Settings, tool_id: str = "") -> list[Store
         StoreError: The store cannot be opened.
     """
     library = create_builtin_library(settings)
-    async with (
-        open_default_store(settings) as store,
-        SpecLoader(library, permissions_from_settings(settings), pins=store.pins) as loader,
-    ):
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(open_existing_store(settings))
+        if store is None:
+            if tool_id:
+                raise BadInput(_describe_unknown_tool(tool_id, ()))
+            return []
+        loader = await stack.enter_async_context(
+            SpecLoader(library, permissions_from_settings(settings), pins=store.pins)
+        )
         stored = await load_stored_specs(store)
         selected = [spec for spec in stored if not tool_id or spec.tool_id == tool_id]
         if tool_id and not selected:
@@ -239,7 +258,10 @@ async def set_tool_enabled(settings: Settings, tool_id: str, *, enabled: bool) -
 
 
 async def _unknown_tool_message(store: "Store", tool_id: str) -> str:
-    ids = [spec.tool_id for spec in await load_stored_specs(store)]
+    return _describe_unknown_tool(tool_id, [spec.tool_id for spec in await load_stored_specs(store)])
+
+
+def _describe_unknown_tool(tool_id: str, ids: Sequence[str]) -> str:
     suggestions = find_nearest_names(tool_id, ids)
     hint = (
         f"Did you mean {suggestions[0]}?"
@@ -257,8 +279,8 @@ async def get_agent_bindings(settings: Settings, agent_id: str) -> tuple[AgentTo
     Raises:
         BadInput: No stored agent has the id.
     """
-    async with open_default_store(settings) as store:
-        record = await store.agents.get(agent_id)
+    async with open_existing_store(settings) as store:
+        record = await store.agents.get(agent_id) if store is not None else None
     if record is None:
         raise BadInput(f"No agent named {agent_id!r} is stored. Create it over the API, or check its id.")
     return record.spec.tools

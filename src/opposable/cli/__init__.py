@@ -2,7 +2,7 @@
 
 import typer
 
-from opposable.cli import errors, evals, failures, keys, mcp, models, run, semantics, serve, tools
+from opposable.cli import errors, evals, failures, keys, mcp, models, run, semantics, serve, store, tools
 from opposable.cli.options import err
 
 cli = typer.Typer(
@@ -21,6 +21,7 @@ cli.add_typer(models.cli, name="models")
 cli.add_typer(semantics.cli, name="semantics")
 cli.add_typer(failures.cli, name="failures")
 cli.add_typer(keys.cli, name="keys")
+cli.add_typer(store.cli, name="store")
 cli.add_typer(evals.cli, name="eval")
 
 

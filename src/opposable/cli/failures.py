@@ -1,12 +1,12 @@
 """The commands for stored failures: list, show, pin, forget."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opposable.app.stored_tools import open_default_store, store_exists
+from opposable.app.stored_tools import open_default_store, open_existing_store
 from opposable.cli.options import JsonOption, out, read_settings
 from opposable.cli.rendering import render_table, shorten, style_text, to_json
 from opposable.domain.errors import BadInput
@@ -33,18 +33,20 @@ def list_failures(
     Example: opposable failures list --tool browser_navigator
     """
 
-    async def print_failures(store: "Store") -> None:
-        failures = (await store.failures.list(tool_id=tool, scope=agent, limit=limit)).items
-        if json:
-            print(to_json({"failures": [_to_json(failure) for failure in failures]}))
-            return
+    async def load() -> Sequence[Failure]:
+        async with open_existing_store(read_settings()) as store:
+            if store is None:
+                return ()
+            return (await store.failures.list(tool_id=tool, scope=agent, limit=limit)).items
+
+    failures = asyncio.run(load())
+    if json:
+        print(to_json({"failures": [_to_json(failure) for failure in failures]}))
+    elif failures:
         columns = ("id", "tool", "kind", "times", "last seen", "what", "right")
         out.print(render_table(columns, [_to_row(failure) for failure in failures], limit=limit))
-
-    if not store_exists(read_settings()):
-        print(to_json({"failures": []})) if json else out.print(style_text("No failure is stored yet."))
-        return
-    _run_with_store(print_failures)
+    else:
+        out.print(style_text("No failure is stored yet."))
 
 
 @cli.command("show")

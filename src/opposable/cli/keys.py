@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from opposable.app.stored_tools import open_default_store
+from opposable.app.stored_tools import open_default_store, open_existing_store
 from opposable.cli.options import JsonOption, err, out, read_settings
 from opposable.cli.rendering import render_table, style_text, to_json
 from opposable.domain.errors import BadInput
@@ -58,8 +58,8 @@ def list_keys(as_json: JsonOption = False) -> None:
     """List the API keys, newest first, without their secrets."""
 
     async def load() -> tuple[ApiKey, ...]:
-        async with open_default_store(read_settings()) as store:
-            return await store.keys.list()
+        async with open_existing_store(read_settings()) as store:
+            return await store.keys.list() if store is not None else ()
 
     keys = asyncio.run(load())
     if as_json:

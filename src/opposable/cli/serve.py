@@ -1,6 +1,7 @@
 """The command `serve`: agents, tools and models over HTTP."""
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -8,9 +9,10 @@ from functools import partial
 from typing import Annotated
 
 import typer
+from pydantic import SecretStr
 
 from opposable.app.models import open_model
-from opposable.app.stored_tools import open_default_store
+from opposable.app.stored_tools import open_existing_store
 from opposable.cli.options import err, read_settings
 from opposable.cli.rendering import DownloadBar, style_text
 from opposable.models.base import Model
@@ -45,7 +47,7 @@ def serve(
     from opposable.web import server  # lazy: needs the extra "serve"
     from opposable.web.multiprocess import run_workers  # lazy: needs the extra "serve"
 
-    settings = read_settings()
+    settings = _read_service_settings()
     model_names = model or [settings.model]
     api_key = server.read_api_key(api_key_env)
     with asyncio.Runner(loop_factory=server.get_loop_factory()) as runner:
@@ -59,6 +61,19 @@ def serve(
     err.print("Stopped.")
 
 
+def _read_service_settings() -> Settings:
+    """Read the settings, with the variables that hosting platforms set for a service.
+
+    Only the environment counts for these, not `.env`: there they belong to another program.
+    """
+    settings = read_settings()
+    urls = {"database_url": os.environ.get("DATABASE_URL", ""), "redis_url": os.environ.get("REDIS_URL", "")}
+    missing = {
+        name: SecretStr(url) for name, url in urls.items() if url and not getattr(settings, name).get_secret_value()
+    }
+    return settings.model_copy(update=missing)
+
+
 async def _check_startup(settings: Settings, model_names: Sequence[str], host: str, key: str) -> str:
     """Check that everything can be served, and return the name of the first model.
 
@@ -69,8 +84,9 @@ async def _check_startup(settings: Settings, model_names: Sequence[str], host: s
     from opposable.web.middleware.authentication import is_loopback  # lazy: needs the extra "serve"
 
     if not key and not is_loopback(host):
-        async with open_default_store(settings) as store:
-            server.require_key_unless_loopback(host, key, has_stored_keys=bool(await store.keys.list()))
+        async with open_existing_store(settings) as store:
+            has_stored_keys = store is not None and bool(await store.keys.list())
+            server.require_key_unless_loopback(host, key, has_stored_keys=has_stored_keys)
     async with _open_models(settings, model_names) as models:
         return next(iter(models))
 
@@ -103,7 +119,7 @@ def _run_worker(
     from opposable.web import server  # lazy: needs the extra "serve"
 
     with asyncio.Runner(loop_factory=server.get_loop_factory()) as runner:
-        runner.run(_serve_until_stopped(read_settings(), model_names, host, key, listen_socket, on_ready))
+        runner.run(_serve_until_stopped(_read_service_settings(), model_names, host, key, listen_socket, on_ready))
 
 
 def _print_ready(name: str, url: str) -> None:

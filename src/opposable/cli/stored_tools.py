@@ -14,7 +14,7 @@ from opposable.app.spec_loader import SpecLoader
 from opposable.app.stored_tools import (
     delete_tool,
     load_stored_specs,
-    open_default_store,
+    open_existing_store,
     permissions_from_settings,
     save_tools,
     set_tool_enabled,
@@ -140,8 +140,8 @@ def export_specs(
     """
 
     async def load() -> tuple[AnyToolSpec, ...]:
-        async with open_default_store(read_settings()) as store:
-            return await load_stored_specs(store)
+        async with open_existing_store(read_settings()) as store:
+            return await load_stored_specs(store) if store is not None else ()
 
     specs = [
         spec.model_dump(mode="json", exclude_defaults=True) | {"tool_type": spec.tool_type}

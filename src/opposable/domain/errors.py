@@ -14,7 +14,8 @@ OpposableError
 ├── StoreError            the store could not be read or written
 │   ├── StoreUnavailable      the database or Valkey does not answer; a later attempt may succeed
 │   ├── StoreConflict         another writer changed the same record
-│   └── StoreTooNew           a newer version of Opposable wrote the database
+│   ├── StoreTooNew           a newer version of Opposable wrote the database
+│   └── StoreMissing          the database holds no store, and may not get one without a request
 ├── WeightsError          the embedded model's file cannot be downloaded or stored
 └── ToolError             raised inside a tool; always becomes a `ToolResult`
     ├── InvalidArguments      the arguments do not fit the schema, with a problem per field
@@ -85,6 +86,10 @@ class StoreConflict(StoreError):
 
 class StoreTooNew(StoreError):
     """A database that a newer version of Opposable wrote."""
+
+
+class StoreMissing(StoreError):
+    """A database without a store, where none is created without an explicit request."""
 
 
 class WeightsError(OpposableError):

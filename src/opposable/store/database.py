@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,12 @@ class StoreDatabase:
             async with self._write_lock, self._write_engine.begin() as connection:
                 yield connection
 
+    async def use_schema(self, schema: str) -> None:
+        """Use this PostgreSQL schema for all further connections."""
+        await self.engine.dispose()
+        self.engine = _create_postgresql_engine(self.url)
+        event.listen(self.engine.sync_engine, "connect", partial(_set_search_path, schema))
+
     def build_insert(self, table: Table) -> InsertOnConflict:
         """Return an INSERT statement that supports ON CONFLICT."""
         return sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
@@ -116,6 +123,8 @@ class StoreDatabase:
                 raise StoreUnavailable(
                     f"{self._describe()} closed the connection: {get_first_error_line(error)}"
                 ) from error
+            if error.statement is None and self.is_sqlite:
+                raise StoreUnavailable(f"{self._describe()} cannot be opened: {get_first_error_line(error)}") from error
             if error.statement is None:  # no statement ran yet: the URL has an unknown option
                 raise BadInput(
                     f"The URL of the store ({describe_database(self.url)}) is not valid: {get_first_error_line(error)}"
@@ -183,6 +192,13 @@ def _create_inline_engine(url: URL) -> Engine:
     event.listen(engine, "connect", _set_read_only)
     event.listen(engine, "begin", _begin_transaction)
     return engine
+
+
+def _set_search_path(schema: str, connection: Any, record: Any) -> None:
+    cursor = connection.cursor()
+    cursor.execute(f'SET search_path TO "{schema}"')
+    cursor.close()
+    connection.commit()  # or the pool's rollback resets the path
 
 
 def _set_pragmas(connection: Any, record: Any) -> None:

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from opposable.domain.errors import BadInput
+from opposable.store.creation import StoreCreation
 
 if TYPE_CHECKING:  # importing SQLAlchemy takes half a second, so it waits until a store is opened
     from opposable.store.store import Store
@@ -18,15 +19,20 @@ _EXTRA_MODULES = {
 
 
 @asynccontextmanager
-async def open_store(url: str, *, valkey_url: str | None = None) -> AsyncIterator["Store"]:
+async def open_store(
+    url: str, *, valkey_url: str | None = None, create: StoreCreation = "if_empty"
+) -> AsyncIterator["Store"]:
     """Open the store at a URL, upgrade its schema, and close it at the end.
 
     Args:
         url: `sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST/DATABASE`.
         valkey_url: `valkey://…` or `redis://…`. Conversations and rate limits are then stored there.
+        create: Whether to create a missing store: `never`, `if_empty` (only in a database without tables of other
+            programs), or `always`. On PostgreSQL, the tables are created in the schema `opposable`.
 
     Raises:
         BadInput: The URL cannot be used, or an extra is not installed.
+        StoreMissing: The database holds no store, and `create` does not allow to create one.
         StoreTooNew: A newer version of Opposable wrote the schema.
         StoreUnavailable: The database does not answer.
     """
@@ -37,7 +43,7 @@ async def open_store(url: str, *, valkey_url: str | None = None) -> AsyncIterato
         _require_extra("valkey")
     from opposable.store.store import connect_store  # lazy: imports SQLAlchemy
 
-    async with connect_store(url, valkey_url) as store:
+    async with connect_store(url, valkey_url, create) as store:
         yield store
 
 

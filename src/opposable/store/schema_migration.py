@@ -15,20 +15,26 @@ from sqlalchemy.exc import DBAPIError
 
 from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.errors import StoreTooNew, StoreUnavailable
+from opposable.store.creation import StoreCreation
 from opposable.store.database import CONNECT_TIMEOUT_SECONDS, StoreDatabase, get_first_error_line
 from opposable.store.database_urls import describe_database
+from opposable.store.schema_location import STORE_SCHEMA, locate_schema
 
 ADVISORY_LOCK_ID = 0x6F70706F
 """Number of the PostgreSQL advisory lock that serializes migrations."""
 
 
-async def migrate_schema(database: StoreDatabase) -> None:
-    """Upgrade the schema to the version of this release.
+async def migrate_schema(database: StoreDatabase, create: StoreCreation = "if_empty") -> None:
+    """Upgrade the schema to the version of this release. See `locate_schema` for where it is created.
 
     Raises:
+        StoreMissing: The database holds no store, and `create` does not allow to create one.
         StoreTooNew: A newer release wrote the schema.
         StoreUnavailable: The database does not answer.
     """
+    schema = await locate_schema(database, create)
+    if schema:
+        await database.use_schema(schema)
     if database.is_sqlite:
         await _enable_write_ahead_log(database)
     async with database.begin_read() as connection:
@@ -37,6 +43,8 @@ async def migrate_schema(database: StoreDatabase) -> None:
     async with database.begin_write() as connection:  # on SQLite, `begin_write` waits for other writers
         if not database.is_sqlite:
             await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": ADVISORY_LOCK_ID})
+            if schema == STORE_SCHEMA:
+                await connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {STORE_SCHEMA}"))
         await connection.run_sync(_upgrade_schema, describe_database(database.url))
 
 

@@ -9,6 +9,7 @@ from opposable.domain.rate_limits import InProcessRateLimiter, RateLimiter
 from opposable.store.agents import AgentRepository
 from opposable.store.approvals import ApprovalRepository
 from opposable.store.conversations import ConversationRepository, SqlConversationRepository
+from opposable.store.creation import StoreCreation
 from opposable.store.database import StoreDatabase
 from opposable.store.database_urls import parse_database_url
 from opposable.store.executions import ExecutionRepository
@@ -17,6 +18,7 @@ from opposable.store.keys import ApiKeyRepository
 from opposable.store.mcp_pins import McpPinRepository
 from opposable.store.retention import Retention
 from opposable.store.runs import RunRepository
+from opposable.store.schema_location import require_file
 from opposable.store.schema_migration import migrate_schema
 from opposable.store.tools import ToolRepository
 from opposable.store.workers import WorkerRepository
@@ -55,12 +57,14 @@ class Store:
 
 
 @asynccontextmanager
-async def connect_store(url: str, valkey_url: str | None) -> AsyncIterator[Store]:
+async def connect_store(url: str, valkey_url: str | None, create: StoreCreation) -> AsyncIterator[Store]:
     """Open the store at a URL, migrate its schema, and close it at the end. See `open_store`."""
-    database = StoreDatabase(parse_database_url(url))
+    parsed_url = parse_database_url(url)
+    require_file(parsed_url, create)
+    database = StoreDatabase(parsed_url)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(database.close)
-        await migrate_schema(database)
+        await migrate_schema(database, create)
         checks: dict[str, HealthCheck] = {"database": database.ping}
         conversations: ConversationRepository = SqlConversationRepository(database)
         limiter: RateLimiter = InProcessRateLimiter()
