@@ -46,7 +46,22 @@ class ToolRegistrationError(BadInput):
 
 
 class ModelError(OpposableError):
-    """A request to a model that got no answer."""
+    """A request to a model that got no answer.
+
+    Args:
+        message: The message for users.
+        status: The HTTP status of the model's server, None without one.
+        retry_after: The `Retry-After` header of the server, "" without one.
+        response: The body of the server's error response, without its key.
+    """
+
+    def __init__(
+        self, message: str = "", *, status: int | None = None, retry_after: str = "", response: bytes = b""
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after = retry_after
+        self.response = response
 
 
 class ModelUnavailable(ModelError):

@@ -13,6 +13,7 @@ from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
 from opposable.models.http_client import Endpoint, RetryPolicy
+from opposable.models.upstream import ApiPath, Upstream
 
 API_VERSION = "2023-06-01"
 DEFAULT_MAX_TOKENS = 8192
@@ -26,11 +27,14 @@ FINISH_REASONS: dict[str | None, FinishReason] = {
 class AnthropicModel:
     """A model of the messages API of Anthropic; `base_url` ends before `/messages`."""
 
+    extra_parameters = frozenset({"top_p", "top_k"})
+
     def __init__(
         self, model: str, api_key: str, base_url: str | None = None, *, retry_policy: RetryPolicy | None = None
     ) -> None:
         self.name = model
-        url = (base_url or "https://api.anthropic.com/v1").rstrip("/") + "/messages"
+        self._base_url = (base_url or "https://api.anthropic.com/v1").rstrip("/")
+        url = self._base_url + "/messages"
         headers = {"x-api-key": api_key, "anthropic-version": API_VERSION}
         hint = "The base URL of Anthropic's API ends in /v1."
         self._endpoint = Endpoint(url, headers, api_key, retry_policy or RetryPolicy(), hint)
@@ -53,6 +57,12 @@ class AnthropicModel:
             await lines.aclose()
         yield accumulator.to_reply()
 
+    def get_upstream(self, path: ApiPath) -> Upstream | None:
+        """Return an API of the server, for requests that are passed on unchanged; None if it does not have it."""
+        if path not in ("messages", "messages/count_tokens"):
+            return None
+        return Upstream(self._endpoint, f"{self._base_url}/{path}", self.name)
+
     async def aclose(self) -> None:
         """Close the connections."""
         await self._endpoint.aclose()
@@ -63,6 +73,7 @@ def build_request(
 ) -> bytes:
     """Return the request body, with results in user messages and alternating roles."""
     body: dict[str, Any] = {
+        **options.extra_body,
         "model": model,
         "max_tokens": options.max_tokens or DEFAULT_MAX_TOKENS,
         "messages": _merge_same_role([_encode_message(message) for message in messages if message.role != "system"]),

@@ -45,6 +45,8 @@ class ModelOptions:
         tool_choice_hint: What the model should do next: "required" for some call, or a tool with known arguments.
             Models that weigh calls against answers prefer it. Others ignore it.
         response_schema: A JSON Schema for the reply, if the server can enforce one.
+        extra_body: Further fields of the request. Servers of the chat-completions API get all of them. Other models
+            have an attribute `extra_parameters` with the names that they support.
     """
 
     stream: bool = True
@@ -56,6 +58,7 @@ class ModelOptions:
     top_logprobs: int | None = None
     tool_choice_hint: ToolChoice = "auto"
     response_schema: dict[str, Any] | None = field(default=None, hash=False)
+    extra_body: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 DEFAULT_OPTIONS = ModelOptions()

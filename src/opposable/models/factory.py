@@ -13,7 +13,7 @@ from opposable.models.calling_modes import CallingMode, apply_calling_mode, get_
 from opposable.models.embedded.llama_cpp import LocalModel
 from opposable.models.embedded.weights import QWEN_CODER, find_installed_weights, get_models_directory
 from opposable.models.http_client import RetryPolicy
-from opposable.models.openai_compatible import OpenAICompatibleModel, ServerQuirks
+from opposable.models.openai_compatible import CHAT_APIS, OpenAICompatibleModel, ServerQuirks
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ PROVIDERS: Mapping[str, Provider] = {
         "https://api.openai.com/v1",
         "OPENAI_API_KEY",
         "OPENAI_BASE_URL",
-        ServerQuirks(max_tokens_key="max_completion_tokens"),
+        ServerQuirks(max_tokens_key="max_completion_tokens", apis=CHAT_APIS | {"responses"}),
     ),
     "qwen": Provider("https://dashscope.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY", "DASHSCOPE_BASE_URL"),
     "deepseek": Provider(

@@ -4,7 +4,7 @@ import asyncio
 import email.utils
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +29,8 @@ CONTEXT_OVERFLOW_PATTERN = re.compile(
     re.IGNORECASE,
 )
 RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+RELAYED_RETRIES = RETRYABLE_STATUSES - {409, 429}
+"""The statuses that are retried for a request whose client gets the server's own response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,36 @@ class Endpoint:
             if incomplete_line.startswith(b"data:") and (payload := incomplete_line[5:].strip()) != b"[DONE]":
                 yield payload
 
+    async def post_unchanged(self, url: str, body: bytes, headers: Mapping[str, str]) -> bytes:
+        """Return the unparsed response to a request to another URL of the server.
+
+        Rate limits are not waited for: the client decides when to try again. Raises: `ModelError`.
+        """
+        async with _translate_errors(self._post_with_retries(body, url, headers, RELAYED_RETRIES), self) as response:
+            return await response.read()
+
+    async def stream_unchanged(self, url: str, body: bytes, headers: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
+        """Yield the server-sent events of another URL of the server as they are, one or more whole events at a time.
+
+        A response that is not a stream is yielded whole. Raises: `ModelError`.
+        """
+        async with _translate_errors(self._post_with_retries(body, url, headers, RELAYED_RETRIES), self) as response:
+            if response.content_type != "text/event-stream":
+                raw = await response.read()
+                if not raw.startswith((b"data:", b"event:", b":")):
+                    raw = b"data: " + raw.replace(b"\n", b" ") + b"\n\n"
+                yield raw
+                return
+            rest = b""
+            async for chunk in response.content.iter_any():
+                rest += chunk.replace(b"\r\n", b"\n") if b"\r" in chunk else chunk
+                end = rest.rfind(b"\n\n") + 2
+                if end > 1:
+                    yield rest[:end]
+                    rest = rest[end:]
+            if rest.strip():
+                yield rest + b"\n\n"
+
     async def aclose(self) -> None:
         """Close the connections."""
         if self._session is not None:
@@ -124,9 +156,11 @@ class Endpoint:
         return self._session
 
     def _open_response(self, body: bytes) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        return _translate_errors(self._post_with_retries(body), self)
+        return _translate_errors(self._post_with_retries(body, self.url, None, RETRYABLE_STATUSES), self)
 
-    async def _post_with_retries(self, body: bytes) -> aiohttp.ClientResponse:
+    async def _post_with_retries(
+        self, body: bytes, url: str, headers: Mapping[str, str] | None, retryable_statuses: frozenset[int]
+    ) -> aiohttp.ClientResponse:
         """Return a response with status 200; retry as the policy allows."""
         attempt = 0
         while True:
@@ -134,7 +168,7 @@ class Endpoint:
             last = attempt >= self._retry_policy.max_attempts
             try:
                 session = self._get_session()
-                response = await session.post(self.url, data=body, allow_redirects=False, proxy=self._proxy)
+                response = await session.post(url, data=body, headers=headers, allow_redirects=False, proxy=self._proxy)
             except (aiohttp.ClientConnectionError, TimeoutError):
                 if last:
                     raise
@@ -144,8 +178,11 @@ class Endpoint:
                 return response
             raw = await response.read()
             wait = self._get_wait_seconds(attempt, response.headers.get("retry-after"))
-            if response.status not in RETRYABLE_STATUSES or last or wait > self._retry_policy.max_wait_seconds:
-                raise self._to_model_error(response.status, raw, response.headers.get("retry-after"))
+            if response.status not in retryable_statuses or last or wait > self._retry_policy.max_wait_seconds:
+                error = self._to_model_error(response.status, raw, response.headers.get("retry-after"))
+                error.status, error.retry_after = response.status, response.headers.get("retry-after", "")
+                error.response = self.redact_key(raw.decode("utf-8", "replace")).encode()
+                raise error
             await asyncio.sleep(wait)
 
     def _get_wait_seconds(self, attempt: int, retry_after: str | None) -> float:

@@ -54,11 +54,11 @@ class MarkerCallsModel:
                 if type(part) is TextDelta and is_searched:
                     held += part.text
                     if not is_holding:
-                        shown, held, is_holding = _split_at_marker(held)
+                        shown, held, is_holding = split_at_marker(held)
                         if shown:
                             yield TextDelta(shown)
                 elif type(part) is Reply:
-                    reply = _with_marked_calls(part, tools) if is_searched else part
+                    reply = add_marked_calls(part, tools) if is_searched else part
                     if held and reply is part:
                         yield TextDelta(held)
                     yield reply
@@ -82,7 +82,7 @@ def escape_results(messages: Sequence[Message]) -> Sequence[Message]:
     return [replace(message, content=changed[n]) if n in changed else message for n, message in enumerate(messages)]
 
 
-def _split_at_marker(text: str) -> tuple[str, str, bool]:
+def split_at_marker(text: str) -> tuple[str, str, bool]:
     """Return what may be shown, what must be held back, and whether a marker was found."""
     if found := _MARKER.search(text):
         return text[: found.start()], text[found.start() :], True
@@ -93,7 +93,7 @@ def _split_at_marker(text: str) -> tuple[str, str, bool]:
     return text[:start], text[start:], False
 
 
-def _with_marked_calls(reply: Reply, tools: Sequence[ToolDefinition]) -> Reply:
+def add_marked_calls(reply: Reply, tools: Sequence[ToolDefinition]) -> Reply:
     """Return the reply with the calls in its text; the same reply where there are none, or native calls."""
     text = reply.message.content
     if reply.message.tool_calls or not _MARKER.search(text):

@@ -14,6 +14,7 @@ from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
 from opposable.models.http_client import CONTEXT_OVERFLOW_PATTERN, Endpoint, RetryPolicy
+from opposable.models.upstream import ApiPath, Upstream
 
 FINISH_REASONS: dict[str | None, FinishReason] = {
     "length": "length",
@@ -21,6 +22,9 @@ FINISH_REASONS: dict[str | None, FinishReason] = {
     "function_call": "tool_calls",
     "content_filter": "content_filter",
 }
+
+CHAT_APIS: frozenset[ApiPath] = frozenset({"chat/completions", "completions", "embeddings"})
+"""The APIs that servers with chat completions usually have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +36,14 @@ class ServerQuirks:
         max_tokens_key: The name of the field that limits the reply.
         request_stream_usage: Whether streams report token counts only on request.
         extra_body: Fields added to every request.
+        apis: The APIs of the server.
     """
 
     return_reasoning: bool = False
     max_tokens_key: str = "max_tokens"
     request_stream_usage: bool = True
     extra_body: dict[str, Any] = field(default_factory=dict)
+    apis: frozenset[ApiPath] = CHAT_APIS
 
 
 class OpenAICompatibleModel:
@@ -70,7 +76,8 @@ class OpenAICompatibleModel:
         self._memo_key = "chat+thinking" if self._quirks.return_reasoning else "chat"
         authorization = {"authorization": f"Bearer {api_key}"} if api_key else {}
         hint = "The base URL of an OpenAI-compatible server usually ends in /v1."
-        url = base_url.rstrip("/") + "/chat/completions"
+        self._base_url = base_url.rstrip("/")
+        url = self._base_url + "/chat/completions"
         self._endpoint = Endpoint(
             url, {**authorization, **(headers or {})}, api_key, retry_policy or RetryPolicy(), hint
         )
@@ -85,7 +92,7 @@ class OpenAICompatibleModel:
         if not options.stream:
             yield self._parse_completion(await self._endpoint.post(body))
             return
-        accumulator = _StreamAccumulator()
+        accumulator = StreamAccumulator()
         lines = self._endpoint.stream_data(body)
         try:
             async for line in lines:
@@ -97,7 +104,7 @@ class OpenAICompatibleModel:
                     if finish := choices[0].get("finish_reason"):
                         accumulator.finish = finish
                     if usage := chunk.get("usage"):
-                        accumulator.usage = _parse_usage(usage)
+                        accumulator.usage = parse_usage(usage)
                     continue
                 if "error" in chunk:
                     raise self._to_model_error(chunk["error"])
@@ -106,6 +113,12 @@ class OpenAICompatibleModel:
         finally:
             await lines.aclose()
         yield accumulator.to_reply()
+
+    def get_upstream(self, path: ApiPath) -> Upstream | None:
+        """Return an API of the server, for requests that are passed on unchanged; None if it does not have it."""
+        if path not in self._quirks.apis:
+            return None
+        return Upstream(self._endpoint, f"{self._base_url}/{path}", self.name, self._quirks.extra_body)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -121,7 +134,7 @@ class OpenAICompatibleModel:
     def _encode_settings(self, options: ModelOptions) -> bytes:
         if self._cached_settings is not None and self._cached_settings[0] is options:
             return self._cached_settings[1]
-        body: dict[str, Any] = {"model": self.name, **self._quirks.extra_body}
+        body: dict[str, Any] = {**self._quirks.extra_body, **options.extra_body, "model": self.name}
         if options.stream:
             body["stream"] = True
             if self._quirks.request_stream_usage:
@@ -179,19 +192,11 @@ class OpenAICompatibleModel:
         if isinstance(response, dict) and response.get("error"):
             raise self._to_model_error(response["error"])
         try:
-            choice = response["choices"][0]
-            message = choice["message"]
-            calls = tuple(_parse_call(raw) for raw in message.get("tool_calls") or ())
+            return parse_completion(response)
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise ModelRejected(
                 f"The server at {self._endpoint.url} sent no chat completion: {str(response)[:200]}"
             ) from error
-        thinking = message.get("reasoning_content") or message.get("reasoning") or ""
-        reply_message = Message("assistant", message.get("content") or "", tool_calls=calls, thinking=thinking)
-        finish = _parse_finish_reason(choice.get("finish_reason"), bool(calls))
-        return Reply(
-            reply_message, finish, _parse_usage(response.get("usage") or {}), _parse_tokens(choice.get("logprobs"))
-        )
 
     def _to_model_error(self, error: Any) -> ModelError:
         """Translate an error that the server sent with status 200."""
@@ -202,7 +207,22 @@ class OpenAICompatibleModel:
         return ModelRejected(f"The model server at {self._endpoint.url} broke off: {text}")
 
 
-class _StreamAccumulator:
+def parse_completion(response: Any) -> Reply:
+    """Return the reply of a whole chat completion.
+
+    Raises: `KeyError`, `IndexError`, `TypeError` or `AttributeError` for anything else.
+    """
+    choice = response["choices"][0]
+    message = choice["message"]
+    calls = tuple(_parse_call(raw) for raw in message.get("tool_calls") or ())
+    thinking = message.get("reasoning_content") or message.get("reasoning") or ""
+    reply_message = Message("assistant", message.get("content") or "", tool_calls=calls, thinking=thinking)
+    finish = _parse_finish_reason(choice.get("finish_reason"), bool(calls))
+    usage = parse_usage(response.get("usage") or {})
+    return Reply(reply_message, finish, usage, _parse_tokens(choice.get("logprobs")))
+
+
+class StreamAccumulator:
     """The accumulated parts of a streamed reply."""
 
     def __init__(self) -> None:
@@ -216,7 +236,7 @@ class _StreamAccumulator:
     def add_chunk(self, chunk: dict[str, Any]) -> list[ModelEvent]:
         """Add a chunk and return its parts."""
         if chunk.get("usage"):
-            self.usage = _parse_usage(chunk["usage"])
+            self.usage = parse_usage(chunk["usage"])
         if not chunk.get("choices"):
             return []
         choice = chunk["choices"][0]
@@ -277,7 +297,8 @@ def _parse_finish_reason(raw_reason: str | None, has_calls: bool) -> FinishReaso
     return "tool_calls" if has_calls and reason == "stop" else reason
 
 
-def _parse_usage(raw: dict[str, Any]) -> Usage:
+def parse_usage(raw: dict[str, Any]) -> Usage:
+    """Return the tokens of a reply from its `usage`."""
     return Usage(raw.get("prompt_tokens") or 0, raw.get("completion_tokens") or 0, 1)
 
 

@@ -54,6 +54,10 @@ def to_gateway_error(error: Exception) -> GatewayError:
     match error:
         case GatewayError():
             return error
+        case ModelError(status=429):
+            return _rate_limit_error(error)
+        case ModelRejected(status=400 | 409 | 413 | 422) if relayed := _parse_error_body(error):
+            return relayed
         case ContextFull():
             return bad_request_error("messages", str(error), "context_length_exceeded")
         case ModelRejected():
@@ -69,3 +73,27 @@ def to_gateway_error(error: Exception) -> GatewayError:
     log.error("Request failed with an unexpected error.", exc_info=error)
     message = "Internal error. The log of the gateway has the details."
     return GatewayError(500, message, kind="server_error", code="internal_error")
+
+
+def _rate_limit_error(error: ModelError) -> GatewayError:
+    """Return the rate limit of the model's server, with the time to wait."""
+    headers = {"retry-after": error.retry_after} if error.retry_after else RETRY_AFTER_HEADERS
+    relayed = _parse_error_body(error)
+    if relayed is not None:
+        relayed.headers = headers
+        return relayed
+    return GatewayError(429, str(error), kind="rate_limit_error", code="rate_limit_exceeded", headers=headers)
+
+
+def _parse_error_body(error: ModelError) -> GatewayError | None:
+    """Return the error of the model's server if it is in the format of OpenAI, else None."""
+    try:
+        body = orjson.loads(error.response)
+    except orjson.JSONDecodeError:
+        return None
+    detail = body.get("error") if isinstance(body, dict) else None
+    if not isinstance(detail, dict) or not isinstance(detail.get("message"), str):
+        return None
+    relayed = GatewayError(error.status or 400, detail["message"])
+    relayed.body = {"error": {"type": "invalid_request_error", "param": None, "code": None, **detail}}
+    return relayed

@@ -67,7 +67,7 @@ NATIVE = {
     "valid with spaces and a null": (tool_call("free", '{ "input": null }'), ("free", '{ "input": null }')),
     "coerced because invalid": (tool_call("add", '{"a": "1"}'), ("add", '{"a":1}')),
     "malformed but readable": (tool_call("add", "{'a': 1,}"), ("add", '{"a":1}')),
-    "not repairable": (tool_call("add", '{"a": "x"}'), ("add", '{"a":"x"}')),
+    "not repairable": (tool_call("add", '{"a": "x"}'), ("add", '{"a": "x"}')),
     "of a tool that was not offered": (tool_call("mul", "{}"), ("mul", "{}")),
 }
 

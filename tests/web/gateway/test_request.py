@@ -30,10 +30,15 @@ def normalize_parameters(parameters):
     return made.parameters
 
 
-def test_a_plain_request_is_parsed_and_unknown_parameters_are_ignored():
-    assert parse_body(top_p=0.5, user="u", metadata={}, logit_bias=None, store=False) == CompletionRequest(
+def test_a_plain_request_is_parsed_and_parameters_without_effect_are_dropped():
+    assert parse_body(top_p=1, logprobs=False, n=1, logit_bias=None, store=False) == CompletionRequest(
         "m", (user_message("hi"),), (), ModelOptions(stream=False)
     )
+
+
+def test_parameters_that_the_gateway_does_not_use_are_passed_on():
+    extra = {"top_p": 0.5, "user": "u", "metadata": {}, "reasoning_effort": "low", "made_up": [1]}
+    assert parse_body(**extra).extra == extra
 
 
 def test_every_option_is_accepted():

@@ -21,6 +21,22 @@ DEFAULT_MAX_REPLY_TOKENS = 2048
 """The default length of a reply: a small model can repeat itself until the context window is full."""
 
 
+EXTRA_PARAMETERS = frozenset(
+    {
+        "top_p",
+        "top_k",
+        "min_p",
+        "typical_p",
+        "presence_penalty",
+        "frequency_penalty",
+        "repeat_penalty",
+        "logit_bias",
+        "chat_template_kwargs",
+    }
+)
+"""Fields of `ModelOptions.extra_body` that llama.cpp supports."""
+
+
 class LocalModel:
     """A GGUF file run in this process by the server of llama.cpp.
 
@@ -37,6 +53,8 @@ class LocalModel:
     Raises:
         BadInput: The file is not a GGUF file.
     """
+
+    extra_parameters = EXTRA_PARAMETERS
 
     def __init__(
         self,

@@ -18,8 +18,15 @@ from opposable.models.base import ForcedTool, Model, ModelOptions
 from opposable.models.marker_calls import MarkerCallsModel
 from opposable.models.profile import get_profile
 from opposable.models.text_protocol import TextProtocolModel
+from opposable.web.gateway.parameters import resolve_extra_body
 from opposable.web.gateway.request import CompletionRequest
-from opposable.web.gateway.tool_calls import CallTriage, build_correction_messages, resolve_native_calls, triage_calls
+from opposable.web.gateway.tool_calls import (
+    CallTriage,
+    build_correction_messages,
+    has_required_arguments,
+    resolve_native_calls,
+    triage_calls,
+)
 from opposable.web.telemetry.metered_model import MeteredModel
 
 _FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
@@ -31,8 +38,12 @@ async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerat
     The model gets one chance to correct a reply that has only invalid calls, or lacks a required call.
 
     Raises:
+        GatewayError: 400, for a parameter that the model does not support.
         ModelError: If the model fails.
     """
+    if request.extra:
+        extra_body = resolve_extra_body(model, request.extra)
+        request = replace(request, options=replace(request.options, extra_body=extra_body))
     if get_profile(model).calling == "native":
         events = _stream_native(model, request)
     elif request.is_without_tools:
@@ -40,7 +51,7 @@ async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerat
     elif request.options.response_schema is not None and request.options.tool_choice == "auto":
         events = _stream_with_response_format(model, request)
     else:
-        events = _stream_with_calls(model, request)
+        events = stream_with_calls(model, request)
     async with aclosing(events):
         async for event in events:
             yield event
@@ -56,7 +67,7 @@ async def _stream_native(model: Model, request: CompletionRequest) -> AsyncGener
             if type(event) is Reply:
                 is_cut_off = event.finish in CUT_OFF
                 calls = () if is_cut_off else resolve_native_calls(event.message.tool_calls, request)
-                yield _finalize_reply(request, event, calls, is_cut_off=is_cut_off)
+                yield finalize_reply(request, event, calls, is_cut_off=is_cut_off)
             else:
                 yield event
 
@@ -70,15 +81,23 @@ def _unwrap_text_protocol(model: Model) -> Model:
     return model
 
 
-async def _stream_with_calls(model: Model, request: CompletionRequest) -> AsyncGenerator[ModelEvent, None]:
-    """Stream a reply with valid calls, after at most one correction by the model."""
+async def stream_with_calls(
+    model: Model, request: CompletionRequest, first_reply: Reply | None = None
+) -> AsyncGenerator[ModelEvent, None]:
+    """Stream a reply with valid calls, after at most one correction by the model.
+
+    A first reply that the client already received is not requested again.
+    """
     first = _Attempt(model, request, request.messages)
-    async with aclosing(first.stream()) as events:
-        async for event in events:
-            yield event
+    if first_reply is not None:
+        first.accept(first_reply)
+    else:
+        async with aclosing(first.stream()) as events:
+            async for event in events:
+                yield event
     triage = first.triage
     if triage.valid_calls or triage.is_cut_off or not (triage.invalid_calls or triage.is_call_missing):
-        yield _finalize_reply(request, first.reply, triage.valid_calls, is_cut_off=triage.is_cut_off)
+        yield finalize_reply(request, first.reply, triage.valid_calls, is_cut_off=triage.is_cut_off)
         return
     second = _Attempt(model, request, [*request.messages, *build_correction_messages(first.reply, triage, request)])
     try:
@@ -95,7 +114,7 @@ async def _stream_with_calls(model: Model, request: CompletionRequest) -> AsyncG
         reply = replace(reply, message=assistant_message(text, (), reply.message.thinking))
         if request.options.stream:
             yield TextDelta(text)
-    yield _finalize_reply(request, reply, calls, is_cut_off=second.triage.is_cut_off)
+    yield finalize_reply(request, reply, calls, is_cut_off=second.triage.is_cut_off)
 
 
 class _Attempt:
@@ -113,6 +132,11 @@ class _Attempt:
         self._request = request
         self._messages = messages
 
+    def accept(self, reply: Reply) -> None:
+        """Store the reply and its calls."""
+        self.reply = reply
+        self.triage = triage_calls(reply, self._request)
+
     async def stream(self, preceding_text: str = "") -> AsyncGenerator[ModelEvent, None]:
         """Yield text and reasoning, and store the reply and its calls.
 
@@ -123,8 +147,7 @@ class _Attempt:
         async with aclosing(stream) as events:
             async for event in events:
                 if type(event) is Reply:
-                    self.reply = event
-                    self.triage = triage_calls(event, self._request)
+                    self.accept(event)
                 elif type(event) is TextDelta and separator:
                     yield TextDelta(separator + event.text)
                     separator = ""
@@ -141,7 +164,7 @@ async def _stream_with_response_format(model: Model, request: CompletionRequest)
     schema = request.options.response_schema or {}
     messages = _add_schema_instruction(request.messages, schema)
     unenforced = replace(request, messages=messages, options=replace(request.options, response_schema=None))
-    reply = await _get_reply(_stream_with_calls(model, unenforced))
+    reply = await _get_reply(stream_with_calls(model, unenforced))
     if not reply.message.tool_calls and reply.finish == "stop":
         text = _extract_matching_json(reply.message.content, schema)
         if text is None:
@@ -196,13 +219,15 @@ def _refuse_reference(uri: str) -> Any:
 
 
 def _get_unparsed_native_calls(triage: CallTriage, request: CompletionRequest) -> tuple[ToolCall, ...]:
-    """Return the native calls of known tools whose arguments are not valid.
+    """Return the native calls of known tools whose arguments are invalid, but not missing.
 
     The client gets them unchanged and can report the problem to its model.
     """
     choice = request.options.tool_choice
-    names = {choice.name} if isinstance(choice, ForcedTool) else {tool.name for tool in request.tools}
-    return tuple(call for call, _ in triage.invalid_calls if call.dialect == "native" and call.name in names)
+    tools = [tool for tool in request.tools if not isinstance(choice, ForcedTool) or tool.name == choice.name]
+    return tuple(
+        call for call, _ in triage.invalid_calls if call.dialect == "native" and has_required_arguments(call, tools)
+    )
 
 
 def _get_raw_text(attempt: _Attempt) -> str:
@@ -217,9 +242,7 @@ def _join_replies(first: Reply, second: Reply) -> Reply:
     return Reply(assistant_message(text, second.message.tool_calls, thinking), second.finish, usage)
 
 
-def _finalize_reply(
-    request: CompletionRequest, reply: Reply, calls: tuple[ToolCall, ...], *, is_cut_off: bool
-) -> Reply:
+def finalize_reply(request: CompletionRequest, reply: Reply, calls: tuple[ToolCall, ...], *, is_cut_off: bool) -> Reply:
     """Return the reply with these calls and the matching finish reason."""
     sent_calls = calls[:1] if request.single_call_only else calls
     finish: FinishReason = "tool_calls" if sent_calls else reply.finish

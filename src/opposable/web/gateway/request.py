@@ -1,6 +1,7 @@
 """Parsing and validation of chat-completions requests."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -11,6 +12,7 @@ from opposable.domain.messages import Message, Role, assistant_message, system_m
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import ForcedTool, ModelOptions, ToolChoice
 from opposable.parsers import parse_arguments
+from opposable.web.gateway.parameters import select_extra_parameters
 from opposable.web.gateway.tool_schemas import parse_tools
 from opposable.web.openai_errors import GatewayError, bad_request_error
 
@@ -35,6 +37,7 @@ class CompletionRequest:
         options: The other options of the model request.
         single_call_only: Whether a reply may have at most one call (`parallel_tool_calls: false`).
         include_usage: Whether a stream ends with the token counts.
+        extra: The parameters that the gateway does not use itself.
     """
 
     model: str
@@ -43,6 +46,7 @@ class CompletionRequest:
     options: ModelOptions
     single_call_only: bool = False
     include_usage: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def is_without_tools(self) -> bool:
@@ -51,10 +55,19 @@ class CompletionRequest:
 
 
 def parse_request(raw: bytes) -> CompletionRequest:
-    """Parse the body of a request. Unknown parameters are ignored.
+    """Parse a request from bytes.
 
     Raises:
         GatewayError: 400, with the path of the wrong parameter.
+    """
+    return parse_body(parse_json_object(raw))
+
+
+def parse_json_object(raw: bytes) -> dict[str, Any]:
+    """Return the JSON object of a body.
+
+    Raises:
+        GatewayError: 400, if it is not one.
     """
     try:
         body = orjson.loads(raw)
@@ -62,9 +75,28 @@ def parse_request(raw: bytes) -> CompletionRequest:
         raise GatewayError(400, f"The body is not valid JSON: {error}.", code="invalid_json") from error
     if not isinstance(body, dict):
         raise GatewayError(400, "The body must be a JSON object.", code="invalid_json")
+    return body
+
+
+def parse_model_name(body: Mapping[str, Any]) -> str:
+    """Return the requested model.
+
+    Raises:
+        GatewayError: 400, if it is missing.
+    """
     model = body.get("model")
     if not isinstance(model, str) or not model:
         raise bad_request_error("model", "model is missing. GET /v1/models lists the available models.")
+    return model
+
+
+def parse_body(body: Mapping[str, Any]) -> CompletionRequest:
+    """Parse the body of a request.
+
+    Raises:
+        GatewayError: 400, with the path of the wrong parameter.
+    """
+    model = parse_model_name(body)
     if body.get("functions"):
         raise bad_request_error("functions", "functions is not supported. Use tools instead.")
     if body.get("n") not in (None, 1):
@@ -79,10 +111,11 @@ def parse_request(raw: bytes) -> CompletionRequest:
         _parse_options(body, stream, choice),
         body.get("parallel_tool_calls") is False,
         stream and isinstance(stream_options, dict) and stream_options.get("include_usage") is True,
+        select_extra_parameters(body),
     )
 
 
-def _parse_options(body: dict[str, Any], stream: bool, choice: ToolChoice) -> ModelOptions:
+def _parse_options(body: Mapping[str, Any], stream: bool, choice: ToolChoice) -> ModelOptions:
     limit_name = "max_completion_tokens" if body.get("max_completion_tokens") is not None else "max_tokens"
     max_tokens = _parse_number(body, limit_name, low=1, is_integer=True)
     seed = _parse_number(body, "seed", low=-(2**63), is_integer=True)
@@ -98,7 +131,7 @@ def _parse_options(body: dict[str, Any], stream: bool, choice: ToolChoice) -> Mo
 
 
 def _parse_number(
-    body: dict[str, Any], name: str, *, low: float, high: float = float("inf"), is_integer: bool = False
+    body: Mapping[str, Any], name: str, *, low: float, high: float = float("inf"), is_integer: bool = False
 ) -> float | None:
     value = body.get(name)
     if value is None:

@@ -4,7 +4,7 @@ Chunks are concatenated from bytes, because one is needed for every token.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -25,7 +25,7 @@ def serialize_completion(model: str, reply: Reply) -> bytes:
         message["reasoning_content"] = reply.message.thinking
     if reply.message.tool_calls:
         message["content"] = reply.message.content or None
-        message["tool_calls"] = [_serialize_call(call, call.arguments_json) for call in reply.message.tool_calls]
+        message["tool_calls"] = [serialize_call(call, call.arguments_json) for call in reply.message.tool_calls]
     return dump_json(
         {
             "id": _create_id(),
@@ -44,12 +44,15 @@ class ChunkSerializer:
     Args:
         model: The name of the model in the chunks.
         include_usage: Whether to add a chunk with the token counts.
+        first_chunk: A chunk of the same completion, whose id, time and other fields the chunks get.
     """
 
     __slots__ = ("_delta_prefix", "_delta_suffix", "_head", "_include_usage")
 
-    def __init__(self, model: str, include_usage: bool) -> None:
+    def __init__(self, model: str, include_usage: bool, first_chunk: Mapping[str, Any] | None = None) -> None:
         head = {"id": _create_id(), "object": "chat.completion.chunk", "created": int(time.time()), "model": model}
+        if first_chunk:
+            head = {key: value for key, value in first_chunk.items() if key not in ("choices", "usage")} or head
         self._head = b"data: " + dump_json(head)[:-1] + b',"choices":['
         self._delta_prefix = self._head + b'{"index":0,"delta":'
         self._delta_suffix = (
@@ -73,7 +76,7 @@ class ChunkSerializer:
         """Return the calls, each in two chunks: its id and name, then its arguments."""
         deltas: list[dict[str, Any]] = []
         for index, call in enumerate(calls):
-            deltas.append({"index": index, **_serialize_call(call, "")})
+            deltas.append({"index": index, **serialize_call(call, "")})
             deltas.append({"index": index, "function": {"arguments": call.arguments_json}})
         return b"".join(
             [self._delta_prefix + dump_json({"tool_calls": [delta]}) + self._delta_suffix for delta in deltas]
@@ -93,7 +96,8 @@ def serialize_model(name: str, created: int) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": created, "owned_by": "opposable"}
 
 
-def _serialize_call(call: ToolCall, arguments: str) -> dict[str, Any]:
+def serialize_call(call: ToolCall, arguments: str) -> dict[str, Any]:
+    """Return a call with these arguments, as JSON text."""
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from typing import Any
 
 import orjson
 from fastapi import APIRouter
@@ -13,7 +14,8 @@ from opposable.domain.events import Reply, TextDelta, ThinkingDelta
 from opposable.models.base import Model
 from opposable.web.gateway.completions import stream_reply
 from opposable.web.gateway.openapi_docs import CHAT_COMPLETIONS_DOCS, GET_MODEL_DOCS, HEALTH_DOCS, LIST_MODELS_DOCS
-from opposable.web.gateway.request import CompletionRequest, parse_request, read_json_body
+from opposable.web.gateway.relay import CompletionRelay, find_relay
+from opposable.web.gateway.request import parse_body, parse_json_object, parse_model_name, read_json_body
 from opposable.web.gateway.response import ChunkSerializer, serialize_completion, serialize_model
 from opposable.web.openai_errors import GatewayError, to_gateway_error
 from opposable.web.sse import ClientDisconnected, EventStream, run_while_connected
@@ -45,11 +47,11 @@ def create_gateway_router(models: Mapping[str, Model], max_body_bytes: int) -> A
 
     async def create_chat_completion(request: Request) -> Response:
         try:
-            completion_request = parse_request(await read_json_body(request, max_body_bytes))
-            model = get_model_by_name(completion_request.model)
-            if completion_request.options.stream:
-                return EventStream(stream_completion(model, completion_request), to_gateway_error)
-            body = await run_while_connected(request.receive, create_completion(model, completion_request))
+            request_body = parse_json_object(await read_json_body(request, max_body_bytes))
+            model = get_model_by_name(parse_model_name(request_body))
+            if request_body.get("stream") is True:
+                return EventStream(stream_completion(model, request_body), to_gateway_error)
+            body = await run_while_connected(request.receive, create_completion(model, request_body))
         except (ClientDisconnect, ClientDisconnected):
             return CLIENT_CLOSED_REQUEST
         except Exception as error:  # noqa: BLE001 - every error is sent in the format of OpenAI
@@ -76,12 +78,17 @@ def create_gateway_router(models: Mapping[str, Model], max_body_bytes: int) -> A
     return router
 
 
-async def create_completion(model: Model, request: CompletionRequest) -> bytes:
+async def create_completion(model: Model, body: Mapping[str, Any]) -> bytes:
     """Return the body of a whole completion.
 
     Raises:
+        GatewayError: If the request is not valid.
         ModelError: If the model fails.
     """
+    upstream = find_relay(model, body)
+    if upstream is not None:
+        return await CompletionRelay(upstream, model, body).fetch()
+    request = parse_body(body)
     async with aclosing(stream_reply(model, request)) as events:
         async for event in events:
             if type(event) is Reply:
@@ -89,14 +96,22 @@ async def create_completion(model: Model, request: CompletionRequest) -> bytes:
     raise GatewayError(502, "The model returned no reply.", kind="server_error", code="model_failed")
 
 
-async def stream_completion(model: Model, request: CompletionRequest) -> AsyncGenerator[bytes, None]:
+async def stream_completion(model: Model, body: Mapping[str, Any]) -> AsyncGenerator[bytes, None]:
     """Yield a completion as server-sent events.
 
     The first event is sent when the model starts to reply.
 
     Raises:
+        GatewayError: If the request is not valid.
         ModelError: If the model fails.
     """
+    upstream = find_relay(model, body)
+    if upstream is not None:
+        async with aclosing(CompletionRelay(upstream, model, body).stream()) as blocks:
+            async for block in blocks:
+                yield block
+        return
+    request = parse_body(body)
     serializer = ChunkSerializer(request.model, request.include_usage)
     opening = serializer.serialize_opening()
     async with aclosing(stream_reply(model, request)) as events:

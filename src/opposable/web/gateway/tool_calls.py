@@ -6,7 +6,7 @@ from typing import Any
 
 from opposable.agent.history import detect_conversation_language
 from opposable.agent.tool_execution import assign_unique_ids, make_sendable
-from opposable.domain.errors import BadInput, InvalidArguments
+from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments
 from opposable.domain.events import Reply
 from opposable.domain.language import Language
 from opposable.domain.messages import Message, assistant_message, tool_message, user_message
@@ -14,7 +14,11 @@ from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import ForcedTool
 from opposable.parsers import parse_arguments
 from opposable.tools.argument_validation import compile_validator
-from opposable.tools.failure_messages import unknown_tool_message, unreadable_arguments_message
+from opposable.tools.failure_messages import (
+    invalid_arguments_message,
+    unknown_tool_message,
+    unreadable_arguments_message,
+)
 from opposable.tools.tool_names import find_nearest_names, normalize_name, to_safe_name
 from opposable.web.gateway.request import CompletionRequest
 
@@ -90,7 +94,7 @@ def _validate_call(
     choice = request.options.tool_choice
     if isinstance(choice, ForcedTool) and tool.name != choice.name:
         return _build_call_demand([choice.name], language)
-    if call.has_valid_arguments and _are_arguments_valid(tool, dict(call.arguments)):
+    if call.has_valid_arguments and not _find_problems(tool, dict(call.arguments)):
         return call if tool.name == call.name else replace(call, name=tool.name)
     raw_arguments = dict(call.arguments) if call.has_valid_arguments else call.raw
     parsed = parse_arguments(raw_arguments, tool.parameters, is_last)
@@ -98,15 +102,30 @@ def _validate_call(
         if is_last and parsed.is_cut_off:
             return None
         return unreadable_arguments_message(tool.name, parsed.problem or "", call.arguments_json, language)
+    if problems := _find_problems(tool, parsed.value):
+        return invalid_arguments_message(tool.name, problems, language)
     return replace(call, name=tool.name, arguments=parsed.value, raw=None)
 
 
-def _are_arguments_valid(tool: ToolDefinition, arguments: dict[str, Any]) -> bool:
+def has_required_arguments(call: ToolCall, tools: Sequence[ToolDefinition]) -> bool:
+    """Return whether the call names one of the tools and has a value for every argument that it requires.
+
+    Arguments that cannot be read count as complete.
+    """
+    tool = next((tool for tool in tools if tool.name == call.name), None)
+    required = tool.parameters.get("required", ()) if tool is not None else ()
+    return tool is not None and (not call.has_valid_arguments or all(name in call.arguments for name in required))
+
+
+def _find_problems(tool: ToolDefinition, arguments: dict[str, Any]) -> tuple[FieldProblem, ...]:
+    """Return what is wrong with the arguments; nothing if the schema of the tool cannot be used."""
     try:
         compile_validator(tool.parameters)(arguments)
-    except (InvalidArguments, BadInput):
-        return False
-    return True
+    except InvalidArguments as error:
+        return error.problems
+    except BadInput:
+        return ()
+    return ()
 
 
 def _find_tool(name: str, tools: Sequence[ToolDefinition]) -> ToolDefinition | None:

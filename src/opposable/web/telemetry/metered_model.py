@@ -7,6 +7,7 @@ from contextlib import aclosing
 from opposable.domain.events import ModelEvent, Reply
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition
+from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.models.profile import get_profile
 from opposable.web.middleware.authentication import CURRENT_CALLER
@@ -46,15 +47,25 @@ class MeteredModel:
         async with aclosing(self.inner.stream(messages, tools, options)) as parts:
             async for part in parts:
                 if type(part) is Reply:
-                    CURRENT_CALLER.get().record_tokens(part.usage.total_tokens)
-                    call = ModelCall(self.name, part.usage, started_at_ns, time.time_ns())
-                    for listener in self._listeners:
-                        listener(call)
+                    self.record_usage(part.usage, started_at_ns)
                 yield part
+
+    def record_usage(self, usage: Usage, started_at_ns: int) -> None:
+        """Report a reply that took these tokens, from this time until now."""
+        CURRENT_CALLER.get().record_tokens(usage.total_tokens)
+        call = ModelCall(self.name, usage, started_at_ns, time.time_ns())
+        for listener in self._listeners:
+            listener(call)
 
     async def aclose(self) -> None:
         """Close the wrapped model."""
         await self.inner.aclose()
+
+
+def record_usage(model: Model, usage: Usage, started_at_ns: int) -> None:
+    """Report a reply that did not pass through the model, if the model is metered."""
+    if isinstance(model, MeteredModel):
+        model.record_usage(usage, started_at_ns)
 
 
 def wrap_models(models: Mapping[str, Model], listeners: Sequence[OnModelCall]) -> dict[str, Model]:

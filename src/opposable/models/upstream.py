@@ -1,0 +1,58 @@
+"""The APIs of a model's server, for requests that are passed on unchanged."""
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import orjson
+
+from opposable.models.http_client import Endpoint
+
+ApiPath = Literal["chat/completions", "completions", "embeddings", "responses", "messages", "messages/count_tokens"]
+"""A public API by its path after the base URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """One API of a model's server.
+
+    Attributes:
+        endpoint: The connection to the server.
+        url: The URL of the API.
+        model: The name of the model on the server.
+        defaults: Fields of the body that a request can replace.
+    """
+
+    endpoint: Endpoint
+    url: str
+    model: str
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+    async def post(self, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> bytes:
+        """Return the unparsed response to a request. Raises: `ModelError`."""
+        return await self.endpoint.post_unchanged(self.url, self._encode(body), headers or {})
+
+    def stream(self, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> AsyncGenerator[bytes, None]:
+        """Yield the server-sent events of a response as they are, one or more at a time. Raises: `ModelError`."""
+        return self.endpoint.stream_unchanged(self.url, self._encode(body), headers or {})
+
+    def _encode(self, body: Mapping[str, Any]) -> bytes:
+        return orjson.dumps({**self.defaults, **body, "model": self.model})
+
+
+@runtime_checkable
+class UpstreamModel(Protocol):
+    """A model of a server with public APIs."""
+
+    def get_upstream(self, path: ApiPath) -> Upstream | None:
+        """Return this API of the server, None if the server does not have it."""
+        ...
+
+
+def find_upstream(model: Any, path: ApiPath) -> Upstream | None:
+    """Return this API of the server of a model, which may be wrapped; None without one."""
+    while model is not None:
+        if isinstance(model, UpstreamModel):
+            return model.get_upstream(path)
+        model = getattr(model, "inner", None)
+    return None

@@ -1,0 +1,320 @@
+"""Chat completions relayed unchanged between a client and a model's server.
+
+Only calls are held back until the reply is complete: a reply that was cut off has none, and an invalid one is repaired
+or corrected. Everything else passes byte by byte.
+"""
+
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import orjson
+
+from opposable.domain.errors import ModelRejected
+from opposable.domain.events import CUT_OFF, Reply, TextDelta, ThinkingDelta
+from opposable.domain.tools import ToolCall
+from opposable.domain.usage import NO_USAGE, Usage
+from opposable.models.base import Model
+from opposable.models.marker_calls import add_marked_calls, split_at_marker
+from opposable.models.openai_compatible import StreamAccumulator, parse_completion, parse_usage
+from opposable.models.profile import get_profile
+from opposable.models.upstream import Upstream, find_upstream
+from opposable.parsers import escape_special_tokens
+from opposable.web.gateway.completions import finalize_reply, stream_with_calls
+from opposable.web.gateway.request import CompletionRequest, parse_body
+from opposable.web.gateway.response import ChunkSerializer, serialize_call
+from opposable.web.gateway.tool_calls import resolve_native_calls, triage_calls
+from opposable.web.openai_errors import GatewayError
+from opposable.web.telemetry.metered_model import record_usage
+
+_USAGE_NOT_REQUESTED = b',"usage":null'
+"""What servers add to each chunk if usage is requested. Unescaped, it cannot be part of a text."""
+
+
+def find_relay(model: Model, body: Mapping[str, Any]) -> Upstream | None:
+    """Return the server to which a request can be relayed, None if the gateway has to process it.
+
+    Requests without tools are relayed to every server. With tools, the server must return calls natively, and the
+    conversation must have a result for every call, as servers require.
+    """
+    upstream = find_upstream(model, "chat/completions")
+    if upstream is None or body.get("functions"):
+        return None
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages or not all(isinstance(message, dict) for message in messages):
+        return None
+    if not body.get("tools") and not any(m.get("tool_calls") or m.get("role") == "tool" for m in messages):
+        return upstream
+    calling = get_profile(model).calling
+    response_format = body.get("response_format")
+    has_schema = isinstance(response_format, dict) and response_format.get("type") != "text"
+    is_relayed = calling == "native" or (calling == "auto" and not has_schema)
+    return upstream if is_relayed and _are_results_matched(messages) else None
+
+
+def _are_results_matched(messages: list[dict[str, Any]]) -> bool:
+    """Return whether the results of every call directly follow it."""
+    open_calls: list[Any] = []
+    for message in messages:
+        if message.get("role") == "tool":
+            if message.get("tool_call_id") not in open_calls:
+                return False
+            open_calls.remove(message["tool_call_id"])
+            continue
+        if open_calls:
+            return False
+        calls = message.get("tool_calls") or []
+        if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
+            return False
+        open_calls = [call.get("id") for call in calls]
+    return not open_calls
+
+
+class CompletionRelay:
+    """One relayed completion.
+
+    Args:
+        upstream: The server.
+        model: The model, for a correction of invalid calls.
+        body: The request of the client.
+    """
+
+    def __init__(self, upstream: Upstream, model: Model, body: Mapping[str, Any]) -> None:
+        self._upstream = upstream
+        self._model = model
+        self._body = body
+        self._started_at_ns = time.time_ns()
+        has_tools = bool(body.get("tools")) and body.get("n") in (None, 1)
+        self._checks_calls = has_tools
+        self._is_searched = has_tools and get_profile(model).calling == "auto" and body.get("tool_choice") != "none"
+        self._usage = NO_USAGE
+
+    @cached_property
+    def _request(self) -> CompletionRequest | None:
+        """The parsed request, None if it has tools that the gateway cannot check."""
+        try:
+            return parse_body(self._body)
+        except GatewayError:
+            return None
+
+    async def fetch(self) -> bytes:
+        """Return the body of a whole completion.
+
+        Raises:
+            ModelError: If the server fails.
+        """
+        raw = await self._upstream.post(self._get_upstream_body())
+        try:
+            response = orjson.loads(raw)
+        except orjson.JSONDecodeError as error:
+            raise ModelRejected(f"The response of {self._upstream.url} is not JSON ({raw[:120]!r}).") from error
+        if not isinstance(response, dict) or "choices" not in response:
+            if isinstance(response, dict) and response.get("error"):
+                raise ModelRejected(f"The model server at {self._upstream.url} broke off.", response=raw)
+            raise ModelRejected(f"The server at {self._upstream.url} sent no chat completion: {raw[:200]!r}")
+        self._usage = parse_usage(response.get("usage") or {})
+        self._record_usage()
+        if not self._checks_calls:
+            return raw
+        try:
+            reply = parse_completion(response)
+        except (KeyError, IndexError, TypeError, AttributeError):
+            return raw
+        checked = self._check(reply)
+        if checked is None:
+            return raw
+        final = checked if not self._needs_correction(checked) else await self._correct(checked)
+        return _replace_calls(response, final, is_corrected=final is not checked)
+
+    async def stream(self) -> AsyncGenerator[bytes, None]:
+        """Yield a streamed completion as server-sent events.
+
+        Raises:
+            ModelError: If the server fails.
+        """
+        accumulator = StreamAccumulator()
+        held: list[bytes] = []
+        held_text, sent_length = "", 0
+        head: dict[str, Any] = {}
+        is_holding = False
+        async with aclosing(self._upstream.stream(self._get_upstream_body())) as blocks:
+            async for block in blocks:
+                if b'"usage"' in block:
+                    block = self._read_usage(block)
+                if not self._checks_calls or (not held and not self._is_searched and b'"tool_calls"' not in block):
+                    yield block
+                    continue
+                sent: list[bytes] = []
+                for frame in block.split(b"\n\n"):
+                    if not frame:
+                        continue
+                    chunk = _parse_frame(frame)
+                    head = head or chunk
+                    _add_chunk(accumulator, chunk)
+                    text, has_calls = _read_delta(chunk)
+                    is_holding = is_holding or has_calls
+                    if self._is_searched and not is_holding and text:
+                        _, held_text, is_holding = split_at_marker(held_text + text)
+                    held.append(frame)
+                    if not held_text and not is_holding:
+                        sent += held
+                        sent_length = len(accumulator.text)
+                        held.clear()
+                if sent:
+                    yield b"\n\n".join(sent) + b"\n\n"
+        self._record_usage()
+        if held:
+            reply = replace(accumulator.to_reply(), usage=self._usage)
+            async for event in self._finish(reply, held, "".join(accumulator.text[:sent_length]), head):
+                yield event
+
+    async def _finish(
+        self, reply: Reply, held: list[bytes], sent_text: str, head: dict[str, Any]
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the held events, or new ones if the calls were changed."""
+        checked = self._check(reply)
+        if checked is None:
+            yield b"\n\n".join(held) + b"\n\n"
+            return
+        serializer = ChunkSerializer(str(head.get("model", "")), self._is_usage_requested, head)
+        if not self._needs_correction(checked):
+            rest = checked.message.content
+            if self._is_searched and rest.startswith(sent_text) and len(rest) > len(sent_text):
+                yield serializer.serialize_text(rest[len(sent_text) :])
+            yield serializer.serialize_calls(checked.message.tool_calls) + serializer.serialize_ending(checked)
+            return
+        assert self._request is not None
+        async with aclosing(stream_with_calls(self._model, self._request, checked)) as events:
+            async for event in events:
+                if type(event) is TextDelta:
+                    yield serializer.serialize_text(event.text)
+                elif type(event) is ThinkingDelta:
+                    yield serializer.serialize_thinking(event.text)
+                elif type(event) is Reply:
+                    yield serializer.serialize_calls(event.message.tool_calls) + serializer.serialize_ending(event)
+
+    def _check(self, reply: Reply) -> Reply | None:
+        """Return the reply with the calls for the client, None if it is unchanged."""
+        request = self._request
+        if request is None:
+            return None
+        if self._is_searched:
+            marked = add_marked_calls(reply, request.tools)
+            triage = triage_calls(marked, request)
+            calls, is_cut_off = triage.valid_calls, triage.is_cut_off or marked.finish in CUT_OFF
+            if triage.is_call_missing or (triage.invalid_calls and not calls and not is_cut_off):
+                return marked
+            final = finalize_reply(request, marked, () if is_cut_off else calls, is_cut_off=is_cut_off)
+        else:
+            is_cut_off = reply.finish in CUT_OFF
+            calls = () if is_cut_off else resolve_native_calls(reply.message.tool_calls, request)
+            final = finalize_reply(request, reply, calls, is_cut_off=is_cut_off)
+        is_unchanged = final.message.content == reply.message.content and _are_same_calls(
+            final.message.tool_calls, reply.message.tool_calls
+        )
+        return None if is_unchanged else final
+
+    def _needs_correction(self, reply: Reply) -> bool:
+        """Return whether the model should correct the calls of the reply, or add a required one."""
+        if not self._is_searched or self._request is None:
+            return False
+        triage = triage_calls(reply, self._request)
+        return triage.is_call_missing or bool(triage.invalid_calls and not triage.valid_calls)
+
+    async def _correct(self, reply: Reply) -> Reply:
+        assert self._request is not None
+        corrected = reply
+        async with aclosing(stream_with_calls(self._model, self._request, reply)) as events:
+            async for event in events:
+                if type(event) is Reply:
+                    corrected = event
+        return corrected
+
+    @property
+    def _is_usage_requested(self) -> bool:
+        options = self._body.get("stream_options")
+        return isinstance(options, dict) and options.get("include_usage") is True
+
+    def _get_upstream_body(self) -> dict[str, Any]:
+        """Return the request with the usage of a stream requested, and results escaped for a text prompt."""
+        body = dict(self._body)
+        options = body.get("stream_options")
+        if body.get("stream") is True and (options is None or isinstance(options, dict)):
+            body["stream_options"] = {**(options or {}), "include_usage": True}
+        if get_profile(self._model).calling == "auto" and body.get("tools"):
+            body["messages"] = [
+                {**message, "content": escape_special_tokens(message["content"])}
+                if message.get("role") == "tool" and isinstance(message.get("content"), str)
+                else message
+                for message in body["messages"]
+            ]
+        return body
+
+    def _read_usage(self, block: bytes) -> bytes:
+        """Return the events without the usage that the client did not request, and note it."""
+        frames = block.split(b"\n\n")
+        sent: list[bytes] = []
+        for frame in frames:
+            if b'"usage":{' in frame or b'"usage": {' in frame:
+                chunk = _parse_frame(frame)
+                self._usage = parse_usage(chunk.get("usage") or {})
+                if not self._is_usage_requested and not chunk.get("choices"):
+                    continue
+            sent.append(frame)
+        joined = b"\n\n".join(sent)
+        return joined if self._is_usage_requested else joined.replace(_USAGE_NOT_REQUESTED, b"")
+
+    def _record_usage(self) -> None:
+        usage = Usage(self._usage.input_tokens, self._usage.output_tokens, 1)
+        record_usage(self._model, usage, self._started_at_ns)
+
+
+def _parse_frame(frame: bytes) -> dict[str, Any]:
+    """Return the JSON of an event, {} for a comment or the end marker."""
+    payload = b"".join(line[5:].strip() for line in frame.split(b"\n") if line.startswith(b"data:"))
+    try:
+        chunk = orjson.loads(payload)
+    except orjson.JSONDecodeError:
+        return {}
+    return chunk if isinstance(chunk, dict) else {}
+
+
+def _add_chunk(accumulator: StreamAccumulator, chunk: dict[str, Any]) -> None:
+    try:
+        accumulator.add_chunk(chunk)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ModelRejected(f"The server streamed a malformed chunk: {str(chunk)[:120]}") from error
+
+
+def _read_delta(chunk: dict[str, Any]) -> tuple[str, bool]:
+    """Return the text of a chunk, and whether it has calls."""
+    choices = chunk.get("choices")
+    delta = choices[0].get("delta") or {} if choices else {}
+    return delta.get("content") or "", bool(delta.get("tool_calls"))
+
+
+def _are_same_calls(calls: tuple[ToolCall, ...], others: tuple[ToolCall, ...]) -> bool:
+    return [(call.id, call.name, call.arguments_json) for call in calls] == [
+        (call.id, call.name, call.arguments_json) for call in others
+    ]
+
+
+def _replace_calls(response: dict[str, Any], reply: Reply, *, is_corrected: bool) -> bytes:
+    """Return a completion with the text and calls of this reply."""
+    choice = response["choices"][0]
+    message = choice["message"]
+    message.pop("tool_calls", None)
+    message["content"] = reply.message.content or (None if reply.message.tool_calls else message.get("content"))
+    if reply.message.tool_calls:
+        message["tool_calls"] = [serialize_call(call, call.arguments_json) for call in reply.message.tool_calls]
+    choice["finish_reason"] = "length" if reply.finish == "incomplete" else reply.finish
+    if is_corrected:
+        response["usage"] = {
+            "prompt_tokens": reply.usage.input_tokens,
+            "completion_tokens": reply.usage.output_tokens,
+            "total_tokens": reply.usage.total_tokens,
+        }
+    return orjson.dumps(response)

@@ -1,0 +1,346 @@
+"""Completions that pass byte by byte between a client and a model's server."""
+
+import aiohttp
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.models.chat_server import build_completion, build_delta, chat_server, respond_events, respond_json
+from tests.web.serving import serve_models
+
+from opposable.models.calling_modes import apply_calling_mode
+from opposable.models.http_client import RetryPolicy
+from opposable.models.openai_compatible import OpenAICompatibleModel
+from opposable.models.scripted import ScriptedModel
+from opposable.models.text_protocol import TextProtocolModel
+
+pytestmark = pytest.mark.anyio
+
+PARAMETERS = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+ADD = {"type": "function", "function": {"name": "add", "strict": True, "parameters": PARAMETERS}}
+HI = [{"role": "user", "content": "add 1"}]
+EVERYTHING = {
+    "messages": [
+        {"role": "user", "name": "ann", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;,"}}]}
+    ],
+    "top_p": 0.5,
+    "presence_penalty": 0.1,
+    "frequency_penalty": 0.2,
+    "logprobs": True,
+    "top_logprobs": 2,
+    "logit_bias": {"1": 2},
+    "reasoning_effort": "low",
+    "parallel_tool_calls": True,
+    "user": "u",
+    "metadata": {"k": "v"},
+    "service_tier": "flex",
+    "seed": 3,
+    "response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": True, "schema": PARAMETERS}},
+    "max_completion_tokens": 9,
+    "stop": ["END"],
+    "made_up": {"x": None},
+}
+CALL = {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": '{ "a": 1 }'}}
+USAGE = {
+    "prompt_tokens": 11,
+    "completion_tokens": 7,
+    "total_tokens": 18,
+    "prompt_tokens_details": {"cached_tokens": 5},
+    "completion_tokens_details": {"reasoning_tokens": 3},
+}
+WHOLE = {
+    "id": "chatcmpl-7",
+    "object": "chat.completion",
+    "created": 1790000000,
+    "model": "upstream-2026",
+    "choices": [
+        {
+            "index": 0,
+            "message": {
+                "role": "assistant",
+                "content": "I add.",
+                "refusal": None,
+                "reasoning_content": "hm",
+                "annotations": [{"type": "url_citation"}],
+                "tool_calls": [CALL],
+            },
+            "logprobs": {"content": [{"token": "I", "logprob": -0.1, "top_logprobs": []}]},
+            "finish_reason": "tool_calls",
+        }
+    ],
+    "usage": USAGE,
+    "service_tier": "default",
+    "system_fingerprint": "fp_1",
+}
+HEAD = {"id": "chatcmpl-7", "object": "chat.completion.chunk", "created": 1, "model": "up", "system_fingerprint": "fp"}
+
+
+def build_chunk(finish=None, **delta):
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+    return {**HEAD, "choices": [choice], "usage": None}
+
+
+CALL_CHUNKS = [
+    build_chunk(role="assistant", content=""),
+    build_chunk(reasoning_content="hm"),
+    build_chunk(content="I "),
+    build_chunk(content="add < 2."),
+    build_chunk(tool_calls=[{"index": 0, **CALL, "function": {"name": "add", "arguments": ""}}]),
+    build_chunk(tool_calls=[{"index": 0, "function": {"arguments": '{ "a"'}}]),
+    build_chunk(tool_calls=[{"index": 0, "function": {"arguments": ": 1 }"}}]),
+    build_chunk("tool_calls"),
+]
+USAGE_CHUNK = {**HEAD, "choices": [], "usage": USAGE}
+
+
+def connect(server, mode="native"):
+    model = OpenAICompatibleModel("upstream", server.url, retry_policy=RetryPolicy(1))
+    return apply_calling_mode(mode, model)
+
+
+async def post(url, body, path="chat/completions"):
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{url}/{path}", json={"model": "m", **body}) as response,
+    ):
+        return response.status, await response.read(), response.headers
+
+
+def encode_events(*chunks):
+    return b"".join(b"data: " + orjson.dumps(chunk) + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+
+
+def without_usage(chunk):
+    return {key: value for key, value in chunk.items() if key != "usage"}
+
+
+@pytest.mark.parametrize("mode", ["native", "auto"])
+async def test_every_parameter_and_every_field_of_the_reply_passes(mode):
+    body = {**EVERYTHING, "tools": [ADD], "tool_choice": "auto"}
+    body |= {} if mode == "native" else {"response_format": {"type": "text"}}
+    async with chat_server(respond_json(WHOLE)) as server, serve_models(connect(server, mode)) as url:
+        status, raw, _ = await post(url, body)
+    assert (status, raw) == (200, orjson.dumps(WHOLE))
+    assert server.bodies == [{**body, "model": "upstream"}]
+
+
+async def test_a_request_without_tools_passes_to_a_model_that_writes_its_calls_as_text():
+    async with chat_server(respond_json(WHOLE)) as server, serve_models(connect(server, "prompted")) as url:
+        assert (await post(url, EVERYTHING))[1] == orjson.dumps(WHOLE)
+    assert server.bodies == [{**EVERYTHING, "model": "upstream"}]
+
+
+@pytest.mark.parametrize("mode", ["native", "auto"])
+@pytest.mark.parametrize("size", [0, 7, 300])
+@pytest.mark.parametrize("include_usage", [True, False])
+async def test_a_stream_passes_byte_by_byte(mode, size, include_usage):
+    body = {"messages": HI, "tools": [ADD], "stream": True}
+    body |= {"stream_options": {"include_usage": True}} if include_usage else {}
+    upstream = respond_events(*CALL_CHUNKS, USAGE_CHUNK, pieces=size)
+    async with chat_server(upstream) as server, serve_models(connect(server, mode)) as url:
+        _, raw, headers = await post(url, body)
+    sent = [*CALL_CHUNKS, USAGE_CHUNK] if include_usage else map(without_usage, CALL_CHUNKS)
+    assert raw == encode_events(*sent)
+    assert headers["content-type"].startswith("text/event-stream")
+    assert server.bodies[0]["stream_options"] == {"include_usage": True}
+
+
+MARKED = '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>'
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_call_in_markers_becomes_a_call_with_the_head_of_the_server(stream):
+    if stream:
+        pieces = [f"I add.\n{MARKED}"[at : at + 4] for at in range(0, 80, 4)]
+        chunks = [build_chunk(role="assistant", content=""), *[build_chunk(content=p) for p in pieces if p]]
+        upstream = respond_events(*chunks, build_chunk("stop"), USAGE_CHUNK)
+    else:
+        message = {"role": "assistant", "content": f"I add.\n{MARKED}", "annotations": []}
+        upstream = respond_json({**WHOLE, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+    async with chat_server(upstream) as server, serve_models(connect(server, "auto")) as url:
+        _, raw, _ = await post(url, {"messages": HI, "tools": [ADD], "stream": stream})
+    if not stream:
+        whole = orjson.loads(raw)
+        [choice] = whole["choices"]
+        assert choice["message"]["tool_calls"][0]["function"] == {"name": "add", "arguments": '{"a":1}'}
+        assert (choice["message"]["content"], choice["finish_reason"]) == ("I add.", "tool_calls")
+        assert (whole["usage"], whole["system_fingerprint"]) == (USAGE, "fp_1")
+        return
+    chunks = [orjson.loads(line[6:]) for line in raw.split(b"\n\n") if line.startswith(b"data: {")]
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
+    assert "".join(delta.get("content") or "" for delta in deltas).strip() == "I add."
+    calls = [call for delta in deltas for call in delta.get("tool_calls") or ()]
+    assert [call["function"]["arguments"] for call in calls] == ["", '{"a":1}']
+    assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
+    assert {(chunk["id"], chunk["system_fingerprint"]) for chunk in chunks} == {("chatcmpl-7", "fp")}
+    assert raw.endswith(b"data: [DONE]\n\n")
+
+
+async def test_a_text_that_only_shows_a_marker_passes_unchanged():
+    chunks = [
+        build_chunk(content="Write "),
+        build_chunk(content="`<tool_"),
+        build_chunk(content="call>`."),
+        build_chunk("stop"),
+    ]
+    async with (
+        chat_server(respond_events(*chunks, USAGE_CHUNK)) as server,
+        serve_models(connect(server, "auto")) as url,
+    ):
+        _, raw, _ = await post(url, {"messages": HI, "tools": [ADD], "stream": True})
+    assert raw == encode_events(*map(without_usage, chunks))
+
+
+@pytest.mark.parametrize("mode", ["native", "auto"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_calls_of_a_relayed_reply_that_was_cut_off_are_not_handed_out(mode, stream):
+    if stream:
+        upstream = respond_events(*CALL_CHUNKS[:-2], build_chunk("length"), USAGE_CHUNK)
+    else:
+        upstream = build_completion("I add.", [CALL], "length")
+    async with chat_server(upstream) as server, serve_models(connect(server, mode)) as url:
+        _, raw, _ = await post(url, {"messages": HI, "tools": [ADD], "stream": stream})
+    assert b"tool_calls" not in raw
+    assert b'"finish_reason":"length"' in raw
+
+
+async def test_an_invalid_native_call_is_repaired_where_that_is_possible():
+    call = {**CALL, "function": {"name": "add", "arguments": '{"a": "1"}'}}
+    async with (
+        chat_server(build_completion(None, [call], "tool_calls")) as server,
+        serve_models(connect(server)) as url,
+    ):
+        _, raw, _ = await post(url, {"messages": HI, "tools": [ADD]})
+    [sent] = orjson.loads(raw)["choices"][0]["message"]["tool_calls"]
+    assert sent == {**CALL, "function": {"name": "add", "arguments": '{"a":1}'}}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_call_without_a_required_argument_is_corrected_by_the_model(stream):
+    wrong = {**CALL, "function": {"name": "add", "arguments": "{}"}}
+    if stream:
+        first = respond_events(build_chunk(tool_calls=[{"index": 0, **wrong}]), build_chunk("tool_calls"), USAGE_CHUNK)
+        second = respond_events(*CALL_CHUNKS[4:], USAGE_CHUNK)
+    else:
+        first, second = build_completion(None, [wrong], "tool_calls"), build_completion(None, [CALL], "tool_calls")
+    async with chat_server(first, second) as server, serve_models(connect(server, "auto")) as url:
+        _, raw, _ = await post(url, {"messages": HI, "tools": [ADD], "stream": stream})
+    assert len(server.bodies) == 2
+    assert "- a: " in server.bodies[1]["messages"][-1]["content"]
+    assert b'"{}"' not in raw
+    assert rb'"{ \"a\": 1 }"' in raw
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_call_that_stays_without_a_required_argument_is_not_handed_out(stream):
+    written = '{"reasoning": "r", "action": "tool_call", "tool_calls": [{"name": "add", "arguments": {}}]}'
+    model = TextProtocolModel(ScriptedModel(written), "protocol")
+    async with serve_models(model) as url:
+        _, raw, _ = await post(url, {"messages": HI, "tools": [ADD], "stream": stream})
+    assert b"tool_calls" not in raw.replace(rb"\"tool_calls\"", b"")
+    assert b'"finish_reason":"stop"' in raw
+
+
+async def test_a_rate_limit_of_the_server_stays_one():
+    error = {"error": {"message": "Slow down.", "type": "tokens", "param": None, "code": "rate_limit_exceeded"}}
+    limited = respond_json(error, 429, {"retry-after": "7"})
+    async with chat_server(limited) as server, serve_models(connect(server)) as url:
+        for stream in (False, True):
+            status, raw, headers = await post(url, {"messages": HI, "stream": stream})
+            assert (status, orjson.loads(raw), headers["retry-after"]) == (429, error, "7")
+    assert len(server.bodies) == 2
+
+
+async def test_a_rate_limit_stays_one_for_a_model_that_writes_its_calls_as_text():
+    limited = respond_json({"error": {"message": "Slow down."}}, 429, {"retry-after": "7"})
+    async with chat_server(limited) as server, serve_models(connect(server, "prompted")) as url:
+        status, raw, headers = await post(url, {"messages": HI, "tools": [ADD]})
+    assert (status, headers["retry-after"]) == (429, "7")
+    assert orjson.loads(raw)["error"]["message"] == "Slow down."
+
+
+async def test_a_rejected_request_has_the_error_of_the_server():
+    error = {"error": {"message": "No.", "type": "invalid_request_error", "param": "top_p", "code": "bad"}}
+    async with chat_server(respond_json(error, 400)) as server, serve_models(connect(server)) as url:
+        status, raw, _ = await post(url, {"messages": HI})
+    assert (status, orjson.loads(raw)) == (400, error)
+
+
+UNSUPPORTED = {"logprobs": True, "top_logprobs": 2, "modalities": ["text", "audio"], "audio": {"voice": "a"}, "n": 2}
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_a_text_model_cannot_return_is_rejected(name, stream):
+    async with chat_server(build_completion("hi")) as server, serve_models(connect(server, "prompted")) as url:
+        body = {"messages": HI, "tools": [ADD], name: UNSUPPORTED[name], "stream": stream}
+        status, raw, _ = await post(url, body)
+    error = orjson.loads(raw)["error"]
+    assert (status, error["param"]) == (400, name)
+    assert name in error["message"]
+    assert server.bodies == []
+
+
+async def test_a_text_model_of_a_server_gets_the_other_parameters():
+    sampling = {"top_p": 0.5, "logit_bias": {"1": 2}, "reasoning_effort": "low", "user": "u", "made_up": 1}
+    async with chat_server(build_completion("hi")) as server, serve_models(connect(server, "prompted")) as url:
+        assert (await post(url, {"messages": HI, "tools": [ADD], **sampling}))[0] == 200
+    assert sampling.items() <= server.bodies[0].items()
+
+
+async def test_a_model_without_a_server_rejects_a_parameter_that_it_does_not_have():
+    async with serve_models(ScriptedModel("hi")) as url:
+        status, raw, _ = await post(url, {"messages": HI, "top_p": 0.5})
+        assert (status, orjson.loads(raw)["error"]["param"]) == (400, "top_p")
+        assert (await post(url, {"messages": HI, "user": "u", "top_p": 1.0}))[0] == 200
+
+
+async def test_a_conversation_without_a_result_is_completed_for_the_server():
+    asked = [*HI, {"role": "assistant", "content": None, "tool_calls": [CALL]}]
+    async with chat_server(build_completion("hi")) as server, serve_models(connect(server)) as url:
+        assert (await post(url, {"messages": asked, "tools": [ADD]}))[0] == 200
+    assert [message["role"] for message in server.bodies[0]["messages"]] == ["user", "assistant", "tool"]
+
+
+async def test_an_error_in_a_stream_passes():
+    chunk = {"error": {"message": "overloaded"}}
+    upstream = respond_events(build_delta(content="a"), chunk, done=False)
+    async with chat_server(upstream) as server, serve_models(connect(server)) as url:
+        _, raw, _ = await post(url, {"messages": HI, "stream": True})
+    assert raw.endswith(b"data: " + orjson.dumps(chunk) + b"\n\n")
+
+
+WORDS = st.sampled_from(["user", "assistant", "tool", "function", "object", "add", "c1", "auto", "json_schema", "text"])
+KEYS = st.sampled_from(
+    ["role", "content", "type", "text", "tool_calls", "id", "function", "name", "arguments", "tool_call_id", "schema"]
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=15,
+)
+PARAMETERS_TO_FUZZ = ["tools", "tool_choice", "stop", "n", "stream_options", "response_format", "seed", "logprobs"]
+FUZZED_BODY = st.fixed_dictionaries(
+    {"model": st.just("m"), "messages": st.just(HI) | st.lists(JSON, max_size=3) | JSON, "stream": st.booleans()},
+    optional=dict.fromkeys([*PARAMETERS_TO_FUZZ, "top_p"], JSON),
+)
+
+
+@pytest.mark.parametrize("mode", ["native", "auto", "prompted"])
+async def test_no_body_fails_with_a_server_error(mode):
+    async with chat_server(respond_json(WHOLE)) as server, serve_models(connect(server, mode)) as url:
+        for body in draw_examples(FUZZED_BODY, 60):
+            status, raw, _ = await post(url, body)
+            assert status < 500, (body, raw)
+
+
+def draw_examples(strategy, count):
+    drawn = []
+
+    @settings(max_examples=count, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(strategy)
+    def draw(value):
+        drawn.append(value)
+
+    draw()
+    return drawn
