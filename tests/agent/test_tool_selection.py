@@ -5,9 +5,11 @@ from contextlib import aclosing
 
 import pytest
 
+from opposable.agent.agent import Agent
 from opposable.agent.loop import run
 from opposable.agent.tool_selection import ToolSelection
 from opposable.domain.call_context import Approved, CallContext
+from opposable.domain.errors import ModelError
 from opposable.domain.events import ToolDelta, ToolFinished, ToolStarted
 from opposable.domain.messages import assistant_message, user_message
 from opposable.domain.tools import ToolDefinition
@@ -38,7 +40,7 @@ ABOUT = {
     "alarm": "Set an alarm clock.",
     "taxes": "Work out the taxes of a year.",
 }
-FEW = ToolDisclosure(max_tools=3, max_tokens=8000, max_matches=2)
+FEW = ToolDisclosure(max_tokens=50, max_matches=2)
 
 
 def build_large_library(showing=FEW, **more) -> ToolLibrary:
@@ -62,15 +64,77 @@ async def test_a_small_library_is_offered_unchanged():
     assert ToolSelection(library, (user_message("go"),), ModelOptions()).definitions is library.definitions
 
 
-@pytest.mark.parametrize("showing", [FEW, ToolDisclosure(max_tools=40, max_tokens=50, max_matches=2)])
 @pytest.mark.parametrize(
     ("said", "first"), [("What is the weather in Rome?", "weather"), ("请翻译这个文本", "translate")]
 )
-async def test_of_a_large_library_matching_tools_and_a_search_tool_are_offered(showing, said, first):
+async def test_of_a_large_library_matching_tools_and_a_search_tool_are_offered(said, first):
     model = ScriptedModel("fine")
-    await run_agent(model, build_large_library(showing), said)
+    await run_agent(model, build_large_library(), said)
     assert list_sent_tool_names(model)[0][:2] == ["search_tools", first]
     assert len(list_sent_tool_names(model)[0]) <= 3
+
+
+NOTE = "Tools that are not listed: "
+
+
+def read_unlisted_names(model: ScriptedModel) -> str:
+    return model.requests[0].tools[0].description.partition(NOTE)[2]
+
+
+@pytest.mark.parametrize(("said", "note"), [("Wake me: alarm at six", NOTE), ("请在六点叫醒我", "没有列出的工具：")])
+async def test_tools_that_are_left_out_are_listed_by_name(said, note):
+    model = ScriptedModel("fine")
+    await run_agent(model, build_large_library(), said)
+    sent = model.requests[0].tools
+    listed = sent[0].description.partition(note)[2].rstrip(".。").split(", ")
+    assert {*listed, *(one.name for one in sent[1:])} == set(ABOUT)
+
+
+async def test_the_list_of_names_is_bounded_and_says_how_many_are_missing():
+    library = ToolLibrary([RawTool(f"tool_{n:03}", "Does it.") for n in range(500)], disclosure=FEW)
+    model = ScriptedModel("fine")
+    await run_agent(model, library)
+    names = read_unlisted_names(model)
+    assert names.startswith("tool_000, tool_001, ")
+    assert names.endswith(f" … (+{500 - names.count('tool_')}).")
+    assert len(names) < 4 * 50 + 20
+
+
+async def test_hundreds_of_small_tools_are_sent_whole():
+    model = ScriptedModel("fine")
+    await run_agent(model, ToolLibrary([RawTool(f"tool_{n:03}", "Does it.") for n in range(300)]))
+    assert len(model.requests[0].tools) == 300
+
+
+@pytest.mark.parametrize(("window", "count"), [(2_000, 6), (900, 1)])
+async def test_a_tenth_of_the_context_window_is_for_tools(window, count):
+    model = ScriptedModel("fine")
+    library = ToolLibrary([RawTool(*one) for one in ABOUT.items()]).for_model(window)
+    await run_agent(model, library)
+    assert len(model.requests[0].tools) == count
+
+
+async def test_the_agent_sets_how_many_tools_are_sent():
+    model = ScriptedModel("fine")
+    agent = Agent(model, [RawTool(*one) for one in ABOUT.items()], disclosure=FEW)
+    await agent.run("Wake me: alarm at six")
+    assert list_sent_tool_names(model) == [["search_tools", "alarm"]]
+
+
+async def test_an_assisted_model_finds_tools_in_another_language():
+    model = ScriptedModel("money, currency", "done")
+    agent = Agent(model, [RawTool(*one) for one in ABOUT.items()], disclosure=FEW, assistance=True)
+    await agent.run("wechseln")
+    assert model.requests[0].messages[-1] == user_message("wechseln")
+    assert list_sent_tool_names(model)[1][:2] == ["search_tools", "currency"]
+
+
+async def test_an_assisted_model_that_does_not_answer_gets_the_names():
+    model = ScriptedModel(ModelError("busy"), "done")
+    agent = Agent(model, [RawTool(*one) for one in ABOUT.items()], disclosure=FEW, assistance=True)
+    await agent.run("wechseln")
+    assert list_sent_tool_names(model)[1] == ["search_tools"]
+    assert model.requests[1].tools[0].description.endswith("weather, currency, flights, translate, alarm, taxes.")
 
 
 async def test_what_a_search_finds_can_be_called_in_the_next_turn():
@@ -103,6 +167,7 @@ async def test_a_tool_that_must_be_called_and_those_called_before_are_shown():
         user_message("Wake me: alarm at six"),
     )
     selection = ToolSelection(build_large_library(), history, ModelOptions(tool_choice=ForcedTool("taxes")))
+    await selection.add_matching_tools()
     assert [one.name for one in selection.definitions] == ["search_tools", "taxes", "flights", "alarm"]
     assert selection.definitions is selection.definitions
 
@@ -110,6 +175,7 @@ async def test_a_tool_that_must_be_called_and_those_called_before_are_shown():
 async def test_a_tool_unregistered_meanwhile_is_not_shown_any_more():
     library = build_large_library()
     selection = ToolSelection(library, (user_message("Wake me: alarm at six"),), ModelOptions())
+    await selection.add_matching_tools()
     library.unregister("alarm")
     assert [one.name for one in selection.definitions] == ["search_tools"]
 

@@ -26,6 +26,7 @@ WORDS = [
     ("searchFiles in parsed_XMLDocuments", ["search", "fil", "pars", "xml", "document"]),
     ("the Categories of boxes", ["category", "box"]),
     ("查询北京天气 2026", ["查询", "询北", "北京", "京天", "天气", "2026"]),
+    ("calculators calculate a calculation", ["calculat", "calculat", "calculat"]),
     ("天", ["天"]),
     ("", []),
 ]

@@ -1,5 +1,6 @@
 """The agent: a model with tools, instructions and limits, for any number of runs."""
 
+import functools
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -14,6 +15,7 @@ from opposable.agent.limits import DEFAULT_LIMITS, Limits
 from opposable.agent.loop import run
 from opposable.agent.loop_detection import LoopDetection
 from opposable.agent.policy import RunPolicy
+from opposable.agent.query_expansion import expand_query
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.events import Event, RunFinished
 from opposable.domain.messages import Message, system_message, user_message
@@ -21,6 +23,7 @@ from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.models.factory import create_model
 from opposable.models.profile import get_profile
 from opposable.tools.base import Tool
+from opposable.tools.disclosure import ToolDisclosure
 from opposable.tools.library import ToolLibrary
 
 Task = str | Sequence[Message]
@@ -41,6 +44,8 @@ class Agent:
         options: Options of every model request.
         assistance: Whether assistance for small models is on, or its options. By default the profile of the model decides.
         failure_memory: Where failed calls are remembered across runs. By default an assisted agent has a memory of its own, others have none.
+        disclosure: When the model gets only some of the tools. By default, when their definitions take more than a tenth
+            of its context window.
 
     Raises:
         BadInput: The model name is unknown, or a function cannot become a tool.
@@ -56,6 +61,7 @@ class Agent:
         options: ModelOptions = DEFAULT_OPTIONS,
         assistance: bool | GuardOptions | None = None,
         failure_memory: ScopedMemory | None = None,
+        disclosure: ToolDisclosure | None = None,
     ) -> None:
         self.model = create_model(model) if isinstance(model, str) else model
         self.library = tools if isinstance(tools, ToolLibrary) else ToolLibrary(tools)
@@ -63,6 +69,7 @@ class Agent:
         self._limits = limits
         self._assistance = get_profile(self.model).assisted if assistance is None else assistance
         self._failure_memory = failure_memory or (FailureMemory().with_scope() if self._assistance else None)
+        self._disclosure = disclosure
         self._stream_options = options
         self._no_stream_options = replace(options, stream=False)
 
@@ -101,6 +108,7 @@ class Agent:
             context=context,
             assistance=self._assistance,
             failure_memory=self._failure_memory,
+            disclosure=self._disclosure,
         )
 
     async def aclose(self) -> None:
@@ -124,13 +132,18 @@ async def run_agent(
     context: CallContext = NO_CONTEXT,
     assistance: bool | GuardOptions | None = None,
     failure_memory: ScopedMemory | None = None,
+    disclosure: ToolDisclosure | None = None,
 ) -> AsyncGenerator[Event, None]:
     """Run the loop with the policy that fits: assistance where the profile or the caller asks for it.
 
-    `assistance` None follows the model's profile. Raises: as `loop.run`.
+    `assistance` None follows the model's profile. `disclosure` None is that of the library. Raises: as `loop.run`.
     """
     policy: RunPolicy | None = None
-    if get_profile(model).assisted if assistance is None else assistance:
+    profile = get_profile(model)
+    is_assisted = profile.assisted if assistance is None else bool(assistance)
+    expand = functools.partial(expand_query, model) if is_assisted else None
+    library = library.for_model(limits.context or profile.context, disclosure, expand)
+    if is_assisted:
         guards = assistance if isinstance(assistance, GuardOptions) else ALL_GUARDS
         model, policy = await assist(model, library, messages, guards, failure_memory)
     elif failure_memory is not None:

@@ -1,7 +1,8 @@
 """The limits of a run, and the deadline that ends a wait when its time is used up."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import aclosing
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
@@ -125,6 +126,19 @@ class Deadline:
                 yield item
         finally:
             await source.aclose()
+
+    async def wait(self, awaitable: Awaitable[T]) -> T:
+        """Return the result of `awaitable`.
+
+        Raises:
+            DeadlineExceeded: The time is used up.
+        """
+
+        async def yield_result() -> AsyncGenerator[T, None]:
+            yield await awaitable
+
+        async with aclosing(self.iterate(yield_result())) as results:
+            return await anext(results)
 
     def _expire(self) -> None:
         self._is_expired = True

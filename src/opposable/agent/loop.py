@@ -56,7 +56,7 @@ async def run(
     language = detect_conversation_language(messages)
     context = replace(context, run_id=context.run_id or uuid4().hex, language=language)
     history = match_results_to_calls(messages)
-    selection = ToolSelection(library, history, options)
+    selection = ToolSelection(library, history, options, language)
     state = _Run(
         model,
         library,
@@ -73,6 +73,7 @@ async def run(
     yield RunStarted(context.run_id)
     with Deadline(limits.seconds) as deadline:
         try:
+            await deadline.wait(selection.add_matching_tools())
             while not state.is_finished:
                 exceeded = find_exceeded_limit(limits, state.turn_count, state.call_count, state.usage)
                 if exceeded is not None:

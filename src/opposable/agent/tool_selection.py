@@ -1,10 +1,14 @@
 """Selection of the tools that a run offers to the model."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from opposable.domain.language import Language
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition, ToolResult
 from opposable.models.base import ForcedTool, ModelOptions
+from opposable.tools.disclosure import join_names
+from opposable.tools.failure_messages import unlisted_tools_note
 from opposable.tools.library import ToolLibrary
 from opposable.tools.meta_tools import READ_RESULT, SEARCH_TOOLS
 
@@ -12,29 +16,35 @@ from opposable.tools.meta_tools import READ_RESULT, SEARCH_TOOLS
 class ToolSelection:
     """The tools offered in one run.
 
-    From a large library these are a search tool, the tools that match the task, and later those that were called or
-    found. The order never changes, so that the prompt cache of a server stays valid. The first stored long result adds
-    a tool that reads the rest of it.
+    From a large library these are a search tool that names the others, the tools that match the task, and later those
+    that were called or found. The order never changes, so that the prompt cache of a server stays valid. The first
+    stored long result adds a tool that reads the rest of it.
     """
 
-    def __init__(self, library: ToolLibrary, messages: Sequence[Message], options: ModelOptions) -> None:
+    def __init__(
+        self, library: ToolLibrary, messages: Sequence[Message], options: ModelOptions, language: Language = "en"
+    ) -> None:
         self._library = library
+        self._language = language
         self._has_stored_results = False
         self._selected_names: dict[str, None] = {}
+        self._unlisted_names = ""
+        self._task = ""
         self._cached_definitions: tuple[int, int, tuple[ToolDefinition, ...]] | None = None
         if library.is_large:
             choice = options.tool_choice
             called_names = [call.name for message in messages for call in message.tool_calls]
-            task = next((message.content for message in reversed(messages) if message.role == "user"), "")
-            matching_names = [match.name for match in library.search(task[:2000], library.disclosure.max_matches)]
-            self._add_names(
-                (
-                    SEARCH_TOOLS,
-                    *([choice.name] if isinstance(choice, ForcedTool) else ()),
-                    *called_names,
-                    *matching_names,
-                )
-            )
+            self._task = next((message.content for message in reversed(messages) if message.role == "user"), "")[:2000]
+            self._add_names((SEARCH_TOOLS, *([choice.name] if isinstance(choice, ForcedTool) else ()), *called_names))
+
+    async def add_matching_tools(self) -> None:
+        """Add the tools that match the task, and list the names of the others. Call it once, before the first turn."""
+        if not self._selected_names:
+            return
+        matches = await self._library.search_by_meaning(self._task, self._library.disclosure.max_matches)
+        self._add_names(match.name for match in matches)
+        names = [name for name in self._library.names if name not in self._selected_names]
+        self._unlisted_names = join_names(names, self._library.max_definition_tokens)
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
@@ -64,6 +74,11 @@ class ToolSelection:
         definitions: Iterable[ToolDefinition] = self._library.definitions
         if self._selected_names:
             tools = [self._library.find_tool(name) for name in self._selected_names]
-            definitions = {tool.definition.name: tool.definition for tool in tools if tool is not None}.values()
+            known = {tool.definition.name: tool.definition for tool in tools if tool is not None}
+            if self._unlisted_names:
+                note = unlisted_tools_note(self._unlisted_names, self._language)
+                search = known[SEARCH_TOOLS]
+                known[SEARCH_TOOLS] = replace(search, description=f"{search.description}\n\n{note}")
+            definitions = known.values()
         result_reader = self._library.find_tool(READ_RESULT) if self._has_stored_results else None
         return (*definitions, result_reader.definition) if result_reader is not None else tuple(definitions)

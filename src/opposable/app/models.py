@@ -1,10 +1,12 @@
 """Models opened by name, with the embedded model downloaded if necessary."""
 
+import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
+from opposable.agent.query_expansion import expand_query
 from opposable.domain.messages import user_message
 from opposable.models.base import Model, ModelOptions
 from opposable.models.calling_modes import (
@@ -25,6 +27,7 @@ from opposable.models.embedded.weights import (
 from opposable.models.factory import API_KEY_VARIABLES, create_model, create_unwrapped_model
 from opposable.models.http_client import RetryPolicy
 from opposable.settings import Settings
+from opposable.tools.disclosure import ExpandQuery
 
 OnProgress = Callable[[PullProgress], None]
 CONNECT_RETRY_POLICY = RetryPolicy(connect_timeout_seconds=2.5)
@@ -59,6 +62,23 @@ async def open_unwrapped_model(settings: Settings, name: str, on_progress: OnPro
     """
     await _download_if_missing(settings, name, on_progress)
     return create_unwrapped_model(name, models_directory=models_directory(settings), retry_policy=CONNECT_RETRY_POLICY)
+
+
+@asynccontextmanager
+async def open_query_expander(settings: Settings, name: str | None = None) -> AsyncIterator[ExpandQuery | None]:
+    """Open what adds keywords to a search for tools: a model by name, by default the embedded one.
+
+    None if no model is named and the embedded one is not installed: a search never downloads it.
+
+    Raises:
+        BadInput: No model has this name.
+    """
+    directory = models_directory(settings)
+    if name is None and find_installed_weights(QWEN_CODER, directory) is None:
+        yield None
+        return
+    async with aclosing(create_unwrapped_model(name or "local", models_directory=directory)) as model:
+        yield functools.partial(expand_query, model)
 
 
 async def _download_if_missing(settings: Settings, name: str, on_progress: OnProgress | None) -> None:

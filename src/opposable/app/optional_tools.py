@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from importlib.util import find_spec
 
+from opposable.app.search_keywords import add_search_keywords
 from opposable.app.spec_loader import SpecLoader
 from opposable.tools.base import Tool
 from opposable.tools.function import FunctionTool, tools_from_object
@@ -23,10 +24,10 @@ def create_optional_tools(loader: SpecLoader, exit_stack: AsyncExitStack) -> lis
 
     `exit_stack` closes what they open.
     """
-    return list(_iter_optional_tools(loader, exit_stack))
+    return [*add_search_keywords(_iter_optional_tools(loader, exit_stack))]
 
 
-def _iter_optional_tools(loader: SpecLoader, exit_stack: AsyncExitStack) -> Iterator[Tool]:
+def _iter_optional_tools(loader: SpecLoader, exit_stack: AsyncExitStack) -> Iterator[FunctionTool]:
     roots = list(loader.permissions.roots)
     if _is_installed("python_executor"):
         from opposable.builtin_tools.python.python_executor import PythonExecutor  # lazy: optional dependency

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from opposable.app.search_keywords import add_search_keywords
 from opposable.builtin_tools.calculator.calculator import calculator
 from opposable.builtin_tools.clock import time
 from opposable.builtin_tools.echo import echo
@@ -49,14 +50,15 @@ def create_builtin_tools(roots: Sequence[Path]) -> list[Tool]:
     File tools read only inside `roots`.
     """
     files = FileSearch(list(roots))
-    return [
-        FunctionTool(echo),
-        FunctionTool(calculator),
-        FunctionTool(time),
-        FunctionTool(files.file_search),
-        FunctionTool(files.read_file),
-        FunctionTool(LogTransform(list(roots)).log_transform),
-    ]
+    functions = (
+        echo,
+        calculator,
+        time,
+        files.file_search,
+        files.read_file,
+        LogTransform(list(roots)).log_transform,
+    )
+    return [*add_search_keywords(FunctionTool(function) for function in functions)]
 
 
 def create_builtin_library(settings: Settings) -> ToolLibrary:
@@ -66,4 +68,5 @@ def create_builtin_library(settings: Settings) -> ToolLibrary:
 
 def create_sql_tools(database: Database) -> list[Tool]:
     """Create the read-only tools that describe and query a database."""
-    return [*tools_from_object(SchemaTools(database), "schema"), *tools_from_object(SqlTools(database), "sql")]
+    tools = [*tools_from_object(SchemaTools(database), "schema"), *tools_from_object(SqlTools(database), "sql")]
+    return [*add_search_keywords(tools)]

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from opposable.app.models import open_query_expander
 from opposable.app.stored_tools import check_tool_health
 from opposable.app.tools import open_tools, require_tool
 from opposable.cli import stored_tools
@@ -95,19 +96,26 @@ def call_tool(
 
 @cli.command("search")
 def search_tools(
-    need: Annotated[str, typer.Argument(help="What the tool should do, in English or Chinese")],
+    need: Annotated[str, typer.Argument(help="What the tool should do, in any language")],
     limit: Annotated[int, typer.Option("--most", min=1, max=100, help="Maximum number of tools")] = 10,
     db: DatabaseOption = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Model that reads the need (default: local if installed)")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Search for tools that fit a need, best first.
+
+    A model adds keywords to a need with unknown words, such as one in another language.
 
     Example: opposable tools search "compute an average"
     """
 
     async def search() -> None:
-        async with open_tools(read_settings(), db) as available:
-            matches = available.search(need, limit)
+        settings = read_settings()
+        async with open_tools(settings, db) as available, open_query_expander(settings, model) as expand:
+            matches = await available.for_model(None, expand_query=expand).search_by_meaning(need, limit)
+            names = available.names
         if json:
             rows = [
                 {"name": match.name, "tool_id": match.tool_id, "description": match.description, "score": match.score}
@@ -121,7 +129,7 @@ def search_tools(
                 )
             )
         else:
-            err.print(style_text("No tool matches. Describe the need in other words."))
+            err.print(style_text(f"No tool matches. Describe the need in other words. All tools: {', '.join(names)}"))
 
     asyncio.run(search())
 

@@ -363,6 +363,8 @@ class AgentSpec(FrozenModel):
         semantics: The semantic model for questions about data.
         learning: Whether stored failures are used by this agent alone ("own") or by all agents ("shared") of the
             same API key's owner.
+        max_tool_tokens: Tokens of tool definitions that the model gets in full. Of more tools, it gets those that match
+            the task, a search tool and the names of the others. None for a tenth of the model's context window.
     """
 
     agent_id: str = Field(pattern=ID_PATTERN)
@@ -377,6 +379,7 @@ class AgentSpec(FrozenModel):
     database: str = ""
     semantics: str = ""
     learning: Literal["own", "shared"] = "shared"
+    max_tool_tokens: int | None = Field(default=None, ge=0)
 
 
 class Registration(FrozenModel):

@@ -29,6 +29,7 @@ from opposable.service.runner import ActiveRun, Runner
 from opposable.settings import Settings
 from opposable.store.recorder import Recorder
 from opposable.store.store import Store
+from opposable.tools.disclosure import ToolDisclosure
 from opposable.tools.library import ToolLibrary
 
 DEFAULT_AGENT_ID = "default"
@@ -164,6 +165,7 @@ class Service:
                 options=options,
                 context=context,
                 failure_memory=failure_memory,
+                disclosure=ToolDisclosure(max_tokens=agent.max_tool_tokens),
             ),
         )
 

@@ -1,16 +1,45 @@
 """How many tools of a library are sent to a model."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+
+DEFAULT_CONTEXT_TOKENS = 128_000
+"""The context window that is assumed for a model of unknown size."""
+
+ExpandQuery = Callable[[str], Awaitable[str]]
+"""Returns keywords for a need, so that tools are found by meaning and across languages; "" if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolDisclosure:
     """When a model gets only some of the tools.
 
-    A library with at most `max_tools` tools of at most `max_tokens` tokens in all is sent whole. Of a larger one, the
-    model gets a search tool and the `max_matches` tools that match its task best.
+    A library whose definitions have at most `max_tokens` tokens is sent whole. Of a larger one, the model gets a search
+    tool, the `max_matches` tools that match its task best, and the names of the others.
+
+    Attributes:
+        max_tokens: Tokens of definitions that are sent; None for a tenth of the model's context window.
+        max_matches: The number of matching tools.
     """
 
-    max_tools: int = 40
-    max_tokens: int = 8_000
+    max_tokens: int | None = None
     max_matches: int = 8
+
+    def get_max_tokens(self, context_window: int | None) -> int:
+        """Return the tokens of definitions that are sent to a model with this context window."""
+        if self.max_tokens is not None:
+            return self.max_tokens
+        return (context_window or DEFAULT_CONTEXT_TOKENS) // 10
+
+
+def join_names(names: Sequence[str], max_tokens: int) -> str:
+    """Join names in at most `max_tokens` tokens, a quarter of their characters; what is too much is counted."""
+    shown: list[str] = []
+    remaining_characters = 4 * max_tokens
+    for name in names:
+        remaining_characters -= len(name) + 2
+        if remaining_characters < 0:
+            break
+        shown.append(name)
+    left_out = len(names) - len(shown)
+    return ", ".join(shown) + (f" … (+{left_out})" if left_out else "")

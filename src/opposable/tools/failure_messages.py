@@ -149,5 +149,10 @@ def found_tools_note(count: int, language: Language) -> str:
     return "These tools fit and can be called now:" if count else "No tool fits; search again in other words."
 
 
+def unlisted_tools_note(names: str, language: Language) -> str:
+    """Name the tools that a model does not get in full, for the description of the search tool."""
+    return f"没有列出的工具：{names}。" if language == "zh" else f"Tools that are not listed: {names}."
+
+
 def _describe_given_value(problem: FieldProblem, prefix: str, missing: str) -> str:
     return missing if problem.received is None else f"{prefix}{problem.received}"

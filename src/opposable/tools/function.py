@@ -39,7 +39,7 @@ class FunctionTool:
 
     The schema comes from the signature and the docstring. A parameter annotated `CallContext` receives the call's
     context and is not part of the schema. A sync function runs in a thread. A generator's deltas are reported as they
-    are yielded.
+    are yielded. `keywords` are further words that a search finds the tool by; models do not get them.
     """
 
     def __init__(
@@ -72,6 +72,7 @@ class FunctionTool:
             to_safe_name(self.tool_id), description or self._signature.description, self._signature.parameters
         )
         self.timeout = timeout
+        self.keywords: tuple[str, ...] = ()
         call_method = getattr(function, "__call__", None)  # noqa: B004 - its kind is inspected, not its presence
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call_method)
         self._yields_deltas = _is_generator(function) or _is_generator(call_method)

@@ -5,7 +5,6 @@ import copy
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from opposable.domain.call_context import NO_CONTEXT, ApprovalHandler, CallContext
@@ -19,7 +18,7 @@ from opposable.tools.bindings import BoundRegistry, BuildTools
 from opposable.tools.call_policies import PolicyContext, run_once, run_with_policies
 from opposable.tools.circuit_breaker import CircuitBreakerOptions
 from opposable.tools.descriptions import Detail, describe_entries, get_examples
-from opposable.tools.disclosure import ToolDisclosure
+from opposable.tools.disclosure import ExpandQuery, ToolDisclosure
 from opposable.tools.health import ToolHealthReport, create_health_report, is_in_service
 from opposable.tools.invocation import InvocationResult, check_arguments, result_from_error
 from opposable.tools.meta_tools import SEARCH_TOOLS, MetaTools
@@ -28,6 +27,7 @@ from opposable.tools.result_cache import ResultCache
 from opposable.tools.result_store import ResultStore, truncate_result
 from opposable.tools.retries import ToolRetryOptions
 from opposable.tools.spec_registration import register_spec, register_tool, to_tool
+from opposable.tools.tool_match import ToolMatch, get_priority_key, to_match
 from opposable.tools.tool_names import find_nearest_names
 
 if TYPE_CHECKING:  # pydantic is loaded only where specs are used
@@ -44,18 +44,6 @@ MAX_COMPARED_NAMES = 500
 
 MAX_FAILURE_CHARACTERS = 500
 """Characters of the last failure in a health report."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolMatch:
-    """A tool found by a search. Scores are comparable within one search only."""
-
-    name: str
-    tool_id: str
-    action: str
-    description: str
-    score: float
-    spec: "AnyToolSpec"
 
 
 class ToolLibrary:
@@ -94,6 +82,8 @@ class ToolLibrary:
             ToolRegistrationError: A tool cannot be registered.
         """
         self.disclosure = disclosure
+        self._context_window: int | None = None
+        self._expand_query: ExpandQuery | None = None
         self._timeout = timeout
         self._max_result_characters = max_result_characters
         self._clock = clock
@@ -171,6 +161,24 @@ class ToolLibrary:
         view = copy.copy(self)
         return view._use_registry(BoundRegistry(self._registry, bindings, build_tools))  # noqa: SLF001 - a copy of self
 
+    def for_model(
+        self,
+        context_window: int | None,
+        disclosure: ToolDisclosure | None = None,
+        expand_query: ExpandQuery | None = None,
+    ) -> "ToolLibrary":
+        """Return a view for one model; it follows the changes of this library.
+
+        Args:
+            context_window: Tokens of the model's context window, None if unknown.
+            disclosure: When the model gets only some of the tools (default: as in this library).
+            expand_query: Adds keywords to a need.
+        """
+        view = copy.copy(self)
+        view.disclosure = disclosure or self.disclosure
+        view._context_window, view._expand_query, view._meta_tools = context_window, expand_query, None  # noqa: SLF001
+        return view
+
     @property
     def rejected_bindings(self) -> dict[str, str]:
         """The ids of bindings that cannot be used, each with the reason; empty for a library without bindings."""
@@ -204,7 +212,14 @@ class ToolLibrary:
 
         Among equal scores the higher `priority` comes first.
         """
-        return [_to_match(tool, score) for tool, score in self._rank_tools(query, limit)]
+        return [to_match(tool, score) for tool, score in self._rank_tools(query, limit)]
+
+    async def search_by_meaning(self, need: str, limit: int = 10) -> list[ToolMatch]:
+        """As `search`, with keywords from the `expand_query` of `for_model` if half of the need's words are unknown."""
+        index = self._registry.get_current_registry().index
+        if self._expand_query is not None and index.get_known_share(need) < 0.5:
+            need = f"{need} {await self._expand_query(need)}"
+        return self.search(need, limit)
 
     def find_alternatives(
         self, tool_id: str, query: str = "", failed_tool_ids: Iterable[str] = (), limit: int = 3
@@ -223,7 +238,7 @@ class ToolLibrary:
             query = " ".join((entry.spec.description, *entry.spec.tags, *descriptions))
         excluded_ids = {tool_id, *failed_tool_ids}
         matches = [
-            _to_match(tool, score)
+            to_match(tool, score)
             for tool, score in self._rank_tools(query, limit + 20 + 4 * len(excluded_ids))
             if tool.entry.tool_id not in excluded_ids and is_in_service(tool)
         ]
@@ -266,8 +281,12 @@ class ToolLibrary:
     @property
     def is_large(self) -> bool:
         """Whether the library is too large to send every definition to a model; see `disclosure`."""
-        registry, disclosure = self._registry.get_current_registry(), self.disclosure
-        return len(registry.definitions) > disclosure.max_tools or registry.definition_tokens > disclosure.max_tokens
+        return self._registry.get_current_registry().definition_tokens > self.max_definition_tokens
+
+    @property
+    def max_definition_tokens(self) -> int:
+        """Tokens of definitions that are sent to the model; see `disclosure` and `for_model`."""
+        return self.disclosure.get_max_tokens(self._context_window)
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -453,22 +472,13 @@ class ToolLibrary:
             tool = self._meta_tools[name]
         return tool
 
-    def _search_tools(self, query: str) -> list[RegisteredTool]:
-        return [tool for tool, _ in self._rank_tools(query, self.disclosure.max_matches)]
+    async def _search_tools(self, need: str) -> list[RegisteredTool]:
+        matches = await self.search_by_meaning(need, self.disclosure.max_matches)
+        tools_by_name = self._registry.get_current_registry().tools_by_name
+        return [tools_by_name[match.name] for match in matches]
 
     def _rank_tools(self, query: str, limit: int) -> list[tuple[RegisteredTool, float]]:
-        return self._registry.get_current_registry().index.search(query, limit, _get_priority_key)
+        return self._registry.get_current_registry().index.search(query, limit, get_priority_key)
 
     def _find_alternative_names(self, tool: RegisteredTool) -> list[str]:
         return [match.name for match in self.find_alternatives(tool.entry.tool_id)]
-
-
-def _to_match(tool: RegisteredTool, score: float) -> ToolMatch:
-    entry, definition = tool.entry, tool.definition
-    return ToolMatch(definition.name, entry.tool_id, tool.action, definition.description, score, entry.spec)
-
-
-def _get_priority_key(tool: RegisteredTool) -> tuple[float, ...]:
-    """Return a sort key that puts the higher priority first."""
-    spec = tool.entry.declared_spec
-    return (-(spec.priority if spec is not None else 1),)

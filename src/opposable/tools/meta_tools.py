@@ -1,6 +1,6 @@
 """The meta tools of a library: search for tools, and read the rest of a long result."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from opposable.domain.call_context import CallContext
@@ -27,7 +27,7 @@ class MetaTools:
     """
 
     def __init__(
-        self, search: Callable[[str], list[RegisteredTool]], result_store: ResultStore, max_characters: int
+        self, search: Callable[[str], Awaitable[list[RegisteredTool]]], result_store: ResultStore, max_characters: int
     ) -> None:
         self._search = search
         self._result_store = result_store
@@ -40,7 +40,7 @@ class MetaTools:
             need: what the tool should do, in a few words.
             context: the call's.
         """
-        tools = self._search(need)
+        tools = await self._search(need)
         return {
             "note": failure_messages.found_tools_note(len(tools), context.language),
             "tools": [{"name": tool.definition.name, "about": describe_in_one_line(tool)[2:]} for tool in tools],

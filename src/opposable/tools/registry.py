@@ -312,6 +312,7 @@ def policy_from_spec(spec: "AnyToolSpec", cache_variant: str = "") -> CallPolicy
 def _get_search_texts(tool: RegisteredTool) -> list[tuple[str, float]]:
     """Return the texts that a tool is found by, each with its weight."""
     texts = [(tool.tool_id, 3.0), (tool.definition.description, 1.0)]
+    texts.append((" ".join(getattr(tool.tool, "keywords", ())), 2.0))
     spec = tool.entry.declared_spec
     if spec is not None:
         texts += [(f"{spec.name} {spec.display_name}", 3.0), (" ".join(spec.tags), 2.0)]

@@ -45,6 +45,9 @@ def _stem_word(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
             word = word[: -len(ending)]
             break
+    for ending in ("ion", "or"):
+        if word.endswith(f"t{ending}") and len(word) - len(ending) >= 5:
+            word = word[: -len(ending)]
     return word[:-1] if len(word) > 3 and word.endswith("e") else word
 
 
@@ -77,6 +80,11 @@ class SearchIndex(Generic[K]):
             if not postings:
                 del self._postings[term]
         self._total_length -= self._lengths.pop(key, 0.0)
+
+    def get_known_share(self, query: str) -> float:
+        """Return the share of the query's terms that some text has; 1 for a query without terms."""
+        terms = set(extract_terms(query))
+        return sum(term in self._postings for term in terms) / len(terms) if terms else 1.0
 
     def search(self, query: str, limit: int, sort_key: Callable[[K], tuple[float, ...]]) -> list[tuple[K, float]]:
         """Return the best keys with their scores, best first; among equal scores the smallest `sort_key` first."""

@@ -49,7 +49,7 @@ MAX_SECOND_ATTEMPT_TOKENS = 200
 """Tokens of a second attempt."""
 
 
-PYTHON_PROFILE = ModelProfile("constrained", assisted=True)
+PYTHON_PROFILE = ModelProfile("constrained", assisted=True, context=16384)
 
 
 class PythonProtocolModel:
