@@ -23,8 +23,8 @@ _PROMPT = (
     assistant_message("remind, reminder, notify, notification, schedule, task, date"),
     user_message("这三个人里谁的评分最高"),
     assistant_message("rating, score, compare, rank, review, highest"),
-    user_message("tell me a joke"),
-    assistant_message("joke, humor, funny, entertainment, tell"),
+    user_message("make me laugh"),
+    assistant_message("joke, humor, funny, entertainment"),
 )
 
 _OPTIONS = ModelOptions(stream=False, max_tokens=40, temperature=0, stop=("\n",))
