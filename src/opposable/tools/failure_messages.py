@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from opposable.domain.errors import FieldProblem
 from opposable.domain.language import Language
 from opposable.domain.localized_text import localize
+from opposable.tools.raised_errors import describe_error
 
 
 def invalid_arguments_message(name: str, problems: Sequence[FieldProblem], language: Language) -> str:
@@ -54,9 +55,9 @@ def timeout_message(name: str, seconds: float, language: Language) -> str:
     return f"{name} did not finish within {seconds:g} seconds and was stopped."
 
 
-def tool_raised_message(name: str, error: Exception, language: Language) -> str:
+def tool_raised_message(name: str, error: BaseException, language: Language) -> str:
     """Report the type and the message of an error that a tool raised."""
-    description = f"{type(error).__name__}: {error}".strip(": ")
+    description = describe_error(error)
     description = description if len(description) <= 1000 else description[:1000] + "…"
     return f"工具 {name} 执行失败：{description}" if language == "zh" else f"{name} failed: {description}"
 

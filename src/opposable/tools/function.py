@@ -103,9 +103,21 @@ class FunctionTool:
             return await collect_stream(self.function(**arguments), context.report)
         if self._is_async:
             return await self.function(**arguments)
-        call = functools.partial(contextvars.copy_context().run, self.function, **arguments)
+        call = functools.partial(contextvars.copy_context().run, _call, self.function, arguments)
         result = await asyncio.get_running_loop().run_in_executor(get_thread_pool(), call)
         return await result if inspect.isawaitable(result) else result
+
+
+def _call(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Call a function in a thread.
+
+    Raises:
+        RuntimeError: It raised `StopIteration`, which a future cannot hold.
+    """
+    try:
+        return function(**arguments)
+    except StopIteration as error:
+        raise RuntimeError("the function raised StopIteration") from error
 
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -9,6 +9,7 @@ from opposable.domain.errors import BadInput, ToolRegistrationError
 from opposable.domain.specs import FunctionToolSpec
 from opposable.tools.base import Tool
 from opposable.tools.function import FunctionTool
+from opposable.tools.raised_errors import describe_error
 
 
 def load_tools(spec: FunctionToolSpec, allowed: Sequence[str]) -> list[Tool]:
@@ -72,8 +73,10 @@ def _load_object(spec: FunctionToolSpec, name: str) -> Any:
         module = importlib.import_module(spec.module_path)
     except ModuleNotFoundError as error:
         raise BadInput(f"{spec.tool_id}: there is no module {error.name}.") from error
-    except Exception as error:
-        raise BadInput(f"{spec.tool_id}: {spec.module_path} cannot be imported: {_describe_error(error)}") from error
+    except (Exception, SystemExit) as error:
+        raise BadInput(
+            f"{spec.tool_id}: {spec.module_path} cannot be imported: {describe_error(error)[:300]}"
+        ) from error
     loaded = getattr(module, name, None)
     loaded = loaded.function if isinstance(loaded, FunctionTool) else loaded
     if loaded is None or getattr(loaded, "__module__", None) != module.__name__:
@@ -99,8 +102,8 @@ def _create_instance(cls: type, spec: FunctionToolSpec) -> object:
         ) from error
     try:
         return cls(**spec.init_params)
-    except Exception as error:
-        raise BadInput(f"{spec.tool_id}: {cls.__name__} cannot be created: {_describe_error(error)}") from error
+    except (Exception, SystemExit) as error:
+        raise BadInput(f"{spec.tool_id}: {cls.__name__} cannot be created: {describe_error(error)[:300]}") from error
 
 
 def _create_action_tools(instance: object, spec: FunctionToolSpec) -> list[Tool]:
@@ -125,7 +128,3 @@ def _create_tool(function: Any, spec: FunctionToolSpec, tool_id: str, descriptio
         return FunctionTool(function, tool_id=tool_id, description=description, timeout=spec.timeout)
     except ToolRegistrationError as error:
         raise BadInput(f"{spec.tool_id}: {error}") from error
-
-
-def _describe_error(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:300]

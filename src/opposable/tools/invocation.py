@@ -11,6 +11,7 @@ from opposable.domain.tools import FailureKind
 from opposable.tools import failure_messages
 from opposable.tools.argument_validation import remove_optional_nulls
 from opposable.tools.base import Tool
+from opposable.tools.raised_errors import get_error_text, is_connection_error
 from opposable.tools.registry import RegisteredTool
 from opposable.tools.result_text import find_failure_in_value, value_to_text
 
@@ -83,22 +84,28 @@ async def invoke(
         if not scope.expired() or isinstance(error, ToolFailed):
             return result_from_error(error, name, language)
         return InvocationResult(failure_messages.timeout_message(name, timeout_seconds, language), "timeout")
+    except (SystemExit, KeyboardInterrupt) as error:  # `sys.exit()` of a tool must not end the process
+        task = asyncio.current_task()
+        if task is None or task.cancelling():  # Ctrl-C, which cancels the task first
+            raise
+        return result_from_error(error, name, language)
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is reported to the model, not to the caller
         return result_from_error(error, name, language)
 
 
-def result_from_error(error: Exception, name: str, language: Language) -> InvocationResult:
+def result_from_error(error: BaseException, name: str, language: Language) -> InvocationResult:
     """Convert an error that the tool `name` raised."""
     match error:
         case InvalidArguments():
             message = failure_messages.invalid_arguments_message(name, error.problems, language)
             return InvocationResult(message, "invalid_arguments")
         case ToolFailed():
-            return InvocationResult(str(error), "timeout" if isinstance(error, TimeoutError) else "failed")
+            return InvocationResult(get_error_text(error), "timeout" if isinstance(error, TimeoutError) else "failed")
         case TimeoutError():
             return InvocationResult(failure_messages.tool_raised_message(name, error, language), "timeout")
         case ToolRefused():
-            return InvocationResult(str(error), "refused")
+            return InvocationResult(get_error_text(error), "refused")
         case ToolUnavailable():
-            return InvocationResult(str(error), "unavailable")
-    return InvocationResult(failure_messages.tool_raised_message(name, error, language), "failed")
+            return InvocationResult(get_error_text(error), "unavailable")
+    kind: FailureKind = "unavailable" if is_connection_error(error) else "failed"
+    return InvocationResult(failure_messages.tool_raised_message(name, error, language), kind)
