@@ -179,6 +179,59 @@ async def test_a_whole_call_runs_after_it_was_cut_off_with_the_same_arguments(ti
     assert (result.failure, result.content) == (None, "5")
 
 
+@pytest.mark.parametrize("finish", ["length", "content_filter", "incomplete"])
+async def test_an_answer_that_was_cut_off_says_so_in_the_reason(finish):
+    finished = await run_to_end(ScriptedModel(Reply(assistant_message("It is"), finish)))
+    assert (finished.text, finished.reason) == ("It is", finish)
+
+
+@pytest.mark.parametrize("finish", ["length", "content_filter", "incomplete"])
+@pytest.mark.parametrize("stream", [True, False])
+async def test_no_call_of_a_reply_that_was_cut_off_is_run(finish, stream):
+    calls = (ToolCall("c1", "add", {"a": 1, "b": 2}), ToolCall("c2", "add", {"a": 1, "b": 3}))
+    model = ScriptedModel(Reply(assistant_message("", calls), finish), "done")
+    events = await collect_events(model, options=ModelOptions(stream=stream))
+    assert [event.result.failure for event in events if type(event) is ToolFinished] == ["invalid_arguments"] * 2
+    assert events[-1].reason == "answer"
+
+
+@pytest.mark.parametrize(
+    ("limits", "requested", "passed_on"),
+    [
+        (Limits(), None, None),
+        (Limits(), 50, 50),
+        (Limits(tokens=1_000_000), None, None),
+        (Limits(output_tokens=1000), None, 1000),
+        (Limits(output_tokens=1000), 50, 50),
+        (Limits(output_tokens=1000), 5000, 1000),
+        (Limits(output_tokens=10), None, 256),
+    ],
+)
+async def test_the_tokens_left_bound_the_length_of_a_reply(limits, requested, passed_on):
+    model = ScriptedModel("done")
+    await run_to_end(model, limits=limits, options=ModelOptions(max_tokens=requested))
+    assert model.requests[0].options.max_tokens == passed_on
+
+
+async def test_the_prompt_and_earlier_replies_count_for_the_length_of_a_reply():
+    model = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1, "b": 2}')), "done")
+    await run_to_end(model, said="x" * 4000, limits=Limits(tokens=3000))
+    first, second = (request.options.max_tokens for request in model.requests)
+    assert 1500 < second < first - 15 < 2000
+
+
+@pytest.mark.parametrize(
+    ("reply", "limits"),
+    [
+        (Reply(assistant_message("It is 5."), "stop", Usage(30, 10, 1)), Limits(tokens=20)),
+        (Reply(assistant_message("It is"), "length", Usage(30, 256, 1)), Limits(output_tokens=300)),
+    ],
+    ids=["beyond the limit", "cut off by the limit"],
+)
+async def test_an_answer_that_uses_up_the_tokens_says_so_in_the_reason(reply, limits):
+    assert (await run_to_end(ScriptedModel(reply), limits=limits)).reason == "tokens"
+
+
 async def test_repeated_or_missing_ids_become_unique():
     model = ScriptedModel(
         reply_with_calls(

@@ -103,6 +103,32 @@ async def test_a_streamed_reply_brings_thinking_text_and_calls():
     ]
 
 
+@pytest.mark.parametrize(
+    ("ending", "finish"),
+    [
+        ([], "incomplete"),
+        ([{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}], "incomplete"),
+        ([{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"}], "tool_calls"),
+        (
+            [
+                {"type": "message_delta", "delta": {"stop_reason": "model_context_window_exceeded"}},
+                {"type": "message_stop"},
+            ],
+            "length",
+        ),
+    ],
+)
+async def test_a_stream_without_its_end_is_incomplete(ending, finish):
+    stream = [
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "c", "name": "add"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"a": 1}'}},
+        *ending,
+    ]
+    async with chat_server(respond_events(*stream, done=False)) as server:
+        reply = (await collect_parts(server))[-1]
+    assert (reply.finish, len(reply.message.tool_calls)) == (finish, 1)
+
+
 async def test_a_cut_call_is_marked_in_both_ways_of_asking():
     use = {"type": "tool_use", "id": "c", "name": "add", "input": {}}
     answer = {"content": [use], "stop_reason": "max_tokens", "usage": {}}

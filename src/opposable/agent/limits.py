@@ -19,6 +19,7 @@ class Limits:
     """What one run may use; None is no limit.
 
     At a limit the model gets one more request, without tools, for its answer. After `seconds` there is no more request.
+    The rest of the tokens bounds the length of each reply.
 
     Attributes:
         turns: Model replies.
@@ -62,16 +63,25 @@ def find_exceeded_limit(limits: Limits, turn_count: int, call_count: int, usage:
         return "turns"
     if limits.tool_calls is not None and call_count >= limits.tool_calls:
         return "tool_calls"
-    token_limits = (
-        (limits.tokens, usage.total_tokens),
-        (limits.input_tokens, usage.input_tokens),
-        (limits.output_tokens, usage.output_tokens),
-    )
-    if any(limit is not None and used >= limit for limit, used in token_limits):
+    if any(limit is not None and used >= limit for limit, used in _list_token_limits(limits, usage)):
         return "tokens"
     if limits.cost is not None and limits.price is not None and limits.price.compute_cost(usage) >= limits.cost:
         return "cost"
     return None
+
+
+def exceeds_token_limit(limits: Limits, usage: Usage) -> bool:
+    """Return whether a run has used more tokens than allowed."""
+    return any(limit is not None and used > limit for limit, used in _list_token_limits(limits, usage))
+
+
+def _list_token_limits(limits: Limits, usage: Usage) -> tuple[tuple[int | None, int], ...]:
+    """Return each token limit with the tokens that count for it."""
+    return (
+        (limits.tokens, usage.total_tokens),
+        (limits.input_tokens, usage.input_tokens),
+        (limits.output_tokens, usage.output_tokens),
+    )
 
 
 class DeadlineExceeded(Exception):

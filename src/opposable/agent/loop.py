@@ -8,9 +8,17 @@ from uuid import uuid4
 
 from opposable.agent import messages as texts
 from opposable.agent.history import detect_conversation_language, estimate_tokens, match_results_to_calls, trim_messages
-from opposable.agent.limits import DEFAULT_LIMITS, Deadline, DeadlineExceeded, Limits, find_exceeded_limit
+from opposable.agent.limits import (
+    DEFAULT_LIMITS,
+    Deadline,
+    DeadlineExceeded,
+    Limits,
+    exceeds_token_limit,
+    find_exceeded_limit,
+)
 from opposable.agent.loop_detection import LoopDetection
 from opposable.agent.policy import Directive, RunPolicy, Step
+from opposable.agent.reply_length import bound_reply_length
 from opposable.agent.tool_execution import ResolvedCall, cancel_call, execute_calls, resolve_calls
 from opposable.agent.tool_selection import ToolSelection
 from opposable.domain.call_context import NO_CONTEXT, CallContext
@@ -19,6 +27,7 @@ from opposable.domain.events import (
     CUT_OFF,
     DecisionMade,
     Event,
+    FinishReason,
     ModelReplied,
     Reply,
     RunFinished,
@@ -87,6 +96,8 @@ async def run(
             reason = "time"
             for event in state.cancel_unfinished_calls():
                 yield event
+    if reason == "answer":
+        reason = state.find_answer_reason()
     text = state.text or texts.format_missing_answer(reason, state.last_success, language)
     cost = None if limits.price is None else limits.price.compute_cost(state.usage)
     added = tuple(state.history[start:])
@@ -117,6 +128,8 @@ class _Run:
     is_last_turn: bool = False
     is_finished: bool = False
     had_empty_reply: bool = False
+    last_finish: FinishReason = "stop"
+    is_reply_bounded: bool = False
 
     async def take_turn(self, deadline: Deadline) -> AsyncGenerator[Event, None]:
         """Request one reply and execute its calls; a reply without calls is the answer."""
@@ -145,6 +158,13 @@ class _Run:
         if last.role == "tool":
             self.history[-1] = tool_message(last.call_id, last.name, f"{last.content}\n\n{note}")
 
+    def find_answer_reason(self) -> StopReason:
+        """Return why a run that no limit ended has ended: its last reply may be cut off, or exceed the token limit."""
+        is_cut_by_limit = self.is_reply_bounded and self.last_finish == "length"
+        if is_cut_by_limit or exceeds_token_limit(self.limits, self.usage):
+            return "tokens"
+        return self.last_finish if self.last_finish in CUT_OFF else "answer"  # type: ignore[return-value]  # narrowed
+
     def cancel_unfinished_calls(self) -> list[ToolFinished]:
         """Return the ends of the calls without a result; every call in the history needs one."""
         unfinished = [resolved.call for resolved in self.calls if resolved.call.id not in self.results]
@@ -158,8 +178,10 @@ class _Run:
         reply = None
         while reply is None:
             sent = self.history if self.context_window is None else trim_messages(self.history, self.context_window)
+            options = bound_reply_length(self.options, self.limits, self.usage, sent, self.selection.definitions)
+            self.is_reply_bounded = options is not self.options
             try:
-                stream = self.model.stream(sent, self.selection.definitions, self.options)
+                stream = self.model.stream(sent, self.selection.definitions, options)
                 async with aclosing(deadline.iterate(stream)) as parts:
                     async for part in parts:
                         if type(part) is Reply:
@@ -173,6 +195,7 @@ class _Run:
                 if len(trim_messages(self.history, self.context_window)) == len(sent):
                     raise
         self.usage += reply.usage
+        self.last_finish = reply.finish
         calls = reply.message.tool_calls
         if calls and reply.finish in CUT_OFF:
             calls = tuple(replace(call, truncated=True) for call in calls)

@@ -31,11 +31,9 @@ def note_last_reply(reason: StopReason, language: Language) -> str:
 
 def format_missing_answer(reason: StopReason, last_success: tuple[str, str] | None, language: Language) -> str:
     """Return the text of a run whose model gave no answer: why, and the last successful result with its tool."""
-    english, chinese = _LIMIT_NAMES.get(reason, ("its end", "结束"))
+    english, chinese = _LIMIT_NAMES.get(reason, ("", ""))
     if language == "zh":
-        said = f"任务在得出答案之前用完了{chinese}。" if reason != "answer" else "模型没有给出答案。"
+        said = f"任务在得出答案之前用完了{chinese}。" if chinese else "模型没有给出答案。"
         return f"{said}以下只是部分结果，来自 {last_success[0]}：{last_success[1][:500]}" if last_success else said
-    said = (
-        f"The task used up {english} before there was an answer." if reason != "answer" else "The model gave no answer."
-    )
+    said = f"The task used up {english} before there was an answer." if english else "The model gave no answer."
     return f"{said} This is only a part, from {last_success[0]}: {last_success[1][:500]}" if last_success else said

@@ -34,12 +34,15 @@ MAX_LABEL_CHARACTERS, MAX_BAR_CHARACTERS = 30, 40
 """Characters of a label and of the longest bar in a chart."""
 
 _STAGE_LABELS = {"wait": "waiting for", "download": "downloading", "join": "joining", "verify": "verifying"}
-_LIMIT_LABELS: dict[StopReason, str] = {
-    "turns": "model replies",
-    "tool_calls": "tool calls",
-    "tokens": "tokens",
-    "cost": "cost",
-    "time": "time",
+_STOP_MESSAGES: dict[StopReason, str] = {
+    "turns": "The run ended at its limit of model replies.",
+    "tool_calls": "The run ended at its limit of tool calls.",
+    "tokens": "The run ended at its limit of tokens.",
+    "cost": "The run ended at its limit of cost.",
+    "time": "The run ended at its limit of time.",
+    "length": "The answer was cut off at the maximum length of a reply.",
+    "content_filter": "The answer was cut off by the provider's content filter.",
+    "incomplete": "The answer is incomplete: the model's stream broke off.",
 }
 
 # Characters that control a terminal: control characters, and those that change the direction of text.
@@ -85,7 +88,7 @@ class RunPrinter:
                 self._write_text(event.text)
             self.end_line()
             if event.reason != "answer":
-                self._print_line((f"The run ended at its limit of {_LIMIT_LABELS[event.reason]}.", "yellow"))
+                self._print_line((_STOP_MESSAGES[event.reason], "yellow"))
 
     def end_line(self) -> None:
         """Start a new line if the answer is in the middle of one."""

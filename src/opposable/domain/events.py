@@ -14,8 +14,10 @@ FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "incomp
 CUT_OFF: frozenset[FinishReason] = frozenset({"length", "content_filter", "incomplete"})
 """Reasons for which a reply may be cut off: its calls are never run."""
 
-StopReason = Literal["answer", "turns", "tool_calls", "tokens", "cost", "time"]
-"""Why a run ended: with the model's answer, or at a limit."""
+StopReason = Literal[
+    "answer", "turns", "tool_calls", "tokens", "cost", "time", "length", "content_filter", "incomplete"
+]
+"""Why a run ended: with the model's answer, at a limit, or with an answer that was cut off (see `FinishReason`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ API_VERSION = "2023-06-01"
 DEFAULT_MAX_TOKENS = 8192
 FINISH_REASONS: dict[str | None, FinishReason] = {
     "max_tokens": "length",
+    "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
     "refusal": "content_filter",
 }
@@ -129,6 +130,7 @@ class _StreamAccumulator:
         self._call_positions: dict[int, int] = {}
         self._usage: dict[str, Any] = {}
         self._stop_reason: str | None = None
+        self._has_ended = False
 
     def add_event(self, event: dict[str, Any]) -> list[ModelEvent]:
         """Add an event and return its parts. Raises: `ModelRejected` for an error event."""
@@ -145,6 +147,8 @@ class _StreamAccumulator:
             case "message_delta":
                 self._stop_reason = event["delta"].get("stop_reason") or self._stop_reason
                 self._usage |= event.get("usage") or {}
+            case "message_stop":
+                self._has_ended = True
             case "error":
                 raise ModelRejected(f"The model server broke off: {event['error'].get('message', 'no reason given')}")
         return []
@@ -163,7 +167,7 @@ class _StreamAccumulator:
 
     def to_reply(self) -> Reply:
         """Return the complete reply."""
-        finish = "incomplete" if self._stop_reason is None else FINISH_REASONS.get(self._stop_reason, "stop")
+        finish = FINISH_REASONS.get(self._stop_reason, "stop") if self._has_ended else "incomplete"
         last = len(self._calls) - 1
         calls = tuple(
             ToolCall.from_json(call[0], call[1], "".join(call[2:]) or "{}", truncated=finish == "length" and n == last)

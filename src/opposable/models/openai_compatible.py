@@ -18,9 +18,14 @@ from opposable.models.upstream import ApiPath, Upstream
 
 FINISH_REASONS: dict[str | None, FinishReason] = {
     "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
     "content_filter": "content_filter",
+    "abort": "incomplete",
+    "error": "incomplete",
+    "insufficient_system_resource": "incomplete",
 }
 
 CHAT_APIS: frozenset[ApiPath] = frozenset({"chat/completions", "completions", "embeddings"})

@@ -352,6 +352,12 @@ async def test_after_results_the_question_is_whether_more_is_needed():
     assert "# Tools" in inner.requests[0].messages[0].content
 
 
+async def test_a_whole_call_of_a_reply_that_was_cut_off_is_marked_by_the_finish_reason():
+    inner = ScriptedModel(build_reply('get_weather(city="Oslo")\nget_weather(city="Ber', finish="length"))
+    reply = (await parts(inner))[-1]
+    assert (len(reply.message.tool_calls), reply.finish) == (1, "length")
+
+
 async def test_a_call_cut_off_by_the_token_limit_is_not_made():
     inner = ScriptedModel(build_reply('get_weather(city="Oslo', finish="length"), "An answer.")
     assert (await parts(inner))[-1].message.tool_calls == ()

@@ -197,8 +197,9 @@ CUT = '<tool_call>\n{"name": "add", "arguments": {"a": 1'
             Reply(reply_with_calls(ToolCall.from_json("x", "add", "", truncated=True), text="Now:"), "length", ONE)
         ),
         TextProtocolModel(ScriptedModel(Reply(assistant_message(f"Now: {CUT}"), "length", ONE))),
+        TextProtocolModel(ScriptedModel(Reply(assistant_message(f"Now: {CUT}}}}}\n</tool_call>"), "length", ONE))),
     ],
-    ids=["native", "native, marked", "text"],
+    ids=["native", "native, marked", "text", "text, whole"],
 )
 async def test_a_call_cut_off_by_the_token_limit_never_reaches_the_client(model):
     [said] = await collect_parts(model)

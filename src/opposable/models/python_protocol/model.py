@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from opposable.domain.errors import ModelError
-from opposable.domain.events import CallDelta, ModelEvent, Reply, Token
+from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, Token
 from opposable.domain.language import split_words
 from opposable.domain.messages import Message, assistant_message, system_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
@@ -154,7 +154,9 @@ class PythonProtocolModel:
             )
             calls, usage = (add_rest_arguments(calls[0], rest, tools, last),), usage + spent
         calls, spent = await self._reformat_values(calls, code, asked[:-1], tools, said, options)
-        return Reply(assistant_message("", calls), "tool_calls", usage + spent, deferred_calls=waiting)
+        is_cut_off = written is reply and reply.finish in CUT_OFF
+        finish: FinishReason = reply.finish if is_cut_off else "tool_calls"
+        return Reply(assistant_message("", calls), finish, usage + spent, deferred_calls=waiting)
 
     async def _generate_second_attempt(self, messages: Sequence[Message], options: ModelOptions) -> Reply:
         """Return how the model continues the name of a likely function.

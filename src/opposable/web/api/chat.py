@@ -27,6 +27,7 @@ from opposable.web.errors import (
     not_found_error,
     to_api_error,
 )
+from opposable.web.middleware.authentication import CURRENT_CALLER
 from opposable.web.principal import Principal
 from opposable.web.sse import ClientDisconnected, EventStream, run_while_connected
 
@@ -192,13 +193,13 @@ def _serialize_with_content(active_run: ActiveRun) -> dict[str, Any]:
 
 
 def _apply_request_limits(agent_limits: Limits, body: ChatRequest) -> Limits:
-    """Return the limits of the agent, lowered by those of the request."""
+    """Return the limits of the agent, lowered by those of the request and by what the budget of the key leaves."""
     return replace(
         agent_limits,
         tool_calls=_get_lower_limit(agent_limits.tool_calls, body.max_tool_calls),
-        tokens=_get_lower_limit(agent_limits.tokens, body.max_tokens),
+        tokens=_get_lower_limit(agent_limits.tokens, body.max_tokens, CURRENT_CALLER.get().get_remaining_tokens()),
     )
 
 
-def _get_lower_limit(agent_limit: int | None, requested_limit: int | None) -> int | None:
-    return min((limit for limit in (agent_limit, requested_limit) if limit is not None), default=None)
+def _get_lower_limit(*limits: int | None) -> int | None:
+    return min((limit for limit in limits if limit is not None), default=None)

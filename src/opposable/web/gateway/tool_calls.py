@@ -7,7 +7,7 @@ from typing import Any
 from opposable.agent.history import detect_conversation_language
 from opposable.agent.tool_execution import assign_unique_ids, make_sendable
 from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments
-from opposable.domain.events import Reply
+from opposable.domain.events import CUT_OFF, Reply
 from opposable.domain.language import Language
 from opposable.domain.messages import Message, assistant_message, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
@@ -44,13 +44,14 @@ def triage_calls(reply: Reply, request: CompletionRequest) -> CallTriage:
     """Sort the calls of a reply into valid and invalid ones for this request."""
     choice = request.options.tool_choice
     calls = reply.message.tool_calls if choice != "none" else ()
+    if calls and reply.finish in CUT_OFF:
+        return CallTriage((), is_cut_off=True)
     language = detect_conversation_language(request.messages)
     valid_calls: list[ToolCall] = []
     invalid_calls: list[tuple[ToolCall, str]] = []
     is_cut_off = False
-    for index, call in enumerate(calls):
-        is_last = reply.finish == "length" and index == len(calls) - 1
-        result = None if call.truncated else _validate_call(call, request, is_last, language)
+    for call in calls:
+        result = None if call.truncated else _validate_call(call, request, language)
         if result is None:
             is_cut_off = True
         elif isinstance(result, str):
@@ -78,15 +79,13 @@ def build_correction_messages(reply: Reply, triage: CallTriage, request: Complet
 
 def resolve_native_calls(calls: Sequence[ToolCall], request: CompletionRequest) -> tuple[ToolCall, ...]:
     """Return the calls of a native reply, with invalid ones repaired if possible."""
-    checked = [_validate_call(call, request, is_last=False, language="en") for call in calls]
+    checked = [_validate_call(call, request, "en") for call in calls]
     resolved = (result if isinstance(result, ToolCall) else call for call, result in zip(calls, checked, strict=True))
     return assign_unique_ids(tuple(resolved))
 
 
-def _validate_call(
-    call: ToolCall, request: CompletionRequest, is_last: bool, language: Language
-) -> ToolCall | str | None:
-    """Return the valid call, or its problem, or None for a call that was cut off."""
+def _validate_call(call: ToolCall, request: CompletionRequest, language: Language) -> ToolCall | str:
+    """Return the valid call, or its problem."""
     tool = _find_tool(call.name, request.tools)
     if tool is None:
         names = [tool.name for tool in request.tools]
@@ -97,10 +96,8 @@ def _validate_call(
     if call.has_valid_arguments and not _find_problems(tool, dict(call.arguments)):
         return call if tool.name == call.name else replace(call, name=tool.name)
     raw_arguments = dict(call.arguments) if call.has_valid_arguments else call.raw
-    parsed = parse_arguments(raw_arguments, tool.parameters, is_last)
+    parsed = parse_arguments(raw_arguments, tool.parameters)
     if parsed.value is None:
-        if is_last and parsed.is_cut_off:
-            return None
         return unreadable_arguments_message(tool.name, parsed.problem or "", call.arguments_json, language)
     if problems := _find_problems(tool, parsed.value):
         return invalid_arguments_message(tool.name, problems, language)

@@ -117,6 +117,10 @@ class ApiKeyCache:
         tokens_used = cached_key.stored_tokens_used + self._token_usage.get_recorded_tokens(principal.key_id)
         return check_token_budget(principal, tokens_used) or await check_rate_limit(principal, self._limiter)
 
+    def get_recorded_tokens(self, key_id: str) -> int:
+        """Return the tokens of a key recorded in this process."""
+        return self._token_usage.get_recorded_tokens(key_id)
+
     def record_tokens(self, key_id: str, tokens: int) -> None:
         """Record tokens that a key used."""
         self._token_usage.record_tokens(key_id, tokens)
@@ -139,10 +143,22 @@ class ApiKeyCache:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The principal of the current request, and the cache that records its tokens."""
+    """The principal of the current request, and the cache that records its tokens.
+
+    `stored_tokens_used` are the tokens that other processes have recorded.
+    """
 
     principal: Principal
     key_cache: ApiKeyCache | None
+    stored_tokens_used: int = 0
+
+    def get_remaining_tokens(self) -> int | None:
+        """Return what is left of the token budget of the caller, None without a budget."""
+        principal = self.principal
+        if principal.token_budget is None or self.key_cache is None:
+            return None
+        recorded = self.key_cache.get_recorded_tokens(principal.key_id)
+        return principal.token_budget - self.stored_tokens_used - recorded
 
     def record_tokens(self, tokens: int) -> None:
         """Record tokens that the caller used."""
@@ -198,7 +214,8 @@ class AuthenticationMiddleware:
                 return None if is_open else authenticated
             principal, cached_key = authenticated
             scope[PRINCIPAL_SCOPE_KEY] = principal
-            CURRENT_CALLER.set(Caller(principal, self._key_cache))
+            stored_tokens_used = 0 if cached_key is None else cached_key.stored_tokens_used
+            CURRENT_CALLER.set(Caller(principal, self._key_cache, stored_tokens_used))
             if is_open:
                 return None
             if scope["path"].startswith(GATEWAY_PREFIX) and not principal.has_scope("chat"):

@@ -1,10 +1,14 @@
 """A model wrapper that reports replies to token budgets, metrics and traces."""
 
+import asyncio
+import math
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 
-from opposable.domain.events import ModelEvent, Reply
+from opposable.agent.reply_length import estimate_prompt_tokens, lower_max_tokens
+from opposable.domain.errors import ModelRejected
+from opposable.domain.events import CallDelta, ModelEvent, Reply
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition
 from opposable.domain.usage import Usage
@@ -44,11 +48,23 @@ class MeteredModel:
     ) -> AsyncGenerator[ModelEvent, None]:
         """Stream the reply of the wrapped model, with the same errors."""
         started_at_ns = time.time_ns()
-        async with aclosing(self.inner.stream(messages, tools, options)) as parts:
-            async for part in parts:
-                if type(part) is Reply:
-                    self.record_usage(part.usage, started_at_ns)
-                yield part
+        options = _bound_by_budget(messages, tools, options)
+        received, has_reply = _ReceivedText(), False
+        try:
+            async with aclosing(self.inner.stream(messages, tools, options)) as parts:
+                async for part in parts:
+                    if type(part) is Reply:
+                        has_reply = True
+                        self.record_usage(part.usage, started_at_ns)
+                    else:
+                        received.add(part)
+                    yield part
+        except BaseException as error:  # a client that leaves must not get its tokens for nothing
+            is_cut = received.characters or isinstance(error, GeneratorExit | asyncio.CancelledError)
+            if is_cut and not has_reply:
+                prompt_tokens = estimate_prompt_tokens(messages, tools)
+                self.record_usage(Usage(prompt_tokens, received.estimate_tokens(), 1), started_at_ns)
+            raise
 
     def record_usage(self, usage: Usage, started_at_ns: int) -> None:
         """Report a reply that took these tokens, from this time until now."""
@@ -66,6 +82,39 @@ def record_usage(model: Model, usage: Usage, started_at_ns: int) -> None:
     """Report a reply that did not pass through the model, if the model is metered."""
     if isinstance(model, MeteredModel):
         model.record_usage(usage, started_at_ns)
+
+
+class _ReceivedText:
+    """Counts the text of a reply, to estimate its tokens if it is cut."""
+
+    def __init__(self) -> None:
+        self.characters = 0
+        self._bytes = 0
+
+    def add(self, part: ModelEvent) -> None:
+        text = part.arguments if isinstance(part, CallDelta) else part.text if not isinstance(part, Reply) else ""
+        self.characters += len(text)
+        self._bytes += len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+    def estimate_tokens(self) -> int:
+        """Return a token for four bytes, as for a prompt: a Chinese character has three."""
+        return math.ceil(self._bytes / 4)
+
+
+def _bound_by_budget(
+    messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
+) -> ModelOptions:
+    """Return the options with `max_tokens` lowered to what the token budget of the caller leaves.
+
+    Raises:
+        ModelRejected: The budget is used up.
+    """
+    remaining = CURRENT_CALLER.get().get_remaining_tokens()
+    if remaining is None:
+        return options
+    if remaining <= 0:
+        raise ModelRejected("This API key has used its budget of tokens. Ask its owner for another key.")
+    return lower_max_tokens(options, remaining - estimate_prompt_tokens(messages, tools))
 
 
 def wrap_models(models: Mapping[str, Model], listeners: Sequence[OnModelCall]) -> dict[str, Model]:
