@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check browser bench docs lock clean
+.PHONY: help setup demo test check console browser bench docs lock clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,12 +34,17 @@ check: $(READY) ## lint, format, types, layers and vocabulary, without tests
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/check_vocabulary.py
 
-browser: $(READY) ## install Chromium for browser_navigator if there is none
+console: $(READY) ## check and build the web console (needs Node 20)
+	$(BIN)/python scripts/write_openapi.py console/openapi.json
+	cd console && npm ci && npm run types && npm run check && npm run build
+	$(BIN)/python scripts/hash_console.py --write
+
+browser: $(READY) ## install Chromium for browser_navigator and the tests of the console
 	@for name in chromium-headless-shell chromium chromium-browser google-chrome google-chrome-stable; do \
 	  command -v $$name >/dev/null && exit 0; done; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update && \
 	  apt-get -qq install -y --no-install-recommends chromium-headless-shell >/dev/null; then exit 0; fi; \
-	timeout 120 $(BIN)/playwright install chromium-headless-shell || echo "Chromium cannot be installed here: the tests of browser_navigator are skipped."
+	timeout 120 $(BIN)/playwright install chromium-headless-shell || echo "Chromium cannot be installed here: the tests that need it are skipped."
 
 bench: $(READY) ## measure speed
 	$(BIN)/python benchmarks/run.py

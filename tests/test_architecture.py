@@ -39,6 +39,8 @@ NOT_MIRRORED = {
     "tools/http/openapi/test_real_documents.py": "published OpenAPI documents",
     "web/api/test_schemathesis.py": "generated requests to every route",
     "web/api/test_scopes.py": "the scope of every route",
+    "web/console/test_chat.py": "the console's chat in a browser",
+    "web/console/test_session.py": "the console's sign-in in a browser",
     "web/gateway/test_clients.py": "public agent frameworks as clients, on a script",
     "web/gateway/test_clients_real.py": "public agent frameworks as clients, on the embedded model",
     "web/gateway/test_curl.py": "curl as a client",

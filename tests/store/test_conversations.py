@@ -146,3 +146,10 @@ async def test_turn_for_the_conversation_of_another_owner_is_rejected(tmp_path):
         await store.conversations.append_turns([make_turn("t1")])
         assert await store.conversations.append_turns([make_turn("t2", owner="bob"), make_turn("t3")]) == {"t2"}
         assert [m.content for m in await store.conversations.list_messages("v1")] == ["t1", "好", "t3", "好"]
+
+
+async def test_a_conversation_is_renamed(any_store):
+    await any_store.conversations.add(Conversation("c", "owner", title="old"))
+    assert await any_store.conversations.rename("c", "标题")
+    assert (await any_store.conversations.get("c")).title == "标题"
+    assert not await any_store.conversations.rename("d", "x")

@@ -80,6 +80,10 @@ class ConversationRepository(Protocol):
         """
         ...
 
+    async def rename(self, conversation_id: str, title: str) -> bool:
+        """Change the title of a conversation. Return whether it exists."""
+        ...
+
     async def delete(self, conversation_id: str) -> bool:
         """Delete a conversation and its messages. Return whether it existed."""
         ...
@@ -208,6 +212,13 @@ class SqlConversationRepository:
         return await fetch_newest_first(
             self._database, query, table.updated_at, table.id, _to_conversation, after=after, limit=limit
         )
+
+    async def rename(self, conversation_id: str, title: str) -> bool:
+        """Change the title of a conversation. Return whether it exists."""
+        statement = update(conversations).where(conversations.c.id == conversation_id).values(title=title)
+        async with self._database.begin_write() as connection:
+            result = await connection.execute(statement)
+        return result.rowcount > 0
 
     async def delete(self, conversation_id: str) -> bool:
         """Delete a conversation and its messages. Return whether it existed."""

@@ -53,6 +53,11 @@ redis.call('ZADD', KEYS[3], ARGV[5], ARGV[1])
 redis.call('ZADD', KEYS[4], ARGV[5], ARGV[1])
 return 1
 """
+_RENAME_SCRIPT = """
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+redis.call('HSET', KEYS[1], 'title', ARGV[1])
+return 1
+"""
 TURN_ID_TTL_SECONDS = 3600
 """How long the id of a turn is remembered. Retries of a turn end earlier."""
 
@@ -68,6 +73,7 @@ class ValkeyConversationRepository:
         self._client = client
         self._add_script = client.register_script(_ADD_SCRIPT)
         self._append_messages_script = client.register_script(_APPEND_MESSAGES_SCRIPT)
+        self._rename_script = client.register_script(_RENAME_SCRIPT)
         self._append_turn_script = client.register_script(_APPEND_TURN_SCRIPT)
 
     async def add(self, conversation: Conversation) -> Conversation:
@@ -159,6 +165,11 @@ class ValkeyConversationRepository:
             return Page(items)
         last_id, last_score = scored_ids[page_size - 1]
         return Page(items, encode_cursor(_from_microseconds(int(last_score)), last_id))
+
+    async def rename(self, conversation_id: str, title: str) -> bool:
+        """Change the title of a conversation. Return whether it exists."""
+        with translate_valkey_errors():
+            return bool(await self._rename_script(keys=[_get_conversation_key(conversation_id)], args=[title]))
 
     async def delete(self, conversation_id: str) -> bool:
         """Delete a conversation and its messages. Return whether it existed."""

@@ -8,7 +8,20 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from opposable.service.service import Service
-from opposable.web.api import agents, bindings, executions, failures, health, imports, keys, skills, tool_calls, tools
+from opposable.web.api import (
+    agents,
+    bindings,
+    executions,
+    failures,
+    health,
+    imports,
+    keys,
+    session,
+    skills,
+    tool_calls,
+    tools,
+)
+from opposable.web.console_files import ConsoleMiddleware
 from opposable.web.middleware.authentication import ApiKeyCache, AuthenticationMiddleware
 from opposable.web.middleware.request_limits import BodyLimitMiddleware, TokenUsageRecorder
 from opposable.web.middleware.security_headers import SecurityHeadersMiddleware
@@ -20,7 +33,19 @@ from opposable.web.telemetry.tracing import CURRENT_TRACE, TracingMiddleware
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
 
-ADMIN_ROUTE_MODULES = (tool_calls, imports, tools, bindings, agents, executions, failures, skills, keys, health)
+ADMIN_ROUTE_MODULES = (
+    tool_calls,
+    imports,
+    tools,
+    bindings,
+    agents,
+    executions,
+    failures,
+    skills,
+    keys,
+    health,
+    session,
+)
 """In the order of matching: `/api/tools/import/…` comes before `/api/tools/{tool_id}`."""
 
 ALLOWED_REQUEST_HEADERS = ["Authorization", "Content-Type", "Last-Event-ID", "Traceparent", "X-Agent-ID", "X-Trace-ID"]
@@ -53,6 +78,7 @@ def install_admin(
     key_cache = ApiKeyCache(service.store.keys, service.store.limiter, token_usage)
     app.add_middleware(BodyLimitMiddleware, max_bytes=max_body_bytes)
     app.add_middleware(AuthenticationMiddleware, api_key=api_key, key_cache=key_cache, origins=origins)
+    app.add_middleware(ConsoleMiddleware)
     if origins:
         app.add_middleware(
             CORSMiddleware,

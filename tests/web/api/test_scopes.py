@@ -11,6 +11,8 @@ pytestmark = pytest.mark.anyio
 
 OPEN_PATHS = {"/healthz", "/readyz"}
 ANY_KEY_PATHS = {"/openapi.json"}
+SESSION_PATH = "/api/session"
+"""Any valid key can use the session of the console."""
 SCOPES_BY_PREFIX = {"/v1/": "chat"}
 """The authentication middleware checks the scope of these routes."""
 SCOPES_BY_PATH = {"/metrics": "tools:read"}
@@ -34,6 +36,8 @@ def get_required_scope(app, path: str, method: str) -> str:
         return "open"
     if path in SCOPES_BY_PATH:
         return SCOPES_BY_PATH[path]
+    if path == SESSION_PATH:
+        return "any"
     for prefix, scope in SCOPES_BY_PREFIX.items():
         if path.startswith(prefix):
             return scope
@@ -76,7 +80,7 @@ async def test_each_route_accepts_only_keys_with_its_scope(tmp_path):
             for key_scope, key in [*keys.items(), ("", ""), ("wrong", "opp_wrong")]:
                 answer = await ask(method, fill_path(path), {} if method in ("POST", "PUT") else None, key=key)
                 status = answer.status_code
-                if scope == "open" or key_scope in (scope, "admin"):
+                if scope == "open" or key_scope in (scope, "admin") or (scope == "any" and key_scope in SCOPES):
                     is_right = status not in (401, 403)
                 else:
                     is_right = status == (401 if key_scope in ("", "wrong") else 403)

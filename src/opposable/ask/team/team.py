@@ -71,6 +71,11 @@ class Team:
         self._value_finder = value_finder or QueryValueFinder(database)
         self._options = options
 
+    @property
+    def database(self) -> Database:
+        """The database that the team queries."""
+        return self._database
+
     async def stream(self, question: str, run_id: str = "") -> AsyncGenerator[Event, None]:
         """Answer a question and yield events; `DataAnswered` and `RunFinished` are the last.
 

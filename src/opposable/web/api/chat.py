@@ -128,6 +128,8 @@ async def start_run(
     """
     message = validate_task(body.message)
     spec = await resolve_agent(service, principal, agent_id)
+    if body.model:
+        spec = spec.model_copy(update={"model": body.model})
     is_new_conversation = create_conversation and body.conversation_id is None
     return await service.chat(
         spec,

@@ -1,5 +1,6 @@
 """The routes of conversations."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
@@ -8,9 +9,15 @@ from starlette.responses import Response
 from opposable.domain.json_forms import message_to_json
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
-from opposable.web.api.schemas import CONVERSATION_ID, ConversationDetailResponse, ConversationResponse, DeleteResponse
+from opposable.web.api.schemas import (
+    CONVERSATION_ID,
+    ConversationDetailResponse,
+    ConversationResponse,
+    DeleteResponse,
+    RenameRequest,
+)
 from opposable.web.api.serializers import json_response, serialize_conversation
-from opposable.web.errors import error_responses, not_found_error
+from opposable.web.errors import bad_input_error, error_responses, not_found_error
 
 router = APIRouter(prefix="/agent/conversations", tags=["conversations"], dependencies=[Depends(RequireScope("chat"))])
 
@@ -51,6 +58,25 @@ async def get_conversation(
     return json_response(
         {**serialize_conversation(conversation), "messages": [message_to_json(message) for message in messages]}
     )
+
+
+@router.put(
+    "/{conversation_id}",
+    response_model=ConversationResponse,
+    responses=error_responses(404),
+    summary="Rename a conversation",
+)
+async def rename_conversation(
+    service: ServiceDep, principal: PrincipalDep, conversation_id: ConversationId, body: RenameRequest
+) -> Response:
+    """Change the title of a conversation."""
+    conversation = await service.get_conversation(conversation_id, principal.key_id)
+    title = " ".join(body.title.encode("utf-8", "replace").decode().split())
+    if not title:
+        raise bad_input_error("The title is empty. Write at least one character.")
+    if conversation is None or not await service.store.conversations.rename(conversation_id, title):
+        raise not_found_error(f"There is no conversation {conversation_id!r}.")
+    return json_response(serialize_conversation(replace(conversation, title=title)))
 
 
 @router.delete(

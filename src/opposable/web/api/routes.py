@@ -2,10 +2,10 @@
 
 from fastapi import FastAPI
 
-from opposable.web.api import agui, approvals, ask, chat, conversations, runs
+from opposable.web.api import agui, approvals, ask, chat, conversations, databases, runs
 
 
 def add_routes(app: FastAPI) -> None:
     """Add the routers to the application."""
-    for module in (chat, agui, ask, conversations, runs, approvals):
+    for module in (chat, agui, ask, databases, conversations, runs, approvals):
         app.include_router(module.router)

@@ -27,6 +27,9 @@ class ChatRequest(BaseModel):
         description="The conversation to continue, or the id of a new one.",
         examples=["conv-123"],
     )
+    model: str | None = Field(
+        default=None, max_length=200, description="The name of a model; default: that of the agent."
+    )
     max_tool_calls: int | None = Field(
         default=None,
         ge=0,
@@ -136,6 +139,12 @@ class ConversationDetailResponse(ConversationResponse):
     """A conversation with its messages."""
 
     messages: list[MessageResponse] = []
+
+
+class RenameRequest(BaseModel):
+    """A new title of a conversation."""
+
+    title: str = Field(min_length=1, max_length=200, examples=["Stock of May"])
 
 
 class DeleteResponse(BaseModel):

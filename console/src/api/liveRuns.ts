@@ -1,0 +1,138 @@
+import { useEffect, useSyncExternalStore } from "react";
+import { ApiError, type RequestOptions, request } from "./client";
+import { NEW_RUN, type RunState, reduceRun } from "./runState";
+import { readEvents } from "./sse";
+
+const MAX_RETRY_SECONDS = 8;
+const MAX_STORED_RUNS = 300;
+
+/** The connection to a run: open, interrupted and being retried, or closed at the end of the run. */
+export type Connection = "open" | "retrying" | "closed";
+export type LiveState = RunState & { runId: string; connection: Connection };
+
+/** A run that the console follows: live, resumed after a broken connection, or replayed from the store. */
+export class LiveRun {
+  state: LiveState;
+  private readonly listeners = new Set<() => void>();
+  private lastEventId = "";
+  private isStarted = false;
+
+  constructor(runId = "") {
+    this.state = { ...NEW_RUN, runId, connection: "open" };
+  }
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  getState = (): LiveState => this.state;
+
+  /** Start a run with a request and follow it. Resolves with its id; throws if it does not start. */
+  start(path: string, options: RequestOptions): Promise<string> {
+    this.isStarted = true;
+    return new Promise((resolve, reject) => {
+      request(path, { method: "POST", ...options })
+        .then((response) => this.consume(response, resolve))
+        .catch((error: unknown) => {
+          if (this.state.runId) return;
+          this.update({ phase: "failed", connection: "closed", error: toMessage(error) });
+          reject(error);
+          throw error;
+        })
+        .then(() => this.follow())
+        .catch(() => undefined);
+    });
+  }
+
+  /** Follow the run until its end. Later calls do nothing. */
+  ensureStarted(): void {
+    if (this.isStarted) return;
+    this.isStarted = true;
+    void this.follow();
+  }
+
+  private async follow(): Promise<void> {
+    for (
+      let seconds = 0.5;
+      this.state.connection !== "closed";
+      seconds = Math.min(seconds * 2, MAX_RETRY_SECONDS)
+    ) {
+      const headers: Record<string, string> = this.lastEventId ? { "Last-Event-ID": this.lastEventId } : {};
+      try {
+        const before = this.lastEventId;
+        await this.consume(await request(`/api/runs/${this.state.runId}/events`, { headers }));
+        if (this.lastEventId !== before) seconds = 0.5;
+      } catch (error) {
+        if (error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429) {
+          this.update({ connection: "closed", phase: "failed", error: error.message });
+        }
+      }
+      if ((this.state.connection as Connection) === "closed") return;
+      this.update({ connection: "retrying" });
+      await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+    }
+  }
+
+  private async consume(
+    response: Response,
+    onRunId: (runId: string) => void = () => undefined,
+  ): Promise<void> {
+    if (!response.body) return;
+    try {
+      for await (const event of readEvents(response.body)) {
+        if (event.id) this.lastEventId = event.id;
+        if (event.data === "[DONE]") return this.close();
+        if (event.event === "run_started") {
+          const runId = String((event.data as { run_id: string }).run_id);
+          this.update({ runId });
+          liveRuns.set(runId, this);
+          onRunId(runId);
+        }
+        this.update({ ...reduceRun(this.state, event), connection: "open" });
+      }
+    } catch {
+      // the connection broke; `follow` resumes after the last event
+    }
+  }
+
+  /** The stream has ended, though the event of the end may be missing: a process that died writes none. */
+  private close(): void {
+    const isOpen = this.state.phase === "running" || this.state.phase === "waiting";
+    this.update({ connection: "closed", phase: isOpen ? "failed" : this.state.phase });
+  }
+
+  private update(change: Partial<LiveState>): void {
+    this.state = { ...this.state, ...change };
+    for (const listener of this.listeners) listener();
+  }
+}
+
+const liveRuns = new Map<string, LiveRun>();
+
+/** Return the run with an id; it is followed from its first event when it is first needed. */
+export function getLiveRun(runId: string): LiveRun {
+  let run = liveRuns.get(runId);
+  if (!run) {
+    if (liveRuns.size >= MAX_STORED_RUNS) {
+      const ended = [...liveRuns].find(([, other]) => other.state.connection === "closed");
+      if (ended) liveRuns.delete(ended[0]);
+    }
+    run = new LiveRun(runId);
+    liveRuns.set(runId, run);
+  }
+  return run;
+}
+
+/** Return the current state of a run, and follow it. */
+export function useLiveRun(run: LiveRun): LiveState {
+  useEffect(() => {
+    if (run.state.runId) run.ensureStarted();
+  }, [run]);
+  return useSyncExternalStore(run.subscribe, run.getState);
+}
+
+/** Return the message of any thrown value. */
+export function toMessage(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,19 @@
+import { Text } from "@mantine/core";
+import { lazy, Suspense } from "react";
+
+const Markdown = lazy(() => import("./Markdown"));
+
+/** Markdown, shown as plain text until its renderer is loaded. */
+export function LazyMarkdown({ text }: { text: string }) {
+  return (
+    <Suspense
+      fallback={
+        <Text size="sm" style={{ whiteSpace: "pre-wrap" }}>
+          {text}
+        </Text>
+      }
+    >
+      <Markdown text={text} />
+    </Suspense>
+  );
+}

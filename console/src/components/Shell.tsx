@@ -1,0 +1,195 @@
+import {
+  ActionIcon,
+  Anchor,
+  AppShell,
+  Badge,
+  Burger,
+  Center,
+  Group,
+  Loader,
+  NavLink,
+  Stack,
+  Text,
+  Tooltip,
+  UnstyledButton,
+  useComputedColorScheme,
+  useMantineColorScheme,
+} from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import {
+  IconActivity,
+  IconDatabase,
+  IconLanguage,
+  IconLogout,
+  IconMessages,
+  IconMoon,
+  IconRobot,
+  IconSettings,
+  IconSun,
+  IconTool,
+} from "@tabler/icons-react";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, Outlet, useLocation } from "@tanstack/react-router";
+import { useEffect } from "react";
+import { useTranslation } from "react-i18next";
+import { ApiError, type Approval, api, onUnauthorized, type Page, type Session } from "../api/client";
+import { sessionQuery } from "../api/queries";
+import { setLanguage } from "../i18n";
+import { SignIn } from "../pages/SignIn";
+import { Logo } from "./Logo";
+import { ErrorAlert } from "./States";
+import { Tour } from "./Tour";
+
+const PAGES = [
+  { to: "/chat", label: "nav.chat", icon: IconMessages },
+  { to: "/tools", label: "nav.tools", icon: IconTool, scope: "tools:read" },
+  { to: "/data", label: "nav.data", icon: IconDatabase },
+  { to: "/runs", label: "nav.runs", icon: IconActivity },
+  { to: "/agents", label: "nav.agents", icon: IconRobot, scope: "tools:read" },
+  { to: "/settings", label: "nav.settings", icon: IconSettings },
+] as const;
+
+/** The frame of every page: navigation, language, colours, session. */
+export function Shell() {
+  const { t } = useTranslation();
+  const client = useQueryClient();
+  const session = useQuery(sessionQuery);
+  useEffect(
+    () => onUnauthorized(() => client.invalidateQueries({ queryKey: sessionQuery.queryKey })),
+    [client],
+  );
+  if (session.error instanceof ApiError && session.error.status === 401) {
+    return <SignIn onSignedIn={() => client.invalidateQueries()} />;
+  }
+  if (session.error) {
+    return (
+      <Center mih="100dvh" p="md">
+        <ErrorAlert error={session.error} onRetry={() => session.refetch()} />
+      </Center>
+    );
+  }
+  if (!session.data) {
+    return (
+      <Center mih="100dvh">
+        <Loader aria-label={t("loading")} />
+      </Center>
+    );
+  }
+  return <Frame session={session.data} />;
+}
+
+function Frame({ session }: { session: Session }) {
+  const { t } = useTranslation();
+  const [isOpen, { toggle, close }] = useDisclosure();
+  const { pathname } = useLocation();
+  const pending = usePendingApprovals();
+  const has = (scope?: string) =>
+    !scope || session.scopes.includes(scope) || session.scopes.includes("admin");
+  return (
+    <AppShell
+      navbar={{ width: 208, breakpoint: "sm", collapsed: { mobile: !isOpen } }}
+      header={{ height: { base: 48, sm: 0 } }}
+    >
+      <Anchor href="#main" className="visually-hidden-focusable">
+        {t("skip")}
+      </Anchor>
+      <AppShell.Header hiddenFrom="sm" className="nav">
+        <Group h="100%" px="sm" gap="xs">
+          <Burger opened={isOpen} onClick={toggle} size="sm" aria-label={t("nav.menu")} />
+          <Logo />
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar className="nav" p="xs" aria-label={t("nav.menu")}>
+        <Group px={6} py={8} visibleFrom="sm">
+          <UnstyledButton component={Link} to="/chat" aria-label="Opposable">
+            <Logo />
+          </UnstyledButton>
+        </Group>
+        <Stack gap={2} mt={4} flex={1}>
+          {PAGES.filter((page) => has("scope" in page ? page.scope : undefined)).map((page) => (
+            <NavLink
+              key={page.to}
+              component={Link}
+              to={page.to}
+              label={t(page.label)}
+              leftSection={<page.icon size={17} stroke={1.7} />}
+              rightSection={
+                page.to === "/runs" && pending > 0 ? (
+                  <Badge
+                    size="sm"
+                    circle
+                    color="orange"
+                    aria-label={t("approval.waiting", { count: pending })}
+                  >
+                    {pending}
+                  </Badge>
+                ) : undefined
+              }
+              active={pathname.startsWith(page.to)}
+              aria-current={pathname.startsWith(page.to) ? "page" : undefined}
+              onClick={close}
+              style={{ borderRadius: 8 }}
+              py={6}
+            />
+          ))}
+        </Stack>
+        <Footer session={session} />
+      </AppShell.Navbar>
+      <AppShell.Main id="main">
+        <Outlet />
+      </AppShell.Main>
+      <Tour />
+    </AppShell>
+  );
+}
+
+function Footer({ session }: { session: Session }) {
+  const { t, i18n } = useTranslation();
+  const { setColorScheme } = useMantineColorScheme();
+  const scheme = useComputedColorScheme("light");
+  const signOut = async () => {
+    await api("/api/session", { method: "DELETE" });
+    location.assign("/");
+  };
+  return (
+    <Group justify="space-between" px={6} gap={4} wrap="nowrap">
+      <Text size="xs" c="dimmed" className="truncate" title={session.name}>
+        {session.name} · {session.version}
+      </Text>
+      <Group gap={0} wrap="nowrap">
+        <Tooltip label={i18n.language === "zh" ? "English" : "中文"}>
+          <ActionIcon
+            aria-label={t("language")}
+            onClick={() => setLanguage(i18n.language === "zh" ? "en" : "zh", true)}
+          >
+            <IconLanguage size={16} />
+          </ActionIcon>
+        </Tooltip>
+        <Tooltip label={t(scheme === "dark" ? "theme.light" : "theme.dark")}>
+          <ActionIcon
+            aria-label={t(scheme === "dark" ? "theme.light" : "theme.dark")}
+            onClick={() => setColorScheme(scheme === "dark" ? "light" : "dark")}
+          >
+            {scheme === "dark" ? <IconSun size={16} /> : <IconMoon size={16} />}
+          </ActionIcon>
+        </Tooltip>
+        {session.has_key && (
+          <Tooltip label={t("signOut")}>
+            <ActionIcon aria-label={t("signOut")} onClick={signOut}>
+              <IconLogout size={16} />
+            </ActionIcon>
+          </Tooltip>
+        )}
+      </Group>
+    </Group>
+  );
+}
+
+function usePendingApprovals(): number {
+  const query = useQuery({
+    queryKey: ["approvals", "pending"],
+    queryFn: () => api<Page<Approval>>("/api/approvals?status=pending"),
+    refetchInterval: 15_000,
+  });
+  return query.data?.items.length ?? 0;
+}

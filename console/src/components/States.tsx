@@ -1,0 +1,95 @@
+import { Alert, Button, Center, Loader, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { IconAlertTriangle } from "@tabler/icons-react";
+import type { UseQueryResult } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { useTranslation } from "react-i18next";
+import { ApiError } from "../api/client";
+import { toMessage } from "../api/liveRuns";
+
+/** Shown where a list has nothing, with what to do next. */
+export function Empty({ icon, title, children }: { icon?: ReactNode; title: string; children?: ReactNode }) {
+  return (
+    <Center py={48} px="md">
+      <Stack align="center" gap="xs" maw={440}>
+        {icon && <Text c="dimmed">{icon}</Text>}
+        <Title order={2} size="h4" ta="center">
+          {title}
+        </Title>
+        {typeof children === "string" ? (
+          <Text c="dimmed" ta="center" size="sm">
+            {children}
+          </Text>
+        ) : (
+          children
+        )}
+      </Stack>
+    </Center>
+  );
+}
+
+/** An error with its message, its fields and a way to try again. */
+export function ErrorAlert({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+  const { t } = useTranslation();
+  if (!error) return null;
+  const fields = error instanceof ApiError ? error.fields : [];
+  const message =
+    error instanceof ApiError && error.status === 0 ? t("errors.unreachable") : toMessage(error);
+  return (
+    <Alert color="red" variant="light" icon={<IconAlertTriangle size={18} />} role="alert">
+      <Text size="sm" style={{ overflowWrap: "anywhere" }}>
+        {message}
+      </Text>
+      {fields.length > 0 && (
+        <ul>
+          {fields.map((field) => (
+            <li key={field.field}>
+              <code>{field.field}</code>: {field.problem}
+            </li>
+          ))}
+        </ul>
+      )}
+      {onRetry && (
+        <Button mt="xs" size="compact-sm" variant="light" color="red" onClick={onRetry}>
+          {t("retry")}
+        </Button>
+      )}
+    </Alert>
+  );
+}
+
+/** The error of a whole page. */
+export function PageError({ error }: { error: unknown }) {
+  return (
+    <Stack p="lg">
+      <ErrorAlert error={error} onRetry={() => location.reload()} />
+    </Stack>
+  );
+}
+
+export function Loading() {
+  const { t } = useTranslation();
+  return (
+    <Center py="xl">
+      <Loader size="sm" aria-label={t("loading")} />
+    </Center>
+  );
+}
+
+/** Show the data of a query, or that it is loading or failed. */
+export function QueryView<T>({
+  query,
+  children,
+}: {
+  query: UseQueryResult<T>;
+  children: (data: T) => ReactNode;
+}) {
+  if (query.data !== undefined) return <>{children(query.data)}</>;
+  if (query.error) return <ErrorAlert error={query.error} onRetry={() => query.refetch()} />;
+  return (
+    <Stack gap="xs" aria-busy="true">
+      {[90, 75, 82, 60].map((width) => (
+        <Skeleton key={width} h={18} w={`${width}%`} />
+      ))}
+    </Stack>
+  );
+}

@@ -1,0 +1,38 @@
+import i18next from "i18next";
+
+/** Return a duration in seconds as text of a suitable unit. */
+export function formatSeconds(seconds: number): string {
+  if (seconds < 0.001) return `${Math.round(seconds * 1e6)} µs`;
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
+  return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+}
+
+/** Return a number in the format of the language. */
+export function formatNumber(value: number): string {
+  return new Intl.NumberFormat(i18next.language).format(value);
+}
+
+/** Return a time: the hour for today, else the date too. */
+export function formatTime(value: string | null | undefined): string {
+  if (!value) return "";
+  const time = new Date(value);
+  const isToday = time.toDateString() === new Date().toDateString();
+  const style: Intl.DateTimeFormatOptions = isToday
+    ? { hour: "2-digit", minute: "2-digit", second: "2-digit" }
+    : { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" };
+  return new Intl.DateTimeFormat(i18next.language, style).format(time);
+}
+
+/** Return the seconds between two times, null while the end is unknown. */
+export function getDuration(start: string, end: string | null | undefined): number | null {
+  return end ? (Date.parse(end) - Date.parse(start)) / 1000 : null;
+}
+
+/** Return arguments as one line of text, for a preview. */
+export function previewArguments(values: Record<string, unknown>): string {
+  return Object.entries(values)
+    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .join(", ")
+    .slice(0, 200);
+}

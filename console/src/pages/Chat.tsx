@@ -1,0 +1,269 @@
+import { ActionIcon, Alert, Box, Button, Drawer, Group, Stack, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { IconHistory, IconMessageCircle, IconRefresh } from "@tabler/icons-react";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { useEffect, useRef, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { type Run, randomId } from "../api/client";
+import { getLiveRun, LiveRun, useLiveRun } from "../api/liveRuns";
+import { conversationRunsQuery, conversationsQuery } from "../api/queries";
+import { Composer } from "../components/Composer";
+import { ConversationList } from "../components/ConversationList";
+import { ButtonLink, PageLink } from "../components/links";
+import { useTitle } from "../components/Page";
+import { RunItems } from "../components/RunItems";
+import { Empty, ErrorAlert, Loading } from "../components/States";
+import { StoredMessages } from "../components/StoredMessages";
+import { formatNumber } from "../format";
+
+type Turn = { key: string; task: string; run: LiveRun };
+
+/** Turns that this page started, by conversation: the server lists a new run only after a moment. */
+const startedTurns = new Map<string, Turn[]>();
+
+function mergeTurns(conversationId: string, runs: Run[]): Turn[] {
+  const started = startedTurns.get(conversationId) ?? [];
+  const startedIds = new Set(started.map((turn) => turn.run.state.runId));
+  const listed = runs
+    .filter((run) => !startedIds.has(run.run_id))
+    .map((run) => ({
+      key: run.run_id,
+      task: run.task ?? "",
+      run: getLiveRun(run.run_id),
+      startedAt: run.started_at,
+    }))
+    .sort((a, b) => a.startedAt.localeCompare(b.startedAt));
+  return [...listed, ...started];
+}
+
+export function ChatPage() {
+  const { t } = useTranslation();
+  const { conversationId = "" } = useParams({ strict: false });
+  const { agent = "", model = "", message = "" } = useSearch({ strict: false });
+  const navigate = useNavigate();
+  const [isListOpen, { open, close }] = useDisclosure();
+  const [, redraw] = useState(0);
+  const conversations = useQuery(conversationsQuery);
+  const runs = useQuery({ ...conversationRunsQuery(conversationId), enabled: conversationId !== "" });
+  const conversation = conversations.data?.items.find((item) => item.conversation_id === conversationId);
+  useTitle(conversation?.title || t("nav.chat"));
+
+  const turns = conversationId ? mergeTurns(conversationId, runs.data?.items ?? []) : [];
+  const active = turns.at(-1);
+
+  const send = (text: string) => {
+    const id = conversationId || randomId();
+    const run = new LiveRun();
+    const turn = { key: randomId(), task: text, run };
+    startedTurns.set(id, [...(startedTurns.get(id) ?? []), turn]);
+    const body = { message: text, conversation_id: id, detach: true, ...(model && { model }) };
+    const headers: Record<string, string> = agent ? { "X-Agent-ID": agent } : {};
+    run.start("/api/agent", { body, headers }).catch(() => undefined);
+    redraw((count) => count + 1);
+    if (!conversationId) {
+      navigate({ to: "/chat/$conversationId", params: { conversationId: id }, search: { agent, model } });
+    }
+  };
+
+  return (
+    <Group gap={0} wrap="nowrap" align="stretch" h={{ base: "calc(100dvh - 48px)", sm: "100dvh" }}>
+      <Box
+        component="aside"
+        w={248}
+        visibleFrom="md"
+        className="panel"
+        aria-label={t("chat.list")}
+        style={SIDE}
+      >
+        <ConversationList current={conversationId} />
+      </Box>
+      <Drawer opened={isListOpen} onClose={close} title={t("chat.list")} size={300}>
+        <ConversationList current={conversationId} onSelect={close} />
+      </Drawer>
+      <Stack flex={1} gap={0} miw={0} h="100%">
+        <Group
+          hiddenFrom="md"
+          px="sm"
+          py={6}
+          justify="space-between"
+          style={{ borderBottom: "1px solid var(--line)" }}
+        >
+          <Text size="sm" fw={600} className="truncate" flex={1}>
+            {conversation?.title || t("chat.new")}
+          </Text>
+          <ActionIcon onClick={open} aria-label={t("chat.list")}>
+            <IconHistory size={18} />
+          </ActionIcon>
+        </Group>
+        <Messages
+          key={conversationId}
+          turns={turns}
+          isLoading={runs.isLoading}
+          conversationId={conversationId}
+          onRetry={send}
+        />
+        <ErrorAlert error={runs.error} onRetry={() => runs.refetch()} />
+        <Composer key={`${conversationId}-${message}`} draft={message} active={active?.run} onSend={send} />
+      </Stack>
+    </Group>
+  );
+}
+
+const SIDE = { borderRight: "1px solid var(--line)", flexShrink: 0, overflow: "hidden" } as const;
+
+type MessagesProps = {
+  turns: Turn[];
+  isLoading: boolean;
+  conversationId: string;
+  onRetry: (task: string) => void;
+};
+
+function Messages({ turns, isLoading, conversationId, onRetry }: MessagesProps) {
+  const { t } = useTranslation();
+  const { containerRef, contentRef, onScroll } = useStickyScroll();
+  return (
+    <Box
+      ref={containerRef}
+      onScroll={onScroll}
+      flex={1}
+      style={{ overflowY: "auto" }}
+      px="md"
+      tabIndex={0}
+      aria-label={t("chat.messages")}
+      role="log"
+    >
+      <div ref={contentRef}>
+        {isLoading && turns.length === 0 && <Loading />}
+        {!isLoading &&
+          turns.length === 0 &&
+          (conversationId ? <StoredMessages conversationId={conversationId} /> : <Welcome />)}
+        <Stack className="message-list" gap="lg" py="lg">
+          {turns.map((turn, index) => (
+            <TurnView key={turn.key} turn={turn} isLast={index === turns.length - 1} onRetry={onRetry} />
+          ))}
+        </Stack>
+      </div>
+    </Box>
+  );
+}
+
+/** Scroll with new content while the end is visible. */
+function useStickyScroll() {
+  const containerRef = useRef<HTMLDivElement>(null);
+  const contentRef = useRef<HTMLDivElement>(null);
+  const isAtEnd = useRef(true);
+  useEffect(() => {
+    const [container, content] = [containerRef.current, contentRef.current];
+    if (!container || !content) return;
+    const observer = new ResizeObserver(() => {
+      if (isAtEnd.current) container.scrollTop = container.scrollHeight;
+    });
+    observer.observe(content);
+    return () => observer.disconnect();
+  }, []);
+  const onScroll = () => {
+    const container = containerRef.current;
+    if (container)
+      isAtEnd.current = container.scrollHeight - container.scrollTop - container.clientHeight < 60;
+  };
+  return { containerRef, contentRef, onScroll };
+}
+
+function Welcome() {
+  const { t } = useTranslation();
+  return (
+    <Box pt="10vh">
+      <Empty icon={<IconMessageCircle size={36} stroke={1.3} />} title={t("chat.welcome")}>
+        <Stack align="center" gap="sm">
+          <Text c="dimmed" size="sm" ta="center">
+            {t("chat.welcomeText")}
+          </Text>
+          <Group gap="xs" justify="center">
+            {(["chat.example1", "chat.example2", "chat.example3"] as const).map((example) => (
+              <ButtonLink
+                key={example}
+                size="xs"
+                variant="default"
+                to="/chat"
+                search={{ message: t(example) }}
+              >
+                {t(example)}
+              </ButtonLink>
+            ))}
+          </Group>
+        </Stack>
+      </Empty>
+    </Box>
+  );
+}
+
+function TurnView({
+  turn,
+  isLast,
+  onRetry,
+}: {
+  turn: Turn;
+  isLast: boolean;
+  onRetry: (task: string) => void;
+}) {
+  const { t } = useTranslation();
+  const client = useQueryClient();
+  const run = useLiveRun(turn.run);
+  const isActive = run.phase === "running" || run.phase === "waiting";
+  const wasActive = useRef(isActive);
+  useEffect(() => {
+    if (wasActive.current && !isActive) client.invalidateQueries({ queryKey: conversationsQuery.queryKey });
+    wasActive.current = isActive;
+  }, [isActive, client]);
+  return (
+    <Stack gap="sm" component="article" aria-busy={isActive}>
+      <div className="user-message">{turn.task}</div>
+      <RunItems items={run.items} isActive={isActive} />
+      {isActive && run.connection === "retrying" && (
+        <Text size="xs" c="orange.8" role="status">
+          {t("chat.reconnecting")}
+        </Text>
+      )}
+      {run.phase === "running" && run.connection === "open" && (
+        <span className="caret" role="status" aria-label={t("chat.writing")} />
+      )}
+      {run.phase === "failed" && (
+        <Alert color="red" variant="light" title={t("chat.failed")} role="alert">
+          {run.error || t("run.lost")}
+        </Alert>
+      )}
+      {run.phase === "cancelled" && (
+        <Text size="sm" c="dimmed">
+          {t("chat.stopped")}
+        </Text>
+      )}
+      {run.phase === "finished" && run.reason !== "answer" && run.reason && (
+        <Alert color="orange" variant="light">
+          {t("run.limit", { limit: t(`limit.${run.reason}`, run.reason) })}
+        </Alert>
+      )}
+      {!isActive && (
+        <Group gap="xs">
+          {isLast && (
+            <Button
+              size="compact-xs"
+              variant="subtle"
+              color="gray"
+              leftSection={<IconRefresh size={13} />}
+              onClick={() => onRetry(turn.task)}
+            >
+              {t("retry")}
+            </Button>
+          )}
+          {run.runId && (
+            <PageLink to="/runs/$runId" params={{ runId: run.runId }} size="xs" c="dimmed">
+              {t("chat.details")} · {formatNumber(run.usage.input_tokens + run.usage.output_tokens)}{" "}
+              {t("tokens")}
+            </PageLink>
+          )}
+        </Group>
+      )}
+    </Stack>
+  );
+}

@@ -1,0 +1,3 @@
+export function NewToolPage() {
+  return null;
+}

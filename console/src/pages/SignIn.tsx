@@ -1,0 +1,57 @@
+import { Button, Center, Paper, PasswordInput, Stack, Text, Title } from "@mantine/core";
+import { type FormEvent, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { api, type Session } from "../api/client";
+import { Logo } from "../components/Logo";
+import { useTitle } from "../components/Page";
+import { ErrorAlert } from "../components/States";
+
+/** Sign in with an API key, which the server stores in a cookie that scripts cannot read. */
+export function SignIn({ onSignedIn }: { onSignedIn: () => void }) {
+  const { t } = useTranslation();
+  useTitle(t("signIn.title"));
+  const [key, setKey] = useState("");
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    try {
+      const headers = { Authorization: `Bearer ${key.trim()}` };
+      await api<Session>("/api/session", { method: "POST", headers });
+      onSignedIn();
+    } catch (problem) {
+      setError(problem);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <Center mih="100dvh" p="md" component="main">
+      <Paper withBorder p="xl" w={380} maw="100%" radius="lg" component="form" onSubmit={submit}>
+        <Stack>
+          <Logo />
+          <div>
+            <Title order={1}>{t("signIn.title")}</Title>
+            <Text c="dimmed" size="sm">
+              {t("signIn.description")}
+            </Text>
+          </div>
+          <PasswordInput
+            label={t("signIn.key")}
+            placeholder="opp_…"
+            value={key}
+            onChange={(event) => setKey(event.currentTarget.value)}
+            autoComplete="current-password"
+            data-autofocus
+            required
+          />
+          <ErrorAlert error={error} />
+          <Button type="submit" loading={isBusy} disabled={!key.trim()}>
+            {t("signIn.submit")}
+          </Button>
+        </Stack>
+      </Paper>
+    </Center>
+  );
+}

@@ -1,0 +1,3 @@
+export function ToolPage() {
+  return null;
+}

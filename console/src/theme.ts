@@ -1,0 +1,46 @@
+import { ActionIcon, createTheme, type MantineColorsTuple, Table, Tooltip } from "@mantine/core";
+
+const brand: MantineColorsTuple = [
+  "#effcf9",
+  "#d5f5ee",
+  "#a9eadd",
+  "#75d9c8",
+  "#45c2b0",
+  "#26a796",
+  "#158a7d",
+  "#0f766e",
+  "#115e59",
+  "#134e4a",
+];
+
+const dark: MantineColorsTuple = [
+  "#e4e7ea",
+  "#c3c8cd",
+  "#9ba3ab",
+  "#727b84",
+  "#4b535b",
+  "#343a41",
+  "#262b31",
+  "#1c2025",
+  "#15181c",
+  "#0e1013",
+];
+
+export const theme = createTheme({
+  colors: { brand, dark },
+  primaryColor: "brand",
+  primaryShade: { light: 7, dark: 5 },
+  autoContrast: true,
+  luminanceThreshold: 0.32,
+  defaultRadius: "md",
+  fontFamily:
+    'Inter, system-ui, -apple-system, "Segoe UI", Roboto, "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif',
+  fontFamilyMonospace:
+    'ui-monospace, "SF Mono", "JetBrains Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace',
+  headings: { fontWeight: "600", sizes: { h1: { fontSize: "1.25rem" }, h2: { fontSize: "1.05rem" } } },
+  components: {
+    ActionIcon: ActionIcon.extend({ defaultProps: { variant: "subtle", color: "gray" } }),
+    Table: Table.extend({ defaultProps: { verticalSpacing: 6, horizontalSpacing: "sm" } }),
+    Tooltip: Tooltip.extend({ defaultProps: { openDelay: 400, withArrow: true } }),
+  },
+});
