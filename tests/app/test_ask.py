@@ -76,6 +76,9 @@ def test_an_answer_has_the_last_successful_query() -> None:
         "truncated": True,
         "chart": None,
         "assumptions": (),
+        "warnings": (),
+        "success": True,
+        "error": None,
         "corrections": ("b is a",),
         "confidence": 0.5,
         "usage": {"total_tokens": 10, "model_calls": 2},
@@ -96,7 +99,7 @@ def test_an_answer_without_a_query_has_no_data() -> None:
 
 async def test_a_team_is_a_tool_for_any_agent(tmp_path: Path, shop: str) -> None:
     async with (
-        chat_server(build_completion("```sql\nSELECT name FROM items\n```")) as server,
+        chat_server(build_completion("```sql\nSELECT na_me FROM item\n```")) as server,
         open_data_team(create_settings(tmp_path), shop, f"{server.url}#m") as team,
     ):
         tool = create_ask_data_tool(team)

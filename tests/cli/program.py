@@ -22,8 +22,8 @@ from tests.models.chat_server import (
 NOWHERE = "http://127.0.0.1:9/v1#m"
 """The address of a server that does not exist."""
 
-SQL_REPLY = "```sql\nSELECT name, price FROM items ORDER BY price DESC\n```"
-"""The reply of a model that writes SQL; the table is `item`."""
+SQL_REPLY = "```sql\nSELECT name, pri_ce FROM item ORDER BY price DESC\n```"
+"""The reply of a model that writes SQL; the column is `price`."""
 
 
 @dataclass(frozen=True)

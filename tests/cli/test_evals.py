@@ -27,7 +27,8 @@ async def test_a_set_of_questions_is_evaluated_with_each_answerer(workspace: Pat
     args = ("eval", "sql", ".", "--only", "one prompt", "--only", "team", "--report", "r.html", "--json")
     async with run_with_model(workspace, *args, answers=[build_completion(SQL_REPLY)]) as (done, _):
         assert done.code == 0, done.err
-        scores = {name: (score["accuracy"], score["executable"]) for name, score in done.json.items()}
+        scores = {name: (score["accuracy"], score["executable"]) for name, score in done.json["answerers"].items()}
+        assert [(row["answerer"], row["questions"], row["won"]) for row in done.json["paired"]] == [("team", "all", 1)]
     assert scores == {"one prompt": (0.0, 0.0), "team": (100.0, 100.0)}
     assert "What does each item cost?" in (workspace / "r.html").read_text()
 

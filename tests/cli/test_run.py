@@ -113,6 +113,9 @@ async def test_an_answer_of_an_agent_as_json(workspace: Path) -> None:
             "truncated": False,
             "chart": None,
             "assumptions": [],
+            "warnings": [],
+            "success": True,
+            "error": None,
             "corrections": [],
             "confidence": 0.5,
             "usage": {"total_tokens": 0, "model_calls": 2},
@@ -126,7 +129,9 @@ async def test_the_team_answers_with_sql_table_chart_and_corrections(workspace: 
     args = ("ask", "What does each item cost?", "--db", "shop.sqlite")
     async with run_with_model(workspace, *args, answers=[build_completion(SQL_REPLY)]) as (done, _):
         assert done.code == 0
-    assert done.out.startswith("SQL  SELECT name, price FROM item ORDER BY price DESC\ncorrected  table items → item\n")
+    assert done.out.startswith(
+        "SQL  SELECT name, price FROM item ORDER BY price DESC\ncorrected  column pri_ce → price\n"
+    )
     assert "price by name\n[red]bolt[/]     ████" in done.out
     assert done.out.endswith("\n2 results: [red]bolt[/] 1.5; :smile: ␛[2Jnut 0.25.\n")
     assert "· sql_generator" in done.err
@@ -141,9 +146,19 @@ async def test_the_labels_of_an_answer_are_in_the_language_of_the_question(works
         _,
     ):
         assert done.code == 0
-    assert "\n已更正  表 items → item\n注意  没有 name 为“tee”的数据\n" in done.out
-    assert done.out.endswith("\n没有符合条件的数据。\n")
+    assert "\n已更正  列 pri_ce → price\n警告  没有 name 为“tee”的数据\n" in done.out
+    assert done.out.endswith("\n没有符合条件的数据：没有 name 为“tee”的数据。\n")
     assert "· sql_generator  还没有写出 SQL\n" in done.err
+
+
+async def test_an_answer_that_is_given_up_exits_with_1(workspace: Path) -> None:
+    args = ("ask", "What is the profit?", "--db", "shop.sqlite", "--json")
+    replies = [build_completion("```sql\nSELECT profit FROM ledger\n```")] * 9
+    async with run_with_model(workspace, *args, answers=replies) as (done, _):
+        assert done.code == 1
+        assert (done.json["success"], done.json["sql"]) == (False, "")
+        assert done.json["error"].startswith("sql: There is no table ledger.")
+        assert done.json["error"] in done.json["answer"]
 
 
 async def test_the_answer_of_the_team_as_json(workspace: Path) -> None:
@@ -157,7 +172,10 @@ async def test_the_answer_of_the_team_as_json(workspace: Path) -> None:
             "truncated": False,
             "chart": {"type": "bar", "x": "name", "y": ["price"]},
             "assumptions": [],
-            "corrections": ["表 items → item"],
+            "warnings": [],
+            "success": True,
+            "error": None,
+            "corrections": ["列 pri_ce → price"],
             "confidence": 0.5,
             "usage": {"total_tokens": 18, "model_calls": 1},
         }

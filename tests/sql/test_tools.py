@@ -159,7 +159,7 @@ async def test_auto_fix_reports_names_it_could_not_correct(shop):
     assert unknown.startswith("There is no column zzz in")
 
 
-async def test_refine_translates_sql_of_another_dialect(shop, engine):
+async def test_refine_corrects_names_that_can_mean_one_thing(shop):
     tools = SqlTools(shop)
     assert await tools.refine("SELECT na_me FROM customers") == {
         "sql": "SELECT name FROM customers",
@@ -167,10 +167,47 @@ async def test_refine_translates_sql_of_another_dialect(shop, engine):
         "corrections": ["column na_me → name"],
         "problem": None,
     }
-    foreign = await tools.refine("SELECT IFNULL(`note`, 'none'), CAST(`amount` AS CHAR) FROM `orders`")
-    assert foreign["valid"], foreign
     refused = await tools.refine("DELETE FROM orders")
     assert (refused["valid"], refused["problem"][:21]) == (False, "DELETE is not allowed")
+
+
+FOREIGN = [
+    ("oracle", "SELECT TO_CHAR(amount, '9999') FROM orders"),
+    ("tsql", "SELECT TOP 2 ISNULL(name, 'none') FROM customers"),
+    ("mysql", "SELECT IFNULL(`name`, 'none'), CAST(`id` AS CHAR) FROM `customers`"),
+    ("mysql", "SELECT `name` || 'x' FROM `customers`"),
+]
+
+
+@pytest.mark.parametrize(("dialect", "sql"), FOREIGN)
+async def test_refine_reads_another_dialect_only_if_the_caller_names_it(shop, dialect, sql):
+    found = await SqlTools(shop).refine(sql)
+    assert (found["sql"], found["corrections"]) == (sql, [])
+
+
+async def test_refine_translates_from_the_dialect_that_the_caller_names(shop):
+    found = await SqlTools(shop).refine("SELECT TOP 2 ISNULL(name, 'none') AS n FROM customers ORDER BY id", "tsql")
+    assert (found["valid"], found["corrections"]) == (True, ["translated from tsql"])
+    assert (await SqlTools(shop).execute(found["sql"]))["rows"] == [["Ann"], ["Bob"]]
+
+
+async def test_refine_reports_what_has_no_translation(shop, engine):
+    if engine == "postgres":
+        pytest.skip("PostgreSQL has TO_CHAR")
+    sql = "SELECT TO_CHAR(amount, '9999') FROM orders"
+    found = await SqlTools(shop).refine(sql, "oracle")
+    assert (found["sql"], found["valid"]) == (sql, False)
+    assert "cannot be translated from oracle" in found["problem"]
+    assert "ToChar" in found["problem"]
+
+
+async def test_full_width_signs_are_replaced_in_rejected_sql_only(shop):
+    found = await SqlTools(shop).execute("SELECT count（*） AS n FROM customers WHERE name ＜＞ '（'")
+    assert found["rows"] == [[3]]
+    assert found["corrections"] == ["full-width signs → ASCII"]
+    assert found["sql"] == "SELECT count(*) AS n FROM customers WHERE name <> '（'"
+    accepted = await SqlTools(shop).execute("SELECT count(*) AS 数量（个） FROM customers")
+    assert (accepted["columns"], accepted["corrections"]) == (["数量（个）"], [])
 
 
 async def test_a_slow_query_raises_a_timeout_error(shop):
@@ -183,11 +220,3 @@ async def test_every_alias_names_a_tool(sqlite_shop):
     library = ToolLibrary(create_sql_tools(sqlite_shop))
     assert len(TOOL_ALIASES) == 3
     assert [library.find_tool(tool_id).tool_id for tool_id in TOOL_ALIASES.values()] == list(TOOL_ALIASES.values())
-
-
-async def test_top_becomes_limit(shop):
-    found = await SqlTools(shop).execute(
-        "SELECT TOP 2 name FROM (SELECT TOP (3) * FROM customers ORDER BY id) t ORDER BY id"
-    )
-    assert found["rows"] == [["Ann"], ["Bob"]]
-    assert found["corrections"] == ["TOP 2 → LIMIT 2", "TOP 3 → LIMIT 3"]

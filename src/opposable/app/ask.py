@@ -167,6 +167,7 @@ def create_ask_data_tool(team: Team, tool_id: str = "ask_data") -> FunctionTool:
             "rows": answer.rows[:MAX_TOOL_ROWS],
             "row_count": len(answer.rows),
             "assumptions": answer.assumptions,
+            "warnings": answer.warnings,
         }
         return {key: value for key, value in fields.items() if value not in ("", ())}
 
@@ -256,12 +257,15 @@ def answer_from_run(run_finished: RunFinished, results: Sequence[ToolResult], la
         build_chart(columns, rows),
         corrections=tuple(localize(correction, language) for correction in data.get("corrections", ())),
         confidence=0.5 if data else 0.0,
+        error="" if run_finished.reason == "answer" else f"The run ended without an answer ({run_finished.reason}).",
     )
 
 
 def answer_to_json(answer: DataAnswer, usage: Usage) -> dict[str, Any]:
     """Return the JSON form of an answer for scripts and clients."""
     return {
+        "success": answer.success,
+        "error": answer.error or None,
         "answer": answer.text,
         "sql": answer.sql,
         "columns": answer.columns,
@@ -270,6 +274,7 @@ def answer_to_json(answer: DataAnswer, usage: Usage) -> dict[str, Any]:
         "chart": answer.chart,
         "assumptions": answer.assumptions,
         "corrections": answer.corrections,
+        "warnings": answer.warnings,
         "confidence": answer.confidence,
         "usage": {"total_tokens": usage.total_tokens, "model_calls": usage.requests},
     }

@@ -23,6 +23,7 @@ from opposable.evals.agent_runs.scenario import Scenario
 from opposable.evals.agent_runs.scenario_loader import DEFAULT_SCENARIO_FOLDER, load_scenarios
 from opposable.evals.text_to_sql.datasets import EvalQuestion, read_questions, sample_questions, select_part
 from opposable.evals.text_to_sql.harness import AnswererFactory, SqlScoreSheet, make_answerers, score_questions
+from opposable.evals.text_to_sql.paired import compare_sheets
 from opposable.evals.text_to_sql.report import write_report
 
 cli = typer.Typer(help="Run evaluations.", no_args_is_help=True)
@@ -36,7 +37,7 @@ def evaluate_sql(
     split: Annotated[str, typer.Option("--part", help="Databases: dev (two thirds), held (one third) or all")] = "all",
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", help='"one prompt", "team" or "without …" (repeatable)'),
+        typer.Option("--only", help='"one prompt", "team", "without …" or "… alone" (repeatable)'),
     ] = None,
     semantics: Annotated[
         Path | None, typer.Option("--semantics", help="Semantic model of the database, for the team")
@@ -47,7 +48,7 @@ def evaluate_sql(
     report: Annotated[Path | None, typer.Option("--report", help="Write an HTML report of the failures")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Evaluate the data team, a single prompt, and the team without each of its parts.
+    """Compare the data team, its parts and a single prompt on the same questions.
 
     Example: opposable eval sql my-questions --number 50 --only team --report report.html
     """
@@ -77,11 +78,14 @@ def evaluate_sql(
     if report is not None:
         write_report(report, sheets)
     summaries = {name: sheet.summary() for name, sheet in sheets.items()}
+    comparisons = compare_sheets(sheets)
     if json:
-        print(to_json(summaries))
+        print(to_json({"answerers": summaries, "paired": comparisons}))
         return
     columns = ("", *next(iter(summaries.values())))
     out.print(render_table(columns, [(name, *summary.values()) for name, summary in summaries.items()]))
+    if comparisons:
+        out.print(render_table(tuple(comparisons[0]), [tuple(row.values()) for row in comparisons]))
 
 
 @cli.command("runs")

@@ -99,8 +99,10 @@ def ask(
     )
     if json:
         print(to_json(answer_to_json(answer, usage)))
-        return
-    _print_answer(answer, detect_language(text))
+    else:
+        _print_answer(answer, detect_language(text))
+    if not answer.success:
+        raise typer.Exit(1)
 
 
 async def _answer_with_agent(text: str, db: str, model: str | None) -> tuple[DataAnswer, Usage]:
@@ -215,20 +217,22 @@ def _read_prompt() -> str | None:
     return None
 
 
-_ANSWER_LABELS: dict[Language, tuple[str, str, str]] = {
-    "en": ("corrected", "assumed", "more rows are not shown"),
-    "zh": ("已更正", "注意", "还有更多行没有列出"),
+_ANSWER_LABELS: dict[Language, tuple[str, str, str, str]] = {
+    "en": ("corrected", "assumed", "warning", "more rows are not shown"),
+    "zh": ("已更正", "假设", "警告", "还有更多行没有列出"),
 }
 
 
 def _print_answer(answer: DataAnswer, language: Language) -> None:
-    corrected, assumed, left_out = _ANSWER_LABELS[language]
+    corrected, assumed, warning, left_out = _ANSWER_LABELS[language]
     if answer.sql:
         out.print(style_text(("SQL", "bold"), f"  {answer.sql}"))
     for correction in answer.corrections:
         out.print(style_text((corrected, "yellow"), f"  {correction}"))
     for assumption in answer.assumptions:
         out.print(style_text((assumed, "yellow"), f"  {assumption}"))
+    for text in answer.warnings:
+        out.print(style_text((warning, "yellow"), f"  {text}"))
     if answer.columns:
         out.print(render_table(answer.columns, answer.rows, language=language))
     if answer.chart is not None:

@@ -15,9 +15,11 @@ class DataAnswer:
         rows: The result rows.
         truncated: Whether the query has more rows.
         chart: A chart (`type`, `x`, `y`) where the rows fit one.
-        assumptions: Assumptions and doubts, in the language of the question.
+        assumptions: Assumptions, in the language of the question.
         corrections: Corrections of the query, in the language of the question.
         confidence: Between 0 and 1.
+        warnings: What the data say against the answer, in the language of the question.
+        error: Why there is no answer, "" if there is one.
     """
 
     text: str
@@ -29,3 +31,10 @@ class DataAnswer:
     assumptions: tuple[str, ...] = ()
     corrections: tuple[str, ...] = ()
     confidence: float = 0.0
+    warnings: tuple[str, ...] = ()
+    error: str = ""
+
+    @property
+    def success(self) -> bool:
+        """Whether there is an answer."""
+        return not self.error

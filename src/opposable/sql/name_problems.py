@@ -145,12 +145,13 @@ def unknown_column(name: Any, scope: Scope, schema: DatabaseSchema, dialect: Dia
 
 
 def _is_same_name(name: str, other: str) -> bool:
-    """Return whether two names differ in width, case, spaces, underscores and dashes only."""
+    """Return whether two names differ in width, case, separators and invisible characters only."""
     return _normalize(name) == _normalize(other)
 
 
 def _normalize(name: str) -> str:
-    return _SEPARATORS.sub("", unicodedata.normalize("NFKC", name).casefold())
+    visible = "".join(char for char in name if unicodedata.category(char)[0] != "C")
+    return _SEPARATORS.sub("", unicodedata.normalize("NFKC", visible).casefold())
 
 
 def _replace(name: Any, text: str, kind: NameKind, suffix: str = "", *, is_similar: bool = False) -> Replacement | None:

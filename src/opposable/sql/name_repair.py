@@ -1,8 +1,9 @@
-"""Repair of a query: wrong names that can mean only one thing, and `TOP n`."""
+"""Repair of a query that the engine rejected: names and signs that can mean only one thing."""
 
-import re
 from dataclasses import dataclass
 
+from opposable.domain.errors import InvalidArguments, ToolRefused
+from opposable.sql import messages
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.lexer import split_segments
 from opposable.sql.name_checker import check_names
@@ -11,6 +12,7 @@ from opposable.sql.schema import DatabaseSchema
 from opposable.sql.statement_guard import Query, parse_safe_query
 
 _MAX_ROUNDS = 4
+_FULL_WIDTH_SIGNS = str.maketrans("，；（）＝＞＜＊．", ",;()=><*.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class RepairedQuery:
 
 
 def repair_names(sql: str, dialect: Dialect, schema: DatabaseSchema, *, allow_similar: bool = False) -> RepairedQuery:
-    """Check `sql` and repair the names that can mean only one thing.
+    """Check `sql` and repair the names and full-width signs that can mean only one thing.
 
     With `allow_similar`, a name is also replaced by the only similar one.
 
@@ -31,8 +33,31 @@ def repair_names(sql: str, dialect: Dialect, schema: DatabaseSchema, *, allow_si
         ToolRefused: As `parse_safe_query`.
         InvalidArguments: As `parse_safe_query`.
     """
-    limited, corrections = replace_top_with_limit(sql)
-    query = parse_safe_query(limited, dialect, schema)
+    narrowed = _replace_full_width_signs(sql)
+    try:
+        repaired = _repair_names(sql, dialect, schema, allow_similar)
+    except (InvalidArguments, ToolRefused):
+        if narrowed == sql:
+            raise
+    else:
+        if narrowed == sql or not repaired.problems:
+            return repaired
+    repaired = _repair_names(narrowed, dialect, schema, allow_similar)
+    return RepairedQuery(
+        repaired.query, (messages.full_width_signs_replaced(), *repaired.corrections), repaired.problems
+    )
+
+
+def _replace_full_width_signs(sql: str) -> str:
+    """Replace full-width signs outside of texts, quoted names and comments."""
+    return "".join(
+        part.text.translate(_FULL_WIDTH_SIGNS) if part.kind == "code" else part.text for part in split_segments(sql)
+    )
+
+
+def _repair_names(sql: str, dialect: Dialect, schema: DatabaseSchema, allow_similar: bool) -> RepairedQuery:
+    corrections: list[str] = []
+    query = parse_safe_query(sql, dialect, schema)
     for _ in range(_MAX_ROUNDS):
         problems = check_names(query, schema)
         repairs = _drop_overlapping(
@@ -62,43 +87,3 @@ def _apply_replacements(sql: str, repairs: list[Replacement]) -> str:
     for repair in reversed(repairs):
         sql = sql[: repair.start] + repair.text + sql[repair.end :]
     return sql
-
-
-_TOP_CLAUSE = re.compile(
-    r"\bSELECT\s+((?:DISTINCT|ALL)\s+)?TOP\s*(?:\(\s*(\d+)\s*\)|(\d+)\b)(?!\s*(?:PERCENT|WITH\s+TIES)\b)\s*",
-    re.IGNORECASE,
-)
-
-
-def replace_top_with_limit(sql: str) -> tuple[str, list[str]]:
-    """Rewrite `SELECT TOP n …` as `SELECT … LIMIT n`, also in subqueries.
-
-    Return the SQL and the corrections.
-    """
-    corrections: list[str] = []
-    while match := _TOP_CLAUSE.search(_blank_non_code(sql)):
-        number = match.group(2) or match.group(3)
-        end = _find_query_end(_blank_non_code(sql), match.end())
-        tail = sql[match.end() : end].rstrip().removesuffix(";").rstrip()
-        head = sql[: match.start()] + sql[match.start() : match.start() + 6] + " " + (match.group(1) or "")
-        limited = (
-            tail if re.search(r"\bLIMIT\s+\d+\s*$", _blank_non_code(tail), re.IGNORECASE) else f"{tail} LIMIT {number}"
-        )
-        sql = head + limited + sql[end:]
-        corrections.append(f"TOP {number} → LIMIT {number}")
-    return sql, corrections
-
-
-def _blank_non_code(sql: str) -> str:
-    """Return the SQL with every character outside of code replaced by `_`."""
-    return "".join(p.text if p.kind == "code" else re.sub(r"[^\n]", "_", p.text) for p in split_segments(sql))
-
-
-def _find_query_end(code: str, start: int) -> int:
-    """Return where the SELECT around `start` ends."""
-    depth = 0
-    for index in range(start, len(code)):
-        depth += (code[index] == "(") - (code[index] == ")")
-        if depth < 0:
-            return index
-    return len(code)

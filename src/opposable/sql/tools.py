@@ -1,13 +1,12 @@
 """Tools that let a model read the schema and the rows of a database."""
 
-import contextlib
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 from opposable.domain.argument_problems import must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolRefused
 from opposable.sql.database import Database, QueryLimits, QueryResult
 from opposable.sql.function_allowlist import Dialect
+from opposable.sql.messages import too_many
 from opposable.sql.name_checker import check_names
 from opposable.sql.name_problems import NameProblem
 from opposable.sql.name_repair import RepairedQuery, repair_names
@@ -18,7 +17,8 @@ from opposable.sql.statement_guard import MAX_CHARACTERS, parse_safe_query
 MAX_ROWS = 1_000
 TOOL_ALIASES = {"execute_sql": "sql.execute", "get_schema": "schema.list_columns", "validate_sql": "sql.validate"}
 """Alternative names of these tools, with their ids."""
-_OTHER_DIALECTS = ("mysql", "tsql", "sqlite", "duckdb", "postgres", "bigquery", "snowflake", "oracle")
+SourceDialect = Literal["mysql", "tsql", "sqlite", "duckdb", "postgres", "bigquery", "snowflake", "oracle"]
+"""The dialects that `sql.refine` translates."""
 
 
 class SchemaTools:
@@ -104,31 +104,32 @@ class SqlTools:
         """
         schema = await self._database.get_schema()
         bound = await self._bind_with_nulls(sql)
-        repaired = repair_names(bound.sql, self._database.dialect, schema)
+        repaired = await self._accept(bound) or repair_names(bound.sql, self._database.dialect, schema)
         return {
             "sql": bound.restore_placeholders(repaired.query.sql),
             "corrections": list(repaired.corrections),
             "problems": [problem.message for problem in repaired.problems],
         }
 
-    async def refine(self, sql: str) -> dict[str, Any]:
-        """Mend a query that does not run here by the smallest change: names put right, other dialects' SQL translated.
+    async def refine(self, sql: str, read_dialect: SourceDialect | None = None) -> dict[str, Any]:
+        """Mend a query that does not run here: names that can mean only one thing are put right.
 
         Args:
             sql: The query.
+            read_dialect: The SQL dialect it is written in, if it is another one. It is translated from that dialect.
         """
-        problem = ""
-        for candidate, translation in _iter_translations(sql, self._database.dialect):
-            try:
-                bound = await self._bind_with_nulls(candidate)
-                repaired = await self._repair(bound)
-            except (ToolRefused, ToolFailed, InvalidArguments) as error:
-                problem = problem or str(error)
-                continue
-            corrections = [*translation, *repaired.corrections]
-            repaired_sql = bound.restore_placeholders(repaired.query.sql)
-            return {"sql": repaired_sql, "valid": True, "corrections": corrections, "problem": None}
-        return {"sql": sql, "valid": False, "corrections": [], "problem": problem}
+        schema, corrections, candidate = await self._database.get_schema(), [], sql
+        try:
+            if read_dialect is not None and read_dialect != self._database.dialect:
+                candidate = _translate(sql, read_dialect, self._database.dialect)
+                corrections = [f"translated from {read_dialect}"]
+            bound = bind_placeholders(candidate, self._database.dialect, missing_is_null=True, identifiers=schema.names)
+            repaired = await self._accept(bound) or await self._repair(bound)
+        except (ToolRefused, ToolFailed, InvalidArguments) as error:
+            return {"sql": sql, "valid": False, "corrections": [], "problem": str(error)}
+        corrections += repaired.corrections
+        repaired_sql = bound.restore_placeholders(repaired.query.sql)
+        return {"sql": repaired_sql, "valid": True, "corrections": corrections, "problem": None}
 
     async def execute(self, sql: str, parameters: dict[str, Any] | None = None, limit: int = 100) -> dict[str, Any]:
         """Run one SELECT and return its rows. Wrong names are put right first where that is certain.
@@ -175,24 +176,24 @@ class SqlTools:
         return bind_placeholders(sql, self._database.dialect, missing_is_null=True, identifiers=names)
 
 
-def _iter_translations(sql: str, dialect: Dialect) -> Iterator[tuple[str, list[str]]]:
-    """Yield the query, then its translations from other SQL dialects.
+def _translate(sql: str, source: SourceDialect, target: Dialect) -> str:
+    """Translate one statement from another SQL dialect.
 
-    Each comes with a list that describes the translation.
+    Raises:
+        InvalidArguments: The SQL is not of that dialect, or has a construct without a translation.
     """
     import sqlglot
     from sqlglot.errors import ErrorLevel, SqlglotError
 
-    yield sql, []
-    seen = {sql}
-    for other in _OTHER_DIALECTS:
-        if len(sql) > MAX_CHARACTERS or other == dialect:
-            continue
-        with contextlib.suppress(SqlglotError, RecursionError, ValueError):
-            translated = sqlglot.transpile(sql, read=other, write=dialect, unsupported_level=ErrorLevel.IGNORE)
-            if len(translated) == 1 and translated[0] not in seen:
-                seen.add(translated[0])
-                yield translated[0], [f"read as {other}"]
+    if len(sql) > MAX_CHARACTERS:
+        raise ToolRefused(too_many(len(sql), "characters", MAX_CHARACTERS))
+    try:
+        translated = sqlglot.transpile(sql, read=source, write=target, unsupported_level=ErrorLevel.RAISE)
+    except (SqlglotError, RecursionError, ValueError) as error:
+        reason = to_one_line(str(error), 300)
+        problem = f"it cannot be translated from {source} to {target}: {reason}"
+        raise InvalidArguments((FieldProblem("sql", problem, to_one_line(sql)),)) from error
+    return ";\n".join(translated)
 
 
 def _require_table(schema: DatabaseSchema, name: str) -> Table:

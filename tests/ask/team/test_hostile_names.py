@@ -66,7 +66,7 @@ async def fetch_rows(database: Database, catalog: Catalog, sql: str) -> object:
         database,
         brief_provider=CatalogBriefProvider(catalog),
         value_finder=CatalogValueFinder(catalog, database),
-        options=TeamOptions(extra_candidates=0, model_decides_when_stuck=False),
+        options=TeamOptions(model_decides_when_stuck=False),
     )
     answer, _ = await team.answer("What is it?")
     return answer.rows or answer.text
@@ -94,8 +94,8 @@ async def test_each_name_can_be_queried_in_quotes(database: Database, catalog: C
     for number, name in enumerate(HOSTILE_NAMES):
         column = quote_name(name)
         plain = f"SELECT {column} FROM {column} WHERE \"n\" = {number} AND {column} LIKE 'Value%'"
-        misspelt = f"SELECT t.{column} FROM {column} AS t WHERE t.{column} = 'value {number}'"
-        sql = misspelt if number % 3 == 0 else plain
+        aliased = f"SELECT t.{column} FROM {column} AS t WHERE t.{column} = 'Value {number}'"
+        sql = aliased if number % 3 == 0 else plain
         if (result_rows := await fetch_rows(database, catalog, sql)) != ((f"Value {number}",),):
             wrong[sql] = result_rows
     assert wrong == {}

@@ -44,7 +44,7 @@ async def test_answers_are_scored_by_the_rows_of_their_sql(question_folder):
 async def test_the_team_is_scored_without_each_of_its_parts(question_folder):
     model = ScriptedModel("```sql\nSELECT 名称 FROM 部门 WHERE n >= 5\n```")
     answerers = make_answerers(model)
-    assert list(answerers)[:3] == ["one prompt", "team", "without extra candidates"]
+    assert list(answerers)[:3] == ["one prompt", "team", "without corrections"]
     for name, open_answerer in answerers.items():
         score_sheet = SqlScoreSheet(
             [score async for score in score_questions(read_questions(question_folder)[:2], open_answerer)]

@@ -11,7 +11,7 @@ from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 
 pytestmark = pytest.mark.anyio
 
-WRITTEN = "```sql\nSELECT name, price FROM items ORDER BY price DESC\n```"
+WRITTEN = "```sql\nSELECT name, pri_ce FROM item ORDER BY price DESC\n```"
 SQL = "SELECT name, price FROM item ORDER BY price DESC"
 MODEL = "metrics:\n  dearest:\n    expr: MAX(price)\n    table: item\n    synonyms: [最高价]\n"
 
@@ -38,7 +38,10 @@ async def test_a_whole_answer_has_sql_rows_and_chart(tmp_path, shop):
         "truncated": False,
         "chart": {"type": "bar", "x": "name", "y": ["price"]},
         "assumptions": [],
-        "corrections": ["表 items → item"],
+        "warnings": [],
+        "success": True,
+        "error": None,
+        "corrections": ["列 pri_ce → price"],
         "confidence": 0.5,
         "usage": {"total_tokens": 15, "model_calls": 1},
     }

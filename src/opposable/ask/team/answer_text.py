@@ -12,12 +12,26 @@ _DATE_PATTERN = re.compile(r"\d{4}(-\d{1,2}){0,2}([ T].*)?|\d{4}-?Q[1-4]|\d{4}�
 
 
 def format_answer_sentence(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], truncated: bool, language: Language
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    truncated: bool,
+    language: Language,
+    empty_reason: str = "",
 ) -> str:
-    """Return the rows as one sentence: the value, the row, or the count and the first rows."""
+    """Return the rows as one sentence: the value, the row, or the count and the first rows.
+
+    Args:
+        columns: The names of the columns.
+        rows: The rows.
+        truncated: Whether there are more rows.
+        language: The language of the sentence.
+        empty_reason: Why there are no rows, if that is known.
+    """
     zh = language == "zh"
-    if not rows:
-        return "没有符合条件的数据。" if zh else "No rows match."
+    if not rows or (empty_reason and all(cell is None for row in rows for cell in row)):
+        if zh:
+            return f"没有符合条件的数据：{empty_reason}。" if empty_reason else "没有符合条件的数据。"
+        return f"No rows match: {empty_reason}." if empty_reason else "No rows match."
     if len(rows) == 1 and len(columns) == 1:
         return f"答案是 {_format_cell(rows[0][0], zh)}。" if zh else f"The answer is {_format_cell(rows[0][0], zh)}."
     if len(rows) == 1:

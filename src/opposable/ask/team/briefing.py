@@ -13,9 +13,9 @@ from opposable.ask.intent.prompt_definitions import format_definitions
 from opposable.ask.intent.sql_compiler import CompiledQuery, compile_intent
 from opposable.ask.intent.value_lookup import IndexValueLookup, ValueLookup, ValueMention
 from opposable.ask.semantics.model import SemanticModel
-from opposable.ask.sql_repair.literals import QueryValueFinder, ValueLocation
 from opposable.ask.team.generator import Brief
 from opposable.ask.team.interfaces import SemanticInterpretation
+from opposable.ask.team.literals import QueryValueFinder, ValueLocation
 from opposable.domain.language import Language
 from opposable.domain.localized_text import localize
 from opposable.domain.text_normalization import has_cjk, normalize_text

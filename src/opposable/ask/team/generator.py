@@ -11,7 +11,6 @@ import orjson
 from opposable.ask.catalog.value_matching import ValueMatch
 from opposable.ask.single_prompt import PROMPT_TEMPLATE as PLAIN
 from opposable.ask.single_prompt import extract_sql
-from opposable.ask.sql_repair.date_functions import mentions_time
 from opposable.ask.team.state import Candidate, CandidateOutcome
 from opposable.domain.events import Reply
 from opposable.domain.messages import Message, assistant_message, system_message, user_message
@@ -38,9 +37,13 @@ Reply with the SQL alone, in a ```sql block."""
 
 FIRST_DRAFT_OPTIONS = ModelOptions(stream=False, max_tokens=400, temperature=0.0, top_logprobs=1)
 LATER_DRAFT_OPTIONS = ModelOptions(stream=False, max_tokens=400, temperature=0.8, top_logprobs=1)
-"""Options of the requests for candidates after the first."""
+"""Options of the requests for new SQL after a failure."""
 
-
+_TIME_WORDS = re.compile(
+    r"\b(?:years?|yearly|annual\w*|months?|monthly|quarters?|weeks?|weekly|days?|daily|hours?|minutes?|times?|decades?"
+    r"|centur\w+|19\d\d|20\d\d)\b|年(?![龄级薪纪])|月(?![薪租])|季|周|星期|日(?!期)|天|小时|分钟|时间|时段|世纪|19\d\d|20\d\d",
+    re.IGNORECASE,
+)
 _RATIO_WORDS = re.compile(r"\b(?:percent\w*|proportion|ratio|rate|share)\b|百分|比例|占比|率", re.IGNORECASE)
 
 
@@ -76,7 +79,7 @@ def build_draft_messages(
 
 def _get_dialect_hints(dialect: Dialect, question: str) -> list[str]:
     """Return the hints on the dialect that the words of the question require."""
-    date_hints = [DATE_HINTS[dialect]] if mentions_time(question) else []
+    date_hints = [DATE_HINTS[dialect]] if _TIME_WORDS.search(question) else []
     return [*date_hints, *([RATIO_HINT] if dialect != "duckdb" and _RATIO_WORDS.search(question) else [])]
 
 

@@ -53,20 +53,18 @@ class TeamOptions:
 
     Attributes:
         use_semantics: Whether the semantic model interprets the question first.
-        check_values: Whether text values are compared with the values of the database.
-        check_result_shape: Whether the SQL and its result are compared with the words of the question.
-        allow_corrections: Whether a failed or doubtful candidate is corrected.
-        extra_candidates: How many more candidates are requested if the model was unsure.
+        check_values: Whether the values of an empty result are compared with those of the database.
+        allow_corrections: Whether the model corrects SQL that failed or found no value.
         model_decides_when_stuck: Whether the model chooses the next turn after repeated failures.
+        assisted: Whether rejected SQL is repaired by the rules for small models; None asks the model's profile.
         time_limit_seconds: The time limit of one question.
     """
 
     use_semantics: bool = True
     check_values: bool = True
-    check_result_shape: bool = True
     allow_corrections: bool = True
-    extra_candidates: int = 2
     model_decides_when_stuck: bool = True
+    assisted: bool | None = None
     time_limit_seconds: float = 300.0
 
 

@@ -1,4 +1,4 @@
-"""The message catalog of the team: decisions, problems, suspicions and corrections.
+"""The message catalog of the team: decisions, problems and warnings.
 
 Users read each message in the language of their question. Models read the English text.
 """
@@ -13,11 +13,6 @@ from opposable.domain.localized_text import LocalizedText, join_localized
 def result_plausible() -> LocalizedText:
     """State why the team finishes with the last result."""
     return LocalizedText("the SQL ran and its result is plausible", "SQL 已执行，结果可信")
-
-
-def writer_unsure() -> LocalizedText:
-    """State why the generator writes one more candidate."""
-    return LocalizedText("its writer was not sure: another opinion", "写 SQL 的一方不够确定：再听一个意见")
 
 
 def semantic_model_first() -> LocalizedText:
@@ -83,7 +78,7 @@ def query_timed_out() -> LocalizedText:
     return LocalizedText("it took too long", "查询用时过长")
 
 
-# suspicions
+# warnings
 
 
 def missing_value(
@@ -111,14 +106,14 @@ def missing_value(
 def row_explosion(row_count: int, max_table_rows: int) -> LocalizedText:
     """Report a result with more rows than the largest table."""
     return LocalizedText(
-        f"it brings {row_count} rows, more than any table has ({max_table_rows}): a join multiplies rows",
-        f"结果有 {row_count} 行，比任何一个表（最多 {max_table_rows} 行）都多：连接造成了重复",
+        f"the result has {row_count} rows, more than any table ({max_table_rows}): a join may multiply rows",
+        f"结果有 {row_count} 行，比任何一个表（最多 {max_table_rows} 行）都多：连接可能造成了重复",
     )
 
 
-def self_comparison(condition: str) -> LocalizedText:
-    """Report a join condition that compares a column with itself."""
-    return LocalizedText(f"ON {condition} joins every row with every row", f"ON {condition} 把每一行都与所有行连接")
+def unmatched_condition(condition: str) -> LocalizedText:
+    """Report a condition that no row satisfies."""
+    return LocalizedText(f"no row satisfies {condition}", f"没有满足 {condition} 的数据")
 
 
 def join_suspicions(suspicions: Sequence[LocalizedText]) -> LocalizedText:

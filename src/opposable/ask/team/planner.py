@@ -6,16 +6,13 @@ from dataclasses import dataclass
 import orjson
 
 from opposable.ask.team import messages
-from opposable.ask.team.state import TeamAction, TeamMember, TeamState, get_result_fingerprint
+from opposable.ask.team.state import TeamAction, TeamMember, TeamState
 from opposable.domain.messages import Message, system_message, user_message
 from opposable.models.base import ModelOptions
 
 MAX_CORRECTIONS = 2
 MAX_DRAFTS = 3
 """Times the generator is asked for new SQL."""
-
-MIN_SURE_CERTAINTY = 0.8
-"""The certainty from which on a candidate needs no second one."""
 
 MEMBER_DESCRIPTIONS: dict[TeamMember, str] = {
     "semantic_parser": "reads the question again in the terms of the semantic model",
@@ -32,7 +29,7 @@ class TurnDecision:
     reason: str
 
 
-def decide_turn(state: TeamState, has_semantics: bool, max_extra_candidates: int = 0) -> TurnDecision:
+def decide_turn(state: TeamState, has_semantics: bool) -> TurnDecision:
     """Decide the next turn by rules.
 
     | state | turn |
@@ -40,23 +37,19 @@ def decide_turn(state: TeamState, has_semantics: bool, max_extra_candidates: int
     | there is a semantic model, and it has not interpreted the question | semantic_parser |
     | there is no candidate yet | sql_generator |
     | a candidate is pending | result_evaluator |
-    | the last candidate is plausible, but its writer was unsure | sql_generator: one more candidate |
     | the last candidate is plausible | finish |
-    | a correction was made, and a candidate ran | finish, with a suspicion |
+    | a correction was made, and a candidate ran | finish, with a warning |
     | a problem occurs for the first time | result_evaluator: a correction |
     | a problem or the SQL is repeated, or two corrections were made | sql_generator: a fresh start |
-    | no fresh start is left, and a candidate ran | finish, with a suspicion |
+    | no fresh start is left, and a candidate ran | finish, with a warning |
     | no fresh start is left, and no candidate ran | give_up |
 
     Args:
         state: The progress so far.
         has_semantics: Whether the team has a semantic model.
-        max_extra_candidates: How many more candidates to request if the writer was unsure.
     """
     last = state.last_outcome
     if last is not None and last.is_plausible and not state.pending_candidates:
-        if state.extra_candidate_count < max_extra_candidates and is_unsettled(state):
-            return TurnDecision("sql_generator", messages.writer_unsure())
         return TurnDecision("finish", messages.result_plausible())
     if has_semantics and not state.has_parsed:
         return TurnDecision("semantic_parser", messages.semantic_model_first())
@@ -75,15 +68,6 @@ def decide_turn(state: TeamState, has_semantics: bool, max_extra_candidates: int
     if state.get_run_outcomes():
         return TurnDecision("finish", messages.no_better_candidate())
     return TurnDecision("give_up", last.problem)
-
-
-def is_unsettled(state: TeamState) -> bool:
-    """Return whether every candidate was unsure and no two results agree; false if a certainty is unknown."""
-    plausible_outcomes = [outcome for outcome in state.outcomes if outcome.is_plausible]
-    certainties = [outcome.candidate.certainty for outcome in plausible_outcomes]
-    if any(certainty is None or certainty >= MIN_SURE_CERTAINTY for certainty in certainties):
-        return False
-    return len({get_result_fingerprint(outcome) for outcome in plausible_outcomes}) == len(plausible_outcomes)
 
 
 def is_stuck(state: TeamState) -> bool:

@@ -42,8 +42,10 @@ class CandidateOutcome:
         sql: The SQL that ran, after repairs.
         problem: Why the SQL did not run, "" if it did.
         problem_kind: The problem or suspicion without names and numbers, to recognize repetitions.
-        suspicion: Why the result is doubtful, "" if it is not.
+        suspicion: Why the model should answer again, "" if it need not.
         corrections: The repairs made before the SQL ran.
+        warnings: What the data say against the result.
+        empty_reason: Why the result is empty, "" if it is not or if that is unknown.
     """
 
     candidate: Candidate
@@ -55,6 +57,8 @@ class CandidateOutcome:
     problem_kind: str = ""
     suspicion: str = ""
     corrections: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    empty_reason: str = ""
 
     @property
     def has_run(self) -> bool:
@@ -63,7 +67,7 @@ class CandidateOutcome:
 
     @property
     def is_plausible(self) -> bool:
-        """Whether the SQL ran and its result is not doubtful."""
+        """Whether the SQL ran and the model need not answer again."""
         return not self.problem and not self.suspicion
 
 
@@ -86,7 +90,6 @@ class TeamState:
         pending_candidates: Candidates that have not run yet.
         correction_count: Corrections of the current candidate.
         draft_count: Times the generator was asked for new SQL.
-        extra_candidate_count: Times the generator was asked for one more candidate only.
     """
 
     question: str
@@ -96,7 +99,6 @@ class TeamState:
     outcomes: list[CandidateOutcome] = field(default_factory=list)
     correction_count: int = 0
     draft_count: int = 0
-    extra_candidate_count: int = 0
     turns: list[TeamTurn] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)
     usage: Usage = NO_USAGE
@@ -118,10 +120,3 @@ class TeamState:
     def get_run_outcomes(self) -> Sequence[CandidateOutcome]:
         """Return the outcomes of candidates that ran."""
         return [outcome for outcome in self.outcomes if outcome.has_run]
-
-
-def get_result_fingerprint(outcome: CandidateOutcome) -> str:
-    """Return a text that is equal for equal rows in any order."""
-    return str(
-        sorted(str([round(cell, 4) if isinstance(cell, float) else cell for cell in row]) for row in outcome.rows)
-    )

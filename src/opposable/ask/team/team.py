@@ -10,11 +10,11 @@ from uuid import uuid4
 import orjson
 
 from opposable.ask.single_prompt import request_reply
-from opposable.ask.sql_repair.literals import QueryValueFinder, ValueFinder
 from opposable.ask.team import answer_text, evaluator, generator, messages, planner
 from opposable.ask.team.briefing import WholeSchemaBriefProvider
 from opposable.ask.team.generator import Brief
 from opposable.ask.team.interfaces import DEFAULT_TEAM_OPTIONS, BriefProvider, SemanticInterpreter, TeamOptions
+from opposable.ask.team.literals import QueryValueFinder, ValueFinder
 from opposable.ask.team.planner import TurnDecision
 from opposable.ask.team.state import Candidate, CandidateOutcome, TeamAction, TeamState
 from opposable.domain.answers import DataAnswer
@@ -36,6 +36,7 @@ from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolCall, ToolResult, new_call_id
 from opposable.models.base import Model, ModelOptions
+from opposable.models.profile import get_profile
 from opposable.sql.database import Database
 
 MAX_TURNS = 16
@@ -70,6 +71,7 @@ class Team:
         self._interpreter = interpreter if options.use_semantics else None
         self._value_finder = value_finder or QueryValueFinder(database)
         self._options = options
+        self._assisted = get_profile(model).assisted if options.assisted is None else options.assisted
 
     @property
     def database(self) -> Database:
@@ -124,7 +126,7 @@ class Team:
     async def _decide_next_turn(self, work: "_QuestionRun") -> TurnDecision:
         state = work.state
         has_semantics = self._interpreter is not None
-        rules = planner.decide_turn(state, has_semantics, self._options.extra_candidates)
+        rules = planner.decide_turn(state, has_semantics)
         last_action: TeamAction = "finish" if state.get_run_outcomes() else "give_up"
         if work.is_timed_out(self._options.time_limit_seconds):
             return TurnDecision(last_action, messages.time_limit_reached())
@@ -172,22 +174,15 @@ class Team:
         )
 
     async def _draft_candidates(self, work: "_QuestionRun", reason: str) -> AsyncGenerator[Event, None]:
-        """Request candidates: the first at temperature 0, later ones at a higher temperature."""
+        """Request new SQL: the first at temperature 0, later ones at a higher temperature."""
         state = work.state
-        is_extra_candidate = state.last_outcome is not None and state.last_outcome.is_plausible
-        if is_extra_candidate:
-            state.extra_candidate_count += 1
-        else:
-            state.draft_count += 1
+        state.draft_count += 1
         state.correction_count = 0
-        failed_attempts = () if is_extra_candidate else planner.list_failed_attempts(state)
         prompt_messages = generator.build_draft_messages(
-            self._database.dialect, work.brief, state.question, failed_attempts
+            self._database.dialect, work.brief, state.question, planner.list_failed_attempts(state)
         )
-        seed = state.extra_candidate_count + state.draft_count
-        options = (
-            generator.FIRST_DRAFT_OPTIONS if not state.outcomes else replace(generator.LATER_DRAFT_OPTIONS, seed=seed)
-        )
+        later_options = replace(generator.LATER_DRAFT_OPTIONS, seed=state.draft_count)
+        options = later_options if state.outcomes else generator.FIRST_DRAFT_OPTIONS
         async for event in self._generate_candidates(work, prompt_messages, options, reason):
             yield event
 
@@ -226,25 +221,15 @@ class Team:
         state.record_turn("sql_generator", reason, "; ".join(candidate.sql for candidate in new_candidates), error)
 
     async def _run_candidate(self, work: "_QuestionRun", candidate: Candidate) -> AsyncGenerator[Event, None]:
-        """Run a candidate with repairs and checks, and record its outcome."""
+        """Run a candidate and record its outcome."""
         state = work.state
         call = ToolCall(new_call_id(), "sql_execute", {"sql": candidate.sql})
         yield ToolStarted(call)
         started_at = time.perf_counter()
-        checks_shape = self._options.check_result_shape and candidate.source != "semantics"
-        sql: str = candidate.sql
-        corrections: tuple[str, ...] = ()
-        if checks_shape:
-            sql, corrections = await evaluator.repair_sql(self._database, candidate.sql, state.question)
-        outcome = await evaluator.run_candidate(self._database, replace(candidate, sql=sql), corrections)
+        outcome = await evaluator.run_candidate(self._database, candidate, assisted=self._assisted)
         if self._options.check_values:
-            outcome = await evaluator.retry_with_real_values(self._database, outcome, self._value_finder)
-            outcome = evaluator.flag_row_explosion(outcome, await self._get_max_table_rows())
-        if checks_shape:
-            outcome = await evaluator.retry_with_outer_join(self._database, outcome)
-            outcome = evaluator.flag_shape_mismatch(
-                outcome, state.question, work.brief.value_matches, await self._database.get_schema()
-            )
+            outcome = await evaluator.explain_empty_result(self._database, outcome, self._value_finder)
+        outcome = evaluator.warn_of_row_explosion(outcome, await self._get_max_table_rows())
         work.tool_call_count += 1
         state.outcomes.append(outcome)
         row_count = f"{len(outcome.rows)} rows" if outcome.has_run else ""
@@ -252,10 +237,10 @@ class Team:
         yield ToolFinished(call, _build_tool_result(call, outcome, time.perf_counter() - started_at, state.language))
 
     async def _get_max_table_rows(self) -> int | None:
-        """Return the row count of the largest table, or None if a count is unknown."""
-        tables = (await self._database.get_schema()).tables
-        counts = [table.row_count for table in tables if table.kind == "table"]
-        return max((count for count in counts if count is not None), default=None) if None not in counts else None
+        """Return the row count of the largest table, or None if a count is unknown or estimated."""
+        tables = [table for table in (await self._database.get_schema()).tables if table.kind == "table"]
+        counts = [table.row_count for table in tables if table.row_count is not None and table.is_row_count_exact]
+        return max(counts, default=None) if len(counts) == len(tables) else None
 
     async def _request_reply(
         self, work: "_QuestionRun", prompt_messages: Sequence[Message], options: ModelOptions
@@ -289,25 +274,28 @@ class _QuestionRun:
 
 
 def _build_answer(state: TeamState, give_up_reason: str) -> DataAnswer:
+    def translate(texts: Sequence[str]) -> tuple[str, ...]:
+        return tuple(localize(text, state.language) for text in texts)
+
+    assumptions = translate(state.assumptions)
     if not state.get_run_outcomes():
         reason = give_up_reason or (state.last_outcome.problem if state.last_outcome else "")
-        return DataAnswer(
-            answer_text.format_failure_sentence(reason, state.language),
-            assumptions=tuple(localize(assumption, state.language) for assumption in state.assumptions),
-        )
-    best, share = evaluator.select_majority_outcome(state.outcomes)
-    suspicions = (best.suspicion,) if best.suspicion else ()
-    confidence = best.candidate.weight * (0.5 if best.suspicion else 1.0) * (0.5 + share / 2)
+        text = answer_text.format_failure_sentence(reason, state.language)
+        return DataAnswer(text, assumptions=assumptions, error=localize(reason, state.language) or text)
+    best = evaluator.select_best_outcome(state.outcomes)
     return DataAnswer(
-        answer_text.format_answer_sentence(best.columns, best.rows, best.truncated, state.language),
+        answer_text.format_answer_sentence(
+            best.columns, best.rows, best.truncated, state.language, localize(best.empty_reason, state.language)
+        ),
         best.sql,
         best.columns,
         best.rows,
         best.truncated,
         answer_text.build_chart(best.columns, best.rows),
-        tuple(localize(assumption, state.language) for assumption in (*state.assumptions, *suspicions)),
-        tuple(localize(correction, state.language) for correction in best.corrections),
-        round(min(1.0, confidence), 3),
+        assumptions,
+        translate(best.corrections),
+        round(best.candidate.weight * (0.5 if best.warnings else 1.0), 3),
+        translate(best.warnings),
     )
 
 

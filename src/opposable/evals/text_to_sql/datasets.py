@@ -22,6 +22,7 @@ class EvalQuestion:
         gold_sql: The correct SQL.
         hint: External knowledge that belongs to the question.
         today: The date on which it is asked; None if that does not matter.
+        set_name: The name of its set.
     """
 
     question_id: str
@@ -31,6 +32,13 @@ class EvalQuestion:
     hint: str = ""
     difficulty: str = ""
     today: datetime.date | None = None
+    set_name: str = ""
+
+    @property
+    def engine(self) -> str:
+        """The engine of the database."""
+        scheme = self.database.partition("://")[0] if "://" in self.database else Path(self.database).suffix[1:]
+        return "postgres" if scheme.startswith("postgres") else scheme
 
     @property
     def prompt_text(self) -> str:
@@ -42,7 +50,7 @@ def read_questions(folder: Path, databases_folder: Path | None = None) -> list[E
     """Read the `questions.jsonl` of a folder.
 
     Each line is a JSON object with `id`, `question`, `gold_sql`, and either `db` or `database`. `db` is the name of a
-    file `<db>.sqlite` or `<db>.duckdb` in the folder, or in its subfolder `set`. `database` is a path in the folder.
+    file `<db>.sqlite` or `<db>.duckdb` in the folder, or in its subfolders `set` or `databases`. `database` is a path in the folder.
     `evidence`, `difficulty` and `today` (such as 2025-11-15) are optional.
 
     Args:
@@ -70,6 +78,7 @@ def read_questions(folder: Path, databases_folder: Path | None = None) -> list[E
                     record.get("evidence") or "",
                     record.get("difficulty") or "",
                     datetime.date.fromisoformat(record["today"]) if record.get("today") else None,
+                    str(record.get("set") or folder.resolve().name),
                 )
             )
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
@@ -98,7 +107,7 @@ def sample_questions(questions: Sequence[EvalQuestion], count: int, seed: int = 
 
 def _find_database(folder: Path, record: dict[str, str]) -> Path:
     name = record.get("database") or record["db"]
-    folders = [folder / str(record.get("set", "")), folder]
+    folders = [folder / str(record.get("set", "")), folder, folder / "databases"]
     candidates = [parent / f"{name}{suffix}" for parent in folders for suffix in (".sqlite", ".duckdb", "")]
     for path in candidates:
         if path.is_file():

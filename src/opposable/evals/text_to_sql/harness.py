@@ -196,17 +196,28 @@ def make_team_answerer(
             async def answer_question(question: EvalQuestion) -> SqlAttempt:
                 today[0] = question.today or datetime.date.today()  # noqa: DTZ011
                 answer, run_finished = await team.answer(question.prompt_text)
-                return SqlAttempt(answer.sql, run_finished.usage, (*answer.corrections, *answer.assumptions))
+                return SqlAttempt(
+                    answer.sql, run_finished.usage, (*answer.corrections, *answer.assumptions, *answer.warnings)
+                )
 
             yield answer_question
 
     return open_answerer
 
 
+_NO_PARTS: dict[str, Any] = {
+    "use_semantics": False,
+    "check_values": False,
+    "allow_corrections": False,
+    "model_decides_when_stuck": False,
+    "assisted": False,
+}
+
+
 def make_answerers(
     model: Model, *, semantics: SemanticModel | None = None, cache_directory: Path | None = None
 ) -> dict[str, AnswererFactory]:
-    """Return the baseline, the team, and the team without each of its parts."""
+    """Return the baseline, the team, the team without each of its parts, and with one part alone."""
 
     def make_team(**options: Any) -> AnswererFactory:
         return make_team_answerer(
@@ -216,10 +227,17 @@ def make_answerers(
     answerers = {
         "one prompt": make_single_prompt_answerer(model),
         "team": make_team(),
-        "without extra candidates": make_team(extra_candidates=0),
-        "without corrections": make_team(allow_corrections=False, extra_candidates=0),
+        "without corrections": make_team(allow_corrections=False),
         "without value checks": make_team(check_values=False),
-        "without shape checks": make_team(check_result_shape=False),
         "without model decisions": make_team(model_decides_when_stuck=False),
+        "without assistance": make_team(assisted=False),
+        "prompt of the team alone": make_team(**_NO_PARTS),
+        "corrections alone": make_team(**_NO_PARTS | {"allow_corrections": True}),
+        "assistance alone": make_team(**_NO_PARTS | {"assisted": True}),
     }
-    return answerers | ({"without semantics": make_team(use_semantics=False)} if semantics is not None else {})
+    if semantics is None:
+        return answerers
+    return answerers | {
+        "without semantics": make_team(use_semantics=False),
+        "semantics alone": make_team(**_NO_PARTS | {"use_semantics": True}),
+    }

@@ -69,6 +69,8 @@ class AskUsage(BaseModel):
 class AskResponse(BaseModel):
     """The answer to a question about data."""
 
+    success: bool = Field(description="Whether there is an answer.")
+    error: str | None = Field(description="Why there is no answer.")
     answer: str = Field(examples=["The answer is 25."])
     sql: str = Field(examples=["SELECT count(*) FROM Genre"])
     columns: list[str]
@@ -77,6 +79,7 @@ class AskResponse(BaseModel):
     chart: dict[str, Any] | None
     assumptions: list[str]
     corrections: list[str]
+    warnings: list[str]
     confidence: float
     usage: AskUsage
 

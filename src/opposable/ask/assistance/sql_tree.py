@@ -94,18 +94,6 @@ def set_where(select: Any, conditions: Sequence[Any]) -> None:
     select.set("where", exp.Where(this=exp.and_(*conditions, copy=True)) if conditions else None)
 
 
-def drop_join(select: Any, join: Any) -> None:
-    """Remove a join from a SELECT."""
-    select.set("joins", [other for other in select.args["joins"] if other is not join])
-
-
-def convert_to_left_join(join: Any) -> str:
-    """Convert a join to a LEFT JOIN and return the correction."""
-    join.set("kind", None)
-    join.set("side", "LEFT")
-    return f"LEFT JOIN {join.this.name}"
-
-
 def find_foreign_keys(source: Table, target: Table) -> list[tuple[str, str]]:
     """Return the foreign keys of `source` to `target` as pairs of column names."""
     pairs = []

@@ -3,7 +3,7 @@
 from collections import deque
 from typing import Any
 
-from opposable.ask.sql_repair.sql_tree import (
+from opposable.ask.assistance.sql_tree import (
     RepairedSql,
     find_columns_in_select,
     find_keys_between,
@@ -21,7 +21,7 @@ JoinEdge = tuple[str, str, str, str]
 """An alias and its column, another alias and its column."""
 
 
-def repair_joins_by_foreign_keys(sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedSql:
+def rebuild_joins(sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedSql:
     """Rebuild the joins of a SELECT if one uses a column that its table lacks, or has no condition.
 
     Valid joins stay. Unconnected tables are joined by foreign keys, through other tables if there is one shortest path.

@@ -1,4 +1,4 @@
-"""Finds the text values a query compares columns with, and replaces values that no row has."""
+"""Finds the text values a query compares columns with, and similar values of the database."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,13 +15,11 @@ MAX_LITERALS = 6
 
 @dataclass(frozen=True, slots=True)
 class TextLiteral:
-    """A text that a query compares a column with, at `sql[start:end]`, quotes included."""
+    """A text that a query compares a column with."""
 
     table: Table
     column: str
     value: str
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,7 @@ class QueryValueFinder:
 
 
 def find_text_literals(sql: str, database: Database, schema: DatabaseSchema) -> list[TextLiteral]:
-    """Return the texts that the query compares with columns by =, IN, or LIKE without wildcards."""
+    """Return the texts that the query compares with columns by = or IN."""
     import sqlglot
     from sqlglot import exp
 
@@ -84,19 +82,43 @@ def find_text_literals(sql: str, database: Database, schema: DatabaseSchema) -> 
         tree = sqlglot.parse_one(sql, dialect=database.dialect)
     except sqlglot.errors.SqlglotError:
         return []
-    found = []
-    for node in tree.find_all(exp.EQ, exp.In, exp.Like):
+    literals: dict[TextLiteral, None] = {}
+    for node in tree.find_all(exp.EQ, exp.In):
+        if node.find_ancestor(exp.Not):
+            continue
         column = node.this if isinstance(node.this, exp.Column) else node.args.get("expression")
-        if not isinstance(column, exp.Column):
+        if not isinstance(column, exp.Column) or (table := _find_table(column, node, schema)) is None:
             continue
-        table = _find_table(column, node, schema)
-        if table is None:
+        operands = node.expressions if isinstance(node, exp.In) else [node.this, node.args.get("expression")]
+        for operand in operands:
+            if isinstance(operand, exp.Literal) and operand.is_string:
+                literals[TextLiteral(table, column.name, operand.name)] = None
+    return list(literals)[:MAX_LITERALS]
+
+
+async def find_unmatched_condition(sql: str, database: Database) -> str:
+    """Return the SQL of a condition in WHERE that no row satisfies, or "" if each of them has rows."""
+    import sqlglot
+    from sqlglot import exp
+
+    try:
+        tree = sqlglot.parse_one(sql, dialect=database.dialect)
+    except sqlglot.errors.SqlglotError:
+        return ""
+    where = tree.args.get("where") if isinstance(tree, exp.Select) and not tree.args.get("with_") else None
+    for condition in (
+        where.this.flatten() if where and isinstance(where.this, exp.And) else [where.this] if where else ()
+    ):
+        query = exp.select("1").where(condition.copy()).limit(1)
+        for part in ("from_", "joins", "laterals"):
+            query.set(part, tree.args.get(part))
+        try:
+            result = await database.run(query.sql(dialect=database.dialect), None, LOOKUP_LIMITS)
+        except ToolError:
             continue
-        others = node.expressions if isinstance(node, exp.In) else [node.this, node.args.get("expression")]
-        for other in others:
-            if isinstance(other, exp.Literal) and other.is_string and "%" not in other.name:
-                found += _locate_literal(sql, table, column.name, other)
-    return found[:MAX_LITERALS]
+        if not result.rows:
+            return str(condition.sql(dialect=database.dialect))
+    return ""
 
 
 async def value_exists(database: Database, literal: TextLiteral) -> bool:
@@ -108,63 +130,6 @@ async def value_exists(database: Database, literal: TextLiteral) -> bool:
     except ToolError:
         return True
     return bool(rows.rows)
-
-
-def replace_literals(sql: str, changes: Sequence[tuple[TextLiteral, str]]) -> str:
-    """Replace the texts of literals."""
-    for literal, value in sorted(changes, key=lambda change: -change[0].start):
-        sql = sql[: literal.start] + _quote_text(value) + sql[literal.end :]
-    return sql
-
-
-def move_literal(
-    sql: str, database: Database, literal: TextLiteral, locations: Sequence[ValueLocation]
-) -> tuple[str, ValueLocation] | None:
-    """Compare the literal with the column that contains it.
-
-    Returns:
-        The SQL and the location; None unless exactly one location belongs to a source of the same SELECT.
-    """
-    import sqlglot
-    from sqlglot import exp
-
-    tree = sqlglot.parse_one(sql, dialect=database.dialect)
-    found = [
-        node
-        for node in tree.find_all(exp.EQ)
-        if isinstance(node.this, exp.Column)
-        and isinstance(node.expression, exp.Literal)
-        and (node.this.name.casefold(), node.expression.name) == (literal.column.casefold(), literal.value)
-    ]
-    if len(found) != 1:
-        return None
-    column, select = found[0].this, found[0].find_ancestor(exp.Select)
-    if select is None:
-        return None
-    sources = [source for source in select.find_all(exp.Table) if source.find_ancestor(exp.Select) is select]
-    fitting = [
-        (source, place)
-        for place in locations
-        for source in sources
-        if source.name.casefold() == place.table.rpartition(".")[2].casefold()
-    ]
-    if len(fitting) != 1:
-        return None
-    source, place = fitting[0]
-    named = sqlglot.parse_one(quote_name(place.column, database.dialect), into=exp.Identifier, dialect=database.dialect)
-    column.set("this", named)
-    column.set("table", exp.to_identifier(source.alias_or_name) if len(sources) > 1 else None)
-    found[0].set("expression", exp.Literal.string(place.value))
-    return tree.sql(dialect=database.dialect), place
-
-
-def _locate_literal(sql: str, table: Table, column: str, node: Any) -> list[TextLiteral]:
-    """Return the literal with its position, if its quoted text occurs once in the SQL."""
-    written = _quote_text(node.name)
-    start = sql.find(written)
-    if start < 0 or sql.find(written, start + 1) >= 0:
-        return []
-    return [TextLiteral(table, column, node.name, start, start + len(written))]
 
 
 def _find_table(column: Any, node: Any, schema: DatabaseSchema) -> Table | None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from opposable.ask.sql_repair.foreign_key_joins import repair_joins_by_foreign_keys
+from opposable.ask.assistance.foreign_key_joins import rebuild_joins
 from opposable.sql.schema import Column, DatabaseSchema, Table
 
 
@@ -66,5 +66,5 @@ SCHEMA = DatabaseSchema(
     ],
 )
 def test_invalid_joins_are_rebuilt_from_foreign_keys(sql, repaired):
-    result, corrections = repair_joins_by_foreign_keys(sql, "sqlite", SCHEMA)
+    result, corrections = rebuild_joins(sql, "sqlite", SCHEMA)
     assert (result, bool(corrections)) == (repaired or sql, repaired is not None)

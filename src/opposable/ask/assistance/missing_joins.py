@@ -1,0 +1,82 @@
+"""Joins the table of a column that no table of the query has, if one foreign key leads to it."""
+
+from typing import Any
+
+from opposable.ask.assistance import messages
+from opposable.ask.assistance.sql_tree import (
+    RepairedSql,
+    find_columns_in_select,
+    find_keys_between,
+    get_source_identifier,
+    get_sources,
+    repair_each_select,
+    resolve_source_tables,
+)
+from opposable.sql.function_allowlist import Dialect
+from opposable.sql.schema import DatabaseSchema, Table, quote_name, quote_table_path
+
+
+def add_missing_joins(sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedSql:
+    """Join the missing tables; SQL that several tables could complete is unchanged."""
+    return repair_each_select(sql, dialect, lambda select: _add_missing_joins(select, dialect, schema))
+
+
+def _add_missing_joins(select: Any, dialect: Dialect, schema: DatabaseSchema) -> list[str]:
+    from sqlglot import exp
+
+    corrections: list[str] = []
+    sources = resolve_source_tables(select, schema)
+    if sources is None:
+        return []
+    for column in find_columns_in_select(select):
+        if _is_resolved(column, sources, select) or any(table.find_column(column.name) for table in sources.values()):
+            continue  # the qualifier is wrong: name repair corrects it
+        paths = _find_join_paths(column.name, sources, schema)
+        if len(paths) != 1:
+            continue
+        alias, own_key, table, other_key = paths[0]
+        name = next(f"t{n}" for n in range(len(sources) + 1, 99) if f"t{n}" not in sources)
+        owner = _format_source_name(select, alias, dialect)
+        on = f"{owner}.{quote_name(own_key, dialect)} = {name}.{quote_name(other_key, dialect)}"
+        select.join(f"{quote_table_path(table, dialect)} AS {name}", on=on, dialect=dialect, copy=False)
+        sources[name] = table
+        corrections.append(messages.table_joined(table.name, column.name))
+        for other in find_columns_in_select(select):
+            if other.name.casefold() == column.name.casefold() and not _is_resolved(other, sources, select):
+                other.set("table", exp.to_identifier(name))
+        column.set("table", exp.to_identifier(name))
+    return corrections
+
+
+def _format_source_name(select: Any, alias: str, dialect: Dialect) -> str:
+    """Return the name of a source as the SELECT writes it, with quotes and case."""
+    source = next(item for item in get_sources(select) if item.alias_or_name.casefold() == alias)
+    return str(get_source_identifier(source).sql(dialect=dialect))
+
+
+def _is_resolved(column: Any, sources: dict[str, Table], select: Any) -> bool:
+    """Return whether a column belongs to a source, is an alias, or cannot be resolved here."""
+    if type(column.this).__name__ == "Star":
+        return True
+    if column.table:
+        table = sources.get(column.table.casefold())
+        return table is None or table.find_column(column.name) is not None
+    if any(table.find_column(column.name) for table in sources.values()):
+        return True
+    is_nested = select.parent_select is not None
+    return is_nested or any(item.alias.casefold() == column.name.casefold() for item in select.selects)
+
+
+def _find_join_paths(
+    column: str, sources: dict[str, Table], schema: DatabaseSchema
+) -> list[tuple[str, str, Table, str]]:
+    """Return the tables with the column that a foreign key reaches, as (alias, key, table, its key)."""
+    paths: dict[str, tuple[str, str, Table, str]] = {}
+    used_names = {table.full_name for table in sources.values()}
+    for table in schema.tables:
+        if table.full_name in used_names or table.find_column(column) is None:
+            continue
+        for alias, source in sources.items():
+            for key, other_key in find_keys_between(source, table):
+                paths.setdefault(table.full_name, (alias, key, table, other_key))
+    return list(paths.values())
