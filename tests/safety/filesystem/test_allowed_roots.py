@@ -241,3 +241,42 @@ def test_no_descriptor_is_left_open(folder):
         with pytest.raises(ToolError):
             search.read_file("up/secret.txt")
     assert len(list(Path("/dev/fd").iterdir())) == before
+
+
+PROTECTED = (".env", ".netrc", ".ssh/config", "docs/.htpasswd", "server.pem", "docs/TLS.KEY", "keys/id_rsa", "a.kdbx")
+
+
+@pytest.fixture
+def project(folder):
+    """The folder with hidden files and key stores, and a hidden folder of workflows."""
+    for path in (*PROTECTED, ".github/ci.yml"):
+        file = folder / path
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(SECRET)
+    return folder
+
+
+@pytest.mark.parametrize("path", [*PROTECTED, "./.env", "docs/../.env", ".ssh/../.ssh/config", ".git/no such file"])
+def test_hidden_files_and_key_stores_are_refused(project, path):
+    for name in (path, str(project / path)):
+        with pytest.raises(ToolRefused, match="is hidden or may hold keys, so tools may not use it"):
+            FileSearch([project]).read_file(name)
+    with pytest.raises(ToolRefused):
+        AllowedRoots([project]).resolve_new_path(path)
+    with pytest.raises(ToolRefused):
+        FileSearch([project]).file_search("a", root_dir=path)
+
+
+def test_hidden_files_and_key_stores_are_not_found_by_a_search(project):
+    result = FileSearch([project]).file_search(SECRET)
+    assert result["total_matches"] == 0
+    with pytest.raises(ToolFailed):
+        FileSearch([project]).read_file("id_rsa.txt")
+
+
+def test_a_hidden_folder_can_be_read_if_it_is_a_root_itself(project):
+    files = FileSearch([project, project / ".github"])
+    for path in (".github/ci.yml", "ci.yml", str(project / ".github" / "ci.yml")):
+        assert SECRET in str(files.read_file(path))
+    with pytest.raises(ToolRefused):
+        files.read_file(".env")

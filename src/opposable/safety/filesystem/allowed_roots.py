@@ -10,10 +10,11 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
+from fnmatch import fnmatch
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -24,6 +25,10 @@ _MAX_DEPTH = 40
 _MAX_LISTED_FILES = 20_000  # files that a search for a name visits
 _LISTING_SECONDS = 2.0  # time limit of that search
 _SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
+_KEY_STORE_PATTERNS = (
+    *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk"),
+    *("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "_netrc"),
+)
 _FOLDER_OPEN_FLAGS = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 # non-blocking, so that opening a pipe returns at once
 _FILE_OPEN_FLAGS = (
@@ -63,7 +68,9 @@ class OpenFile:
 
 
 class AllowedRoots:
-    """The folders that may be read.
+    """The folders that may be read, without hidden files and key stores.
+
+    A hidden folder below a root can be read if it is listed as a root itself, with everything in it.
 
     Raises:
         BadInput: There is no folder, or a path is not an existing folder.
@@ -73,7 +80,10 @@ class AllowedRoots:
         if not folders:
             raise BadInput("File tools need at least one folder that they may read.")
         resolved = dict.fromkeys(Path(folder).expanduser().resolve() for folder in folders)
-        self._folders = [folder for folder in resolved if resolved.keys().isdisjoint(folder.parents)]
+        self._folders = [folder for folder in resolved if _find_outer_root(folder, resolved) is None]
+        hidden = [folder for folder in resolved if _is_hidden_below(folder, _find_outer_root(folder, resolved))]
+        self._open_root_count = len(self._folders)
+        self._folders += hidden
         self._unresolved_folders = [Path(os.path.abspath(Path(folder).expanduser())) for folder in folders]  # noqa: PTH100 - links stay
         for folder in self._folders:
             if not folder.is_dir():
@@ -177,7 +187,7 @@ class AllowedRoots:
     def walk(self, start: RootedPath, deadline: float = float("inf")) -> Iterator[RootedPath]:
         """Yield the regular files under `start`, ordered by name.
 
-        Files of a folder come before those of its subfolders. Links and hidden files are omitted. The walk stops at
+        Files of a folder come before those of its subfolders. Links, hidden files and key stores are omitted. The walk stops at
         `deadline` (seconds of the monotonic clock).
         """
         pending = [start]
@@ -193,7 +203,7 @@ class AllowedRoots:
         folders: list[RootedPath] = []
         with suppress(ToolFailed, ToolRefused), self._open_folder(path) as folder, os.scandir(folder) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
-                if entry.name.startswith("."):
+                if self._is_protected(path / entry.name):
                     continue
                 if entry.is_file(follow_symlinks=False):
                     files.append(path / entry.name)
@@ -221,7 +231,14 @@ class AllowedRoots:
         candidates = inside_roots + self._resolve_relative(names)
         if is_absolute and not inside_roots and all(self._get_mode(candidate) is None for candidate in candidates):
             raise self._build_refusal(path, "is outside the folders that may be read")
-        return candidates
+        readable = [candidate for candidate in candidates if not self._is_protected(candidate)]
+        if len(readable) < len(candidates) and all(self._get_mode(candidate) is None for candidate in readable):
+            raise self._build_refusal(path, "is hidden or may hold keys, so tools may not use it")
+        return readable
+
+    def _is_protected(self, path: RootedPath) -> bool:
+        """Return whether a path leads to a hidden file or folder, or to a key store."""
+        return path.root_index < self._open_root_count and any(is_protected_name(name) for name in path.parts)
 
     def _build_refusal(self, path: str, reason: str) -> ToolRefused:
         return ToolRefused(f"{to_printable(path)!r} {reason}. {self._describe_allowed_paths()}")
@@ -333,6 +350,19 @@ class AllowedRoots:
         if error.errno == errno.ENOTDIR:
             return ToolFailed(f"{display_path} leads through something that is no folder.")
         return ToolFailed(f"{display_path} cannot be read: {error.strerror or error}.")
+
+
+def is_protected_name(name: str) -> bool:
+    """Return whether a file or folder is hidden, or has the name of a key store."""
+    return name.startswith(".") or any(fnmatch(name.lower(), pattern) for pattern in _KEY_STORE_PATTERNS)
+
+
+def _find_outer_root(folder: Path, roots: Collection[Path]) -> Path | None:
+    return next((parent for parent in reversed(folder.parents) if parent in roots), None)
+
+
+def _is_hidden_below(folder: Path, outer_root: Path | None) -> bool:
+    return outer_root is not None and any(is_protected_name(name) for name in folder.relative_to(outer_root).parts)
 
 
 def to_printable(name: str) -> str:
