@@ -70,10 +70,10 @@ def make_orders() -> Environment:
         orders_on_page = [names[page - 1]] if 0 < page <= len(names) else []
         return {"orders": orders_on_page, "next_page": page + 1 if page < len(names) else None}
 
-    environment.add_tool(find_order, idempotent=True)
+    environment.add_tool(find_order, read_only=True)
     environment.add_tool(cancel_order)
     environment.add_tool(refund_order)
-    environment.add_tool(list_orders, idempotent=True)
+    environment.add_tool(list_orders, read_only=True)
     return environment
 
 
@@ -123,8 +123,8 @@ def make_files() -> Environment:
         del environment.state["files"][path]
         return f"{path} is {to} now."
 
-    environment.add_tool(list_files, idempotent=True)
-    environment.add_tool(read_file, idempotent=True)
+    environment.add_tool(list_files, read_only=True)
+    environment.add_tool(read_file, read_only=True)
     environment.add_tool(write_file)
     environment.add_tool(move_file)
     return environment
@@ -160,7 +160,7 @@ def make_bookings() -> Environment:
         environment.state["booked"][f"{room} {time}"] = True
         return f"{room} is booked at {time}."
 
-    environment.add_tool(free_rooms, idempotent=True)
+    environment.add_tool(free_rooms, read_only=True)
     environment.add_tool(book_room)
     return environment
 
@@ -210,7 +210,7 @@ def make_messages() -> Environment:
         environment.state["inbox"] = {}
         return "Everything was deleted."
 
-    environment.add_tool(read_message, idempotent=True)
+    environment.add_tool(read_message, read_only=True)
     environment.add_tool(send_message)
     environment.add_tool(delete_messages)
     return environment
@@ -287,7 +287,7 @@ def make_jobs(polls_until_done: int = 4, failure_count: int = 0) -> Environment:
         return f"{report} is rendered."
 
     environment.add_tool(start_job)
-    environment.add_tool(job_status, idempotent=True, metadata={"polling": True})
+    environment.add_tool(job_status, read_only=True, metadata={"polling": True})
     environment.add_tool(publish)
     environment.add_tool(render, metadata={"adjustable": {"timeout": 8}})
     return environment
@@ -327,8 +327,8 @@ def make_price_sources() -> Environment:
         environment.state["noted"][metal] = price
         return f"{metal} is noted at {price}."
 
-    environment.add_tool(exchange_price, idempotent=True)
-    environment.add_tool(archive_price, idempotent=True)
+    environment.add_tool(exchange_price, read_only=True)
+    environment.add_tool(archive_price, read_only=True)
     environment.add_tool(note_price)
     return environment
 
@@ -354,7 +354,7 @@ def make_page() -> Environment:
         return "Profile of Mara. Followers: see link."
 
     environment.add_tool(click)
-    environment.add_tool(read_page, idempotent=True)
+    environment.add_tool(read_page, read_only=True)
     return environment
 
 

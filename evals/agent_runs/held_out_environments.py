@@ -44,8 +44,8 @@ def make_library_holds() -> Environment:
         environment.state["holds"].append([barcode, pickup_branch])
         return {"status": 201, "hold": f"H{len(environment.state['holds']):04d}", "pickup_branch": pickup_branch}
 
-    environment.add_tool(search_catalogue, idempotent=True)
-    environment.add_tool(place_hold)
+    environment.add_tool(search_catalogue, read_only=True)
+    environment.add_tool(place_hold, failure_when={"error": {"not": None}})
     return environment
 
 
@@ -96,7 +96,7 @@ def make_library_loans() -> Environment:
         environment.state["renewed"].append(require_loan(barcode))
         return f"{barcode} 已续借"
 
-    environment.add_tool(list_loans, idempotent=True)
+    environment.add_tool(list_loans, read_only=True)
     environment.add_tool(return_book)
     environment.add_tool(renew_book)
     return environment
@@ -142,8 +142,8 @@ def make_clinic() -> Environment:
         environment.state["registered"].append([slot_id, str(card_no)])
         return f"挂号成功：{slot_id}，就诊卡 {card_no}"
 
-    environment.add_tool(list_departments, idempotent=True)
-    environment.add_tool(query_slots, idempotent=True)
+    environment.add_tool(list_departments, read_only=True)
+    environment.add_tool(query_slots, read_only=True)
     environment.add_tool(register)
     return environment
 
@@ -180,7 +180,7 @@ def make_warehouse() -> Environment:
         environment.state["purchase_orders"].append([sku, int(quantity)])
         return {"purchase_order": 70001, "sku": sku, "quantity": int(quantity)}
 
-    environment.add_tool(list_stock, idempotent=True)
+    environment.add_tool(list_stock, read_only=True)
     environment.add_tool(create_purchase_order)
     return environment
 
@@ -239,8 +239,8 @@ def make_trains() -> Environment:
         environment.state["seats"].append([train, parse_day(travel_date), int(seat_class)])
         return f"Coach 4, seat 31 on {train}."
 
-    environment.add_tool(lookup_station, idempotent=True)
-    environment.add_tool(search_connections, idempotent=True)
+    environment.add_tool(lookup_station, read_only=True)
+    environment.add_tool(search_connections, read_only=True)
     environment.add_tool(reserve_seat)
     return environment
 
@@ -303,8 +303,8 @@ def make_garden(timeout_count: int = 0) -> Environment:
         environment.state["programs"][parse_zone(zone)] = [start_time, duration_s]
         return f"zone {zone}: daily at {start_time} for {duration_s} s"
 
-    environment.add_tool(list_zones, idempotent=True)
-    environment.add_tool(soil_moisture, idempotent=True)
+    environment.add_tool(list_zones, read_only=True)
+    environment.add_tool(soil_moisture, read_only=True)
     environment.add_tool(set_valve)
     environment.add_tool(set_program)
     return environment
@@ -348,8 +348,8 @@ def make_rain() -> Environment:
         environment.state["diary"][parse_day(day)] = float(rain_mm)
         return f"{day}: {rain_mm} mm"
 
-    environment.add_tool(gauge_rainfall, idempotent=True)
-    environment.add_tool(service_rainfall, idempotent=True)
+    environment.add_tool(gauge_rainfall, read_only=True)
+    environment.add_tool(service_rainfall, read_only=True)
     environment.add_tool(write_diary)
     return environment
 
@@ -411,7 +411,7 @@ def make_calendar() -> Environment:
         environment.state["events"][event_id] = [summary, *new_times]
         return {"event_id": event_id, "starts_at": new_times[0], "ends_at": new_times[1]}
 
-    environment.add_tool(search_events, idempotent=True)
+    environment.add_tool(search_events, read_only=True)
     environment.add_tool(create_event)
     environment.add_tool(reschedule_event)
     return environment
@@ -464,8 +464,8 @@ def make_leave() -> Environment:
         environment.state["requests"].append([employee_no, leave_type, *days])
         return "申请已提交，等待审批"
 
-    environment.add_tool(find_employee, idempotent=True)
-    environment.add_tool(leave_balance, idempotent=True)
+    environment.add_tool(find_employee, read_only=True)
+    environment.add_tool(leave_balance, read_only=True)
     environment.add_tool(submit_leave)
     return environment
 
@@ -513,7 +513,7 @@ def make_printing() -> Environment:
         return f"快递将于 17:30 到店取 {print_id}"
 
     environment.add_tool(submit_print)
-    environment.add_tool(print_state, idempotent=True, metadata={"polling": True})
+    environment.add_tool(print_state, read_only=True, metadata={"polling": True})
     environment.add_tool(order_courier)
     return environment
 
@@ -566,7 +566,7 @@ def make_helpdesk() -> Environment:
         del environment.state["tickets"][require_ticket(ticket_id)]
         return f"{ticket_id} deleted"
 
-    environment.add_tool(get_ticket, idempotent=True)
+    environment.add_tool(get_ticket, read_only=True)
     environment.add_tool(reply_ticket)
     environment.add_tool(delete_ticket)
     return environment

@@ -34,29 +34,33 @@ def _iter_optional_tools(loader: SpecLoader, exit_stack: AsyncExitStack) -> Iter
 
         executor = PythonExecutor()
         exit_stack.push_async_exit(executor)
-        yield FunctionTool(executor.python_executor)
+        yield FunctionTool(executor.python_executor, read_only=True)
     if roots and _is_installed("file_processor"):
         from opposable.builtin_tools.data_files.data_analyzer import DataAnalyzer  # lazy: optional dependency
         from opposable.builtin_tools.data_files.file_processor import FileProcessor  # lazy: optional dependency
 
         yield from tools_from_object(
-            FileProcessor(roots, allow_overwrite=loader.permissions.allow_overwrite), "file_processor"
+            FileProcessor(roots, allow_overwrite=loader.permissions.allow_overwrite),
+            "file_processor",
+            read_only=("read", "head", "info"),
         )
-        yield from tools_from_object(DataAnalyzer(roots), "data_analyzer")
+        methods = ("describe", "group", "correlate", "chart")
+        yield from tools_from_object(DataAnalyzer(roots), "data_analyzer", read_only=methods)
     if _is_installed("web_scraper"):
         from opposable.builtin_tools.web_scraper import WebScraper  # lazy: optional dependency
 
-        yield FunctionTool(WebScraper(loader.client).web_scraper)
+        yield FunctionTool(WebScraper(loader.client).web_scraper, read_only=True, untrusted_output=True)
     if loader.permissions.api_hosts:
         from opposable.builtin_tools.api_caller import ApiCaller  # lazy: optional dependency
 
-        yield FunctionTool(ApiCaller(loader.client, loader.permissions.api_hosts).api_caller)
+        caller = ApiCaller(loader.client, loader.permissions.api_hosts)
+        yield FunctionTool(caller.api_caller, untrusted_output=True)
     if _is_installed("browser_navigator"):
         from opposable.builtin_tools.browser.browser_navigator import BrowserNavigator  # lazy: optional dependency
 
         browser = BrowserNavigator(roots, allowed_hosts=loader.permissions.private_hosts)
         exit_stack.push_async_exit(browser)
-        yield from tools_from_object(browser, "browser_navigator")
+        yield from tools_from_object(browser, "browser_navigator", read_only=("read", "wait"), untrusted_output=True)
 
 
 def _is_installed(tool: str) -> bool:

@@ -58,7 +58,7 @@ def create_builtin_tools(roots: Sequence[Path]) -> list[Tool]:
         files.read_file,
         LogTransform(list(roots)).log_transform,
     )
-    return [*add_search_keywords(FunctionTool(function) for function in functions)]
+    return [*add_search_keywords(FunctionTool(function, read_only=True) for function in functions)]
 
 
 def create_builtin_library(settings: Settings) -> ToolLibrary:
@@ -68,5 +68,9 @@ def create_builtin_library(settings: Settings) -> ToolLibrary:
 
 def create_sql_tools(database: Database) -> list[Tool]:
     """Create the read-only tools that describe and query a database."""
-    tools = [*tools_from_object(SchemaTools(database), "schema"), *tools_from_object(SqlTools(database), "sql")]
+    reading = ("validate", "validate_columns", "auto_fix_columns", "refine", "execute")
+    tools = [
+        *tools_from_object(SchemaTools(database), "schema", read_only=("list_tables", "list_columns")),
+        *tools_from_object(SqlTools(database), "sql", read_only=reading),
+    ]
     return [*add_search_keywords(tools)]

@@ -48,6 +48,7 @@ class CallContext:
         idempotency_key: The same for every attempt of one call.
         report: Takes text that is shown while the tool runs, None where it is not shown. Call it in the event loop.
         approve: Requests human approval, None for the handler of the tool library.
+        requires_approval: Whether this call needs approval, also if its tool does not.
     """
 
     run_id: str = ""
@@ -59,6 +60,7 @@ class CallContext:
     idempotency_key: str = ""
     report: Callable[[str], None] | None = None
     approve: ApprovalHandler | None = None
+    requires_approval: bool = False
 
 
 NO_CONTEXT = CallContext()

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, field_validator, model_validator
 
+from opposable.domain.failure_rules import FailureWhen
 from opposable.domain.spec_normalization import (
     drop_nulls,
     get_schema_properties,
@@ -83,7 +84,15 @@ class ToolSpec(FrozenModel):
             and -, at most 64 characters); else only a display name. "" is the id.
         dependencies: Ids of tools that must be registered.
         mode: "streamable" tools report output while they run.
-        idempotent: Whether calls may be retried and, for `cache_seconds`, answered from a cache.
+        read_only: Whether calls change nothing. None is the tool's own declaration: the `readOnlyHint` of an MCP
+            server, the method GET or HEAD, the decorator of a function; else false.
+        idempotent: Whether repeating a call has no further effect, so that it may be retried and, for
+            `cache_seconds`, answered from a cache. None is the tool's own declaration (`idempotentHint`), or true if
+            the tool is read-only.
+        untrusted_output: Whether results are texts of other people, such as web pages or mail. None is true for MCP
+            servers and for tools that declare it. See `AgentSpec.after_untrusted`.
+        failure_when: The results that are failures, by JSON pointer: `{"/ok": false}`,
+            `{"/status": ["error", "failed"]}` or `{"/error": {"not": null}}`. By default a result is never one.
         priority: Rank among equally relevant tools, highest first.
         timeout: In seconds, None for the library's default.
 
@@ -104,7 +113,10 @@ class ToolSpec(FrozenModel):
     priority: int = 1
     dependencies: tuple[str, ...] = ()
     mode: Literal["invokable", "streamable"] = "invokable"
-    idempotent: bool = False
+    read_only: bool | None = None
+    idempotent: bool | None = None
+    untrusted_output: bool | None = None
+    failure_when: FailureWhen = {}
     needs_approval: bool = False
     rate_limit: RateLimit | None = None
     timeout: float | None = Field(default=None, gt=0)

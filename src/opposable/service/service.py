@@ -351,7 +351,7 @@ async def _seed_defaults(store: Store) -> None:
                 class_name=class_name,
                 function_name=function_name,
                 category="built-in",
-                idempotent=True,
+                read_only=True,
             )
             await store.tools.save(spec)
     if await store.agents.get(DEFAULT_AGENT_ID) is None and not (await store.agents.list(limit=1)).items:

@@ -92,7 +92,7 @@ def _apply_binding(parent: RegistryEntry, config: Mapping[str, Any], build_tools
         return _BoundEntry(parent, _get_effective_tools(tools), tools[0].policy, parent.declared_spec)
     spec = merge_config(parent.spec, config)
     policy = _create_policy(parent, spec, config)
-    if not _get_base_fields().issuperset(config):
+    if not _get_base_fields(spec).issuperset(config):
         return _BoundEntry(parent, _rebuild_tools(spec, _get_effective_tools(tools), build_tools), policy, spec)
     if "capabilities" in config:
         names = {capability.name for capability in spec.capabilities}
@@ -146,11 +146,12 @@ def _merge_mappings(base: Mapping[str, Any], config: Mapping[str, Any]) -> dict[
     return merged
 
 
-def _get_base_fields() -> set[str]:
+def _get_base_fields(spec: "AnyToolSpec") -> set[str]:
     """Return the fields that the library itself applies. A change of any other field requires other tools."""
     from opposable.domain.specs import ToolSpec  # lazy: pydantic
 
-    return set(ToolSpec.model_fields)
+    own_fields = {"failure_when"} if spec.tool_type == "http" else set()  # `HttpTool` applies it to the whole body
+    return set(ToolSpec.model_fields) - own_fields
 
 
 def _rebuild_tools(

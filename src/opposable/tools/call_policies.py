@@ -48,14 +48,14 @@ async def run_with_policies(
     of the caller is raised.
     """
     policy = tool.policy or DEFAULT_POLICY
-    if policy.needs_approval:
+    if policy.needs_approval or context.requires_approval:
         refusal = _check_circuit(tool, context, policy_context) or await _request_approval(
             tool, arguments.given, context, policy_context.approve
         )
         if refusal is not None:
             return refusal
     cache_key = None
-    if policy.cache_seconds:
+    if policy.cache_seconds and tool.traits.idempotent:
         cache_key = (tool.tool_id, policy.cache_variant, canonicalize_arguments(arguments.given))
         cached = policy_context.cache.get(cache_key)
         if cached is not None:
@@ -76,7 +76,7 @@ async def _run_with_retries(
     policy_context: PolicyContext,
 ) -> InvocationResult:
     """Run a tool within its limits; retry an idempotent one that does not answer."""
-    max_attempts = policy_context.retries.max_attempts if (tool.policy or DEFAULT_POLICY).idempotent else 1
+    max_attempts = policy_context.retries.max_attempts if tool.traits.idempotent else 1
     # The tool may change the arguments that it gets, so each retry validates a copy again.
     original_arguments = copy.deepcopy(arguments.given) if max_attempts > 1 else arguments.given
     reports: list[str] = []
@@ -106,7 +106,7 @@ async def run_once(
     """Run a tool once and record the result in its circuit breaker, created when it first does not answer."""
     state = tool.entry.state
     if state.circuit_breaker is None:
-        result = await invoke(tool, arguments, context, timeout_seconds)
+        result = await invoke(tool, arguments, context, timeout_seconds, tool.failure_when)
         if result.failure in NO_ANSWER_FAILURES and policy_context.circuit_breaker is not None:
             if state.circuit_breaker is None:
                 state.circuit_breaker = CircuitBreaker(policy_context.circuit_breaker, policy_context.clock)
@@ -115,7 +115,7 @@ async def run_once(
     breaker, answered = state.circuit_breaker, None
     breaker.try_begin()
     try:
-        result = await invoke(tool, arguments, context, timeout_seconds)
+        result = await invoke(tool, arguments, context, timeout_seconds, tool.failure_when)
         answered = _did_answer(result)
     finally:
         breaker.record_end(answered)

@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from opposable.domain.call_context import CallContext
@@ -27,7 +27,10 @@ class ToolOptions(TypedDict, total=False):
     category: str
     priority: int
     dependencies: tuple[str, ...]
+    read_only: bool
     idempotent: bool
+    untrusted_output: bool
+    failure_when: dict[str, Any]
     needs_approval: bool
     rate_limit: "RateLimit"
     cache_seconds: float
@@ -142,7 +145,7 @@ def tool(
     timeout: float | None = None,
     **options: Unpack[ToolOptions],
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
-    """Turn a function into a tool: `@tool`, or `@tool(name=…, timeout=…, idempotent=True, cache_seconds=60)`.
+    """Turn a function into a tool: `@tool`, or `@tool(name=…, timeout=…, read_only=True, cache_seconds=60)`.
 
     Args:
         function: The function, if the decorator is used without parentheses.
@@ -159,10 +162,24 @@ def tool(
     return lambda wrapped: FunctionTool(wrapped, tool_id=name, description=description, timeout=timeout, **options)
 
 
-def tools_from_object(obj: object, tool_id: str, *, timeout: float | None = None) -> list[FunctionTool]:
+def tools_from_object(
+    obj: object,
+    tool_id: str,
+    *,
+    timeout: float | None = None,
+    read_only: Collection[str] = (),
+    untrusted_output: bool = False,
+) -> list[FunctionTool]:
     """Create one tool from each public method of an object, with the id `tool_id.method`.
 
     A method with the name `tool_id` gets the id `tool_id` alone.
+
+    Args:
+        obj: The object.
+        tool_id: The id that precedes the methods.
+        timeout: Seconds a call may take (default: the library's).
+        read_only: The methods that change nothing.
+        untrusted_output: Whether the methods return texts of other people.
 
     Raises:
         ToolRegistrationError: The object has no public method, or one cannot be described to a model.
@@ -173,7 +190,15 @@ def tools_from_object(obj: object, tool_id: str, *, timeout: float | None = None
             f"{tool_id}: {type(obj).__name__} has no public method. Each public method becomes an action."
         )
     tool_ids = {name: tool_id if name == tool_id else f"{tool_id}.{name}" for name in methods}
-    return [FunctionTool(getattr(obj, name), tool_id=tool_ids[name], timeout=timeout) for name in methods]
+    options: dict[str, ToolOptions] = {name: {} for name in methods}
+    for name in methods:
+        if name in read_only:
+            options[name]["read_only"] = True
+        if untrusted_output:
+            options[name]["untrusted_output"] = True
+    return [
+        FunctionTool(getattr(obj, name), tool_id=tool_ids[name], timeout=timeout, **options[name]) for name in methods
+    ]
 
 
 def _create_spec(tool: FunctionTool, options: ToolOptions) -> "FunctionToolSpec":

@@ -1,6 +1,7 @@
 """One invocation of a tool: its result as text, or the kind of failure with a message for the model."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +12,10 @@ from opposable.domain.tools import FailureKind
 from opposable.tools import failure_messages
 from opposable.tools.argument_validation import remove_optional_nulls
 from opposable.tools.base import Tool
+from opposable.tools.failure_rules import NO_RULES, is_failure
 from opposable.tools.raised_errors import get_error_text, is_connection_error
 from opposable.tools.registry import RegisteredTool
-from opposable.tools.result_text import find_failure_in_value, value_to_text
+from opposable.tools.result_text import value_to_text
 
 
 @dataclass(slots=True)
@@ -65,15 +67,23 @@ def check_arguments(tool: RegisteredTool, arguments: dict[str, Any]) -> CheckedA
 
 
 async def invoke(
-    tool: Tool, arguments: dict[str, Any], context: CallContext, timeout_seconds: float
+    tool: Tool,
+    arguments: dict[str, Any],
+    context: CallContext,
+    timeout_seconds: float,
+    failure_when: Mapping[str, Any] = NO_RULES,
 ) -> InvocationResult:
-    """Run a tool once, for at most `timeout_seconds`. Only a cancellation of the caller is raised."""
+    """Run a tool once, for at most `timeout_seconds`. Only a cancellation of the caller is raised.
+
+    A value is a failure only if `failure_when` says so; see `ToolSpec`.
+    """
     name, language = tool.definition.name, context.language
     try:
         async with asyncio.timeout(timeout_seconds) as scope:
             data = await tool.run(arguments, context)
-        failure = find_failure_in_value(data)
-        return InvocationResult(value_to_text(data), failure, None if failure else data)
+        if is_failure(data, failure_when):
+            return InvocationResult(value_to_text(data), "failed")
+        return InvocationResult(value_to_text(data), None, data)
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():

@@ -29,6 +29,7 @@ from opposable.tools.retries import ToolRetryOptions
 from opposable.tools.spec_registration import register_spec, register_tool, to_tool
 from opposable.tools.tool_match import ToolMatch, get_priority_key, to_match
 from opposable.tools.tool_names import find_nearest_names
+from opposable.tools.traits import ToolTraits
 
 if TYPE_CHECKING:  # pydantic is loaded only where specs are used
     from opposable.domain.specs import AgentToolBinding, AnyToolSpec, Example, Registration, ToolType
@@ -315,6 +316,11 @@ class ToolLibrary:
             return error.problems
         return ()
 
+    def get_traits(self, name: str) -> ToolTraits | None:
+        """Return what is declared about a tool's calls, None if there is no such tool."""
+        tool = self._find_registered_tool(name)
+        return None if tool is None else tool.traits
+
     def can_stream(self, name: str) -> bool:
         """Return whether the tool may report deltas of its result while it runs."""
         tool = self._find_registered_tool(name)
@@ -382,7 +388,12 @@ class ToolLibrary:
         """Check the arguments, run the tool under its policies, and record the result in its state."""
         timeout = tool.timeout if tool.timeout is not None else self._timeout
         state = tool.entry.state
-        has_policies = tool.policy is not None or state.circuit_breaker is not None
+        has_policies = (
+            tool.policy is not None
+            or tool.traits.idempotent
+            or state.circuit_breaker is not None
+            or context.requires_approval
+        )
         repairs: tuple[str, ...] = ()
         started = time.perf_counter()
         try:

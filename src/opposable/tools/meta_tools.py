@@ -11,10 +11,12 @@ from opposable.tools.descriptions import describe_in_one_line
 from opposable.tools.function import FunctionTool
 from opposable.tools.registry import RegisteredTool, RegistryEntry, ToolState
 from opposable.tools.result_store import ResultStore
+from opposable.tools.traits import ToolTraits
 
 SEARCH_TOOLS = "search_tools"
 READ_RESULT = "read_result"
 
+_READ_ONLY = ToolTraits(read_only=True, idempotent=True)
 _MAX_MATCHES = 10
 _CONTEXT_CHARACTERS = 150
 """Characters shown on each side of a match."""
@@ -70,7 +72,7 @@ class MetaTools:
         tools = [FunctionTool(self.search_tools), FunctionTool(self.read_result)]
         return {
             tool.tool_id: RegisteredTool(
-                tool, tool.definition, RegistryEntry(tool.tool_id, ToolState(), None), None, None
+                tool, tool.definition, RegistryEntry(tool.tool_id, ToolState(), None), None, None, _READ_ONLY
             )
             for tool in tools
         }

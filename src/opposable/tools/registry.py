@@ -1,7 +1,7 @@
 """The registry of a library: specs by id, tools by the names that models use."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from opposable.tools.base import Tool
 from opposable.tools.circuit_breaker import CircuitBreaker
 from opposable.tools.tool_names import SAFE_NAME_PATTERN, normalize_name, to_hashed_name
 from opposable.tools.tool_search import SearchIndex
+from opposable.tools.traits import NO_TRAITS, ToolTraits, get_traits
 
 if TYPE_CHECKING:  # pydantic is loaded only where specs are used
     from opposable.domain.specs import AnyToolSpec, RateLimit
@@ -51,7 +52,6 @@ class CallPolicy:
 
     needs_approval: bool = False
     rate_limits: "tuple[tuple[str, RateLimit], ...]" = ()
-    idempotent: bool = False
     cache_seconds: float = 0.0
     cache_variant: str = ""
 
@@ -90,6 +90,8 @@ class RegisteredTool:
     entry: RegistryEntry
     timeout: float | None
     policy: CallPolicy | None
+    traits: ToolTraits = NO_TRAITS
+    failure_when: Mapping[str, Any] = field(default_factory=dict)
     _schema_check: ValidateArguments | None = field(default=None, init=False, repr=False)
 
     @property
@@ -179,7 +181,9 @@ class Registry:
         for tool in tools:
             definition = self._choose_definition(tool, spec)
             timeout = tool.timeout if spec is None or spec.timeout is None else spec.timeout
-            registered_tool = RegisteredTool(tool, definition, entry, timeout, policy)
+            failure_when = {} if spec is None or spec.tool_type == "http" else spec.failure_when  # see `HttpTool`
+            traits = get_traits(tool, spec)
+            registered_tool = RegisteredTool(tool, definition, entry, timeout, policy, traits, failure_when)
             entry.tools.append(registered_tool)
             self.tools_by_name[definition.name] = self._tools_by_id[tool.tool_id] = registered_tool
         self.entries[entry.tool_id] = entry
@@ -303,10 +307,9 @@ def count_definition_bytes(definition: ToolDefinition) -> int:
 def policy_from_spec(spec: "AnyToolSpec", cache_variant: str = "") -> CallPolicy | None:
     """Return the rules that a spec sets for each call; None for a function without rules."""
     rate_limits = () if spec.rate_limit is None else ((spec.tool_id, spec.rate_limit),)
-    if spec.tool_type == "function" and not (rate_limits or spec.needs_approval or spec.idempotent):
+    if spec.tool_type == "function" and not (rate_limits or spec.needs_approval or spec.cache_seconds):
         return None
-    cache_seconds = spec.cache_seconds if spec.idempotent else 0.0
-    return CallPolicy(spec.needs_approval, rate_limits, spec.idempotent, cache_seconds, cache_variant)
+    return CallPolicy(spec.needs_approval, rate_limits, spec.cache_seconds, cache_variant)
 
 
 def _get_search_texts(tool: RegisteredTool) -> list[tuple[str, float]]:

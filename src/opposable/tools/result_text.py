@@ -1,35 +1,9 @@
-"""The value that a tool returned: its text for the model, and the failure that it may report."""
+"""The text for the model of a value that a tool returned."""
 
 import dataclasses
-from http import HTTPStatus
 from typing import Any
 
 import orjson
-
-from opposable.domain.tools import FailureKind
-
-_ERROR_BODY_KEYS = frozenset(
-    "error errors message detail details status status_code code type title hint path request_id timestamp ok success".split()  # noqa: SIM905
-)
-"""The keys of a body that holds an error and no result."""
-
-
-def find_failure_in_value(data: Any) -> FailureKind | None:
-    """Return the failure that a tool reports in its result, as web services do in a body.
-
-    These are `{"ok": false}`, `{"success": false}`, an "error" together with a status of 400 or more, and an "error"
-    without a result.
-    """
-    if not isinstance(data, dict):
-        return None
-    if data.get("ok") is False or data.get("success") is False:
-        return "failed"
-    if not (data.get("error") or data.get("errors")):
-        return None
-    status = data.get("status", data.get("status_code", data.get("code")))
-    if type(status) is int:
-        return "failed" if status >= HTTPStatus.BAD_REQUEST else None
-    return "failed" if _ERROR_BODY_KEYS.issuperset(data) else None
 
 
 def value_to_text(value: Any) -> str:

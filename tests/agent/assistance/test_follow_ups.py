@@ -16,7 +16,7 @@ from opposable.domain.messages import assistant_message, user_message
 from opposable.domain.specs import FunctionToolSpec, HttpToolSpec
 from opposable.models.base import ForcedTool, ModelOptions
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
-from opposable.tools.function import FunctionTool
+from opposable.tools.function import FunctionTool, tool
 from opposable.tools.library import ToolLibrary
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +30,7 @@ def build_library(*changing, reading=()) -> ToolLibrary:
     for function in reading:
         name = function.__name__
         about = {"description": function.__doc__, "module_path": __name__, "function_name": name}
-        made.register(FunctionToolSpec(tool_id=name, idempotent=True, **about), [FunctionTool(function)])
+        made.register(FunctionToolSpec(tool_id=name, read_only=True, **about), [FunctionTool(function)])
     return made
 
 
@@ -327,7 +327,8 @@ async def test_a_call_that_was_not_made_is_led_to_what_it_needs_to_know(said, he
 
     wanted = (tool_call(held[0], orjson.dumps(held[1]).decode()),) if held else ()
     model = ScriptedModel(Reply(assistant_message("I cannot."), withheld_calls=wanted), "No.")
-    await collect_events(model, build_library(move, reading=(search_events, reset_calendar)), said)
+    tools = build_library(move, tool(idempotent=True)(reset_calendar), reading=(search_events,))
+    await collect_events(model, tools, said)
     assert list_tool_choice_hints(model)[1:2] == ([first] if first else [])
 
 
@@ -548,35 +549,34 @@ async def test_a_model_that_is_not_sure_of_a_call_looks_first_and_is_believed_th
     assert clicked == ["b"]
 
 
-async def test_a_tool_that_may_be_called_twice_and_changes_something_is_not_asked_for():
+async def test_idempotent_tool_that_changes_something_is_not_asked_for():
     reset: list[int] = []
 
     def click(selector: str) -> str:
         """Click an element."""
         return "clicked"
 
+    @tool(idempotent=True)
     def reset_page() -> str:
         """Make the page empty."""
         reset.append(1)
         return "empty"
 
     model = ScriptedModel(build_unsure_reply("I cannot."), "No.")
-    await collect_events(model, build_library(click, reading=(reset_page,)), "Open the link of the page.")
+    await collect_events(model, build_library(click, reset_page), "Open the link of the page.")
     assert (list_tool_choice_hints(model), reset) == (["auto"], [])
     there = {"url_template": "http://localhost/"}
     by_name = {
         "page": {},
         "list_orders": {},
         "page_head": {"endpoint": {**there, "method": "HEAD"}},
-        "page_put": {"endpoint": {**there, "method": "PUT"}},
+        "page_put": {"endpoint": {**there, "method": "PUT"}, "idempotent": True},
         "page_new": {"needs_approval": True},
-        "set_page": {},
-        "page_reset": {},
-        "order_page": {},
+        "page_reset": {"read_only": False},
     }
     tools = ToolLibrary()
     for name, more in by_name.items():
-        text = {"tool_id": name, "description": "A page.", "idempotent": True, "endpoint": there}
+        text = {"tool_id": name, "description": "A page.", "endpoint": there}
         tools.register(HttpToolSpec.model_validate({**text, **more}), [FunctionTool(click, tool_id=name)])
     ways = ToolFacts(tools, ExecutionContext("the page"))
     assert [name for name in by_name if ways.can_call_unprompted(name)] == ["page", "list_orders", "page_head"]

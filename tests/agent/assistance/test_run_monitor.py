@@ -176,7 +176,7 @@ async def test_the_plan_is_what_the_model_said_with_its_calls_and_another_one_af
 
 
 async def test_reading_changes_nothing():
-    library = ToolLibrary([click, FunctionTool(look, idempotent=True)])
+    library = ToolLibrary([click, FunctionTool(look, read_only=True)])
     events = await collect_events(
         ScriptedModel(call_click("a.x", 1), reply_with_calls(tool_call("look")), call_click("a.x", 2), "done"), library
     )

@@ -492,6 +492,18 @@ async def test_an_unusable_answer_is_a_failure(server, make, body, transform, sa
         await make(transform=transform).run({}, NO_CONTEXT)
 
 
+@pytest.mark.parametrize("extract", ["", "data.items"])
+async def test_body_is_a_failure_only_by_the_spec(server, make, client, extract):
+    set_answer(server, {"ok": False, "data": {"items": [1]}})
+    spec = make(transform={"extract": extract}).spec
+    library = ToolLibrary([HttpTool(spec, client, ENVIRON)])
+    assert (await library.call("shop.item", {})).failure is None
+    strict = spec.model_copy(update={"failure_when": {"/ok": False}})
+    library = ToolLibrary([HttpTool(strict, client, ENVIRON)])
+    result = await library.call("shop.item", {})
+    assert (result.failure, result.content) == ("failed", '{"ok":false,"data":{"items":[1]}}')
+
+
 async def test_reading_stops_at_the_cap(server, make):
     sent = 0
 

@@ -20,6 +20,7 @@ from opposable.tools.library import ToolLibrary
 from opposable.tools.mcp.registration import register_server
 from opposable.tools.mcp.remote_server import McpServer
 from opposable.tools.mcp.result_content import McpContent
+from opposable.tools.traits import ToolTraits
 from opposable.web.mcp.http import create_mcp_app, serve_mcp_http
 from opposable.web.mcp.server import LibraryServer
 
@@ -149,15 +150,46 @@ async def test_only_the_bound_tools_of_an_agent_are_served():
 
 
 async def test_hints_come_from_the_owners_spec():
+    def say(text: str) -> str:
+        """Say it."""
+        return text
+
+    def notify(text: str) -> str:
+        """Send it."""
+        return text
+
     served = ToolLibrary()
-    spec = FunctionToolSpec(
-        tool_id="add", display_name="Addition", module_path="x", idempotent=True, metadata={"read_only": True}
-    )
+    spec = FunctionToolSpec(tool_id="add", display_name="Addition", module_path="x", read_only=True)
     served.register(spec, [FunctionTool(add)])
+    served.register(FunctionTool(say, idempotent=True))
+    served.register(FunctionTool(notify))
     async with connect_client("http", served) as client:
-        [tool] = (await client.list_tools()).tools
-        hints = tool.annotations.model_dump(exclude_none=True)
-        assert (tool.title, hints) == ("Addition", {"read_only_hint": True, "idempotent_hint": True})
+        tools = (await client.list_tools()).tools
+        hints = {tool.name: tool.annotations.model_dump(exclude_none=True) for tool in tools}
+        assert tools[0].title == "Addition"
+        assert hints == {
+            "add": {"read_only_hint": True, "idempotent_hint": True},
+            "say": {"read_only_hint": False, "idempotent_hint": True},
+            "notify": {"read_only_hint": False, "idempotent_hint": False},
+        }
+
+
+async def test_declarations_pass_from_server_to_client():
+    def say(text: str) -> dict[str, object]:
+        """Say it."""
+        return {"ok": False}
+
+    async with serve_mcp(ToolLibrary([FunctionTool(say, read_only=True), FunctionTool(add, idempotent=True)])) as url:
+        library = ToolLibrary()
+        spec = McpServerSpec(tool_id="far", url=url, failure_when={"/ok": False})
+        server = await register_server(library, spec)
+        try:
+            assert library.get_traits("far.say") == ToolTraits(True, True, True)
+            assert library.get_traits("far.add") == ToolTraits(False, True, True)
+            assert (await library.call("far.say", {"text": "x"})).failure == "failed"
+            assert (await library.call("far.add", {"a": 1, "b": 2})).failure is None
+        finally:
+            await server.aclose()
 
 
 async def test_our_client_and_our_server_understand_one_another():

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from opposable.agent.assistance.execution_context import ExecutionContext
-from opposable.agent.assistance.grounding import get_content_words, split_identifier
+from opposable.agent.assistance.grounding import get_content_words
 from opposable.agent.failure_recorder import split_tool_id
 from opposable.domain.language import split_words
 from opposable.domain.tools import ToolDefinition
@@ -24,19 +24,6 @@ _MIN_PREFIX_CHARACTERS = 4
 """Letters from which a prefix identifies a word."""
 _READING_VERBS = frozenset("get list read show find search look fetch load view check all".split())  # noqa: SIM905
 """Verbs of tools that read."""
-_CHANGING_VERBS_TEXT = (
-    "add append apply approve assign cancel clear confirm create delete deploy disable drop edit empty enable erase "
-    "execute insert install kill merge modify pay publish purge put refund register remove rename replace reset restart "
-    "restore revoke rollback save send set shut submit transfer truncate uninstall unlock update upload wipe write"
-)
-_POSSIBLY_CHANGING_VERBS_TEXT = (
-    "book charge close commit copy format grant import lock move note open order patch post push run start stop store "
-    "trigger"
-)
-_CHANGING_VERBS = frozenset(_CHANGING_VERBS_TEXT.split())
-"""Verbs of tools that change something."""
-_POSSIBLY_CHANGING_VERBS = frozenset(_POSSIBLY_CHANGING_VERBS_TEXT.split())
-"""Verbs that mean a change only at the beginning of a name."""
 
 
 class ToolFacts:
@@ -74,8 +61,8 @@ class ToolFacts:
 
     def is_read_only(self, name: str) -> bool:
         """Return whether a tool changes nothing."""
-        spec = self.get_spec(name)
-        return spec is not None and spec.idempotent
+        traits = self._library.get_traits(name)
+        return traits is not None and traits.read_only
 
     def was_called(self, name: str) -> bool:
         """Return whether the model has called a tool in this run."""
@@ -88,18 +75,10 @@ class ToolFacts:
     def can_call_unprompted(self, name: str) -> bool:
         """Return whether a follow-up may ask for the tool.
 
-        An idempotent tool can still change something, such as `PUT` or "reset".
+        Such a tool only reads and needs no approval.
         """
         spec = self.get_spec(name)
-        if spec is None or not spec.idempotent or spec.needs_approval:
-            return False
-        method = getattr(getattr(spec, "endpoint", None), "method", "GET")
-        does = split_identifier(name)
-        return (
-            method in ("GET", "HEAD")
-            and _CHANGING_VERBS.isdisjoint(does)
-            and _POSSIBLY_CHANGING_VERBS.isdisjoint(does[:1])
-        )
+        return spec is not None and not spec.needs_approval and self.is_read_only(name)
 
     def list_missing_dependencies(self, name: str) -> tuple[str, ...]:
         """Return the dependencies of a tool that are not available."""

@@ -56,7 +56,10 @@ class HttpTool:
         schema = _require_path_parameters(spec.parameters, self._plan.template.path_parameters)
         self._argument_schema = ArgumentSchema(spec.tool_id, schema)
         self._response_options = ResponseOptions(
-            compile_extract(spec.tool_id, transform.extract), transform.max_bytes, transform.max_characters
+            compile_extract(spec.tool_id, transform.extract),
+            transform.max_bytes,
+            transform.max_characters,
+            spec.failure_when,
         )
         self._client = client
         self._environ = environ
@@ -86,7 +89,7 @@ class HttpTool:
             ToolUnavailable: The server is busy or cannot be reached (429, 503, …), or a secret is missing.
             ToolRefused: The guard refuses the target.
             NoAnswer: The server does not answer in time.
-            ToolFailed: Any other status.
+            ToolFailed: Any other status, or an answer that is a failure by the spec's `failure_when`.
         """
         request, redactor = await build_request(self._plan, arguments, self._environ, context.idempotency_key)
         try:

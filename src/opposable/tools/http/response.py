@@ -3,7 +3,7 @@
 import email.utils
 import re
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,10 @@ import orjson
 
 from opposable.domain.errors import ToolError, ToolFailed, ToolRefused, ToolUnavailable
 from opposable.safety.network.response_body import decode_body, iter_lines, read_body
+from opposable.tools.failure_rules import is_failure
 from opposable.tools.http.response_extract import Extract
 from opposable.tools.http.secrets import Redactor
+from opposable.tools.result_text import value_to_text
 
 _MAX_SENTENCE_CHARACTERS = 600
 _MAX_MARKUP_CHARACTERS = 8_000  # the part of a page in which its message is searched
@@ -43,13 +45,15 @@ class ResponseOptions:
     extract: Extract | None
     max_bytes: int
     max_characters: int | None
+    failure_when: Mapping[str, Any]
 
 
 async def read_value(response: aiohttp.ClientResponse, options: ResponseOptions, redactor: Redactor) -> Any:
     """Return the value of a successful response: JSON if the bytes are JSON, else text; the status of an empty one.
 
     Raises:
-        ToolFailed: JSON exceeds the limit, or the extract needs JSON and the answer is text.
+        ToolFailed: The body is a failure by `failure_when`, JSON exceeds the limit, or the extract needs JSON and the
+            answer is text.
     """
     if response.method == "HEAD":
         headers = {name.lower(): value for name, value in response.headers.items() if name.lower() in _SHOWN_HEADERS}
@@ -65,6 +69,8 @@ async def read_value(response: aiohttp.ClientResponse, options: ResponseOptions,
         raise ToolFailed(f"The answer is larger than {options.max_bytes:,} bytes; ask for less at a time.")
     if parsed is not _NOT_JSON:
         data = redactor.redact_data(parsed)
+        if is_failure(data, options.failure_when):
+            raise ToolFailed(str(_truncate_value(value_to_text(data), options.max_characters)))
         return _truncate_value(options.extract(data) if options.extract else data, options.max_characters)
     if options.extract is not None:
         raise ToolFailed(

@@ -42,7 +42,7 @@ class McpTool:
         definition: The definition sent to the model.
         timeout: Seconds a call may take.
         title: The server's title of the tool.
-        hints: The server's annotations (`read_only_hint`, `destructive_hint` …). Nothing is decided by them.
+        hints: The server's annotations (`read_only_hint`, `idempotent_hint` …). The spec can override them.
         check: Validates arguments.
         connection: The connection to the server.
         raise_if_unavailable: Raises for a tool that must not be called now.

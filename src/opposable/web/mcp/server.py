@@ -33,6 +33,7 @@ from opposable.domain.tools import ToolDefinition, ToolResult, new_call_id
 from opposable.tools.library import ToolLibrary
 from opposable.tools.mcp.mcp_tool import IDEMPOTENCY_META_KEY, McpTool
 from opposable.tools.mcp.result_content import McpContent
+from opposable.tools.traits import NO_TRAITS
 
 PAGE_SIZE = 100
 """Tools on one page of the list; a client requests the next page with a cursor."""
@@ -163,16 +164,14 @@ def _parse_cursor(cursor: str | None, tool_count: int) -> int:
 def to_mcp_tool(definition: ToolDefinition, library: ToolLibrary) -> ServedTool:
     """Return a tool in the form of the protocol.
 
-    Its hints come from its spec, or from its own MCP server.
+    Its hints come from what its spec declares, and from its own MCP server.
     """
     library_tool: Any = library.find_tool(definition.name)
     tool = getattr(library_tool, "tool", library_tool)
     spec = _find_spec(tool.tool_id, library)
     hints = dict(tool.hints) if isinstance(tool, McpTool) else {}
-    if spec is not None and spec.idempotent:
-        hints["idempotent_hint"] = True
-    if spec is not None and isinstance(spec.metadata.get("read_only"), bool):
-        hints["read_only_hint"] = spec.metadata["read_only"]
+    traits = library.get_traits(definition.name) or NO_TRAITS
+    hints |= {"read_only_hint": traits.read_only, "idempotent_hint": traits.idempotent}
     title = tool.title if isinstance(tool, McpTool) else getattr(spec, "display_name", "")
     if not title and definition.name != tool.tool_id.replace(".", "_"):
         title = tool.tool_id  # the safe name of a tool in another script is not readable
@@ -181,7 +180,7 @@ def to_mcp_tool(definition: ToolDefinition, library: ToolLibrary) -> ServedTool:
         title=title or None,
         description=definition.description,
         input_schema={**definition.parameters, "type": "object"},
-        annotations=ToolAnnotations(**hints) if hints else None,
+        annotations=ToolAnnotations(**hints),
     )
 
 

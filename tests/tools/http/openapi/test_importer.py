@@ -56,6 +56,7 @@ def test_an_operation_is_converted_completely():
         "description": "Deprecated. Create a thing. It is kept.",
         "tags": ("things",),
         "version": "2.5",
+        "read_only": False,
         "metadata": {"operation": "POST /things", "deprecated": True},
         "endpoint": {
             "url_template": "https://api.example/v1/things",
@@ -365,14 +366,14 @@ def test_the_nearest_server_counts_and_a_missing_one_is_asked_for():
         specs_from_openapi(OpenApiDocument({**create_document(), "servers": [{"url": "/"}]}))
 
 
-def test_streams_are_streamable_and_reads_are_idempotent():
+def test_streams_are_streamable_and_reads_are_read_only():
     content = {"responses": {"200": {"content": {"text/event-stream": {}}}}}
-    assert (import_one_spec(content, method="get").mode, import_one_spec(content, method="get").idempotent) == (
+    assert (import_one_spec(content, method="get").mode, import_one_spec(content, method="get").read_only) == (
         "streamable",
         True,
     )
-    assert (import_one_spec(method="head").mode, import_one_spec(method="head").idempotent) == ("invokable", True)
-    assert import_one_spec(method="put").idempotent is False
+    assert (import_one_spec(method="head").mode, import_one_spec(method="head").read_only) == ("invokable", True)
+    assert import_one_spec(method="put").read_only is False
 
 
 # What is left out.

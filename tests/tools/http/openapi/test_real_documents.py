@@ -73,7 +73,7 @@ def test_every_operation_becomes_a_tool():
     assert found.skipped_parts == ()
     assert {spec.endpoint.auth.token for spec in found.specs} == {"", "env:AIRFLOW_HTTPBEARER_TOKEN"}
     assert [spec.tool_id for spec in found.specs if spec.mode == "streamable"] != []
-    assert all(spec.idempotent == (spec.endpoint.method in ("GET", "HEAD")) for spec in found.specs)
+    assert all(spec.read_only == (spec.endpoint.method in ("GET", "HEAD")) for spec in found.specs)
     assert all(len(orjson.dumps(spec.parameters)) < 8000 for spec in found.specs)
 
 

@@ -148,7 +148,7 @@ def _create_spec(
         version=to_short_text(_get_info(document).get("version", "1.0.0")),
         category=prefix or "general",
         mode="streamable" if _may_stream(document, operation) else "invokable",
-        idempotent=method in ("GET", "HEAD"),
+        read_only=method in ("GET", "HEAD"),
         metadata={"operation": location, "deprecated": deprecated},
         endpoint=endpoint,
         parameters=_create_parameters_schema(document, location, tool_id, inputs, schemas),

@@ -1,0 +1,50 @@
+"""Decides by a spec's `failure_when` whether a result is a failure."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import orjson
+
+NO_RULES: Mapping[str, Any] = {}
+"""The rules of a tool whose results are never failures."""
+
+
+def is_failure(result: Any, rules: Mapping[str, Any]) -> bool:
+    """Return whether any rule matches a result. A missing field counts as null, and a text is read as JSON if it is.
+
+    Args:
+        result: What the tool returned.
+        rules: The spec's `failure_when`: JSON pointers with the value or values of a failure, or `{"not": …}` with
+            those of a success.
+    """
+    if not rules:
+        return False
+    if isinstance(result, str):
+        with suppress(orjson.JSONDecodeError):
+            result = orjson.loads(result)
+    return any(_matches(_get_at(result, pointer), expected) for pointer, expected in rules.items())
+
+
+def _matches(value: Any, expected: Any) -> bool:
+    if isinstance(expected, Mapping):
+        return not _matches(value, expected["not"])
+    return any(_is_equal(value, one) for one in (expected if isinstance(expected, list | tuple) else [expected]))
+
+
+def _is_equal(value: Any, other: Any) -> bool:
+    """Return whether two JSON values are equal; in Python, False equals 0."""
+    return value == other and isinstance(value, bool) == isinstance(other, bool)
+
+
+def _get_at(value: Any, pointer: str) -> Any:
+    """Return the value at a JSON pointer, None if there is none. `status` is read as `/status`."""
+    for token in pointer.removeprefix("/").split("/"):
+        key = token.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, Mapping):
+            value = value.get(key)
+        elif isinstance(value, list | tuple) and key.isdecimal() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return None
+    return value
