@@ -38,7 +38,7 @@ def _is_equal(value: Any, other: Any) -> bool:
 
 
 def _get_at(value: Any, pointer: str) -> Any:
-    """Return the value at a JSON pointer, None if there is none. `status` is read as `/status`."""
+    """Return the value at a JSON pointer, None if it is missing. `status` is read as `/status`."""
     for token in pointer.removeprefix("/").split("/"):
         key = token.replace("~1", "/").replace("~0", "~")
         if isinstance(value, Mapping):
