@@ -112,3 +112,52 @@ async def assert_one_sentence(folder: Path, args, code: int, sentence: str, **mo
     assert (done.code, done.out, done.err.count("\n")) == (code, "", 1)
     assert done.err.startswith("Error: ")
     assert sentence in done.err
+
+
+class Terminal:
+    """The program in a pseudo-terminal."""
+
+    def __init__(self) -> None:
+        self.seen = ""
+        self._master, self._slave = os.openpty()
+        self.process: asyncio.subprocess.Process | None = None
+
+    async def open(self, folder: Path, *args: str) -> None:
+        own = (
+            "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+        )
+        self.process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", own, sys.executable, "-m", "opposable", *args),
+            cwd=folder,
+            env={"PATH": os.environ["PATH"], "HOME": str(folder), "TERM": "xterm", "PYTHONIOENCODING": "utf-8"},
+            stdin=self._slave,
+            stdout=self._slave,
+            stderr=self._slave,
+            start_new_session=True,
+        )
+        os.close(self._slave)
+        asyncio.get_running_loop().add_reader(self._master, self._read)
+
+    def _read(self) -> None:
+        try:
+            self.seen += os.read(self._master, 65536).decode("utf-8", "replace")
+        except OSError:  # the program is gone
+            asyncio.get_running_loop().remove_reader(self._master)
+
+    def type(self, keys: str) -> None:
+        self.seen = ""
+        os.write(self._master, keys.encode())
+
+    async def shows(self, text: str) -> None:
+        try:
+            await wait_until(lambda: text in self.seen)
+        except TimeoutError:
+            pytest.fail(f"{text!r} was not shown: {self.seen!r}")
+
+    async def close(self) -> int:
+        assert self.process is not None
+        try:
+            return await asyncio.wait_for(self.process.wait(), 20)
+        finally:
+            asyncio.get_running_loop().remove_reader(self._master)
+            os.close(self._master)

@@ -1,21 +1,18 @@
 """The commands `run`, `ask` and `chat`."""
 
-import asyncio
-import os
-import sys
 from pathlib import Path
 
 import pytest
 from tests.cli.program import (
     NOWHERE,
     SQL_REPLY,
+    Terminal,
     needs_posix,
     respond_call,
     respond_endlessly,
     respond_text_deltas,
     run_program,
     run_with_model,
-    wait_until,
 )
 from tests.models.chat_server import (
     build_completion,
@@ -188,55 +185,6 @@ async def test_a_semantic_model_answers_without_the_model(workspace: Path) -> No
     args = ("ask", "最高价是多少？", "--db", "shop.sqlite", "--semantics", "model.yaml", "--json", "-m", NOWHERE)
     done = await run_program(workspace, *args)
     assert (done.json["answer"], done.json["usage"]) == ("答案是 1.5。", {"total_tokens": 0, "model_calls": 0})
-
-
-class Terminal:
-    """The program in a pseudo-terminal."""
-
-    def __init__(self) -> None:
-        self.seen = ""
-        self._master, self._slave = os.openpty()
-        self.process: asyncio.subprocess.Process | None = None
-
-    async def open(self, folder: Path, *args: str) -> None:
-        own = (
-            "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
-        )
-        self.process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", own, sys.executable, "-m", "opposable", *args),
-            cwd=folder,
-            env={"PATH": os.environ["PATH"], "HOME": str(folder), "TERM": "xterm", "PYTHONIOENCODING": "utf-8"},
-            stdin=self._slave,
-            stdout=self._slave,
-            stderr=self._slave,
-            start_new_session=True,
-        )
-        os.close(self._slave)
-        asyncio.get_running_loop().add_reader(self._master, self._read)
-
-    def _read(self) -> None:
-        try:
-            self.seen += os.read(self._master, 65536).decode("utf-8", "replace")
-        except OSError:  # the program is gone
-            asyncio.get_running_loop().remove_reader(self._master)
-
-    def type(self, keys: str) -> None:
-        self.seen = ""
-        os.write(self._master, keys.encode())
-
-    async def shows(self, text: str) -> None:
-        try:
-            await wait_until(lambda: text in self.seen)
-        except TimeoutError:
-            pytest.fail(f"{text!r} was not shown: {self.seen!r}")
-
-    async def close(self) -> int:
-        assert self.process is not None
-        try:
-            return await asyncio.wait_for(self.process.wait(), 20)
-        finally:
-            asyncio.get_running_loop().remove_reader(self._master)
-            os.close(self._master)
 
 
 @needs_posix

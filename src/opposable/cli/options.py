@@ -38,6 +38,7 @@ DatabaseOption = Annotated[
     str | None,
     typer.Option("--db", help="duckdb:///FILE, sqlite:///FILE, postgresql://… or FILE", show_default=False),
 ]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Answer every question with yes, for scripts")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output")]
 
 

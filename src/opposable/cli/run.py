@@ -14,12 +14,14 @@ from opposable.app.agents import open_agent, open_chat_agent
 from opposable.app.ask import answer_from_run, answer_to_json, open_data_agent, open_data_team
 from opposable.app.inputs import validate_task
 from opposable.cli import errors
+from opposable.cli.approval import TerminalApprover
 from opposable.cli.options import (
     DatabaseOption,
     JsonOption,
     ModelOption,
     RootOption,
     ToolOption,
+    YesOption,
     err,
     out,
     read_settings,
@@ -36,6 +38,7 @@ from opposable.cli.rendering import (
     to_json,
 )
 from opposable.domain.answers import DataAnswer
+from opposable.domain.call_context import CallContext
 from opposable.domain.errors import BadInput, ModelError, OpposableError
 from opposable.domain.events import DataAnswered, RunFinished, ToolFinished
 from opposable.domain.language import Language, detect_language
@@ -48,9 +51,12 @@ def run(
     model: ModelOption = None,
     root: RootOption = None,
     tool: ToolOption = None,
+    yes: YesOption = False,
     json: JsonOption = False,
 ) -> None:
     """Run one task with the built-in tools.
+
+    Asks before it makes a call that needs approval. Without a terminal, such calls are denied and the exit code is 1.
 
     Example: opposable run "Which errors are in logs/app.log?" --root examples/data/files
     """
@@ -60,9 +66,16 @@ def run(
         with DownloadBar(err) as bar:
             async with open_agent(read_settings(root), text, model, tool or (), bar) as agent:
                 printer = RunPrinter(err, None if json else out)
-                run_finished, results = await _run_and_print(agent, (user_message(text),), printer)
+                approver = TerminalApprover(err, printer.end_line, assume_yes=yes)
+                run_finished, results = await _run_and_print(agent, (user_message(text),), printer, approver)
         if json:
             print(to_json(finished_run_to_json(run_finished, results)))
+        if approver.denied_unasked:
+            names = ", ".join(dict.fromkeys(approver.denied_unasked))
+            err.print(
+                style_text(f"{names} needs approval. Run the command in a terminal, or pass --yes."), soft_wrap=True
+            )
+            raise typer.Exit(1)
 
     asyncio.run(run_task())
 
@@ -131,7 +144,11 @@ async def _answer_with_team(text: str, db: str, semantics: str, model: str | Non
 
 
 def chat(
-    model: ModelOption = None, root: RootOption = None, tool: ToolOption = None, db: DatabaseOption = None
+    model: ModelOption = None,
+    root: RootOption = None,
+    tool: ToolOption = None,
+    db: DatabaseOption = None,
+    yes: YesOption = False,
 ) -> None:
     """Chat with a model in the terminal.
 
@@ -152,13 +169,13 @@ def chat(
         try:
             while (text := _read_prompt()) is not None:
                 if text.strip():
-                    _answer_message(runner, agent, history, text)
+                    _answer_message(runner, agent, history, text, assume_yes=yes)
         finally:
             runner.run(opening.__aexit__(None, None, None))
 
 
 async def _run_and_print(
-    agent: Agent, task: tuple[Message, ...], printer: RunPrinter
+    agent: Agent, task: tuple[Message, ...], printer: RunPrinter, approver: TerminalApprover | None = None
 ) -> tuple[RunFinished, list[ToolFinished]]:
     """Run a task to its end and print its events.
 
@@ -167,7 +184,7 @@ async def _run_and_print(
     """
     results: list[ToolFinished] = []
     try:
-        async with aclosing(agent.stream(task)) as events:
+        async with aclosing(agent.stream(task, CallContext(approve=approver))) as events:
             async for event in events:
                 if isinstance(event, RunFinished):
                     if not any(message.content or message.tool_calls for message in _get_assistant_messages(event)):
@@ -188,14 +205,18 @@ def _get_assistant_messages(run_finished: RunFinished) -> list[Message]:
     return [message for message in run_finished.messages if message.role == "assistant"]
 
 
-def _answer_message(runner: asyncio.Runner, agent: Agent, history: list[Message], text: str) -> None:
+def _answer_message(
+    runner: asyncio.Runner, agent: Agent, history: list[Message], text: str, *, assume_yes: bool
+) -> None:
     """Answer a message and append both to the history.
 
     Errors are reported and do not end the chat.
     """
     try:
         question = user_message(validate_task(text))
-        run_finished, _ = runner.run(_run_and_print(agent, (*history, question), RunPrinter(err, out)))
+        printer = RunPrinter(err, out)
+        approver = TerminalApprover(err, printer.end_line, assume_yes=assume_yes)
+        run_finished, _ = runner.run(_run_and_print(agent, (*history, question), printer, approver))
         history += [question, *run_finished.messages]
     except KeyboardInterrupt:
         err.print(style_text(("stopped", "yellow")))
