@@ -16,9 +16,11 @@ from opposable.agent.loop import run
 from opposable.agent.loop_detection import LoopDetection
 from opposable.agent.policy import RunPolicy
 from opposable.agent.query_expansion import expand_query
+from opposable.agent.untrusted_text import UntrustedTextPolicy
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.events import Event, RunFinished
 from opposable.domain.messages import Message, system_message, user_message
+from opposable.domain.tools import AfterUntrusted
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.models.factory import create_model
 from opposable.models.profile import get_profile
@@ -46,6 +48,7 @@ class Agent:
         failure_memory: Where failed calls are remembered across runs. By default an assisted agent has a memory of its own, others have none.
         disclosure: When the model gets only some of the tools. By default, when their definitions take more than a tenth
             of its context window.
+        after_untrusted: What happens to calls that act once untrusted text is in the conversation; see `AgentSpec`.
 
     Raises:
         BadInput: The model name is unknown, or a function cannot become a tool.
@@ -62,6 +65,7 @@ class Agent:
         assistance: bool | GuardOptions | None = None,
         failure_memory: ScopedMemory | None = None,
         disclosure: ToolDisclosure | None = None,
+        after_untrusted: AfterUntrusted = "allow",
     ) -> None:
         self.model = create_model(model) if isinstance(model, str) else model
         self.library = tools if isinstance(tools, ToolLibrary) else ToolLibrary(tools)
@@ -70,6 +74,7 @@ class Agent:
         self._assistance = get_profile(self.model).assisted if assistance is None else assistance
         self._failure_memory = failure_memory or (FailureMemory().with_scope() if self._assistance else None)
         self._disclosure = disclosure
+        self._after_untrusted: AfterUntrusted = after_untrusted
         self._stream_options = options
         self._no_stream_options = replace(options, stream=False)
 
@@ -109,6 +114,7 @@ class Agent:
             assistance=self._assistance,
             failure_memory=self._failure_memory,
             disclosure=self._disclosure,
+            after_untrusted=self._after_untrusted,
         )
 
     async def aclose(self) -> None:
@@ -133,12 +139,14 @@ async def run_agent(
     assistance: bool | GuardOptions | None = None,
     failure_memory: ScopedMemory | None = None,
     disclosure: ToolDisclosure | None = None,
+    after_untrusted: AfterUntrusted = "allow",
 ) -> AsyncGenerator[Event, None]:
     """Run the loop with the policy that fits: assistance where the profile or the caller asks for it.
 
     `assistance` None follows the model's profile. `disclosure` None is that of the library. Raises: as `loop.run`.
     """
     policy: RunPolicy | None = None
+    language = detect_conversation_language(messages)
     profile = get_profile(model)
     is_assisted = profile.assisted if assistance is None else bool(assistance)
     expand = functools.partial(expand_query, model) if is_assisted else None
@@ -148,8 +156,10 @@ async def run_agent(
         model, policy = await assist(model, library, messages, guards, failure_memory)
     elif failure_memory is not None:
         recorder = FailureRecorder(library, failure_memory, await failure_memory.get_patterns(library))
-        language = detect_conversation_language(messages)
         policy = FailureNotes(LoopDetection(language=language), recorder, language)
+    if after_untrusted != "allow":
+        inner = policy or LoopDetection(language=language)
+        policy = UntrustedTextPolicy(inner, library, messages, after_untrusted, language)
     async with aclosing(
         run(model, library, messages, limits=limits, options=options, context=context, policy=policy)
     ) as events:

@@ -29,6 +29,7 @@ class ResolvedCall:
     call: ToolCall
     arguments: dict[str, Any]
     failure: ToolResult | None = None
+    requires_approval: bool = False
 
 
 def resolve_calls(calls: Sequence[ToolCall], library: ToolLibrary, language: Language) -> tuple[ResolvedCall, ...]:
@@ -195,6 +196,7 @@ async def _execute_call(
         idempotency_key,
         report,
         run_context.approve,
+        resolved_call.requires_approval,
     )
     result = await library.call(resolved_call.call.name, resolved_call.arguments, call_context)
     return (

@@ -2,7 +2,7 @@
 
 import typer
 
-from opposable.cli import errors, evals, failures, keys, mcp, models, run, semantics, serve, store, tools
+from opposable.cli import agents, errors, evals, failures, keys, mcp, models, run, semantics, serve, store, tools
 from opposable.cli.options import err
 
 cli = typer.Typer(
@@ -17,6 +17,7 @@ for command in (run.run, run.ask, serve.serve, run.chat):
     cli.command()(command)
 cli.command("mcp-serve")(mcp.mcp_serve)
 cli.add_typer(tools.cli, name="tools")
+cli.add_typer(agents.cli, name="agents")
 cli.add_typer(models.cli, name="models")
 cli.add_typer(semantics.cli, name="semantics")
 cli.add_typer(failures.cli, name="failures")

@@ -16,6 +16,7 @@ from opposable.domain.spec_normalization import (
     normalize_parameters,
     normalize_spec,
 )
+from opposable.domain.tools import AfterUntrusted
 
 ToolType = Literal["function", "http", "mcp_server", "skill"]
 """Kind of a tool."""
@@ -377,6 +378,9 @@ class AgentSpec(FrozenModel):
             same API key's owner.
         max_tool_tokens: Tokens of tool definitions that the model gets in full. Of more tools, it gets those that match
             the task, a search tool and the names of the others. None for a tenth of the model's context window.
+        after_untrusted: What happens to calls of tools that are not `read_only` once a result of a tool with
+            `untrusted_output` is in the conversation: they run, need human approval, or are refused.
+        assisted: Whether assistance for small models is on; None for the profile of the model.
     """
 
     agent_id: str = Field(pattern=ID_PATTERN)
@@ -392,6 +396,8 @@ class AgentSpec(FrozenModel):
     semantics: str = ""
     learning: Literal["own", "shared"] = "shared"
     max_tool_tokens: int | None = Field(default=None, ge=0)
+    after_untrusted: AfterUntrusted = "allow"
+    assisted: bool | None = None
 
 
 class Registration(FrozenModel):

@@ -23,6 +23,9 @@ FailureKind = Literal[
 ]
 """Why a call failed: a closed set."""
 
+AfterUntrusted = Literal["allow", "approve", "refuse"]
+"""What happens to calls that act once untrusted text is in the conversation."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:

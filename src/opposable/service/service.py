@@ -12,6 +12,7 @@ from opposable.agent.agent import run_agent
 from opposable.agent.failure_cache import get_owner_scope
 from opposable.agent.failure_memory import FailureMemory
 from opposable.agent.limits import Limits
+from opposable.app.agent_check import find_agent_warnings
 from opposable.app.agents import DEFAULT_INSTRUCTIONS
 from opposable.app.ask import TeamPool, create_ask_data_tool
 from opposable.app.inputs import FREE_PRICE
@@ -166,6 +167,8 @@ class Service:
                 context=context,
                 failure_memory=failure_memory,
                 disclosure=ToolDisclosure(max_tokens=agent.max_tool_tokens),
+                assistance=agent.assisted,
+                after_untrusted=agent.after_untrusted,
             ),
         )
 
@@ -238,6 +241,10 @@ class Service:
         library = self.library.with_bindings(bindings, self.spec_loader.create_tools)
         self._agent_libraries[agent.agent_id] = ((agent.tools, agent.needs_approval), library)
         return library
+
+    def find_agent_warnings(self, agent: AgentSpec) -> list[str]:
+        """Return what the owner of an agent should know about its tools."""
+        return find_agent_warnings(agent, self.get_agent_tools(agent))
 
     def get_agent_limits(self, agent: AgentSpec) -> Limits:
         """Return the limits of a run of an agent.

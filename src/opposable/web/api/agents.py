@@ -43,12 +43,16 @@ YAML_RESPONSE: dict[int | str, dict[str, Any]] = {
 
 
 class AgentResponse(BaseModel):
-    """A stored agent. `version` grows with each change."""
+    """A stored agent. `version` grows with each change.
+
+    `warnings` of a single agent say which tools it cannot use, and whether it can act on untrusted text.
+    """
 
     agent: AgentSpec
     version: int = Field(examples=[1])
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    warnings: list[str] = []
 
 
 @router.get("", dependencies=REQUIRE_READ, responses=error_responses(), summary="List agents")
@@ -68,7 +72,7 @@ async def create_agent(service: ServiceDep, principal: PrincipalDep, spec: Agent
         raise conflict_error(
             f"The agent {spec.agent_id!r} already exists. Change it with PUT, or use another agent_id."
         )
-    return to_agent_response(await service.store.agents.add(spec))
+    return to_agent_response(await service.store.agents.add(spec), service)
 
 
 @router.post(
@@ -84,13 +88,13 @@ async def import_agent(request: Request, service: ServiceDep, principal: Princip
     previous = await service.store.agents.get(spec.agent_id)
     await authorize_agent(spec, service, principal, None if previous is None else previous.spec)
     record = await service.store.agents.update(spec) or await service.store.agents.add(spec)
-    return to_agent_response(record)
+    return to_agent_response(record, service)
 
 
 @router.get("/{agent_id}", dependencies=REQUIRE_READ, responses=error_responses(404), summary="Get an agent")
 async def get_agent(service: ServiceDep, agent_id: AgentIdPath) -> AgentResponse:
     """Get the current version of an agent."""
-    return to_agent_response(await load_agent(service, agent_id))
+    return to_agent_response(await load_agent(service, agent_id), service)
 
 
 @router.put("/{agent_id}", dependencies=REQUIRE_WRITE, responses=error_responses(404, 409), summary="Update an agent")
@@ -108,9 +112,8 @@ async def update_agent(
         raise BadInput(f"The path has the id {agent_id!r} and the body {spec.agent_id!r}. The id cannot change.")
     previous = await load_agent(service, agent_id)
     await authorize_agent(spec, service, principal, previous.spec)
-    return to_agent_response(
-        require_agent(agent_id, await service.store.agents.update(spec, expected_version=expected))
-    )
+    record = require_agent(agent_id, await service.store.agents.update(spec, expected_version=expected))
+    return to_agent_response(record, service)
 
 
 @router.delete(
@@ -180,10 +183,14 @@ def require_agent(agent_id: str, record: AgentRecord | None) -> AgentRecord:
     return record
 
 
-def to_agent_response(record: AgentRecord) -> AgentResponse:
-    """Return a record in the form of the API."""
+def to_agent_response(record: AgentRecord, service: Service | None = None) -> AgentResponse:
+    """Return a record in the form of the API, with warnings where the service is given."""
     return AgentResponse(
-        agent=record.spec, version=record.version, created_at=record.created_at, updated_at=record.updated_at
+        agent=record.spec,
+        version=record.version,
+        created_at=record.created_at,
+        updated_at=record.updated_at,
+        warnings=[] if service is None else service.find_agent_warnings(record.spec),
     )
 
 

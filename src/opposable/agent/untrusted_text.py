@@ -1,0 +1,103 @@
+"""What happens to calls once text of other people is in the conversation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from opposable.agent.policy import Directive, RunPolicy, Step
+from opposable.agent.tool_execution import ResolvedCall
+from opposable.domain.language import Language
+from opposable.domain.localized_text import LocalizedText, localize
+from opposable.domain.messages import Message
+from opposable.domain.tools import AfterUntrusted, ToolResult
+from opposable.tools.library import ToolLibrary
+
+
+@dataclass(frozen=True, slots=True)
+class UntrustedTextExposure:
+    """The tools by which an agent can read untrusted text, and those by which it can act on it."""
+
+    readers: tuple[str, ...]
+    actors: tuple[str, ...]
+
+    def to_warning(self, language: Language = "en") -> str:
+        """Return the warning for the owner of the agent."""
+        readers, actors = ", ".join(self.readers[:5]), ", ".join(self.actors[:5])
+        warning = LocalizedText(
+            f"The agent reads untrusted text ({readers}) and can act on it ({actors}). "
+            "Set after_untrusted to approve or refuse.",
+            f"该智能体会读取不可信的文本（{readers}），并且能够执行操作（{actors}）。"
+            "请将 after_untrusted 设为 approve 或 refuse。",
+        )
+        return localize(warning, language)
+
+
+def find_untrusted_text_exposure(library: ToolLibrary, after_untrusted: AfterUntrusted) -> UntrustedTextExposure | None:
+    """Return how an agent with these tools is exposed; None if it is not, or if `after_untrusted` restricts it."""
+    if after_untrusted != "allow":
+        return None
+    traits = [(name, library.get_traits(name)) for name in library.names]
+    readers = tuple(name for name, of_tool in traits if of_tool is not None and of_tool.untrusted_output)
+    actors = tuple(name for name, of_tool in traits if of_tool is not None and not of_tool.read_only)
+    return UntrustedTextExposure(readers, actors) if readers and actors else None
+
+
+class UntrustedTextPolicy:
+    """A policy around another one: restricts calls that act once a result of an untrusted tool was received.
+
+    Results of earlier turns of the conversation count. A result of a tool that is no longer available counts too.
+    """
+
+    def __init__(
+        self,
+        inner: RunPolicy,
+        library: ToolLibrary,
+        messages: Sequence[Message],
+        after_untrusted: AfterUntrusted,
+        language: Language,
+    ) -> None:
+        self._inner = inner
+        self._library = library
+        self._after_untrusted = after_untrusted
+        self._language: Language = language
+        self._had_untrusted_text = any(
+            message.role == "tool" and self._is_untrusted(message.name) for message in messages
+        )
+
+    def screen(self, calls: Sequence[ResolvedCall], steps: Sequence[Step]) -> Sequence[ResolvedCall]:
+        """Screen calls as the inner policy does, then refuse those that act, or mark them for approval."""
+        calls = self._inner.screen(calls, steps)
+        if not self._had_untrusted_text and not any(self._is_untrusted(step.call.name) for step in steps):
+            return calls
+        return tuple(self._restrict(call) for call in calls)
+
+    def annotate(self, results: Sequence[ToolResult], steps: Sequence[Step]) -> Sequence[ToolResult]:
+        """Annotate results as the inner policy does."""
+        return self._inner.annotate(results, steps)
+
+    def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
+        """Accept answers as the inner policy does."""
+        return self._inner.before_answer(reply, steps)
+
+    async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
+        """Continue as the inner policy does."""
+        return await self._inner.after_turn(steps)
+
+    def _is_untrusted(self, name: str) -> bool:
+        traits = self._library.get_traits(name)
+        return traits is None or traits.untrusted_output
+
+    def _restrict(self, call: ResolvedCall) -> ResolvedCall:
+        traits = self._library.get_traits(call.call.name)
+        if call.failure is not None or (traits is not None and traits.read_only):
+            return call
+        if self._after_untrusted == "approve":
+            return replace(call, requires_approval=True)
+        content = localize(_refused_call(call.call.name), self._language)
+        return replace(call, failure=ToolResult(call.call.id, call.call.name, content, "refused"))
+
+
+def _refused_call(name: str) -> LocalizedText:
+    return LocalizedText(
+        f"Not run: the conversation contains untrusted text, so {name}, which can change something, may not be called.",
+        f"没有执行：对话中包含不可信的文本，因此不允许调用可能更改内容的工具 {name}。",
+    )

@@ -1,0 +1,53 @@
+"""Checks of stored agents: which tools they cannot use, and whether they can act on untrusted text."""
+
+from collections.abc import Sequence
+
+from opposable.agent.untrusted_text import find_untrusted_text_exposure
+from opposable.app.stored_tools import open_existing_store, open_spec_loader
+from opposable.domain.errors import BadInput
+from opposable.domain.records import AgentRecord
+from opposable.domain.specs import AgentSpec
+from opposable.settings import Settings
+from opposable.store.store import Store
+from opposable.tools.library import ToolLibrary
+
+
+def find_agent_warnings(agent: AgentSpec, library: ToolLibrary) -> list[str]:
+    """Return what the owner of an agent should know. `library` has the tools that are bound to the agent."""
+    warnings = [f"{tool_id} cannot be used: {reason}" for tool_id, reason in library.rejected_bindings.items()]
+    exposure = find_untrusted_text_exposure(library, agent.after_untrusted)
+    return warnings if exposure is None else [*warnings, exposure.to_warning()]
+
+
+async def check_agents(settings: Settings, agent_ids: Sequence[str] = ()) -> dict[str, list[str]]:
+    """Return the warnings of stored agents by id, those of all agents if none is named. MCP servers are connected.
+
+    Raises:
+        BadInput: There is no such agent.
+        StoreError: The store cannot be read.
+    """
+    async with open_existing_store(settings) as store:
+        records = [] if store is None else await _list_agents(store)
+    missing = [agent_id for agent_id in agent_ids if agent_id not in {record.spec.agent_id for record in records}]
+    if missing:
+        raise BadInput(f"There is no agent {missing[0]!r}.")
+    specs = [record.spec for record in records if not agent_ids or record.spec.agent_id in agent_ids]
+    if not specs:
+        return {}
+    library = ToolLibrary()
+    async with open_spec_loader(settings, library) as (loader, _):
+        return {
+            spec.agent_id: find_agent_warnings(spec, library.with_bindings(spec.tools, loader.create_tools))
+            for spec in specs
+        }
+
+
+async def _list_agents(store: Store) -> list[AgentRecord]:
+    records: list[AgentRecord] = []
+    after = ""
+    while True:
+        page = await store.agents.list(after=after, limit=500)
+        records += page.items
+        after = page.next_cursor
+        if not after:
+            return records
